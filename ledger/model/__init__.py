@@ -1,0 +1,4 @@
+"""Values: data types, schema, identifiers, instants, partition specs, snapshots, files, errors.
+
+Everything here is immutable and knows neither events, files on a store, nor any dialect.
+"""

@@ -1,0 +1,297 @@
+"""Data types as Arrow types and back, with the field ids that Parquet files carry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from ledger.model import types as t
+from ledger.model.errors import InvalidTypeError, UnsupportedError
+from ledger.model.type_text import format_type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FIELD_ID_KEY = b"PARQUET:field_id"
+"""The metadata key under which Arrow hands a field's id to Parquet, and finds it there."""
+
+_MEMBER_ID_BASE = 536870911
+_MEMBER_ID_STRIDE = 1024
+_MILLISECONDS, _MICROSECONDS = 3, 6
+
+
+def element_id(field_id: int, depth: int) -> int:
+    """Return the id of a list element or map value in foreign formats, by Paimon's formula.
+
+    Args:
+        field_id: The id of the nearest named field around it.
+        depth: How many lists and maps lie between the two, itself included: 1, 2, ...
+
+    Example:
+        >>> element_id(2, 1), element_id(3, 2)
+        (536872960, 536873985)
+    """
+    return _MEMBER_ID_BASE + _MEMBER_ID_STRIDE * field_id + depth
+
+
+def key_id(field_id: int, depth: int) -> int:
+    """Return the id of a map key in foreign formats; `field_id`, `depth` as in `element_id`.
+
+    >>> key_id(3, 1)
+    536867838
+    """
+    return _MEMBER_ID_BASE - _MEMBER_ID_STRIDE * field_id - depth
+
+
+def to_arrow_type(data_type: t.DataType) -> pa.DataType:
+    """Return a type as Arrow has it; ROW members carry their field ids.
+
+    Lengths of text and bytes are lost, a MULTISET becomes a map to counts, and fractions of a
+    second are kept in milli-, micro- or nanoseconds, whichever is the first to hold them.
+
+    Raises:
+        UnsupportedError: Arrow has no such type.
+    """
+    return _to_arrow(data_type, _Place("the type"))
+
+
+def fields_to_arrow(fields: Sequence[t.DataField]) -> pa.Schema:
+    """Return columns as an Arrow schema in which every field carries its id, nested ones included.
+
+    Elements, keys and values have no ids of their own; they get those of `element_id`, `key_id`.
+
+    Raises:
+        UnsupportedError: Arrow cannot say a column's type; the message names the column.
+    """
+    import pyarrow as pa
+
+    return pa.schema([_to_arrow_field(each, each.name) for each in fields])
+
+
+def from_arrow_type(arrow_type: pa.DataType) -> t.DataType:
+    """Return the type of an Arrow array's values; ROW members get new ids from 0.
+
+    A dictionary is read as what it encodes, and a zone only says that it is a point in time.
+
+    Raises:
+        UnsupportedError: No type holds such values.
+    """
+    numbered, _ = t.assign_field_ids(_from_arrow(arrow_type, "the type"), -1)
+    return numbered
+
+
+def fields_from_arrow(schema: pa.Schema, first_id: int = 0) -> tuple[t.DataField, ...]:
+    """Return an Arrow schema's columns under new ids, in Paimon's order: column, then its inside.
+
+    Args:
+        schema: Ids that its metadata carries belong to another table and are not read.
+        first_id: The first column's id.
+
+    Raises:
+        UnsupportedError: No type holds a column's values; the message names the column.
+        InvalidTypeError: Arrow allows what no type does, such as two members of one name; the
+            message names the column.
+    """
+    columns = []
+    next_id = first_id
+    for each in schema:
+        try:
+            data_type = _from_arrow_field(each, each.name)
+        except InvalidTypeError as error:
+            raise InvalidTypeError(f"Arrow column {each.name}: {error.message}") from error
+        numbered, highest = t.assign_field_ids(data_type, next_id)
+        columns.append(t.DataField(next_id, each.name, numbered))
+        next_id = highest + 1
+    return tuple(columns)
+
+
+@frozen
+class _Place:
+    """Where a type stands: its path, the named field around it, the lists and maps since."""
+
+    path: str
+    field_id: int | None = None
+    depth: int = 0
+
+    def inside(self, name: str) -> _Place:
+        return _Place(f"{self.path}.{name}", self.field_id, self.depth + 1)
+
+
+def _to_arrow_field(member: t.DataField, path: str) -> pa.Field:
+    import pyarrow as pa
+
+    return pa.field(
+        member.name,
+        _to_arrow(member.type, _Place(path, member.id)),
+        nullable=member.type.nullable,
+        metadata=_id_metadata(member.id),
+    )
+
+
+def _to_arrow(data_type: t.DataType, place: _Place) -> pa.DataType:
+    import pyarrow as pa
+
+    match data_type:
+        case t.RowType(fields=fields):
+            return pa.struct(
+                [_to_arrow_field(each, f"{place.path}.{each.name}") for each in fields]
+            )
+        case t.ArrayType(element=element):
+            return pa.list_(_member("element", element, place))
+        case t.VectorType(element=element, length=length):
+            return pa.list_(_member("element", element, place), length)
+        case t.MapType(key=key, value=value):
+            return pa.map_(_key(key, place), _member("value", value, place))
+        case t.MultisetType(element=element):
+            count = t.IntType(nullable=False)
+            return pa.map_(_key(element, place), _member("value", count, place))
+        case _:
+            return _to_arrow_atomic(data_type, place)
+
+
+def _member(name: str, data_type: t.DataType, place: _Place) -> pa.Field:
+    import pyarrow as pa
+
+    inner = place.inside(name)
+    metadata = (
+        None if inner.field_id is None else _id_metadata(element_id(inner.field_id, inner.depth))
+    )
+    arrow_type = _to_arrow(data_type, inner)
+    return pa.field(name, arrow_type, nullable=data_type.nullable, metadata=metadata)
+
+
+def _key(data_type: t.DataType, place: _Place) -> pa.Field:
+    import pyarrow as pa
+
+    inner = place.inside("key")
+    metadata = None if inner.field_id is None else _id_metadata(key_id(inner.field_id, inner.depth))
+    return pa.field("key", _to_arrow(data_type, inner), nullable=False, metadata=metadata)
+
+
+def _id_metadata(number: int) -> dict[bytes, bytes]:
+    return {FIELD_ID_KEY: str(number).encode()}
+
+
+def _to_arrow_atomic(data_type: t.DataType, place: _Place) -> pa.DataType:
+    import pyarrow as pa
+
+    match data_type:
+        case t.DecimalType(precision=precision, scale=scale):
+            return pa.decimal128(precision, scale)
+        case t.TimestampType(precision=precision):
+            return pa.timestamp(_unit(precision))
+        case t.LocalZonedTimestampType(precision=precision):
+            return pa.timestamp(_unit(precision), tz="UTC")
+        case t.TimeType(precision=precision):
+            unit = _unit(precision)
+            return pa.time32(unit) if unit == "ms" else pa.time64(unit)
+        case _:
+            make = _ARROW_NAMES.get(data_type.root)
+            # Arrow has had UUID for a few years only.
+            if make is None or not hasattr(pa, make):
+                raise UnsupportedError(
+                    f"Arrow cannot say {format_type(data_type)} of {place.path}: "
+                    "leave the column out, or change its type first"
+                )
+            return getattr(pa, make)()
+
+
+def _unit(precision: int) -> str:
+    if precision <= _MILLISECONDS:
+        return "ms"
+    return "us" if precision <= _MICROSECONDS else "ns"
+
+
+def _from_arrow_field(field: pa.Field, path: str) -> t.DataType:
+    data_type = _from_arrow(field.type, path)
+    # Arrow's null columns may be declared non-null; UNKNOWN never is.
+    if isinstance(data_type, t.UnknownType):
+        return data_type
+    return data_type.with_nullability(bool(field.nullable))
+
+
+def _from_arrow(arrow_type: pa.DataType, path: str) -> t.DataType:
+    import pyarrow as pa
+
+    is_a = pa.types
+    if is_a.is_struct(arrow_type):
+        return t.RowType(
+            t.DataField(0, each.name, _from_arrow_field(each, f"{path}.{each.name}"))
+            for each in arrow_type
+        )
+    if is_a.is_map(arrow_type):
+        key = _from_arrow_field(arrow_type.key_field, f"{path}.key")
+        return t.MapType(key, _from_arrow_field(arrow_type.item_field, f"{path}.value"))
+    if is_a.is_fixed_size_list(arrow_type):
+        element = _from_arrow_field(arrow_type.value_field, f"{path}.element")
+        return t.VectorType(element, arrow_type.list_size)
+    if is_a.is_list(arrow_type) or is_a.is_large_list(arrow_type):
+        return t.ArrayType(_from_arrow_field(arrow_type.value_field, f"{path}.element"))
+    if is_a.is_dictionary(arrow_type):
+        return _from_arrow(arrow_type.value_type, path)
+    return _from_arrow_atomic(arrow_type, path)
+
+
+def _from_arrow_atomic(arrow_type: pa.DataType, path: str) -> t.DataType:
+    import pyarrow as pa
+
+    is_a = pa.types
+    if is_a.is_timestamp(arrow_type):
+        make = t.TimestampType if arrow_type.tz is None else t.LocalZonedTimestampType
+        return make(_DIGITS[arrow_type.unit])
+    if is_a.is_time(arrow_type):
+        return t.TimeType(_DIGITS[arrow_type.unit])
+    if is_a.is_decimal(arrow_type):
+        return t.DecimalType(arrow_type.precision, arrow_type.scale)
+    if is_a.is_fixed_size_binary(arrow_type):
+        return t.BinaryType(arrow_type.byte_width)
+    known = _FROM_ARROW.get(str(arrow_type))
+    if known is None:
+        raise UnsupportedError(
+            f"no type holds Arrow's {arrow_type} of {path}: cast it in Arrow first, "
+            "unsigned numbers to the next wider signed ones"
+        )
+    return known
+
+
+_ARROW_NAMES = {
+    "CHAR": "string",
+    "VARCHAR": "string",
+    "BINARY": "binary",
+    "VARBINARY": "binary",
+    "BOOLEAN": "bool_",
+    "TINYINT": "int8",
+    "SMALLINT": "int16",
+    "INT": "int32",
+    "BIGINT": "int64",
+    "FLOAT": "float32",
+    "DOUBLE": "float64",
+    "DATE": "date32",
+    "UUID": "uuid",
+    "UNKNOWN": "null",
+}
+
+# By the name that Arrow prints.
+_FROM_ARROW: dict[str, t.DataType] = {
+    "string": t.STRING,
+    "large_string": t.STRING,
+    "string_view": t.STRING,
+    "binary": t.BYTES,
+    "large_binary": t.BYTES,
+    "binary_view": t.BYTES,
+    "bool": t.BooleanType(),
+    "int8": t.TinyIntType(),
+    "int16": t.SmallIntType(),
+    "int32": t.IntType(),
+    "int64": t.BigIntType(),
+    "float": t.FloatType(),
+    "double": t.DoubleType(),
+    "date32[day]": t.DateType(),
+    "date64[ms]": t.DateType(),
+    "extension<arrow.uuid>": t.UuidType(),
+    "null": t.UnknownType(),
+}
+
+_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}

@@ -1,0 +1,60 @@
+"""FileChange: one data file that came or went, with all that planning and statistics need."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+PartitionValue = str | int | bool | None
+"""A partition value in JSON form: numbers and booleans as such, everything else as text.
+
+Dates are `2013-01-01`, timestamps ISO 8601, decimals and floats their decimal text, so that no
+floating-point number stands in hashed bytes.
+"""
+
+
+class FileChange(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, rename="camel"):
+    """A data file added to or removed from a table; stands inside commits and change files.
+
+    Attributes:
+        kind: ADD or DELETE.
+        path: Relative to the table's location, or absolute where it lies outside.
+        partition: One value a field of the spec `spec_id`, in the spec's order.
+        schema_id: The schema whose column names the file uses.
+        record_count: Rows.
+        file_size_in_bytes: Bytes.
+        creation_time: Unix time in milliseconds.
+        format: `parquet`, `orc` or `avro`.
+        content: `data`, `position-deletes` or `equality-deletes`.
+        spec_id: The partition spec that it was written with.
+        bucket: Paimon's bucket; 0 for append tables.
+        level: Paimon's level; 0 for append tables.
+        field_ids: Whether the file carries this table's field ids.
+        value_counts: Values by field id, nulls included.
+        null_value_counts: Nulls by field id.
+        lower_bounds: By field id, hex of Iceberg's single-value bytes.
+        upper_bounds: As `lower_bounds`.
+        first_row_id: The first row's id where rows are tracked.
+        extra_files: Files that belong to it (Paimon's indexes).
+    """
+
+    kind: Literal["ADD", "DELETE"] = "ADD"
+    path: str
+    partition: tuple[PartitionValue, ...] = ()
+    schema_id: int = 0
+    record_count: int
+    file_size_in_bytes: int
+    creation_time: int = 0
+    format: str = "parquet"
+    content: str = "data"
+    spec_id: int = 0
+    bucket: int = 0
+    level: int = 0
+    field_ids: bool = False
+    value_counts: dict[int, int] | UnsetType = UNSET
+    null_value_counts: dict[int, int] | UnsetType = UNSET
+    lower_bounds: dict[int, str] | UnsetType = UNSET
+    upper_bounds: dict[int, str] | UnsetType = UNSET
+    first_row_id: int | UnsetType = UNSET
+    extra_files: tuple[str, ...] | UnsetType = UNSET

@@ -1,0 +1,107 @@
+"""Instant: a point of a table's history to read at.
+
+The DLF metadata API knows two, snapshot and tag; the ledger adds version and timestamp.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from attrs import frozen
+
+from ledger.model.errors import InvalidInputError
+
+
+@frozen
+class VersionInstant:
+    """The state right after a commit; `version` counts a stream's commits from 0."""
+
+    version: int
+
+    def __str__(self) -> str:
+        return f"version {self.version}"
+
+
+@frozen
+class TimestampInstant:
+    """The state current at a Unix time in milliseconds."""
+
+    timestamp_millis: int
+
+    def __str__(self) -> str:
+        moment = datetime.fromtimestamp(self.timestamp_millis / 1000, UTC)
+        return f"timestamp {moment.isoformat(timespec='milliseconds')}"
+
+
+@frozen
+class SnapshotInstant:
+    """A snapshot, by its id (1, 2, 3, ...), with the schema it was written with."""
+
+    snapshot_id: int
+
+    def __str__(self) -> str:
+        return f"snapshot {self.snapshot_id}"
+
+
+@frozen
+class TagInstant:
+    """A tagged snapshot, by the tag's name, with the schema it was written with."""
+
+    tag_name: str
+
+    def __str__(self) -> str:
+        return f"tag {self.tag_name}"
+
+
+Instant = VersionInstant | TimestampInstant | SnapshotInstant | TagInstant
+
+
+def millis(moment: datetime | int) -> int:
+    """Return a moment as Unix time in milliseconds.
+
+    Args:
+        moment: A datetime with a time zone, or milliseconds already.
+
+    Raises:
+        InvalidInputError: A datetime without a time zone: it could mean two instants.
+
+    Example:
+        >>> millis(datetime(2013, 1, 1, tzinfo=UTC))
+        1356998400000
+    """
+    if isinstance(moment, int):
+        return moment
+    if moment.tzinfo is None:
+        raise InvalidInputError(f"{moment.isoformat()} has no time zone; add one, for example UTC")
+    return round(moment.timestamp() * 1000)
+
+
+def instant_of(
+    *,
+    version: int | None = None,
+    timestamp: datetime | int | None = None,
+    snapshot: int | None = None,
+    tag: str | None = None,
+) -> Instant | None:
+    """Return the one instant that was named; None (the head) when none was.
+
+    Raises:
+        InvalidInputError: More than one was named.
+
+    Example:
+        >>> instant_of(tag="v1")
+        TagInstant(tag_name='v1')
+    """
+    named: list[Instant] = []
+    if version is not None:
+        named.append(VersionInstant(version))
+    if timestamp is not None:
+        named.append(TimestampInstant(millis(timestamp)))
+    if snapshot is not None:
+        named.append(SnapshotInstant(snapshot))
+    if tag is not None:
+        named.append(TagInstant(tag))
+    if len(named) > 1:
+        both = " and ".join(str(each) for each in named)
+        raise InvalidInputError(f"{both} were both named; name one of version, timestamp, ...")
+    return named[0] if named else None

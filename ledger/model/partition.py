@@ -1,0 +1,67 @@
+"""Partition specs, sort orders and their transforms.
+
+Source: the Iceberg table specification; Paimon's partition keys are the spec whose transforms
+are all identity.
+"""
+
+from __future__ import annotations
+
+import re
+
+from attrs import field, frozen
+
+from ledger.model.errors import InvalidInputError
+
+FIRST_PARTITION_FIELD_ID = 1000
+_PARAMETERISED = re.compile(r"^(bucket|truncate)\[([1-9][0-9]*)\]$")
+_PLAIN = frozenset({"identity", "year", "month", "day", "hour", "void"})
+
+
+def _check_transform(_instance: object, _attribute: object, text: str) -> None:
+    if text not in _PLAIN and not _PARAMETERISED.match(text):
+        raise InvalidInputError(
+            f"transform {text!r} is none of {sorted(_PLAIN)}, bucket[N], truncate[W]"
+        )
+
+
+@frozen
+class PartitionField:
+    """One field of a partition spec.
+
+    Attributes:
+        source_id: Field id of the column that the value derives from.
+        field_id: The partition field's own id, from 1000.
+        name: Its name, which stands in paths (`name=value`).
+        transform: `identity`, `bucket[N]`, `truncate[W]`, `year`, `month`, `day`, `hour`, `void`.
+    """
+
+    source_id: int
+    field_id: int
+    name: str
+    transform: str = field(default="identity", validator=_check_transform)
+
+
+@frozen
+class PartitionSpec:
+    """How files are laid out; a file names the spec that it was written with."""
+
+    spec_id: int = 0
+    fields: tuple[PartitionField, ...] = ()
+
+
+@frozen
+class SortField:
+    """One field of a sort order: direction `asc` or `desc`, nulls `nulls-first` or `nulls-last`."""
+
+    source_id: int
+    transform: str = field(default="identity", validator=_check_transform)
+    direction: str = "asc"
+    null_order: str = "nulls-first"
+
+
+@frozen
+class SortOrder:
+    """How rows are ordered inside files; order 0 is unsorted."""
+
+    order_id: int = 0
+    fields: tuple[SortField, ...] = ()

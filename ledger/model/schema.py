@@ -1,0 +1,142 @@
+"""Schema: a table's columns, keys, options and comment at one point of its history.
+
+Source: Paimon's TableSchema (`schema/schema-N`) and the DLF metadata API's Schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve, field, frozen
+
+from ledger.model.converters import as_fields, as_names, as_texts
+from ledger.model.errors import ColumnNotFoundError
+from ledger.model.type_text import parse_type
+from ledger.model.types import DataField, DataType, assign_field_ids, walk_fields
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SCHEMA_FILE_VERSION = 3
+SYSTEM_FIELD_ID_START = 1_073_741_823
+
+
+def highest_field_id(fields: Sequence[DataField]) -> int:
+    """Return the highest id among all fields, nested ones included; -1 when there are none.
+
+    Ids of the formats' system range (1,073,741,823 and above) do not count.
+
+    Example:
+        >>> highest_field_id([DataField(7, "a", parse_type("INT"))])
+        7
+    """
+    ids = (each.id for each in walk_fields(fields))
+    return max((each for each in ids if each < SYSTEM_FIELD_ID_START), default=-1)
+
+
+@frozen
+class Schema:
+    """What a table looks like: one version of its schema.
+
+    Attributes:
+        fields: The columns, in order.
+        partition_keys: Column names that partition the table; never change.
+        primary_keys: Column names of the primary key; empty for append tables.
+        options: Table options; the order has no meaning.
+        comment: None when the table has none (an empty comment is kept).
+        id: Schema id, counted from 0 as Paimon does: each transaction that changes it adds one.
+        highest_field_id: The highest field id ever given out; never lowered, so that a dropped
+            column's id cannot come back.
+        time_millis: Unix time of the commit that made this version, in milliseconds.
+        version: Version of Paimon's schema file; 3 for everything but old files read as they are.
+
+    Example:
+        >>> orders = Schema.of({"id": "BIGINT NOT NULL", "day": "DATE"}, partition_keys=["day"])
+        >>> orders.field("day").id
+        1
+    """
+
+    fields: tuple[DataField, ...] = field(converter=as_fields)
+    partition_keys: tuple[str, ...] = field(default=(), converter=as_names)
+    primary_keys: tuple[str, ...] = field(default=(), converter=as_names)
+    options: Mapping[str, str] = field(factory=dict, converter=as_texts, hash=False)
+    comment: str | None = None
+    id: int = 0
+    highest_field_id: int = field()
+    time_millis: int = field(default=0, eq=False)
+    version: int = SCHEMA_FILE_VERSION
+
+    @highest_field_id.default
+    def _highest(self) -> int:
+        return highest_field_id(self.fields)
+
+    @classmethod
+    def of(
+        cls,
+        columns: Mapping[str, str | DataType],
+        *,
+        partition_keys: Sequence[str] = (),
+        primary_keys: Sequence[str] = (),
+        options: Mapping[str, str] | None = None,
+        comment: str | None = None,
+    ) -> Schema:
+        """Return a schema of named types; ids are counted from 0, a column's before its members'.
+
+        Args:
+            columns: Name to type, as a `DataType` or as Paimon's type text (`"INT NOT NULL"`).
+            partition_keys: Names of columns.
+            primary_keys: Names of columns.
+            options: Table options.
+            comment: The table's comment.
+
+        Raises:
+            InvalidTypeError: A type's text cannot be read.
+        """
+        fields: list[DataField] = []
+        highest = -1
+        for name, column_type in columns.items():
+            column_id = highest + 1
+            read = parse_type(column_type) if isinstance(column_type, str) else column_type
+            numbered, highest = assign_field_ids(read, column_id)
+            fields.append(DataField(column_id, name, numbered))
+        return cls(
+            fields=tuple(fields),
+            partition_keys=tuple(partition_keys),
+            primary_keys=tuple(primary_keys),
+            options=options or {},
+            comment=comment,
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names, in order."""
+        return tuple(each.name for each in self.fields)
+
+    def field(self, name: str) -> DataField:
+        """Return the column of that name.
+
+        Raises:
+            ColumnNotFoundError: There is none.
+        """
+        for each in self.fields:
+            if each.name == name:
+                return each
+        raise ColumnNotFoundError(f"column {name} does not exist; there are: {list(self.names)}")
+
+    def with_options(self, options: Mapping[str, str]) -> Schema:
+        """Return this schema with other options."""
+        return evolve(self, options=options)
+
+    def to_arrow(self) -> pa.Schema:
+        """Return the Arrow schema, every field with its id (`PARQUET:field_id`).
+
+        Files written with it can be read by id for ever, whatever is renamed later.
+
+        Raises:
+            UnsupportedError: A column has a type that Arrow cannot say.
+        """
+        from ledger.model.arrow import fields_to_arrow
+
+        schema: Any = fields_to_arrow(self.fields)
+        return schema
