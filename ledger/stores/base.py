@@ -1,0 +1,80 @@
+"""The contract of a store: the only operations that the ledger needs from a place of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+
+class Store(Protocol):
+    """Bytes under keys below one root URL, with an atomic put-if-absent.
+
+    Keys are relative POSIX paths; `ledger.stores.key` says which. Every method raises
+    `InvalidNameError` for any other, before it touches anything.
+
+    No method retries. A store that fails raises `OSError`; that says nothing about whether a
+    write was applied.
+
+    Readers never see a part of a body, whatever happens to the writer. No body is empty, so an
+    empty file is damage and never somebody's data.
+    """
+
+    @property
+    def url(self) -> str:
+        """The root's canonical URL; opening it again gives the same data."""
+
+    def create(self, key: str, body: bytes) -> bool:
+        """Put `body` under `key` unless the key exists; one of all racing callers wins.
+
+        True: this call created it, durably. False: the key existed and nothing was written.
+        Any exception but those below: the outcome is unknown. Find out with `confirm`; sending
+        the same body to the same key again is safe.
+
+        Raises:
+            InvalidInputError: The body is empty; nothing was written.
+            OSError: Applied or not, nobody knows.
+        """
+
+    def read(self, key: str) -> bytes | None:
+        """Return the body under `key`, or None when there is none."""
+
+    def confirm(self, key: str) -> bytes | None:
+        """Read `key`, and return only once what was read would survive a loss of power.
+
+        A writer that finds its own commit by reading acknowledges it; the call that wrote it may
+        have died between making it visible and making it durable.
+        """
+
+    def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
+        """Read `keys` in their order, each when the iterator gets there."""
+
+    def exists(self, key: str) -> bool:
+        """Say whether `key` has a body."""
+
+    def replace(self, key: str, body: bytes) -> None:
+        """Put `body` under `key` whatever was there, atomically; for caches only.
+
+        A loss of power may take it back or leave the file empty; a kill of the process may not.
+
+        Raises:
+            InvalidInputError: The body is empty; nothing was written.
+            OSError: Applied or not, nobody knows.
+        """
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """List every key in the folder `prefix` and below, sorted by code point.
+
+        `prefix` may end in a slash or not; `""` is the whole store. Not a snapshot: beside
+        writers, later keys may show while earlier ones are missing. Never on the commit path.
+        """
+
+    def delete(self, key: str) -> None:
+        """Remove `key`; one that is absent is fine."""
+
+    def lock(self, key: str) -> AbstractContextManager[None]:
+        """Take turns with every other holder, thread or process, in the folder that `key` is in.
+
+        Advisory, and only an optimisation: `create` stays the truth, and a store that cannot lock
+        lets everybody in. Not reentrant. A holder that is killed lets go.
+        """

@@ -1,0 +1,177 @@
+"""A store in a POSIX folder: whole files that appear at once and stay after a loss of power.
+
+A file is written under a temporary name beside its place, synced, and linked to its name; `link`
+refuses an existing name and never shows a part. Then the folder is synced, since a name is as
+lost as its content without that.
+
+No descriptor outlives a call, so threads, forked children and pickled copies share nothing. A
+folder that was removed and made again by others behind an open store is not synced into its
+parent again.
+"""
+# ruff: noqa: PTH100, PTH103, PTH108, PTH112, PTH116, PTH118, PTH120 - a Path costs more than a small read
+
+from __future__ import annotations
+
+import enum
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+
+from ledger.stores import posix
+from ledger.stores.folder_lock import folder_lock
+from ledger.stores.key import LOCK_NAME, check_body, check_key, folder_of, folder_prefix
+
+
+class Durability(enum.Enum):
+    """What a local store has done by the time that it acknowledges a create."""
+
+    FSYNC = "fsync"
+    """File and folder are synced: survives a loss of power."""
+
+    NONE = "none"
+    """Handed to the kernel: survives a kill of the process. For tests and benchmarks."""
+
+
+class LocalStore:
+    """A store below the folder `root`, made when the first key is written.
+
+    Symbolic links below the root are followed by reads and writes, and not listed as folders.
+
+    Example:
+        >>> LocalStore("/data/lake").url
+        'file:///data/lake'
+    """
+
+    def __init__(
+        self, root: str | os.PathLike[str], *, durable: Durability = Durability.FSYNC
+    ) -> None:
+        # POSIX keeps exactly two leading slashes, which would give one root two URLs.
+        self._root = "/" + os.path.abspath(root).lstrip("/")
+        self._base = self._root if self._root.endswith("/") else f"{self._root}/"
+        self._durable = durable
+        self._settled: set[str] = set()
+
+    def __repr__(self) -> str:
+        return f"LocalStore({self._root!r}, durable={self._durable})"
+
+    @property
+    def url(self) -> str:
+        """The root as `file:///path`, not percent-encoded: lake engines take it literally."""
+        return f"file://{self._root}"
+
+    def create(self, key: str, body: bytes) -> bool:
+        """See `Store.create`."""
+        check_key(key)
+        check_body(key, body)
+        # Losers leave before they pay for a sync. Only the link below decides.
+        if self.exists(key):
+            return False
+        path, name = os.path.split(self._base + key)
+        with self._settled_folder(path) as folder, posix.draft(folder) as (draft, file):
+            posix.write(file, body)
+            self._sync(file)
+            if not self._publish(folder, draft, name):
+                return False
+            # Through the descriptor that was linked into, so that no other folder is synced.
+            self._sync(folder)
+            return True
+
+    def read(self, key: str) -> bytes | None:
+        """See `Store.read`."""
+        check_key(key)
+        return posix.read(self._base + key)
+
+    def confirm(self, key: str) -> bytes | None:
+        """See `Store.confirm`."""
+        body = self.read(key)
+        if body is None:
+            return None
+        path = os.path.dirname(self._base + key)
+        with self._settled_folder(path) as folder:
+            self._sync(folder)
+        return body
+
+    def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
+        """See `Store.read_many`."""
+        base = self._base
+        for key in keys:
+            check_key(key)
+            yield posix.read(base + key)
+
+    def exists(self, key: str) -> bool:
+        """See `Store.exists`."""
+        check_key(key)
+        try:
+            return stat.S_ISREG(os.stat(self._base + key).st_mode)
+        except posix.ABSENT:
+            return False
+
+    def replace(self, key: str, body: bytes) -> None:
+        """See `Store.replace`."""
+        check_key(key)
+        check_body(key, body)
+        path, name = os.path.split(self._base + key)
+        os.makedirs(path, exist_ok=True)
+        with posix.opened_folder(path) as folder, posix.draft(folder) as (draft, file):
+            posix.write(file, body)
+            os.replace(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """See `Store.keys`."""
+        return iter(sorted(posix.walk(self._base, folder_prefix(prefix))))
+
+    def delete(self, key: str) -> None:
+        """See `Store.delete`."""
+        check_key(key)
+        with suppress(*posix.ABSENT):
+            os.unlink(self._base + key)
+
+    def lock(self, key: str) -> AbstractContextManager[None]:
+        """See `Store.lock`; the file is `.lock` in the folder that `key` is in."""
+        return folder_lock(os.path.join(self._root, folder_of(key), LOCK_NAME))
+
+    def _sync(self, descriptor: int) -> None:
+        if self._durable is Durability.FSYNC:
+            os.fsync(descriptor)
+
+    def _publish(self, folder: int, draft: str, name: str) -> bool:
+        try:
+            self._link(folder, draft, name)
+        except FileExistsError:
+            # An NFS client that resends a link whose answer was lost is told that the name
+            # exists. The second name of our own draft tells that this was us.
+            if os.stat(draft, dir_fd=folder).st_nlink == 2:  # noqa: PLR2004 - draft and name
+                return True
+            if stat.S_ISREG(os.stat(name, dir_fd=folder).st_mode):
+                return False
+            raise
+        return True
+
+    def _link(self, folder: int, draft: str, name: str) -> None:
+        os.link(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+    def _settled_folder(self, path: str) -> AbstractContextManager[int]:
+        if path not in self._settled or not os.path.isdir(path):
+            self._settle(path)
+        return posix.opened_folder(path)
+
+    def _settle(self, path: str) -> None:
+        """Make the folder `path`, and make every name from the root down to it durable.
+
+        Folders that exist are synced into their parents too, once: whoever made them may not
+        have come that far yet, or may have died.
+        """
+        if path in self._settled and os.path.isdir(path):
+            return
+        parent = os.path.dirname(path)
+        below_root = len(path) > len(self._root)
+        # Above the root only what is missing is ours to make.
+        if below_root or not os.path.isdir(parent):
+            self._settle(parent)
+        made = posix.make_folder(path)
+        # Nobody can sync the unreadable parent of a root that an administrator made.
+        if made or below_root or os.access(parent, os.R_OK):
+            with posix.opened_folder(parent) as folder:
+                self._sync(folder)
+        self._settled.add(path)

@@ -1,0 +1,116 @@
+"""A store in this process's memory, for tests and examples: one dictionary under one lock."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Final
+
+from ledger.stores.key import check_body, check_key, check_path, folder_of, folder_prefix
+
+
+class _Memory:
+    """What all stores of one name share."""
+
+    def __init__(self) -> None:
+        self.bodies: dict[str, bytes] = {}
+        self.guard = threading.Lock()
+        self.folder_locks: dict[str, threading.Lock] = {}
+
+
+# Two opens of one URL have to see the same data, so the names live as long as the process.
+_memories: Final[dict[str, _Memory]] = {}
+_memories_guard: Final = threading.Lock()
+
+
+class MemoryStore:
+    """The store behind `memory://NAME`, the same data for all who open it in this process.
+
+    `memory://NAME/FOLDER` is the part of `memory://NAME` below `FOLDER`, as with local folders.
+    Nothing survives the process, and a forked child sees a copy.
+
+    Example:
+        >>> MemoryStore("docs").create("a/b", b"1"), MemoryStore("docs/a").read("b")
+        (True, b'1')
+
+    Raises:
+        InvalidNameError: The name cannot be a path.
+    """
+
+    def __init__(self, name: str) -> None:
+        name = name.removesuffix("/")
+        check_path(name)
+        self._name = name
+        shared, _, folder = name.partition("/")
+        self._base = folder_prefix(folder)
+        with _memories_guard:
+            self._memory = _memories.setdefault(shared, _Memory())
+
+    def __repr__(self) -> str:
+        return f"MemoryStore({self._name!r})"
+
+    @property
+    def url(self) -> str:
+        """The root as `memory://NAME`."""
+        return f"memory://{self._name}"
+
+    def create(self, key: str, body: bytes) -> bool:
+        """See `Store.create`."""
+        check_key(key)
+        check_body(key, body)
+        with self._memory.guard:
+            if self._base + key in self._memory.bodies:
+                return False
+            self._memory.bodies[self._base + key] = bytes(body)
+            return True
+
+    def read(self, key: str) -> bytes | None:
+        """See `Store.read`."""
+        check_key(key)
+        return self._memory.bodies.get(self._base + key)
+
+    def confirm(self, key: str) -> bytes | None:
+        """See `Store.confirm`."""
+        return self.read(key)
+
+    def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
+        """See `Store.read_many`."""
+        for key in keys:
+            yield self.read(key)
+
+    def exists(self, key: str) -> bool:
+        """See `Store.exists`."""
+        return self.read(key) is not None
+
+    def replace(self, key: str, body: bytes) -> None:
+        """See `Store.replace`."""
+        check_key(key)
+        check_body(key, body)
+        with self._memory.guard:
+            self._memory.bodies[self._base + key] = bytes(body)
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """See `Store.keys`."""
+        start = self._base + folder_prefix(prefix)
+        with self._memory.guard:
+            found = [key for key in self._memory.bodies if key.startswith(start)]
+        return iter(sorted(key.removeprefix(self._base) for key in found))
+
+    def delete(self, key: str) -> None:
+        """See `Store.delete`."""
+        check_key(key)
+        with self._memory.guard:
+            self._memory.bodies.pop(self._base + key, None)
+
+    def lock(self, key: str) -> AbstractContextManager[None]:
+        """See `Store.lock`."""
+        folder = (self._base + folder_of(key)).removesuffix("/")
+        with self._memory.guard:
+            return _held(self._memory.folder_locks.setdefault(folder, threading.Lock()))
+
+
+@contextmanager
+def _held(turn: threading.Lock) -> Iterator[None]:
+    with turn:
+        yield

@@ -1,0 +1,100 @@
+"""The file operations under the local store, on descriptors and bytes instead of file objects."""
+# ruff: noqa: PTH102 - a Path costs more than opening and reading a small file does
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from ledger.stores.key import DRAFT_PREFIX, is_key
+
+ABSENT: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+"""What a path raises that holds no file."""
+
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY
+_DRAFT: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+_READ_BYTES: Final = 65_536
+
+
+@contextmanager
+def opened_folder(path: str) -> Iterator[int]:
+    """Yield a descriptor of the folder `path`, closed afterwards."""
+    folder = os.open(path, _FOLDER)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+@contextmanager
+def draft(folder: int) -> Iterator[tuple[str, int]]:
+    """Yield the name and descriptor of a new file in `folder`; the name is gone afterwards.
+
+    Only a kill leaves the file behind.
+    """
+    name = f"{DRAFT_PREFIX}{os.urandom(8).hex()}"
+    file = os.open(name, _DRAFT, 0o666, dir_fd=folder)
+    try:
+        try:
+            yield name, file
+        finally:
+            os.close(file)
+    finally:
+        # An orphan does no harm, and must not turn an acknowledged write into an error.
+        with suppress(OSError):
+            os.unlink(name, dir_fd=folder)
+
+
+def write(file: int, body: bytes) -> None:
+    """Write all of `body`; the kernel may take it in parts."""
+    written = os.write(file, body)
+    while written < len(body):
+        written += os.write(file, memoryview(body)[written:])
+
+
+def read(path: str) -> bytes | None:
+    """Return the whole file `path`, or None when there is no file."""
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except ABSENT:
+        return None
+    try:
+        body = os.read(file, _READ_BYTES)
+        # Network file systems may answer short, so only an empty answer is the end.
+        while more := os.read(file, _READ_BYTES):
+            body += more
+    except IsADirectoryError:
+        return None
+    else:
+        return body
+    finally:
+        os.close(file)
+
+
+def make_folder(path: str) -> bool:
+    """Make the folder `path` below an existing one; False when it was there."""
+    try:
+        os.mkdir(path)
+    except FileExistsError:
+        return False
+    return True
+
+
+def walk(base: str, prefix: str) -> Iterator[str]:
+    """Yield the keys of all files in the folder `base + prefix` and below, in no order.
+
+    Names that no key can have are foreign, drafts or locks, and left out.
+    """
+    try:
+        entries = os.scandir(base + prefix)
+    except ABSENT:
+        return
+    with entries:
+        for entry in entries:
+            key = prefix + entry.name
+            if entry.is_dir(follow_symlinks=False):
+                yield from walk(base, f"{key}/")
+            elif is_key(key) and entry.is_file():
+                yield key

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import itertools
+import threading
+
+import pytest
+
+from ledger.model.errors import InvalidNameError
+from ledger.stores import MemoryStore, Store
+from ledger.stores.memory import _memories
+from tests.store_contract import StoreContract
+
+_numbers = itertools.count()
+
+
+class TestMemoryStore(StoreContract):
+    @pytest.fixture
+    def store(self) -> MemoryStore:
+        return MemoryStore(f"contract-{next(_numbers)}")
+
+    def raw_read(self, store: Store, key: str) -> bytes | None:
+        return _memories[store.url.removeprefix("memory://")].bodies.get(key)
+
+    def raw_write(self, store: Store, key: str, body: bytes) -> None:
+        _memories[store.url.removeprefix("memory://")].bodies[key] = body
+
+    def reopen(self, store: Store) -> MemoryStore:
+        return MemoryStore(store.url.removeprefix("memory://"))
+
+
+class TestMemoryStoreInAFolder(TestMemoryStore):
+    @pytest.fixture
+    def store(self) -> MemoryStore:
+        return MemoryStore(f"contract-{next(_numbers)}/deep/folder")
+
+    def raw_read(self, store: Store, key: str) -> bytes | None:
+        name = store.url.removeprefix("memory://").partition("/")[0]
+        return _memories[name].bodies.get(f"deep/folder/{key}")
+
+    def raw_write(self, store: Store, key: str, body: bytes) -> None:
+        name = store.url.removeprefix("memory://").partition("/")[0]
+        _memories[name].bodies[f"deep/folder/{key}"] = body
+
+
+def test_other_names_are_other_stores() -> None:
+    MemoryStore("one-name").create("a", b"1")
+
+    assert MemoryStore("other-name").read("a") is None
+    assert list(MemoryStore("one-nam").keys("")) == []
+
+
+def test_a_store_below_another_is_its_folder() -> None:
+    MemoryStore("outer/x").create("a/b", b"1")
+
+    assert MemoryStore("outer").read("x/a/b") == b"1"
+    assert MemoryStore("outer/x/a").create("b", b"2") is False
+    assert list(MemoryStore("outer/x/a").keys("")) == ["b"]
+
+
+def test_the_lock_is_the_folders_whichever_root_it_is_reached_from() -> None:
+    outer, inner = MemoryStore("locks"), MemoryStore("locks/x")
+    with outer.lock("x/log"):
+        turn = inner._memory.folder_locks["x"]
+        assert turn.locked()
+    with inner.lock("log"):
+        assert turn.locked()
+    assert list(inner._memory.folder_locks) == ["x"]
+
+
+@pytest.mark.parametrize("name", ["", "/", "..", "a/../b", "a//b"])
+def test_a_name_that_is_no_path_is_refused(name: str) -> None:
+    with pytest.raises(InvalidNameError):
+        MemoryStore(name)
+
+
+def test_nobody_gets_between_the_look_and_the_write() -> None:
+    """The threads' race finds a missing guard only sometimes; this always does."""
+    store = MemoryStore("between")
+    won: list[str] = []
+
+    def create(writer: str) -> None:
+        if store.create("a", writer.encode()):
+            won.append(writer)
+
+    other = threading.Thread(target=create, args=["other"])
+
+    class LetsTheOtherTry(dict[str, bytes]):
+        def __contains__(self, key: object) -> bool:
+            found = super().__contains__(key)
+            if threading.current_thread() is not other:
+                other.start()
+                other.join(timeout=0.2)
+            return found
+
+    store._memory.bodies = LetsTheOtherTry()
+    create("first")
+    other.join()
+
+    assert won == ["first"]
+    assert store.read("a") == b"first"
