@@ -1,0 +1,35 @@
+"""Every change that a writer may ask for, every event that the log can hold, and nothing else.
+
+`schema_changes` is what is asked, `schema_events` what it became; `table_events`,
+`snapshot_events` and `catalog_events` hold the rest. `FORMAT.md` describes their bytes.
+"""
+
+from __future__ import annotations
+
+from ledger.events.catalog_events import CatalogEvent
+from ledger.events.schema_changes import SchemaChange
+from ledger.events.schema_events import SchemaEvent
+from ledger.events.snapshot_events import (
+    RolledBack,
+    SnapshotCommitted,
+    SnapshotsExpired,
+    TagCreated,
+    TagDeleted,
+    TagReplaced,
+)
+from ledger.events.table_events import TableCreated, TableDropped
+
+TableEvent = (
+    SchemaEvent
+    | SnapshotCommitted
+    | RolledBack
+    | TagCreated
+    | TagReplaced
+    | TagDeleted
+    | SnapshotsExpired
+    | TableCreated
+    | TableDropped
+)
+"""Every fact that a table's stream can hold."""
+
+__all__ = ["CatalogEvent", "SchemaChange", "SchemaEvent", "TableEvent"]

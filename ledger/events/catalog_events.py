@@ -1,0 +1,115 @@
+"""Databases and views, and the union of all that the catalog's stream can hold."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from ledger.events.base import Record
+from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
+from ledger.events.table_events import TableCreated, TableDropped, TableName, TableRenamed
+from ledger.model.type_json import FieldObject
+
+
+class DatabaseCreated(Record, frozen=True, tag="createDatabase", kw_only=True):
+    """A database came to be; `path` is its folder, relative to the ledger's root."""
+
+    name: str
+    path: str
+    options: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class DatabaseAltered(Record, frozen=True, tag="alterDatabase", kw_only=True):
+    """Options of a database changed: `removals` went, `updates` were set."""
+
+    name: str
+    removals: tuple[str, ...] = ()
+    updates: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class DatabaseDropped(Record, frozen=True, tag="dropDatabase", kw_only=True):
+    """An empty database is gone."""
+
+    name: str
+
+
+class ViewRecord(
+    Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", forbid_unknown_fields=True
+):
+    """A view's definition, as the DLF page's ViewSchema."""
+
+    fields: tuple[FieldObject, ...]
+    query: str
+    dialects: dict[str, str] = msgspec.field(default_factory=dict)
+    comment: str | None = None
+    options: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class AddDialect(Record, frozen=True, tag="addDialect"):
+    """Give a view a query in one engine's dialect."""
+
+    dialect: str
+    query: str
+
+
+class UpdateDialect(Record, frozen=True, tag="updateDialect"):
+    """Replace a view's query in one engine's dialect."""
+
+    dialect: str
+    query: str
+
+
+class DropDialect(Record, frozen=True, tag="dropDialect"):
+    """Take a dialect away from a view."""
+
+    dialect: str
+
+
+ViewChange = SetOption | RemoveOption | UpdateComment | AddDialect | UpdateDialect | DropDialect
+"""What a writer may ask of a view."""
+
+
+class ViewCreated(Record, frozen=True, tag="createView", kw_only=True):
+    """A view came to be."""
+
+    identifier: TableName
+    view_id: str
+    schema: ViewRecord
+
+
+class ViewAltered(Record, frozen=True, tag="alterView", kw_only=True):
+    """A view changed, one change after the other."""
+
+    identifier: TableName
+    view_id: str
+    changes: tuple[ViewChange, ...]
+
+
+class ViewRenamed(Record, frozen=True, tag="renameView", kw_only=True):
+    """A view has another name."""
+
+    source: TableName
+    destination: TableName
+    view_id: str
+
+
+class ViewDropped(Record, frozen=True, tag="dropView", kw_only=True):
+    """A view is gone."""
+
+    identifier: TableName
+    view_id: str
+
+
+CatalogEvent = (
+    DatabaseCreated
+    | DatabaseAltered
+    | DatabaseDropped
+    | TableCreated
+    | TableRenamed
+    | TableDropped
+    | ViewCreated
+    | ViewAltered
+    | ViewRenamed
+    | ViewDropped
+)
+"""Every fact that the catalog's stream can hold."""

@@ -1,0 +1,75 @@
+"""Commit and Transaction: the envelope that events travel in.
+
+A commit is one atomic append, one file. It holds one or more transactions; a transaction is what
+one writer asked for at once.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from msgspec import UNSET, Struct, UnsetType
+
+E_co = TypeVar("E_co", covariant=True)
+
+FORMAT_VERSION = 1
+
+
+class Transaction(
+    Struct,
+    Generic[E_co],
+    frozen=True,
+    gc=False,
+    kw_only=True,
+    omit_defaults=True,
+    rename="camel",
+    forbid_unknown_fields=True,
+):
+    """What one writer asked for at once: all of it lands, or none.
+
+    Attributes:
+        id: Unique; read back to find out whether a commit landed.
+        author: Who; free text such as `etl@prod`.
+        message: Why; free text.
+        properties: Anything else that a program wants to keep with it.
+        asked: SHA-256 of what was asked, hex; present exactly when the caller gave the id, so
+            that the same id with other content can be refused.
+        effective_time_millis: When it happened, for imported history; absent when it happened at
+            the commit's own time.
+        events: The facts, in order. Empty when all that was asked held already.
+    """
+
+    id: str
+    author: str = ""
+    message: str = ""
+    properties: dict[str, str] = {}
+    asked: str | UnsetType = UNSET
+    effective_time_millis: int | UnsetType = UNSET
+    events: tuple[E_co, ...] = ()
+
+
+class Commit(
+    Struct,
+    Generic[E_co],
+    frozen=True,
+    gc=False,
+    kw_only=True,
+    omit_defaults=True,
+    rename="camel",
+    forbid_unknown_fields=True,
+):
+    """One file of a stream's log.
+
+    Attributes:
+        format: Version of these bytes.
+        version: The commit's number in its stream, from 0, without gaps.
+        time_millis: Unix time in milliseconds; strictly increasing within a stream.
+        parent: `sha256:` and the hex digest of the file before; absent in version 0.
+        transactions: At least one.
+    """
+
+    format: int
+    version: int
+    time_millis: int
+    parent: str | UnsetType = UNSET
+    transactions: tuple[Transaction[E_co], ...]

@@ -1,0 +1,111 @@
+"""Snapshots, tags and expiry: what a table holds.
+
+Every event carries its resolved ids and sums, so that folding never reads a file list.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from ledger.events.base import Record
+from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER
+
+NO_FILES = Raw(b"")
+"""What `files` is when there are none; by identity, as msgspec leaves defaults out."""
+
+CommitKind = Literal["APPEND", "COMPACT", "OVERWRITE", "ANALYZE"]
+
+
+class ChangesReference(Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True):
+    """A file-change list too long to stand inside a commit, as Parquet beside the log.
+
+    `path` is relative to the table's `_ledger/`; `sha256` is of the file's bytes, in hex.
+    """
+
+    path: str
+    sha256: str
+    count: int
+
+
+class SnapshotFacts(Record, frozen=True, kw_only=True):
+    """What every new snapshot says, whoever made it.
+
+    `files` is a JSON array of FileChange, kept as bytes until somebody asks; `changes` names the
+    same list on the store instead. Sums are of this snapshot; totals are after it.
+    `last_file_creation_time` is the maximum over the files in the list.
+    """
+
+    snapshot_id: int
+    schema_id: int
+    commit_user: str
+    commit_identifier: int = BATCH_COMMIT_IDENTIFIER
+    total_record_count: int
+    delta_record_count: int
+    delta_file_count: int = 0
+    delta_file_size_in_bytes: int = 0
+    last_file_creation_time: int | UnsetType = UNSET
+    files: Raw = NO_FILES
+    changes: ChangesReference | UnsetType = UNSET
+
+
+class SnapshotCommitted(SnapshotFacts, frozen=True, tag="commitSnapshot", kw_only=True):
+    """A snapshot was committed. The optional keys are those of Paimon's snapshot file."""
+
+    commit_kind: CommitKind
+    base_manifest_list: str | UnsetType = UNSET
+    base_manifest_list_size: int | UnsetType = UNSET
+    delta_manifest_list: str | UnsetType = UNSET
+    delta_manifest_list_size: int | UnsetType = UNSET
+    changelog_manifest_list: str | UnsetType = UNSET
+    changelog_manifest_list_size: int | UnsetType = UNSET
+    index_manifest: str | UnsetType = UNSET
+    log_offsets: dict[int, int] | UnsetType = UNSET
+    changelog_record_count: int | UnsetType = UNSET
+    watermark: int | UnsetType = UNSET
+    statistics: str | UnsetType = UNSET
+    uuid: str | UnsetType = UNSET
+    snapshot_properties: dict[str, str] | UnsetType = UNSET
+    next_row_id: int | UnsetType = UNSET
+    writer_version: str | UnsetType = UNSET
+    operation: str | UnsetType = UNSET
+
+
+class RolledBack(SnapshotFacts, frozen=True, tag="rollback", kw_only=True):
+    """A new snapshot with an older one's contents; its files are the difference to the head."""
+
+    target_snapshot_id: int
+    target_tag_name: str | UnsetType = UNSET
+
+
+class SnapshotsExpired(Record, frozen=True, tag="expireSnapshots", kw_only=True):
+    """Snapshots before `earliest_snapshot_id` are gone, but for the tagged ones."""
+
+    earliest_snapshot_id: int
+
+
+class TagCreated(Record, frozen=True, tag="createTag", kw_only=True):
+    """A snapshot has a name. `time_retained_millis` is absent when it is kept for ever."""
+
+    tag_name: str
+    snapshot_id: int
+    time_retained_millis: int | UnsetType = UNSET
+
+
+class TagReplaced(Record, frozen=True, tag="replaceTag", kw_only=True):
+    """A tag names another snapshot now."""
+
+    tag_name: str
+    snapshot_id: int
+    time_retained_millis: int | UnsetType = UNSET
+
+
+class TagDeleted(Record, frozen=True, tag="deleteTag", kw_only=True):
+    """A tag is gone; its snapshot stays unless it was expired."""
+
+    tag_name: str
+
+
+SnapshotEvent = SnapshotCommitted | RolledBack
+TagEvent = TagCreated | TagReplaced | TagDeleted

@@ -1,0 +1,58 @@
+"""The birth and death of a table; both stand in the catalog's stream and in the table's own."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, Struct, UnsetType
+
+from ledger.events.base import Record
+from ledger.model.type_json import FieldObject
+
+
+class TableName(Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True):
+    """A full name in the DLF page's form."""
+
+    database_name: str
+    table_name: str
+
+
+class SchemaRecord(
+    Struct, frozen=True, gc=False, omit_defaults=True, rename="camel", forbid_unknown_fields=True
+):
+    """A table's first schema, every id resolved."""
+
+    fields: tuple[FieldObject, ...]
+    highest_field_id: int
+    partition_keys: tuple[str, ...] = ()
+    primary_keys: tuple[str, ...] = ()
+    options: dict[str, str] = {}
+    comment: str | None = None
+
+
+class TableCreated(Record, frozen=True, tag="createTable", kw_only=True):
+    """A table came to be, under this name and with this schema (its schema 0).
+
+    `path` is its location: relative to the ledger's root, or absolute for an external table.
+    `field_id_policy` says who counts field ids; it never changes.
+    """
+
+    identifier: TableName
+    table_id: str
+    path: str
+    schema: SchemaRecord
+    is_external: bool = False
+    field_id_policy: str | UnsetType = UNSET
+
+
+class TableDropped(Record, frozen=True, tag="dropTable", kw_only=True):
+    """A table is gone. In its own stream this seals it: nothing can follow."""
+
+    identifier: TableName
+    table_id: str
+
+
+class TableRenamed(Record, frozen=True, tag="renameTable", kw_only=True):
+    """A table has another name; its location and its stream stay where they are."""
+
+    source: TableName
+    destination: TableName
+    table_id: str

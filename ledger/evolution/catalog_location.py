@@ -1,0 +1,86 @@
+"""Which location a new database or table gets: one that nothing ever had.
+
+Locations are compared without case, since some stores do not tell case apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ledger.evolution.catalog_state import CatalogState
+from ledger.model.errors import InvalidChangeError, InvalidInputError
+from ledger.model.identifier import MAX_NAME_LENGTH
+
+_SHORT_ID_DIGITS = 8
+
+
+def database_location(state: CatalogState, name: str) -> str:
+    """Return `<name>.db`, or `<name>-2.db`, `<name>-3.db`, ... where that was ever used."""
+    return next(path for path in _folders(name) if clash(state, path) is None)
+
+
+def table_location(state: CatalogState, database_path: str, name: str, table_id: str) -> str:
+    """Return `<database_path>/<name>`, with digits of the table's id where that was ever used.
+
+    Raises:
+        InvalidChangeError: Even the location with the whole id was used.
+    """
+    digits = "".join(char for char in table_id.lower() if char in "0123456789abcdef")
+    for suffix in ("", f"-{digits[:_SHORT_ID_DIGITS]}", f"-{digits}"):
+        path = f"{database_path}/{_fitted(name, suffix)}"
+        if clash(state, path) is None:
+            return path
+    raise InvalidChangeError(
+        f"every location for table {name!r} with id {table_id} was used; take a fresh table id"
+    )
+
+
+def external_location(path: str) -> str:
+    """Return the canonical form of a location that a user gave: no slash at its end.
+
+    Raises:
+        InvalidInputError: It is not absolute, or has empty, `.` or `..` segments, blanks outside or
+            control characters.
+
+    Example:
+        >>> external_location("s3://lake/orders/")
+        's3://lake/orders'
+    """
+    scheme, mark, rest = path.rpartition("://")
+    segments = rest.rstrip("/").removeprefix("/").split("/")
+    absolute = bool(scheme) if mark else path.startswith("/")
+    if not absolute or not path.isprintable() or path.strip() != path:
+        raise InvalidInputError(f"location {path!r} is not absolute; write /PATH or SCHEME://PATH")
+    if any(segment in {"", ".", ".."} for segment in segments):
+        raise InvalidInputError(
+            f"location {path!r} has an empty, '.' or '..' segment; spell it out"
+        )
+    return path.rstrip("/")
+
+
+def clash(state: CatalogState, path: str) -> str | None:
+    """Return the used location that `path` equals, lies in or contains; None when it is free.
+
+    A database's folder contains its tables, so lying in one is no clash.
+    """
+    folded = path.casefold()
+    for used in sorted(state.used_paths):
+        other = used.casefold()
+        inside = "/" in other and folded.startswith(f"{other}/")
+        if other == folded or other.startswith(f"{folded}/") or inside:
+            return used
+    return None
+
+
+def _folders(name: str) -> Iterator[str]:
+    yield _fitted(name, ".db")
+    number = 2
+    while True:
+        yield _fitted(name, f"-{number}.db")
+        number += 1
+
+
+def _fitted(stem: str, suffix: str) -> str:
+    # File systems refuse longer names than this, and a name may already be that long.
+    room = MAX_NAME_LENGTH - len(suffix)
+    return stem.encode()[:room].decode(errors="ignore") + suffix

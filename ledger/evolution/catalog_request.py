@@ -1,0 +1,120 @@
+"""What a writer asks of the catalog, before it is decided what it means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import field, frozen
+from msgspec import UNSET, UnsetType
+
+from ledger.events.catalog_events import ViewChange
+from ledger.events.table_events import SchemaRecord
+from ledger.model.identifier import Identifier
+from ledger.model.view import ViewSchema
+
+
+@frozen
+class CreateDatabase:
+    """Create a database; with `if_not_exists` one that is there is left as it is."""
+
+    name: str
+    options: Mapping[str, str] = field(factory=dict, hash=False)
+    if_not_exists: bool = field(default=False, kw_only=True)
+
+
+@frozen
+class AlterDatabase:
+    """Remove and set options of a database; removing one that is not set is no error."""
+
+    name: str
+    removals: tuple[str, ...] = ()
+    updates: Mapping[str, str] = field(factory=dict, hash=False)
+
+
+@frozen
+class DropDatabase:
+    """Drop a database; it has to be empty."""
+
+    name: str
+
+
+@frozen
+class CreateTable:
+    """Create a table.
+
+    Attributes:
+        identifier: Its name.
+        table_id: A fresh UUID.
+        schema: Its schema, every id resolved.
+        external_path: The absolute location of an external table; None to be given one.
+        field_id_policy: Who counts field ids, as `TableCreated` has it.
+    """
+
+    identifier: Identifier
+    table_id: str
+    schema: SchemaRecord
+    external_path: str | None = None
+    field_id_policy: str | UnsetType = UNSET
+
+
+@frozen
+class RenameTable:
+    """Give a table another name, in the same or another database; its location stays."""
+
+    source: Identifier
+    destination: Identifier
+
+
+@frozen
+class DropTable:
+    """Drop the table with that id, whatever its name is by now."""
+
+    identifier: Identifier
+    table_id: str
+
+
+@frozen
+class CreateView:
+    """Create a view; `view_id` is a fresh UUID."""
+
+    identifier: Identifier
+    view_id: str
+    schema: ViewSchema
+
+
+@frozen
+class AlterView:
+    """Change a view, one change after the other."""
+
+    identifier: Identifier
+    changes: tuple[ViewChange, ...]
+
+
+@frozen
+class RenameView:
+    """Give a view another name, in the same or another database."""
+
+    source: Identifier
+    destination: Identifier
+
+
+@frozen
+class DropView:
+    """Drop a view."""
+
+    identifier: Identifier
+
+
+CatalogRequest = (
+    CreateDatabase
+    | AlterDatabase
+    | DropDatabase
+    | CreateTable
+    | RenameTable
+    | DropTable
+    | CreateView
+    | AlterView
+    | RenameView
+    | DropView
+)
+"""Everything that can be asked of the catalog."""

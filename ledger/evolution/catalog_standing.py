@@ -1,0 +1,81 @@
+"""Standing: what a request is decided on, and who to name when somebody else came first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from attrs import frozen
+
+from ledger.events.catalog_events import CatalogEvent, ViewCreated, ViewRenamed
+from ledger.events.commit import Commit
+from ledger.events.table_events import TableCreated, TableRenamed
+from ledger.evolution.catalog_builder import identifier_of
+from ledger.evolution.catalog_state import CatalogState
+from ledger.model.errors import CommitConflictError, LedgerError
+from ledger.model.identifier import Identifier
+
+
+@frozen
+class Standing:
+    """What a request is decided on.
+
+    Attributes:
+        state: The newest state known.
+        base: The state that the writer looked at when it asked.
+        winners: The commits between the two, oldest first.
+    """
+
+    state: CatalogState
+    base: CatalogState
+    winners: Sequence[Commit[CatalogEvent]]
+
+    def refusal(
+        self, cell: str, won: Callable[[CatalogEvent], bool], otherwise: LedgerError
+    ) -> LedgerError:
+        """Return the error to raise: a conflict when a winner made it so, else `otherwise`.
+
+        Args:
+            cell: What both writers wanted.
+            won: Whether an event is what stands in the way; the newest such is named.
+            otherwise: What is wrong, when it was so before the writer asked.
+        """
+        for commit in reversed(self.winners):
+            for transaction in reversed(commit.transactions):
+                for event in reversed(transaction.events):
+                    if won(event):
+                        author = transaction.author or None
+                        message = _conflict_message(otherwise, event, commit.version, author)
+                        return CommitConflictError(message, cell, commit.version, author, event)
+        return otherwise
+
+    def changed_since(self, changed: Callable[[CatalogEvent], bool]) -> bool:
+        """Whether a winner holds an event like that."""
+        return any(
+            changed(event)
+            for commit in self.winners
+            for transaction in commit.transactions
+            for event in transaction.events
+        )
+
+
+def takes_name(identifier: Identifier) -> Callable[[CatalogEvent], bool]:
+    """Return the test for events after which something has that name."""
+
+    def test(event: CatalogEvent) -> bool:
+        match event:
+            case TableCreated(identifier=name) | ViewCreated(identifier=name):
+                return identifier_of(name) == identifier
+            case TableRenamed(destination=name) | ViewRenamed(destination=name):
+                return identifier_of(name) == identifier
+            case _:
+                return False
+
+    return test
+
+
+def _conflict_message(
+    otherwise: LedgerError, event: CatalogEvent, version: int, author: str | None
+) -> str:
+    tag = event.__struct_config__.tag
+    who = author or "another writer"
+    return f"{otherwise.message} ({who} came first with {tag} in catalog version {version})"

@@ -1,0 +1,175 @@
+"""CatalogState: which databases, tables and views there are, and every location ever given out.
+
+Tables and views of one database share one namespace. A table is known by its id, which outlives
+renames; its location is fixed when it is created.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+
+from attrs import field, frozen
+
+from ledger.model.errors import NotFoundError
+from ledger.model.identifier import Identifier
+from ledger.model.view import ViewSchema
+
+
+def by_name(identifier: Identifier) -> tuple[str, str]:
+    """Return what names are sorted by: the database first, then the name in it."""
+    return identifier.database, identifier.name
+
+
+@frozen
+class Audit:
+    """Who made something and who changed it last; times are Unix milliseconds, as effective."""
+
+    created_at: int
+    created_by: str
+    updated_at: int
+    updated_by: str
+
+
+@frozen
+class DatabaseEntry:
+    """A database. `path` is its folder, relative to the ledger's root; no other ever had it."""
+
+    name: str
+    path: str
+    options: Mapping[str, str] = field(hash=False)
+    audit: Audit
+
+
+@frozen
+class TableEntry:
+    """A table, as the catalog knows it.
+
+    Attributes:
+        identifier: Its name now.
+        table_id: What it is known by through renames.
+        path: Its location: relative to the ledger's root, absolute when external.
+        is_external: Whether the location was given by the user.
+        audit: Of its name and existence; the table's own stream knows about its contents.
+        created_version: The catalog's commit that created it, and so contains its version 0.
+    """
+
+    identifier: Identifier
+    table_id: str
+    path: str
+    is_external: bool
+    audit: Audit
+    created_version: int
+
+
+@frozen
+class ViewEntry:
+    """A view: its name now, the id that outlives renames, and its definition."""
+
+    identifier: Identifier
+    view_id: str
+    schema: ViewSchema
+    audit: Audit
+
+
+@frozen(kw_only=True)
+class CatalogState:
+    """The catalog right after one commit.
+
+    Every mapping is sorted by name, so that a state read back from a checkpoint is the same in
+    iteration, too.
+
+    Attributes:
+        version: That commit's number; -1 before the first.
+        time_millis: Its time, Unix milliseconds.
+        effective_millis: The newest effective time up to it.
+        databases: By name.
+        tables: By full name.
+        views: By full name.
+        used_paths: Every location ever given to a database or table, dropped ones included.
+    """
+
+    version: int
+    time_millis: int
+    effective_millis: int
+    databases: Mapping[str, DatabaseEntry] = field(factory=dict, hash=False)
+    tables: Mapping[Identifier, TableEntry] = field(factory=dict, hash=False)
+    views: Mapping[Identifier, ViewEntry] = field(factory=dict, hash=False)
+    used_paths: frozenset[str] = frozenset()
+
+    def database(self, name: str) -> DatabaseEntry:
+        """Return the database of that name.
+
+        Raises:
+            NotFoundError: There is none; the message names similar ones.
+
+        Example:
+            >>> CatalogState(version=-1, time_millis=0, effective_millis=0).database("shop")
+            Traceback (most recent call last):
+            ledger.model.errors.NotFoundError: database shop does not exist; there are no ...
+        """
+        if name in self.databases:
+            return self.databases[name]
+        hint = _near(name, self.databases, "databases")
+        raise NotFoundError(f"database {name} does not exist; {hint}; look again or create it")
+
+    def table(self, identifier: Identifier) -> TableEntry:
+        """Return the table of that name.
+
+        Raises:
+            NotFoundError: The database, or the table in it, does not exist; or it is a view.
+        """
+        if identifier in self.tables:
+            return self.tables[identifier]
+        if identifier in self.views:
+            raise NotFoundError(f"{identifier} is a view, not a table; ask for the view")
+        raise self._missing("table", identifier, self.tables)
+
+    def view(self, identifier: Identifier) -> ViewEntry:
+        """Return the view of that name.
+
+        Raises:
+            NotFoundError: The database, or the view in it, does not exist; or it is a table.
+        """
+        if identifier in self.views:
+            return self.views[identifier]
+        if identifier in self.tables:
+            raise NotFoundError(f"{identifier} is a table, not a view; ask for the table")
+        raise self._missing("view", identifier, self.views)
+
+    def table_by_id(self, table_id: str) -> TableEntry | None:
+        """Return the table with that id under whatever name it has now; None when it is gone."""
+        return next((each for each in self.tables.values() if each.table_id == table_id), None)
+
+    def view_by_id(self, view_id: str) -> ViewEntry | None:
+        """Return the view with that id under whatever name it has now; None when it is gone."""
+        return next((each for each in self.views.values() if each.view_id == view_id), None)
+
+    def kind_of(self, identifier: Identifier) -> str | None:
+        """Return what has that name: "table", "view" or None."""
+        if identifier in self.tables:
+            return "table"
+        return "view" if identifier in self.views else None
+
+    def names_in(self, database: str) -> list[Identifier]:
+        """Return the names of all tables and views in a database, sorted."""
+        names = [each for each in (*self.tables, *self.views) if each.database == database]
+        return sorted(names, key=by_name)
+
+    def _missing(
+        self, kind: str, identifier: Identifier, names: Collection[Identifier]
+    ) -> NotFoundError:
+        self.database(identifier.database)
+        hint = _near(str(identifier), [str(each) for each in names], f"{kind}s")
+        return NotFoundError(f"{kind} {identifier} does not exist; {hint}; look again or create it")
+
+
+EMPTY_CATALOG = CatalogState(version=-1, time_millis=0, effective_millis=0)
+"""The catalog before its first commit."""
+
+
+def _near(name: str, names: Collection[str], plural: str) -> str:
+    matches = get_close_matches(name, sorted(names))
+    if matches:
+        return f"did you mean {' or '.join(matches)}?"
+    return f"no other {plural} have a similar name" if names else f"there are no {plural} yet"

@@ -1,0 +1,132 @@
+"""Cells: what an event sets, and what it needs unchanged, so that conflicts are found by meaning.
+
+A cell is a field id and an aspect, an option, the comment, a tag, ... Two events conflict when one
+claims a cell that the other set to another value. An equal value is no conflict, and events that
+share no cell commute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, assert_never
+
+from msgspec import UnsetType
+
+from ledger.events import TableEvent
+from ledger.events.schema_changes import DropPrimaryKey, RemoveOption, SetOption, UpdateComment
+from ledger.events.schema_events import (
+    ColumnAdded,
+    ColumnCommentUpdated,
+    ColumnDefaultValueUpdated,
+    ColumnDropped,
+    ColumnMoved,
+    ColumnNullabilityUpdated,
+    ColumnRenamed,
+    ColumnTypeUpdated,
+    UpdateKeys,
+)
+from ledger.events.snapshot_events import (
+    RolledBack,
+    SnapshotCommitted,
+    SnapshotsExpired,
+    TagCreated,
+    TagDeleted,
+    TagReplaced,
+)
+from ledger.events.table_events import TableCreated, TableDropped
+from ledger.model.type_json import TypeJson, type_from_wire
+from ledger.model.type_text import format_type
+
+Cell = tuple[Any, ...]
+ROOT = -1
+
+
+def cell_name(cell: Cell) -> str:
+    """Return a cell's name for people: `column 4 name`, `option bucket`, `tag v1`."""
+    return " ".join(str(each) for each in cell)
+
+
+def _typed(data_type: TypeJson) -> str:
+    """Return a type's SQL text, which leaves ids out: two writers give out different ones."""
+    return format_type(type_from_wire(data_type))
+
+
+def sets(  # noqa: C901, PLR0912 - one case an event
+    event: TableEvent,
+) -> Iterator[tuple[Cell, Any]]:
+    """Yield the cells that an event sets, with their values."""
+    match event:
+        case ColumnAdded(parent_id=parent):
+            owner = ROOT if isinstance(parent, UnsetType) else parent
+            yield ("name", owner, event.field_names[-1]), (_typed(event.data_type), event.comment)
+        case SetOption(key=key, value=value):
+            yield ("option", key), value
+        case RemoveOption(key=key):
+            yield ("option", key), None
+        case UpdateComment(comment=comment):
+            yield ("comment",), comment
+        case ColumnRenamed():
+            yield ("column", event.field_id, "name"), event.new_name
+            if len(event.field_names) == 1:
+                yield ("name", ROOT, event.new_name), event.field_id
+        case ColumnTypeUpdated():
+            yield ("column", event.field_id, "type"), _typed(event.new_data_type)
+        case ColumnNullabilityUpdated():
+            yield ("column", event.field_id, "nullability"), event.new_nullability
+        case ColumnCommentUpdated():
+            yield ("column", event.field_id, "comment"), event.new_comment
+        case ColumnDefaultValueUpdated():
+            yield ("column", event.field_id, "default"), event.new_default_value
+        case ColumnMoved():
+            reference = event.reference_id
+            place = None if isinstance(reference, UnsetType) else reference
+            yield ("column", event.field_id, "position"), (event.move.type, place)
+        case ColumnDropped():
+            yield ("column", event.field_id, "exists"), False
+        case DropPrimaryKey():
+            yield ("primaryKey",), ()
+        case UpdateKeys():
+            yield ("primaryKey",), event.primary_keys
+            yield ("partitionKeys",), event.partition_keys
+        case TagCreated() | TagReplaced():
+            yield ("tag", event.tag_name), (event.snapshot_id, event.time_retained_millis)
+        case TagDeleted():
+            yield ("tag", event.tag_name), None
+        case SnapshotCommitted() | RolledBack():
+            yield ("snapshots",), event.snapshot_id
+        case SnapshotsExpired():
+            yield ("earliestSnapshot",), event.earliest_snapshot_id
+        case TableDropped():
+            yield ("table",), "dropped"
+        case TableCreated():
+            yield ("table",), "created"
+        case _:
+            assert_never(event)
+
+
+def claims(event: TableEvent) -> Iterator[tuple[Cell, Any]]:
+    """Yield the cells that must not have been set to another value meanwhile.
+
+    They are those that the event sets, and that the columns it speaks of exist. An append claims
+    nothing: it lands on whatever it meets.
+    """
+    match event:
+        case SnapshotCommitted() | TableDropped():
+            return
+        case RolledBack():
+            yield ("snapshots",), event.snapshot_id - 1
+        case ColumnAdded(parent_id=parent) if not isinstance(parent, UnsetType):
+            yield ("column", parent, "exists"), True
+            yield from sets(event)
+        case (
+            ColumnRenamed()
+            | ColumnTypeUpdated()
+            | ColumnNullabilityUpdated()
+            | ColumnCommentUpdated()
+            | ColumnDefaultValueUpdated()
+            | ColumnMoved()
+        ):
+            yield ("column", event.field_id, "exists"), True
+            yield from sets(event)
+        case _:
+            yield from sets(event)

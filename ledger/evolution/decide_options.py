@@ -1,0 +1,70 @@
+"""Deciding changes of options, of the table's comment and of the primary key as a whole."""
+
+from __future__ import annotations
+
+from ledger.events.schema_changes import DropPrimaryKey, RemoveOption, SetOption
+from ledger.evolution import option_guards
+from ledger.evolution.draft import Draft
+from ledger.evolution.refusals import unsupported
+from ledger.evolution.table_options import comma_list
+
+
+def decide_set_option(draft: Draft, change: SetOption) -> None:
+    """Set an option, unless the schema before the batch says the same already.
+
+    Raises:
+        InvalidChangeError: UNSUPPORTED for `type`, and by the guards of tables with snapshots.
+    """
+    key, value = change.key, change.value
+    if _is_unchanged(draft, key, value):
+        # Paimon stores nothing here, even when an earlier change of the batch set something else.
+        if draft.working.options.get(key) == value:
+            draft.record(change)
+        return
+    if key == "type":
+        raise unsupported("option type can never change, with or without snapshots")
+    if draft.has_snapshots:
+        option_guards.check_set(draft.old_options, key, value)
+    draft.record(change)
+
+
+def decide_remove_option(draft: Draft, change: RemoveOption) -> None:
+    """Remove an option; one that is not set is removed in silence.
+
+    Raises:
+        InvalidChangeError: UNSUPPORTED for `type`, and by the guards of tables with snapshots.
+    """
+    if change.key == "type":
+        raise unsupported("option type can never be removed, with or without snapshots")
+    if draft.has_snapshots:
+        option_guards.check_remove(draft.old_options, change.key)
+    draft.record(change)
+
+
+def decide_drop_primary_key(draft: Draft, change: DropPrimaryKey) -> None:
+    """Drop the primary key; its columns stay NOT NULL.
+
+    Raises:
+        InvalidChangeError: UNSUPPORTED: the table has snapshots.
+    """
+    if draft.has_snapshots:
+        raise unsupported("the primary key cannot be dropped while the table has snapshots")
+    draft.record(change)
+
+
+def _is_unchanged(draft: Draft, key: str, value: str) -> bool:
+    old = draft.old.options.get(key)
+    if old == value:
+        return True
+    if key == "type":
+        return value.lower() == (old or "table").lower()
+    if old is None and key == "primary-key":
+        return comma_list(value) == draft.old.primary_keys
+    if old is None and key == "partition":
+        return comma_list(value) == draft.old.partition_keys
+    return False
+
+
+def option_event(key: str, value: str | None) -> SetOption | RemoveOption:
+    """Return the fact that an option has this value, or none."""
+    return RemoveOption(key) if value is None else SetOption(key, value)

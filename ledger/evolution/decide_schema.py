@@ -1,0 +1,198 @@
+"""From what was asked to what is a fact: all of Paimon's rules, run once, by the writer.
+
+The facts go through the same fold that replays them later, so what is decided here and what a
+reader sees can never differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from attrs import frozen
+
+from ledger.events.schema_changes import (
+    AddColumn,
+    DropColumn,
+    DropPrimaryKey,
+    RemoveOption,
+    RenameColumn,
+    SchemaChange,
+    SetOption,
+    UpdateColumnComment,
+    UpdateColumnDefaultValue,
+    UpdateColumnNullability,
+    UpdateColumnPosition,
+    UpdateColumnType,
+    UpdateComment,
+)
+from ledger.events.schema_events import ColumnNullabilityUpdated, SchemaEvent, UpdateKeys
+from ledger.evolution import decide_columns, decide_options, decide_types, keys
+from ledger.evolution.anchor import Anchor
+from ledger.evolution.decide_add import decide_add
+from ledger.evolution.decide_options import option_event
+from ledger.evolution.draft import Draft
+from ledger.evolution.following import Following
+from ledger.evolution.refusals import argument, state
+from ledger.evolution.renames import followed_options, renamed_keys, renamed_options
+from ledger.evolution.validation import validate
+from ledger.model.schema import Schema
+
+__all__ = ["Anchor", "Decision", "decide_schema"]
+
+
+@frozen
+class Decision:
+    """What a batch of changes became.
+
+    Attributes:
+        events: The facts, in order; what Paimon derives silently stands among them.
+        anchors: One a change; give them back to decide the same changes on a newer schema.
+        schema: The result, its id one after the old schema's; its time is still the old one's.
+    """
+
+    events: tuple[SchemaEvent, ...]
+    anchors: tuple[Anchor, ...]
+    schema: Schema
+
+
+def decide_schema(
+    schema: Schema,
+    changes: Sequence[SchemaChange],
+    *,
+    has_snapshots: bool,
+    anchors: Sequence[Anchor] | None = None,
+) -> Decision:
+    """Decide what a batch of changes means for a schema.
+
+    Args:
+        schema: The schema before.
+        changes: Applied one after the other; all of them or none.
+        has_snapshots: Whether the table's branch has a latest snapshot.
+        anchors: Those of an earlier decision of the same changes on an older schema. Paths then
+            follow the columns that they meant, whatever these are called now, and what somebody
+            else has done already is not done again.
+
+    Raises:
+        InvalidChangeError: A rule forbids a change, or the batch as a whole; `kind` is Paimon's.
+
+    Example:
+        >>> decided = decide_schema(
+        ...     Schema.of({"id": "INT"}), [AddColumn(("name",), "STRING")], has_snapshots=False
+        ... )
+        >>> decided.events[0].field_id, decided.schema.names
+        (1, ('id', 'name'))
+    """
+    draft = Draft(schema, has_snapshots=has_snapshots)
+    if anchors is None:
+        decided = [_decide(draft, change) for change in changes]
+    else:
+        decided = _decide_again(draft, changes, anchors)
+    _finish_renames(draft)
+    _finish_keys(draft)
+    validate(draft.freeze())
+    return Decision(tuple(draft.events), tuple(decided), draft.freeze())
+
+
+def _decide_again(
+    draft: Draft, changes: Sequence[SchemaChange], anchors: Sequence[Anchor]
+) -> list[Anchor]:
+    following = Following(draft)
+    decided: list[Anchor] = []
+    for change, anchor in zip(changes, anchors, strict=True):
+        followed = following.follow(change, anchor)
+        if followed is None:
+            decided.append(anchor)
+            continue
+        again = _decide(draft, followed)
+        following.learn(anchor.assigned, again.assigned)
+        decided.append(again)
+    return decided
+
+
+def _decide(  # noqa: C901, PLR0911, PLR0912 - one case a change, so that none is forgotten
+    draft: Draft, change: SchemaChange
+) -> Anchor:
+    match change:
+        case AddColumn():
+            return decide_add(draft, change)
+        case RenameColumn():
+            return decide_columns.decide_rename(draft, change)
+        case DropColumn():
+            return decide_columns.decide_drop(draft, change)
+        case UpdateColumnType():
+            return decide_types.decide_type(draft, change)
+        case UpdateColumnNullability():
+            return decide_types.decide_nullability(draft, change)
+        case UpdateColumnComment():
+            return decide_columns.decide_comment(draft, change)
+        case UpdateColumnDefaultValue():
+            return decide_columns.decide_default(draft, change)
+        case UpdateColumnPosition():
+            return decide_columns.decide_position(draft, change)
+        case SetOption():
+            decide_options.decide_set_option(draft, change)
+        case RemoveOption():
+            decide_options.decide_remove_option(draft, change)
+        case DropPrimaryKey():
+            decide_options.decide_drop_primary_key(draft, change)
+        case UpdateComment():
+            draft.record(change)
+        case _:
+            assert_never(change)
+    return Anchor()
+
+
+def _finish_renames(draft: Draft) -> None:
+    if not draft.renames:
+        return
+    working = draft.working
+    options = renamed_options(working.options, draft.renames)
+    is_ambiguous = options != followed_options(working.options, draft.renames)
+    for key in working.options.keys() - options.keys():
+        draft.record(option_event(key, None))
+    for key, value in options.items():
+        if working.options.get(key) != value:
+            draft.record(option_event(key, value))
+    _check_renamed_key(draft)
+    if is_ambiguous:
+        # Paimon's own checks speak first: most of these batches leave an option naming nothing.
+        validate(draft.freeze())
+        raise argument(
+            "renames in this batch would make an option name another column than before; "
+            "use one transaction a rename"
+        )
+
+
+def _check_renamed_key(draft: Draft) -> None:
+    old = draft.old.primary_keys
+    if not draft.working.primary_keys or renamed_keys(old, draft.renames) == (
+        draft.working.primary_keys
+    ):
+        return
+    raise state(
+        f"primary key {list(old)} is renamed more than once in this batch; "
+        "use one transaction a rename"
+    )
+
+
+def _finish_keys(draft: Draft) -> None:
+    working = draft.working
+    primary, partition = keys.key_lists(
+        working.options, working.primary_keys, working.partition_keys
+    )
+    keys.check_keys(tuple(working.names), primary, partition)
+    for key in keys.KEY_OPTIONS:
+        if key in working.options:
+            draft.record(option_event(key, None))
+    if (primary, partition) != (working.primary_keys, working.partition_keys):
+        draft.record(UpdateKeys(partition_keys=partition, primary_keys=primary))
+    nullable = keys.keys_are_nullable(working.options)
+    for name in primary:
+        column = working.column((name,))
+        if column.type.nullable is not nullable:
+            draft.record(
+                ColumnNullabilityUpdated(
+                    field_names=(name,), new_nullability=nullable, field_id=column.id
+                )
+            )

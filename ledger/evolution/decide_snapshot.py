@@ -1,0 +1,165 @@
+"""From what is asked of snapshots and tags to the facts, every id and sum resolved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from ledger.events.snapshot_events import (
+    NO_FILES,
+    RolledBack,
+    SnapshotCommitted,
+    SnapshotsExpired,
+    TagCreated,
+    TagDeleted,
+    TagReplaced,
+)
+from ledger.evolution.state import TableState
+from ledger.evolution.table_changes import (
+    CreateTag,
+    DeleteTag,
+    ExpireSnapshots,
+    FileSums,
+    ReplaceTag,
+    Rollback,
+    SnapshotChange,
+    TagChange,
+)
+from ledger.model.errors import InvalidChangeError, NotFoundError
+from ledger.model.file_change import FileChange
+from ledger.model.identifier import checked_name
+
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+_DECODER = msgspec.json.Decoder(tuple[FileChange, ...])
+
+
+def inline_files(files: Raw) -> tuple[FileChange, ...]:
+    """Return the file changes that stand inside an event."""
+    return _DECODER.decode(files) if bytes(files) else ()
+
+
+def decide_snapshot(
+    state: TableState, change: SnapshotChange, *, snapshot_id: int, schema_id: int, records: int
+) -> SnapshotCommitted | RolledBack:
+    """Return the snapshot that a change becomes.
+
+    Args:
+        state: The state that the transaction meets.
+        change: What is asked.
+        snapshot_id: The next snapshot id.
+        schema_id: The schema current at this point of the transaction.
+        records: Total record count before it.
+
+    Raises:
+        InvalidChangeError: A file is named twice, does not fit the schema's history, or its
+            partition does not fit its spec.
+    """
+    _check_files(state, change.files, schema_id)
+    sums = FileSums.of(change.files)
+    inline = change.reference is None and change.files
+    common: dict[str, Any] = {
+        "snapshot_id": snapshot_id,
+        "schema_id": schema_id,
+        "commit_user": change.commit_user,
+        "total_record_count": records + sums.record_count,
+        "delta_record_count": sums.record_count,
+        "delta_file_count": sums.file_count,
+        "delta_file_size_in_bytes": sums.file_size_in_bytes,
+        "last_file_creation_time": _or_unset(sums.last_file_creation_time),
+        "files": Raw(_ENCODER.encode(change.files)) if inline else NO_FILES,
+        "changes": _or_unset(change.reference),
+    }
+    if isinstance(change, Rollback):
+        _check_reachable(state, change.target_snapshot_id)
+        return RolledBack(
+            **common,
+            target_snapshot_id=change.target_snapshot_id,
+            target_tag_name=_or_unset(change.target_tag_name),
+        )
+    return SnapshotCommitted(
+        **common,
+        commit_kind=change.commit_kind,
+        commit_identifier=change.commit_identifier,
+        **change.facts,
+    )
+
+
+def _or_unset(value: Any) -> Any:
+    return UNSET if value is None else value
+
+
+def _check_files(state: TableState, files: tuple[FileChange, ...], schema_id: int) -> None:
+    widths = {spec.spec_id: len(spec.fields) for spec in state.specs}
+    seen: set[str] = set()
+    for each in files:
+        if each.path in seen:
+            raise InvalidChangeError(f"file {each.path} is named twice in one commit")
+        seen.add(each.path)
+        if not 0 <= each.schema_id <= schema_id:
+            raise InvalidChangeError(
+                f"file {each.path} names schema {each.schema_id}; the newest is {schema_id}"
+            )
+        if widths.get(each.spec_id) != len(each.partition):
+            raise InvalidChangeError(
+                f"file {each.path} has {len(each.partition)} partition values for spec "
+                f"{each.spec_id}; specs and their widths are {widths}"
+            )
+        if each.record_count < 0 or each.file_size_in_bytes < 0:
+            raise InvalidChangeError(f"file {each.path} has a negative count or size")
+
+
+def _check_reachable(state: TableState, snapshot_id: int) -> None:
+    if not state.reachable(snapshot_id):
+        raise NotFoundError(
+            f"snapshot {snapshot_id} cannot be read: those from {state.earliest_snapshot_id} to "
+            f"{state.last_snapshot_id} and the tagged ones can"
+        )
+
+
+def decide_tag(state: TableState, change: TagChange) -> TagCreated | TagReplaced | TagDeleted:
+    """Return the fact that a tag change becomes.
+
+    Raises:
+        InvalidChangeError: The tag exists (create), or no snapshot does.
+        NotFoundError: The tag (replace, delete) or its snapshot does not exist.
+        InvalidNameError: The name would not be safe as a file's.
+    """
+    checked_name(change.tag_name, "tag")
+    if isinstance(change, DeleteTag):
+        return TagDeleted(tag_name=state.tag(change.tag_name).name)
+    snapshot_id = change.snapshot_id or state.last_snapshot_id
+    if snapshot_id == 0:
+        raise InvalidChangeError(f"tag {change.tag_name!r} has nothing to name: no snapshot yet")
+    _check_reachable(state, snapshot_id)
+    retained = change.time_retained_millis
+    kind = TagCreated if isinstance(change, CreateTag) else TagReplaced
+    if isinstance(change, ReplaceTag):
+        state.tag(change.tag_name)
+    elif change.tag_name in state.tags:
+        raise InvalidChangeError(
+            f"tag {change.tag_name!r} exists and names snapshot "
+            f"{state.tags[change.tag_name].snapshot_id}; replace it or take another name"
+        )
+    return kind(
+        tag_name=change.tag_name,
+        snapshot_id=snapshot_id,
+        time_retained_millis=UNSET if retained is None else retained,
+    )
+
+
+def decide_expiry(state: TableState, change: ExpireSnapshots) -> SnapshotsExpired | None:
+    """Return the expiry, or None when those snapshots are gone already.
+
+    Raises:
+        InvalidChangeError: The newest snapshot would go, too.
+    """
+    if change.earliest_snapshot_id <= state.earliest_snapshot_id:
+        return None
+    if change.earliest_snapshot_id > state.last_snapshot_id:
+        raise InvalidChangeError(
+            f"expiring what is before snapshot {change.earliest_snapshot_id} would leave none; "
+            f"the newest is {state.last_snapshot_id} and stays"
+        )
+    return SnapshotsExpired(earliest_snapshot_id=change.earliest_snapshot_id)

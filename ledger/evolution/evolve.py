@@ -1,0 +1,34 @@
+"""Paimon's schema evolution as one pure function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ledger.events.schema_changes import SchemaChange
+from ledger.evolution.decide_schema import decide_schema
+from ledger.model.schema import Schema
+
+
+def evolve(
+    schema: Schema, changes: Sequence[SchemaChange], *, has_snapshots: bool = False
+) -> Schema:
+    """Return the schema after a batch of changes, by Paimon's rules alone.
+
+    The result has the next id and schema-file version 3. An empty batch, too, makes a next schema.
+
+    Args:
+        schema: The schema before.
+        changes: Applied one after the other; all of them or none.
+        has_snapshots: Whether the table has snapshots, which locks some options.
+
+    Raises:
+        InvalidChangeError: A rule forbids it; `kind` is the cause that Paimon would give.
+
+    Example:
+        >>> from ledger.events.schema_changes import RenameColumn
+        >>> before = Schema.of({"id": "INT", "v": "STRING"})
+        >>> after = evolve(before, [RenameColumn(("v",), "value")])
+        >>> after.id, after.field("value").id
+        (1, 1)
+    """
+    return decide_schema(schema, changes, has_snapshots=has_snapshots).schema

@@ -1,0 +1,160 @@
+"""Deciding a change again on a newer schema: paths follow field ids, done things stay done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from ledger.events.schema_changes import (
+    AddColumn,
+    DropColumn,
+    Move,
+    RenameColumn,
+    SchemaChange,
+    UpdateColumnComment,
+    UpdateColumnDefaultValue,
+    UpdateColumnNullability,
+    UpdateColumnPosition,
+    UpdateColumnType,
+)
+from ledger.evolution.anchor import Anchor
+from ledger.evolution.decide_add import effective_column
+from ledger.evolution.draft import Draft
+from ledger.evolution.places import struct_around
+from ledger.evolution.schema_paths import dotted, locate, member_named
+from ledger.evolution.struct_edits import moved
+from ledger.model.errors import ColumnNotFoundError
+from ledger.model.type_json import type_from_wire
+from ledger.model.types import DataField, RowType, assign_field_ids, walk_fields
+
+PathChange = TypeVar("PathChange", bound="_PathChange")
+_PathChange = (
+    RenameColumn
+    | DropColumn
+    | UpdateColumnType
+    | UpdateColumnNullability
+    | UpdateColumnComment
+    | UpdateColumnDefaultValue
+)
+
+
+class Following:
+    """Finds again, in a newer schema, the columns that a batch of changes was about."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._given: dict[int, int] = {}
+
+    def learn(self, before: Sequence[int], now: Sequence[int]) -> None:
+        """Remember that ids which the batch gave out before are these ids now."""
+        self._given.update(zip(before, now, strict=True))
+
+    def follow(  # noqa: PLR0911 - one case a change
+        self, change: SchemaChange, anchor: Anchor
+    ) -> SchemaChange | None:
+        """Return the change in the newer schema's names, or None if nothing is left to do.
+
+        Raises:
+            ColumnNotFoundError: A column that it was about is gone; the message names the path
+                that was asked for.
+        """
+        match change:
+            case AddColumn():
+                return self._follow_add(change, anchor)
+            case DropColumn():
+                return self._follow_drop(change, anchor)
+            case RenameColumn():
+                renamed = self._at(change, anchor)
+                return None if renamed.field_names[-1] == change.new_name else renamed
+            case UpdateColumnType():
+                retyped = self._at(change, anchor)
+                return None if self._has_type(retyped) else retyped
+            case UpdateColumnPosition():
+                return self._follow_position(change, anchor)
+            case UpdateColumnNullability() | UpdateColumnComment() | UpdateColumnDefaultValue():
+                return self._at(change, anchor)
+            case _:
+                return change
+
+    def _at(self, change: PathChange, anchor: Anchor) -> PathChange:
+        return replace(change, field_names=self._path(change.field_names, anchor.ids))
+
+    def _path(self, path: tuple[str, ...], ids: Iterable[int | None]) -> tuple[str, ...]:
+        """Return the path that leads to the same columns now."""
+        found: list[str] = []
+        for segment, old_id in zip(path, ids, strict=True):
+            if old_id is None:
+                found.append(segment)
+                continue
+            now = self._given.get(old_id, old_id)
+            member = next((each for each in self._members(found) if each.id == now), None)
+            if member is None:
+                raise ColumnNotFoundError(
+                    f"column {dotted(path)} does not exist any more; "
+                    f"it was {segment} with id {now} when this change was made"
+                )
+            found.append(member.name)
+        return tuple(found)
+
+    def _members(self, parent: Sequence[str]) -> Iterable[DataField]:
+        working = self._draft.working
+        if not parent:
+            return working.columns.values()
+        place = locate(working.column(tuple(parent)), parent)
+        return place.type.fields if isinstance(place.type, RowType) else ()
+
+    def _follow_drop(self, change: DropColumn, anchor: Anchor) -> DropColumn | None:
+        try:
+            return self._at(change, anchor)
+        except ColumnNotFoundError:
+            return None
+
+    def _follow_add(self, change: AddColumn, anchor: Anchor) -> AddColumn | None:
+        path = self._path(change.field_names, anchor.ids)
+        followed = replace(change, field_names=path)
+        siblings, _ = struct_around(self._draft, path)
+        there = member_named(siblings, path[-1])
+        if there is not None:
+            wanted, comment, _ = effective_column(self._draft, followed)
+            if assign_field_ids(wanted, 0) == assign_field_ids(there.type, 0) and (
+                comment == there.description
+            ):
+                self.learn(anchor.assigned, [each.id for each in walk_fields([there])])
+                return None
+        if change.move is None:
+            return followed
+        return replace(followed, move=self._follow_move(change.move, path, anchor))
+
+    def _follow_position(
+        self, change: UpdateColumnPosition, anchor: Anchor
+    ) -> UpdateColumnPosition | None:
+        asked = change.field_names or (change.move.field_name,)
+        path = self._path(asked, anchor.ids)
+        move = self._follow_move(change.move, path, anchor)
+        siblings, _ = struct_around(self._draft, path)
+        mover = member_named(siblings, path[-1])
+        if mover is not None and move.reference_field_name != path[-1]:
+            reference = anchor.reference_id
+            now = mover.id if reference is None else self._given.get(reference, reference)
+            if moved(siblings, move, mover.id, now) == siblings:
+                return None
+        return replace(change, field_names=path if change.field_names else (), move=move)
+
+    def _follow_move(self, move: Move, path: tuple[str, ...], anchor: Anchor) -> Move:
+        name = move.reference_field_name
+        if anchor.reference_id is None or name is None:
+            return replace(move, field_name=path[-1])
+        around = self._path((*path[:-1], name), (*self._ids(path[:-1]), anchor.reference_id))
+        return replace(move, field_name=path[-1], reference_field_name=around[-1])
+
+    def _ids(self, path: tuple[str, ...]) -> tuple[int | None, ...]:
+        return locate(self._draft.working.column(path), path).ids if path else ()
+
+    def _has_type(self, change: UpdateColumnType) -> bool:
+        place = locate(self._draft.working.column(change.field_names), change.field_names)
+        target = type_from_wire(change.new_data_type)
+        if change.keep_nullability:
+            target = target.with_nullability(place.type.nullable)
+        return place.type == target

@@ -1,0 +1,92 @@
+"""Reading members of decoded JSON objects, with errors that say where: `$.move.type`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ledger.model.errors import InvalidChangeError
+
+
+def bad(path: str, rule: str) -> InvalidChangeError:
+    """Return the refusal of what stands at `path`."""
+    return InvalidChangeError(f"{path}: {rule}")
+
+
+def as_object(value: object, path: str) -> Mapping[str, Any]:
+    """Return a JSON object as it is.
+
+    Raises:
+        InvalidChangeError: It is something else.
+    """
+    if not isinstance(value, Mapping):
+        raise bad(path, f"is {value!r}, not an object")
+    return value
+
+
+def text(obj: Mapping[str, Any], key: str, path: str) -> str:
+    """Return a text that must be there.
+
+    Raises:
+        InvalidChangeError: It is missing, null or no text.
+    """
+    value = optional_text(obj, key, path)
+    if value is None:
+        raise bad(f"{path}.{key}", "is missing; give a text")
+    return value
+
+
+def optional_text(obj: Mapping[str, Any], key: str, path: str) -> str | None:
+    """Return a text, or None where it is missing or null.
+
+    Raises:
+        InvalidChangeError: It is no text.
+    """
+    value = obj.get(key)
+    if value is not None and not isinstance(value, str):
+        raise bad(f"{path}.{key}", f"is {value!r}, not a text")
+    return value
+
+
+def flag(obj: Mapping[str, Any], key: str, path: str) -> bool:
+    """Return a switch; False where it is missing or null, as Paimon reads it.
+
+    Raises:
+        InvalidChangeError: It is neither true nor false.
+    """
+    value = obj.get(key)
+    if value is None:
+        return False
+    if not isinstance(value, bool):
+        raise bad(f"{path}.{key}", f"is {value!r}, neither true nor false")
+    return value
+
+
+def texts(obj: Mapping[str, Any], key: str, path: str) -> tuple[str, ...]:
+    """Return a list of texts; empty where it is missing or null.
+
+    Raises:
+        InvalidChangeError: It is no list, or holds something else; the message gives the index.
+    """
+    value = obj.get(key)
+    if value is None:
+        return ()
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise bad(f"{path}.{key}", f"is {value!r}, not a list of texts")
+    for index, each in enumerate(value):
+        if not isinstance(each, str):
+            raise bad(f"{path}.{key}[{index}]", f"is {each!r}, not a text")
+    return tuple(value)
+
+
+def text_map(obj: Mapping[str, Any], key: str, path: str) -> dict[str, str]:
+    """Return a map of texts; empty where it is missing or null.
+
+    Raises:
+        InvalidChangeError: It is no object, or a value is no text.
+    """
+    value = as_object(obj.get(key) or {}, f"{path}.{key}")
+    for name, each in value.items():
+        if not isinstance(each, str):
+            raise bad(f"{path}.{key}.{name}", f"is {each!r}, not a text")
+    return dict(value)

@@ -1,0 +1,90 @@
+"""What the log asks of a kind of stream: how its commits fold, and how its state is kept.
+
+The log moves bytes and versions; everything that a table's or the catalog's events mean comes in
+through these protocols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
+
+from ledger.events.commit import Commit
+
+S_co = TypeVar("S_co", covariant=True)
+S = TypeVar("S")
+S_contra = TypeVar("S_contra", contravariant=True)
+E = TypeVar("E")
+E_contra = TypeVar("E_contra", contravariant=True)
+
+
+class StateLike(Protocol):
+    """What the log reads of any state."""
+
+    @property
+    def version(self) -> int:
+        """The commit that the state stands at."""
+
+    @property
+    def time_millis(self) -> int:
+        """That commit's time."""
+
+    @property
+    def effective_millis(self) -> int:
+        """The newest effective time up to it."""
+
+
+class Builder(Protocol[S_co, E_contra]):
+    """The private, mutable form of a state while commits are folded into it."""
+
+    version: int
+    effective_millis: int
+
+    def commit(self, commit: Commit[E_contra]) -> None:
+        """Fold one commit, strictly.
+
+        Raises:
+            InvalidChangeError: It contradicts the state; the builder must be thrown away.
+        """
+
+    def freeze(self) -> S_co:
+        """Return the state after all commits so far."""
+
+
+class Stream(Protocol[S, E_contra]):
+    """One kind of stream: the catalog's, or a table's."""
+
+    fold_version: int
+    """Raised when folding or the state's record changes; checkpoints of others are ignored."""
+
+    event_types: object
+    """The union of event classes that the stream can hold."""
+
+    def builder(self, state: S | None) -> Builder[S, E_contra]:
+        """Return a builder at `state`; at nothing, before version 0, when it is None."""
+
+    def encode_state(self, state: S) -> bytes:
+        """Return the state's record as JSON, for a checkpoint."""
+
+    def decode_state(self, record: bytes) -> S:
+        """Return the state of a record that `encode_state` gave."""
+
+
+class Intent(Protocol[S_contra, E]):
+    """What a writer wants, ready to be decided on whatever state it meets."""
+
+    @property
+    def base_version(self) -> int | None:
+        """The version that the writer looked at; None when it takes whatever it meets first."""
+
+    def decide(self, state: S_contra | None, winners: Sequence[Commit[E]]) -> tuple[E, ...]:
+        """Return the events that the intent becomes on `state`.
+
+        Args:
+            state: The newest state known; None before version 0.
+            winners: Commits that landed since the base, oldest first.
+
+        Raises:
+            InvalidChangeError: It contradicts the state.
+            CommitConflictError: A winner set the same cell to another value.
+        """

@@ -1,0 +1,256 @@
+"""TableBuilder: the fold of a table's stream. Strict, total, and without any I/O or clock.
+
+It is mutable while commits go in and gives an immutable TableState at the end; how written events
+fold never changes.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from msgspec import UnsetType
+
+from ledger.events import TableEvent
+from ledger.events.commit import Commit, Transaction
+from ledger.events.schema_changes import DropPrimaryKey, RemoveOption, SetOption, UpdateComment
+from ledger.events.schema_events import (
+    ColumnAdded,
+    ColumnCommentUpdated,
+    ColumnDefaultValueUpdated,
+    ColumnDropped,
+    ColumnMoved,
+    ColumnNullabilityUpdated,
+    ColumnRenamed,
+    ColumnTypeUpdated,
+    UpdateKeys,
+)
+from ledger.events.snapshot_events import (
+    RolledBack,
+    SnapshotCommitted,
+    SnapshotsExpired,
+    TagCreated,
+    TagDeleted,
+    TagReplaced,
+)
+from ledger.events.table_events import SchemaRecord, TableCreated, TableDropped
+from ledger.evolution.schema_builder import SchemaBuilder
+from ledger.evolution.snapshot_fold import SnapshotTrail
+from ledger.evolution.state import TableState, identity_spec
+from ledger.model.errors import InvalidChangeError, TableDroppedError
+from ledger.model.partition import PartitionSpec
+from ledger.model.schema import Schema
+from ledger.model.snapshot import Tag, Totals
+from ledger.model.type_json import field_from_wire
+
+
+def schema_of(record: SchemaRecord) -> Schema:
+    """Return the schema that a creation recorded."""
+    return Schema(
+        fields=tuple(field_from_wire(each) for each in record.fields),
+        partition_keys=record.partition_keys,
+        primary_keys=record.primary_keys,
+        options=record.options,
+        comment=record.comment,
+        highest_field_id=record.highest_field_id,
+    )
+
+
+class TableBuilder:
+    """Folds commits into a table's state; begins at a state, or before version 0."""
+
+    __slots__ = (
+        "_changes_schema",
+        "_created",
+        "_dropped",
+        "_earliest_snapshot_id",
+        "_identity",
+        "_schema",
+        "_schema_id",
+        "_schema_millis",
+        "_snapshots",
+        "_specs",
+        "_tags",
+        "_updated",
+        "effective_millis",
+        "time_millis",
+        "version",
+    )
+
+    def __init__(self, state: TableState | None = None) -> None:
+        self.version = -1
+        self.time_millis = 0
+        self.effective_millis = 0
+        self._changes_schema = False
+        self._dropped = False
+        self._tags: dict[str, Tag] = {}
+        self._earliest_snapshot_id = 1
+        self._snapshots = SnapshotTrail(None, Totals())
+        self._schema_id = 0
+        self._schema_millis = 0
+        if state is not None:
+            self._resume(state)
+
+    def _resume(self, state: TableState) -> None:
+        self.version = state.version
+        self.time_millis = state.time_millis
+        self.effective_millis = state.effective_millis
+        self._dropped = state.dropped
+        self._tags = dict(state.tags)
+        self._earliest_snapshot_id = state.earliest_snapshot_id
+        self._snapshots = SnapshotTrail(state.snapshot, state.totals)
+        self._schema = SchemaBuilder.of(state.schema)
+        self._schema_id = state.schema.id
+        self._schema_millis = state.schema.time_millis
+        self._specs: tuple[PartitionSpec, ...] = state.specs
+        self._identity = (state.table_id, state.path, state.is_external)
+        self._created = (state.created_at, state.created_by)
+        self._updated = (state.updated_at, state.updated_by)
+
+    @property
+    def last_snapshot_id(self) -> int:
+        """The newest snapshot id so far; 0 before the first."""
+        return self._snapshots.last_id
+
+    def commit(self, commit: Commit[TableEvent]) -> None:
+        """Fold one commit.
+
+        Raises:
+            InvalidChangeError: It contradicts what came before.
+            TableDroppedError: The stream was sealed.
+        """
+        if commit.version != self.version + 1 or commit.time_millis <= self.time_millis:
+            raise InvalidChangeError(
+                f"commit {commit.version} at {commit.time_millis} cannot follow "
+                f"commit {self.version} at {self.time_millis}",
+                kind="ILLEGAL_STATE",
+            )
+        for transaction in commit.transactions:
+            self._transaction(transaction, commit.time_millis)
+        self.version = commit.version
+        self.time_millis = commit.time_millis
+
+    def _transaction(self, transaction: Transaction[TableEvent], commit_millis: int) -> None:
+        moment = transaction.effective_time_millis
+        if isinstance(moment, UnsetType):
+            moment = commit_millis
+        if not self.effective_millis <= moment <= commit_millis:
+            raise InvalidChangeError(
+                f"transaction {transaction.id} took effect at {moment}, outside of "
+                f"{self.effective_millis} (the one before) to {commit_millis} (its commit)"
+            )
+        self._changes_schema = False
+        for event in transaction.events:
+            self._apply(event, transaction.author, moment)
+        if self._changes_schema and self.version >= 0:
+            self._schema_id += 1
+            self._schema_millis = moment
+        self.effective_millis = moment
+        self._updated = (moment, transaction.author)
+
+    def _apply(self, event: TableEvent, author: str, moment: int) -> None:
+        if self._dropped:
+            raise TableDroppedError("the table was dropped; nothing can follow in its stream")
+        match event:
+            case SnapshotCommitted() | RolledBack():
+                # A snapshot after a schema change of its own transaction has the new schema.
+                self._snapshots.apply(event, self._schema_id + self._changes_schema, moment)
+            case (
+                ColumnAdded()
+                | SetOption()
+                | ColumnRenamed()
+                | ColumnTypeUpdated()
+                | ColumnDropped()
+                | ColumnCommentUpdated()
+                | ColumnMoved()
+                | ColumnNullabilityUpdated()
+                | ColumnDefaultValueUpdated()
+                | RemoveOption()
+                | UpdateComment()
+                | DropPrimaryKey()
+                | UpdateKeys()
+            ):
+                self._schema.apply(event)
+                self._changes_schema = True
+                if isinstance(event, UpdateKeys):
+                    # Only before the first snapshot, so no file has been laid out by the old spec.
+                    self._specs = (identity_spec(self._frozen_schema()),)
+            case TagCreated() | TagReplaced() | TagDeleted():
+                self._tag(event, moment)
+            case SnapshotsExpired(earliest_snapshot_id=earliest):
+                self._expire(earliest)
+            case TableCreated():
+                self._create(event, author, moment)
+            case TableDropped():
+                self._dropped = True
+            case _:
+                assert_never(event)
+
+    def _create(self, event: TableCreated, author: str, moment: int) -> None:
+        if self.version >= 0:
+            raise InvalidChangeError("a table is created by version 0 only", kind="ILLEGAL_STATE")
+        schema = schema_of(event.schema)
+        self._schema = SchemaBuilder.of(schema)
+        self._schema_millis = moment
+        self._specs = (identity_spec(schema),)
+        self._identity = (event.table_id, event.path, event.is_external)
+        self._created = (moment, author)
+
+    def _tag(self, event: TagCreated | TagReplaced | TagDeleted, moment: int) -> None:
+        exists = event.tag_name in self._tags
+        if exists == isinstance(event, TagCreated):
+            raise InvalidChangeError(
+                f"tag {event.tag_name!r} {'exists' if exists else 'does not exist'}",
+                kind="ILLEGAL_STATE",
+            )
+        if isinstance(event, TagDeleted):
+            del self._tags[event.tag_name]
+            return
+        if not 1 <= event.snapshot_id <= self._snapshots.last_id:
+            raise InvalidChangeError(
+                f"tag {event.tag_name!r} names snapshot {event.snapshot_id}; "
+                f"the newest is {self._snapshots.last_id}"
+            )
+        retained = event.time_retained_millis
+        self._tags[event.tag_name] = Tag(
+            event.tag_name,
+            event.snapshot_id,
+            moment,
+            None if isinstance(retained, UnsetType) else retained,
+        )
+
+    def _expire(self, earliest: int) -> None:
+        if not self._earliest_snapshot_id <= earliest <= self._snapshots.last_id:
+            raise InvalidChangeError(
+                f"snapshots before {earliest} cannot expire: those from "
+                f"{self._earliest_snapshot_id} to {self._snapshots.last_id} are there, "
+                "and the newest stays"
+            )
+        self._earliest_snapshot_id = earliest
+
+    def _frozen_schema(self) -> Schema:
+        return self._schema.freeze(schema_id=self._schema_id, time_millis=self._schema_millis)
+
+    def freeze(self) -> TableState:
+        """Return the state after all commits so far."""
+        table_id, path, is_external = self._identity
+        created_at, created_by = self._created
+        updated_at, updated_by = self._updated
+        return TableState(
+            version=self.version,
+            time_millis=self.time_millis,
+            effective_millis=self.effective_millis,
+            table_id=table_id,
+            path=path,
+            is_external=is_external,
+            schema=self._frozen_schema(),
+            specs=self._specs,
+            snapshot=self._snapshots.snapshot(),
+            earliest_snapshot_id=self._earliest_snapshot_id,
+            totals=self._snapshots.totals(),
+            tags=dict(self._tags),
+            created_at=created_at,
+            created_by=created_by,
+            updated_at=updated_at,
+            updated_by=updated_by,
+            dropped=self._dropped,
+        )

@@ -1,0 +1,129 @@
+"""What a writer may ask of a table beside SchemaChanges: snapshots, tags, expiry, the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from attrs import field, frozen
+
+from ledger.events.schema_changes import SchemaChange
+from ledger.events.snapshot_events import ChangesReference
+from ledger.model.file_change import FileChange, PartitionValue
+from ledger.model.snapshot import CommitKind
+
+Isolation = Literal["serializable", "snapshot"]
+
+
+@frozen
+class FileSums:
+    """What a list of file changes adds up to: ADD counts, DELETE takes away."""
+
+    record_count: int = 0
+    file_count: int = 0
+    file_size_in_bytes: int = 0
+    last_file_creation_time: int | None = None
+
+    @classmethod
+    def of(cls, files: Iterable[FileChange]) -> FileSums:
+        """Return the sums of a list.
+
+        Example:
+            >>> FileSums.of([FileChange(path="a", record_count=2, file_size_in_bytes=9)])
+            FileSums(record_count=2, file_count=1, file_size_in_bytes=9, last_file_creation_time=0)
+        """
+        records = count = size = 0
+        newest: int | None = None
+        for each in files:
+            sign = 1 if each.kind == "ADD" else -1
+            records += sign * each.record_count
+            count += sign
+            size += sign * each.file_size_in_bytes
+            newest = each.creation_time if newest is None else max(newest, each.creation_time)
+        return cls(records, count, size, newest)
+
+
+@frozen(kw_only=True)
+class CommitSnapshot:
+    """Commit a snapshot of file changes.
+
+    Attributes:
+        commit_kind: APPEND, COMPACT, OVERWRITE or ANALYZE.
+        commit_user: Who; with `commit_identifier` and the kind it is the snapshot's key.
+        commit_identifier: Batch commits have Long.MAX and never deduplicate.
+        files: Every ADD and DELETE.
+        reference: The same list on the store, when it is too long for a commit.
+        where: The partition values that an overwrite replaced, by their place in the default
+            spec; empty for the whole table, None when files were named one by one.
+        isolation: Whether files that others add to those partitions meanwhile are a conflict.
+        facts: Further keys of Paimon's snapshot file, by their names in the event.
+    """
+
+    commit_kind: CommitKind
+    commit_user: str
+    commit_identifier: int
+    files: tuple[FileChange, ...] = ()
+    reference: ChangesReference | None = None
+    where: Mapping[int, PartitionValue] | None = field(default=None, hash=False)
+    isolation: Isolation = "serializable"
+    facts: Mapping[str, Any] = field(factory=dict, hash=False)
+
+
+@frozen(kw_only=True)
+class Rollback:
+    """Put a snapshot's contents back, as a new snapshot.
+
+    `files` is the difference between the head that the writer saw and the target.
+    """
+
+    target_snapshot_id: int
+    target_tag_name: str | None = None
+    commit_user: str
+    files: tuple[FileChange, ...] = ()
+    reference: ChangesReference | None = None
+
+
+@frozen
+class CreateTag:
+    """Name a snapshot; the newest when `snapshot_id` is None."""
+
+    tag_name: str
+    snapshot_id: int | None = None
+    time_retained_millis: int | None = None
+
+
+@frozen
+class ReplaceTag:
+    """Let an existing tag name another snapshot; the newest when `snapshot_id` is None."""
+
+    tag_name: str
+    snapshot_id: int | None = None
+    time_retained_millis: int | None = None
+
+
+@frozen
+class DeleteTag:
+    """Take a tag away."""
+
+    tag_name: str
+
+
+@frozen
+class ExpireSnapshots:
+    """Expire the snapshots before `earliest_snapshot_id`."""
+
+    earliest_snapshot_id: int
+
+
+@frozen
+class DropTable:
+    """Seal the table's stream: nothing can follow."""
+
+    database: str
+    name: str
+
+
+SnapshotChange = CommitSnapshot | Rollback
+TagChange = CreateTag | ReplaceTag | DeleteTag
+TableChange = SchemaChange | SnapshotChange | TagChange | ExpireSnapshots | DropTable
+"""Everything that a writer may ask of a table."""

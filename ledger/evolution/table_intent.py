@@ -1,0 +1,234 @@
+"""TableIntent: what a writer wants of a table, decided on whatever state it meets.
+
+The first decision resolves every column path to field ids. When others won meanwhile, the intent
+looks for a cell or file that both wanted, and is decided again with its paths following the ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import assert_never
+
+from ledger.events import TableEvent
+from ledger.events.commit import Commit
+from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.events.table_events import TableDropped, TableName
+from ledger.evolution.cells import cell_name, claims, sets
+from ledger.evolution.decide_schema import Anchor, decide_schema
+from ledger.evolution.decide_snapshot import decide_expiry, decide_snapshot, decide_tag
+from ledger.evolution.state import TableState
+from ledger.evolution.table_changes import (
+    CommitSnapshot,
+    CreateTag,
+    DeleteTag,
+    DropTable,
+    ExpireSnapshots,
+    ReplaceTag,
+    Rollback,
+    TableChange,
+)
+from ledger.model.errors import (
+    CommitConflictError,
+    InvalidChangeError,
+    NotFoundError,
+    TableDroppedError,
+)
+from ledger.model.file_change import FileChange
+from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER
+
+LoadFiles = Callable[[SnapshotCommitted | RolledBack], Iterable[FileChange]]
+"""Gives the file changes of a snapshot event, wherever they stand."""
+
+
+class TableIntent:
+    """One transaction's changes on their way into a table's log.
+
+    Args:
+        changes: What is asked, in order. SchemaChanges are decided as one batch, as Paimon does,
+            before the rest.
+        base: The state that the writer looked at. Contradictions to it are refused here.
+        load_files: For the winners' file changes.
+    """
+
+    def __init__(
+        self, changes: Sequence[TableChange], base: TableState, load_files: LoadFiles
+    ) -> None:
+        self._schema_changes = [each for each in changes if not isinstance(each, _OTHERS)]
+        self._others = [each for each in changes if isinstance(each, _OTHERS)]
+        self._load_files = load_files
+        self._anchors: tuple[Anchor, ...] | None = None
+        self.base_version = base.version
+        self._first = self._on(base)
+        highest = base.schema.highest_field_id
+        self._claimed = {
+            cell: value
+            for event in self._first
+            for cell, value in claims(event)
+            if cell[0] != "column" or cell[1] <= highest
+        }
+
+    def decide(
+        self, state: TableState | None, winners: Sequence[Commit[TableEvent]]
+    ) -> tuple[TableEvent, ...]:
+        """Return the events that the changes become on `state`; see `Intent`."""
+        if state is None:
+            raise NotFoundError("the table has no version 0; create it first")
+        if state.version == self.base_version:
+            return self._first
+        self._refuse_conflicts(winners)
+        if self._committed_by(winners):
+            return ()
+        try:
+            return self._on(state)
+        except TableDroppedError:
+            raise
+        except (InvalidChangeError, NotFoundError) as error:
+            raise _lost(winners, error) from error
+
+    def _on(self, state: TableState) -> tuple[TableEvent, ...]:
+        if not state.dropped:
+            return tuple(self._decide(state))
+        if any(isinstance(each, DropTable) for each in self._others):
+            return ()
+        raise TableDroppedError("the table was dropped; open its name again to see what is there")
+
+    def _decide(self, state: TableState) -> Iterator[TableEvent]:
+        schema_id = state.schema.id
+        if self._schema_changes:
+            decision = decide_schema(
+                state.schema,
+                self._schema_changes,
+                has_snapshots=state.snapshot is not None,
+                anchors=self._anchors,
+            )
+            # The first decision's anchors stay: its ids are those that the writer meant.
+            self._anchors = self._anchors or decision.anchors
+            schema_id += bool(decision.events)
+            yield from decision.events
+        snapshot_id = state.last_snapshot_id
+        records = state.totals.record_count
+        for change in self._others:
+            match change:
+                case CommitSnapshot() | Rollback():
+                    snapshot_id += 1
+                    event = decide_snapshot(
+                        state,
+                        change,
+                        snapshot_id=snapshot_id,
+                        schema_id=schema_id,
+                        records=records,
+                    )
+                    records = event.total_record_count
+                    yield event
+                case CreateTag() | ReplaceTag() | DeleteTag():
+                    yield decide_tag(state, change)
+                case ExpireSnapshots():
+                    expiry = decide_expiry(state, change)
+                    if expiry is not None:
+                        yield expiry
+                case DropTable(database=database, name=name):
+                    yield TableDropped(
+                        identifier=TableName(database, name), table_id=state.table_id
+                    )
+                case _:
+                    assert_never(change)
+
+    def _refuse_conflicts(self, winners: Sequence[Commit[TableEvent]]) -> None:
+        claimed = self._claimed
+        for version, author, event in _facts(winners):
+            for cell, value in sets(event):
+                if cell in claimed and claimed[cell] != value:
+                    raise CommitConflictError(
+                        f"{cell_name(cell)} was changed by {author or 'somebody'} in version "
+                        f"{version}; look at it, then ask again",
+                        cell_name(cell),
+                        version,
+                        author,
+                        event,
+                    )
+            if isinstance(event, SnapshotCommitted | RolledBack):
+                self._refuse_file_conflicts(version, author, event)
+
+    def _refuse_file_conflicts(
+        self, version: int, author: str, event: SnapshotCommitted | RolledBack
+    ) -> None:
+        mine = [each for each in self._others if isinstance(each, CommitSnapshot) and each.files]
+        if not mine:
+            return
+        wanted = {(file.kind, file.path) for change in mine for file in change.files}
+        for file in self._load_files(event):
+            if (file.kind, file.path) in wanted or any(_overlaps(each, file) for each in mine):
+                done = "added" if file.kind == "ADD" else "removed"
+                raise CommitConflictError(
+                    f"file {file.path} was {done} by {author or 'somebody'} in version {version}; "
+                    "read the table again and plan anew",
+                    f"file {file.path}",
+                    version,
+                    author,
+                    event,
+                )
+
+    def _committed_by(self, winners: Sequence[Commit[TableEvent]]) -> bool:
+        """Whether a winner is this very snapshot, committed by another attempt of its job."""
+        keys = {snapshot_key(each) for each in self._others if isinstance(each, CommitSnapshot)}
+        won = {
+            snapshot_key(event)
+            for _, _, event in _facts(winners)
+            if isinstance(event, SnapshotCommitted)
+        }
+        return bool(keys & won - {None})
+
+
+_OTHERS = (
+    CommitSnapshot,
+    Rollback,
+    CreateTag,
+    ReplaceTag,
+    DeleteTag,
+    ExpireSnapshots,
+    DropTable,
+)
+
+
+def snapshot_key_of(kind: str, identifier: int, user: str) -> str | None:
+    """Return what makes a snapshot the same as another, as Paimon has it.
+
+    None for batch commits: their identifier never deduplicates.
+    """
+    if identifier == BATCH_COMMIT_IDENTIFIER:
+        return None
+    return f"snapshot:{kind}:{identifier}:{user}"
+
+
+def snapshot_key(snapshot: CommitSnapshot | SnapshotCommitted) -> str | None:
+    """Return `snapshot_key_of` a snapshot asked for or committed."""
+    return snapshot_key_of(snapshot.commit_kind, snapshot.commit_identifier, snapshot.commit_user)
+
+
+def _facts(winners: Sequence[Commit[TableEvent]]) -> Iterator[tuple[int, str, TableEvent]]:
+    for commit in winners:
+        for transaction in commit.transactions:
+            for event in transaction.events:
+                yield commit.version, transaction.author, event
+
+
+def _overlaps(change: CommitSnapshot, file: FileChange) -> bool:
+    """Whether a file that somebody added falls into what an overwrite replaced."""
+    if change.where is None or change.isolation == "snapshot" or file.kind != "ADD":
+        return False
+    return all(file.partition[place] == value for place, value in change.where.items())
+
+
+def _lost(winners: Sequence[Commit[TableEvent]], error: Exception) -> CommitConflictError:
+    version, author, event = next(
+        (each for each in reversed(list(_facts(winners)))),
+        (winners[-1].version, "", None),
+    )
+    return CommitConflictError(
+        f"{error} (since version {winners[0].version - 1}, which this was asked on; the newest "
+        f"change is version {version} by {author or 'somebody'})",
+        str(getattr(error, "kind", "state")),
+        version,
+        author,
+        event,
+    )

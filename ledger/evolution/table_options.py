@@ -1,0 +1,106 @@
+"""Typed reading of table options, with Paimon's defaults and its words for what is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from attrs import frozen
+
+from ledger.evolution.refusals import argument
+
+_TRUE_FALSE = {"true": True, "false": False}
+_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+
+
+@frozen
+class TableOptions:
+    """Table options as the rules read them. A value that cannot be read raises ILLEGAL_ARGUMENT.
+
+    Example:
+        >>> TableOptions({"bucket": "4"}).number("bucket", -1)
+        4
+    """
+
+    values: Mapping[str, str]
+
+    def text(self, key: str, *older_keys: str) -> str | None:
+        """Return a value as it stands, under this key or one of its older names."""
+        for each in (key, *older_keys):
+            if each in self.values:
+                return self.values[each]
+        return None
+
+    def number(self, key: str, default: int) -> int:
+        """Return a whole number."""
+        value = self.values.get(key)
+        return default if value is None else whole(key, value)
+
+    def flag(self, key: str, *older_keys: str) -> bool:
+        """Return a switch that is off by default."""
+        value = self.text(key, *older_keys)
+        if value is None:
+            return False
+        read = _TRUE_FALSE.get(value.lower())
+        if read is None:
+            raise argument(f"option {key}={value!r} is neither true nor false")
+        return read
+
+    def is_true(self, key: str, *, default: bool = False) -> bool:
+        """Return a switch for which, as in Paimon's schema rules, anything but true means off."""
+        value = self.values.get(key)
+        return default if value is None else value.lower() == "true"
+
+    def choice(self, key: str, default: str, allowed: Sequence[str]) -> str:
+        """Return one of `allowed`, in lower case."""
+        value = self.values.get(key)
+        if value is None:
+            return default
+        read = value.strip().lower().replace("_", "-")
+        if read not in allowed:
+            raise argument(f"option {key}={value!r} is unknown: use one of {', '.join(allowed)}")
+        return read
+
+    def names(self, key: str) -> tuple[str, ...]:
+        """Return a comma list; blank entries do not count."""
+        return comma_list(self.values.get(key) or "")
+
+    @property
+    def bucket(self) -> int:
+        """The number of buckets; -1 is dynamic or none, -2 is postponed."""
+        return self.number("bucket", -1)
+
+    @property
+    def merge_engine(self) -> str:
+        """How rows of one key become one."""
+        return self.choice("merge-engine", "deduplicate", MERGE_ENGINES)
+
+    @property
+    def changelog_producer(self) -> str:
+        """Where changelog files come from."""
+        return self.choice("changelog-producer", "none", CHANGELOG_PRODUCERS)
+
+
+MERGE_ENGINES = ("deduplicate", "partial-update", "aggregation", "first-row")
+CHANGELOG_PRODUCERS = ("none", "input", "full-compaction", "lookup")
+
+
+def comma_list(text: str) -> tuple[str, ...]:
+    """Return the trimmed, non-blank entries of a comma list.
+
+    >>> comma_list("a, b,,")
+    ('a', 'b')
+    """
+    return tuple(each.strip() for each in text.split(",") if each.strip())
+
+
+def whole(key: str, value: str) -> int:
+    """Return the whole number that an option's value spells.
+
+    Raises:
+        InvalidChangeError: It is none.
+    """
+    # int() alone would take "1_000" and digits of any script.
+    if _WHOLE.fullmatch(value) is None:
+        raise argument(f"option {key}={value!r} is not a whole number")
+    return int(value)

@@ -1,0 +1,144 @@
+"""A table's state as a record, for checkpoints; and TableStream, which the log folds tables with.
+
+A record is a cache: another fold version's is ignored, and any can be made again from the log.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from ledger.events import TableEvent
+from ledger.evolution.state import TableState
+from ledger.evolution.table_builder import TableBuilder
+from ledger.model.partition import PartitionSpec, SortOrder
+from ledger.model.schema import Schema
+from ledger.model.snapshot import Snapshot, Tag, Totals
+from ledger.model.type_json import FieldObject, field_from_wire, field_to_wire
+
+FOLD_VERSION = 1
+
+
+class _Schema(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    id: int
+    fields: tuple[FieldObject, ...]
+    highest_field_id: int
+    time_millis: int
+    partition_keys: tuple[str, ...] = ()
+    primary_keys: tuple[str, ...] = ()
+    options: dict[str, str] = {}
+    comment: str | None = None
+
+
+class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    version: int
+    time_millis: int
+    effective_millis: int
+    table_id: str
+    path: str
+    schema: _Schema
+    specs: tuple[PartitionSpec, ...]
+    created_at: int
+    created_by: str
+    updated_at: int
+    updated_by: str
+    is_external: bool = False
+    sort_order: SortOrder | None = None
+    snapshot: Snapshot | None = None
+    earliest_snapshot_id: int = 1
+    totals: Totals | None = None
+    tags: dict[str, Tag] = {}
+    dropped: bool = False
+
+
+_DECODER = msgspec.json.Decoder(_State)
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+
+
+def _schema_record(schema: Schema) -> _Schema:
+    return _Schema(
+        id=schema.id,
+        fields=tuple(field_to_wire(each) for each in schema.fields),
+        highest_field_id=schema.highest_field_id,
+        time_millis=schema.time_millis,
+        partition_keys=schema.partition_keys,
+        primary_keys=schema.primary_keys,
+        options=dict(schema.options),
+        comment=schema.comment,
+    )
+
+
+def _schema(record: _Schema) -> Schema:
+    return Schema(
+        fields=tuple(field_from_wire(each) for each in record.fields),
+        partition_keys=record.partition_keys,
+        primary_keys=record.primary_keys,
+        options=record.options,
+        comment=record.comment,
+        id=record.id,
+        highest_field_id=record.highest_field_id,
+        time_millis=record.time_millis,
+    )
+
+
+class TableStream:
+    """A table's stream, as the log sees it."""
+
+    fold_version = FOLD_VERSION
+    event_types: object = TableEvent
+
+    def builder(self, state: TableState | None) -> TableBuilder:
+        """Return a builder at `state`, or before version 0."""
+        return TableBuilder(state)
+
+    def encode_state(self, state: TableState) -> bytes:
+        """Return the state's record as JSON."""
+        record = _State(
+            version=state.version,
+            time_millis=state.time_millis,
+            effective_millis=state.effective_millis,
+            table_id=state.table_id,
+            path=state.path,
+            schema=_schema_record(state.schema),
+            specs=state.specs,
+            created_at=state.created_at,
+            created_by=state.created_by,
+            updated_at=state.updated_at,
+            updated_by=state.updated_by,
+            is_external=state.is_external,
+            sort_order=state.sort_order,
+            snapshot=state.snapshot,
+            earliest_snapshot_id=state.earliest_snapshot_id,
+            totals=state.totals,
+            tags=dict(state.tags),
+            dropped=state.dropped,
+        )
+        return _ENCODER.encode(record)
+
+    def decode_state(self, record: bytes) -> TableState:
+        """Return the state of a record.
+
+        Raises:
+            msgspec.DecodeError: The bytes are no record of this fold version.
+        """
+        read = _DECODER.decode(record)
+        return TableState(
+            version=read.version,
+            time_millis=read.time_millis,
+            effective_millis=read.effective_millis,
+            table_id=read.table_id,
+            path=read.path,
+            is_external=read.is_external,
+            schema=_schema(read.schema),
+            specs=read.specs,
+            sort_order=read.sort_order or SortOrder(),
+            snapshot=read.snapshot,
+            earliest_snapshot_id=read.earliest_snapshot_id,
+            totals=read.totals or Totals(),
+            tags=read.tags,
+            created_at=read.created_at,
+            created_by=read.created_by,
+            updated_at=read.updated_at,
+            updated_by=read.updated_by,
+            dropped=read.dropped,
+        )

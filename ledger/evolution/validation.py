@@ -1,0 +1,100 @@
+"""The rules that every schema as a whole keeps, checked when one is created or changed.
+
+Source: Paimon's SchemaValidation; the first broken rule in Paimon's order is the one named.
+"""
+
+from __future__ import annotations
+
+from ledger.evolution import (
+    validation_blobs,
+    validation_buckets,
+    validation_formats,
+    validation_indexes,
+    validation_merging,
+    validation_options,
+    validation_scan,
+)
+from ledger.evolution.refusals import argument, state, unsupported
+from ledger.evolution.subject import Check, Subject
+from ledger.model.schema import Schema
+
+KEY_TYPE_ROOTS_REFUSED = frozenset(
+    {"MAP", "ARRAY", "ROW", "MULTISET", "VECTOR", "VARIANT", "GEOMETRY", "GEOGRAPHY"}
+)
+SYSTEM_NAMES = frozenset({"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID"})
+KEY_NAME_PREFIX = "_KEY_"
+
+
+def validate(schema: Schema) -> None:
+    """Refuse a schema that Paimon's tables could not work with.
+
+    Raises:
+        InvalidChangeError: The first broken rule; `kind` is the cause that Paimon would give.
+    """
+    subject = Subject.of(schema)
+    for check in CHECKS:
+        check(subject)
+
+
+def _key_types(subject: Subject) -> None:
+    schema = subject.schema
+    for what, keys in (("primary", schema.primary_keys), ("partition", schema.partition_keys)):
+        for name in keys:
+            root = subject.columns[name].type.root
+            if root in KEY_TYPE_ROOTS_REFUSED:
+                raise unsupported(f"column {name} is {root}, which no {what} key can hold")
+
+
+def _nullable_key(subject: Subject) -> None:
+    if subject.options.flag("primary-key.nullable") and not subject.has_primary_key:
+        raise argument("option primary-key.nullable needs a table with a primary key")
+
+
+def _reserved_names(subject: Subject) -> None:
+    # Every reserved name begins so, and hardly any other.
+    for name in [each for each in subject.columns if each[0] in "_r"]:
+        if name in SYSTEM_NAMES:
+            raise state(f"column name {name} is Paimon's own; choose another name")
+        if name.startswith(KEY_NAME_PREFIX):
+            raise state(f"column name {name} begins with {KEY_NAME_PREFIX}, which is reserved")
+
+
+def _blank_names(subject: Subject) -> None:
+    if not all(map(str.strip, subject.columns)):
+        raise argument("a column has a blank name; give it one")
+
+
+CHECKS: tuple[Check, ...] = (
+    _key_types,
+    _nullable_key,
+    validation_buckets.buckets,
+    validation_scan.scan_mode,
+    validation_merging.field_options,
+    validation_merging.sequence_fields,
+    validation_merging.partial_update,
+    validation_options.changelog_producer,
+    validation_options.retention,
+    _blank_names,
+    validation_formats.geospatial,
+    *validation_blobs.CHECKS,
+    validation_formats.data_fields,
+    validation_formats.avro_levels,
+    _reserved_names,
+    validation_options.streaming_overwrite,
+    validation_options.time_field,
+    validation_options.first_row,
+    validation_options.rowkind_field,
+    validation_options.deletion_vectors,
+    validation_options.snapshot_ordering,
+    validation_blobs.vector_fields,
+    *validation_indexes.CHECKS,
+    validation_merging.aggregate_functions,
+    validation_merging.map_layout,
+    validation_blobs.row_tracking,
+    validation_options.incremental_clustering,
+    validation_options.read_sequence_number,
+    validation_options.clustering_override,
+    validation_options.manifest_sort,
+    validation_scan.branches,
+)
+"""Every rule, in the order in which Paimon looks at them."""
