@@ -1,0 +1,103 @@
+"""Lists of file changes that are too long for a commit: on the store and back."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from msgspec import UnsetType
+
+from ledger.events.snapshot_events import ChangesReference, RolledBack, SnapshotCommitted
+from ledger.evolution.decide_snapshot import inline_files
+from ledger.files.change_table import from_table, parquet_of, parsed, to_table
+from ledger.log.layout import Layout
+from ledger.model.errors import DamagedLogError
+from ledger.model.file_change import FileChange
+from ledger.stores import Store
+
+INLINE_LIMIT = 1000
+"""A list of more file changes than this stands in a file of its own."""
+
+
+def write_changes(files: Sequence[FileChange]) -> bytes:
+    """Return a list of file changes as the bytes of a Parquet file.
+
+    One column an attribute. Partition values are a list of JSON scalars, so that text, numbers,
+    booleans and NULL stay apart; what a file does not say is NULL.
+    """
+    return parquet_of(to_table(files))
+
+
+def read_changes(body: bytes) -> tuple[FileChange, ...]:
+    """Return the list that `write_changes` was given.
+
+    Raises:
+        ValueError: The bytes are no such file.
+        UpgradeRequiredError: A newer version wrote them.
+    """
+    return tuple(from_table(parsed(body)))
+
+
+def store_changes(store: Store, layout: Layout, files: Sequence[FileChange]) -> ChangesReference:
+    """Keep a list beside the log, durably, and return what a commit says of it.
+
+    Its name is its content's hash, so keeping the same list again is fine.
+
+    Raises:
+        OSError: Kept or not, nobody knows; nothing was committed, so try again.
+        DamagedLogError: Another content stands under that name.
+    """
+    body = write_changes(files)
+    digest = hashlib.sha256(body).hexdigest()
+    name = f"{digest}.parquet"
+    key = layout.changes(name)
+    if not store.create(key, body) and store.confirm(key) != body:
+        raise DamagedLogError(
+            f"{key} was changed after it was written. Restore it from a backup", key
+        )
+    return ChangesReference(path=f"changes/{name}", sha256=digest, count=len(files))
+
+
+def load_changes(
+    store: Store, layout: Layout, reference: ChangesReference
+) -> tuple[FileChange, ...]:
+    """Return the list that a commit names.
+
+    Raises:
+        DamagedLogError: The file is missing, or is not the one that the commit names.
+        UpgradeRequiredError: A newer version wrote it.
+    """
+    key = f"{layout.root}/{reference.path}"
+    body = store.read(key)
+    if body is None:
+        raise DamagedLogError(
+            f"{key} is missing, but a commit names it. Restore it from a backup", key
+        )
+    if hashlib.sha256(body).hexdigest() != reference.sha256:
+        raise DamagedLogError(
+            f"{key} is torn or was changed after it was written ({len(body)} bytes). Restore it "
+            "from a backup; nothing was skipped",
+            key,
+        )
+    try:
+        files = read_changes(body)
+    except ValueError as error:
+        raise DamagedLogError(f"{key} holds no list of file changes: {error}", key) from error
+    if len(files) != reference.count:
+        raise DamagedLogError(
+            f"{key} holds {len(files)} file changes; its commit says {reference.count}", key
+        )
+    return files
+
+
+def event_files(
+    store: Store, layout: Layout, event: SnapshotCommitted | RolledBack
+) -> tuple[FileChange, ...]:
+    """Return the file changes of a snapshot, wherever they stand.
+
+    Raises:
+        DamagedLogError: The file that holds them is missing or changed.
+    """
+    if isinstance(event.changes, UnsetType):
+        return inline_files(event.files)
+    return load_changes(store, layout, event.changes)

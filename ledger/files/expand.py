@@ -1,0 +1,115 @@
+"""Which files a path, folder or glob means, and what each is called in the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+from ledger.model.errors import InvalidInputError, MissingDependencyError, NotFoundError
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+
+@frozen
+class Found:
+    """Files on one file system.
+
+    Attributes:
+        filesystem: Where they are.
+        infos: What it said of each, by its path there; sorted by path.
+    """
+
+    filesystem: AbstractFileSystem
+    infos: Mapping[str, Mapping[str, Any]]
+
+
+def expand(paths: Sequence[str], storage_options: Mapping[str, Any] | None = None) -> Found:
+    """Return the files that some paths mean: each is a file, a folder, or a glob.
+
+    In folders and globs, files and folders whose names begin with a dot or an underscore are
+    passed over, as engines do; `_key=value` is a partition's folder and is not.
+
+    Raises:
+        NotFoundError: A path means no file.
+        InvalidInputError: The paths lie on more than one file system.
+        MissingDependencyError: The backend of the URL is not installed.
+    """
+    filesystem: Any = None
+    infos: dict[str, Mapping[str, Any]] = {}
+    for path in paths:
+        place, inside = open_path(path, storage_options)
+        if filesystem is not None and place is not filesystem:
+            raise InvalidInputError(
+                f"{path} lies on another file system than {paths[0]}; add them in two calls"
+            )
+        filesystem = place
+        found = _files(place, inside)
+        if not found:
+            raise NotFoundError(f"{path} names no file; look at the path")
+        infos.update(found)
+    if filesystem is None:
+        raise InvalidInputError("no paths were given; name at least one file, folder or glob")
+    return Found(filesystem, dict(sorted(infos.items())))
+
+
+def open_path(
+    path: str, storage_options: Mapping[str, Any] | None = None
+) -> tuple[AbstractFileSystem, str]:
+    """Return the file system of a path or URL, and the path there.
+
+    Raises:
+        InvalidInputError: No file system has that scheme.
+        MissingDependencyError: Its backend is not installed.
+    """
+    from fsspec.core import url_to_fs
+
+    try:
+        filesystem, inside = url_to_fs(path, **(storage_options or {}))
+    except ImportError as error:
+        raise MissingDependencyError(f"{path} cannot be opened: {error}") from error
+    except ValueError as error:
+        raise InvalidInputError(f"{path} cannot be opened: {error}") from error
+    return filesystem, inside.rstrip("/") or inside
+
+
+def _files(filesystem: AbstractFileSystem, path: str) -> dict[str, Mapping[str, Any]]:
+    if filesystem.isdir(path):
+        found = filesystem.find(path, detail=True)
+        return {name: info for name, info in found.items() if _visible(name, path)}
+    if filesystem.exists(path):
+        return {path: filesystem.info(path)}
+    if not any(mark in path for mark in "*?["):
+        return {}
+    found = filesystem.glob(path, detail=True)
+    fixed = path[: min(path.index(mark) for mark in "*?[" if mark in path)].rpartition("/")[0]
+    return {
+        name: info
+        for name, info in found.items()
+        if info["type"] == "file" and _visible(name, fixed)
+    }
+
+
+def _visible(name: str, base: str) -> bool:
+    below = PurePosixPath(name[len(base) :].lstrip("/"))
+    return not any(part[0] == "." or (part[0] == "_" and "=" not in part) for part in below.parts)
+
+
+def ledger_name(path: str, filesystem: AbstractFileSystem, base: str | None) -> str:
+    """Return what a file is called in the ledger.
+
+    Args:
+        path: As `filesystem` spells it.
+        filesystem: Where it is.
+        base: The table's location there; None when the table lies on another file system.
+
+    Returns:
+        The path relative to the table's location; outside of it the URL, in the one spelling that
+        its file system gives, so that no file can be registered under two names.
+    """
+    if base is not None and path.startswith(f"{base.rstrip('/')}/"):
+        return path[len(base.rstrip("/")) + 1 :]
+    return str(filesystem.unstrip_protocol(path))

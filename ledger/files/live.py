@@ -1,0 +1,209 @@
+"""Which files are live after a version: through runs, the key index and the log's tail."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+import structlog
+from msgspec import DecodeError
+from msgspec.structs import replace
+
+from ledger.events import TableEvent
+from ledger.events.commit import Commit
+from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.evolution.state import TableState
+from ledger.evolution.table_intent import snapshot_key
+from ledger.files.change_file import event_files
+from ledger.files.runs import Net, Placed, Runs
+from ledger.log.key_index import FAN_OUT, interval, tiles
+from ledger.log.layout import CHECKPOINT_INTERVAL
+from ledger.log.stream_log import StreamLog
+from ledger.model.errors import DamagedLogError, LedgerError
+from ledger.model.file_change import FileChange
+
+_log = structlog.get_logger("ledger.files")
+
+
+def file_key(path: str) -> str:
+    """Return what the key index remembers of a file."""
+    return f"file:{path}"
+
+
+class LiveFiles:
+    """The files of one table.
+
+    For the key index and the runs to be kept, its log has to be told:
+    `log.remember(live.keys_of, live.save)`.
+
+    Args:
+        log: The table's stream.
+    """
+
+    def __init__(self, log: StreamLog[TableState, TableEvent]) -> None:
+        self._log = log
+        self._runs = Runs(log.store, log.layout)
+
+    def keys_of(self, commit: Commit[TableEvent]) -> Iterator[str]:
+        """Yield what to remember of a commit: its files and its snapshots' keys.
+
+        Raises:
+            DamagedLogError: A list of file changes is missing or damaged.
+        """
+        for event in _snapshots(commit):
+            if isinstance(event, SnapshotCommitted):
+                key = snapshot_key(event)
+                if key is not None:
+                    yield key
+            for change in self._files(commit.version, event):
+                yield file_key(change.path)
+
+    def changes(self, first: int, last: int) -> Iterator[Placed]:
+        """Yield the file changes of the commits `first` to `last`, both included.
+
+        Raises:
+            DamagedLogError: A commit or a list of file changes is missing or damaged.
+        """
+        if first > last:
+            return
+        for read in self._log.commits(first, last):
+            yield from self._placed(read.commit)
+
+    def at(self, version: int) -> dict[str, FileChange]:
+        """Return the live files after a version, by path, in the order in which they were added.
+
+        Raises:
+            DamagedLogError: A commit or a list of file changes is missing or damaged.
+        """
+        return {path: each.change for path, each in self.placed_at(version).items()}
+
+    def placed_at(self, version: int) -> dict[str, Placed]:
+        """Return the live files after a version, each with the commit that added it.
+
+        Raises:
+            DamagedLogError: A commit or a list of file changes is missing or damaged.
+        """
+        boundary = version - version % CHECKPOINT_INTERVAL
+        live = Net()
+        for first, last in reversed(list(tiles(boundary))):
+            live.apply(self._interval(first, last))
+        live.apply(self.changes(boundary + 1 if boundary else 0, version))
+        return live.added
+
+    def save(self, version: int) -> None:
+        """Keep the run that ends at a checkpoint's version; best effort.
+
+        Raises:
+            OSError: It could not be kept; that harms nothing.
+        """
+        newest = next(tiles(version), None)
+        if newest is None:
+            return
+        try:
+            net = Net(self._build(*newest))
+        except LedgerError as error:
+            # The commit has landed; whoever reads the damaged part is told.
+            _log.warning("file_run_skipped", version=version, error=str(error))
+            return
+        self._runs.save(*newest, net)
+
+    def lookup(self, paths: Iterable[str], version: int) -> dict[str, FileChange]:
+        """Return those of some files that are live after a version, by path.
+
+        Reads the commits that named them last, never the whole table.
+
+        Raises:
+            DamagedLogError: A commit or a list of file changes is missing or damaged.
+        """
+        wanted = dict.fromkeys(paths)
+        newest = self._newest(wanted, version)
+        return {
+            path: found
+            for path in wanted
+            if (found := newest.get(path)) is not None and found.kind == "ADD"
+        }
+
+    def difference(self, version_from: int, version_to: int) -> tuple[FileChange, ...]:
+        """Return the changes that turn the files live at one version into those at another.
+
+        Either version may be the older. A file live at both stays as it is.
+
+        Returns:
+            DELETEs of the files live at the first only, ADDs of those at the second; by path.
+
+        Raises:
+            DamagedLogError: A commit or a list of file changes is missing or damaged.
+        """
+        older, newer = sorted((version_from, version_to))
+        net = Net(self.changes(older + 1, newer))
+        gone = self.lookup(net.deleted.keys() - net.added.keys(), older)
+        come = {path: each.change for path, each in net.added.items() if path not in net.deleted}
+        removed, added = (gone, come) if older == version_from else (come, gone)
+        both = [*(replace(each, kind="DELETE") for each in removed.values()), *added.values()]
+        return tuple(sorted(both, key=lambda each: each.path))
+
+    def _newest(self, wanted: Collection[str], version: int) -> dict[str, FileChange]:
+        """Return the newest change of each file up to a version."""
+        newest: dict[str, FileChange] = {}
+        last = version
+        head = self._log.head
+        if head is not None and version < head.state.version:
+            # Of the commits since its last boundary, the log knows only each key's newest.
+            boundary = head.state.version - head.state.version % CHECKPOINT_INTERVAL
+            last = min(version, boundary)
+            newest = _among(wanted, self.changes(last + 1 if last else 0, version))
+        read: dict[int, dict[str, FileChange]] = {}
+        for path in wanted:
+            if path in newest:
+                continue
+            for candidate in self._log.last_named(file_key(path)):
+                if candidate > last:
+                    continue
+                if candidate not in read:
+                    commit = self._log.commit_at(candidate)
+                    read[candidate] = _among(wanted, self._placed(commit))
+                # The index goes by hashes: another file may have the same one.
+                if path in read[candidate]:
+                    newest[path] = read[candidate][path]
+                    break
+        return newest
+
+    def _placed(self, commit: Commit[TableEvent]) -> Iterator[Placed]:
+        for event in _snapshots(commit):
+            for change in self._files(commit.version, event):
+                yield Placed(commit.version, event.snapshot_id, change)
+
+    def _files(self, version: int, event: SnapshotCommitted | RolledBack) -> tuple[FileChange, ...]:
+        try:
+            return event_files(self._log.store, self._log.layout, event)
+        except DecodeError as error:
+            key = self._log.layout.commit(version)
+            raise DamagedLogError(
+                f"{key} holds a list of files that is none: {error}", key
+            ) from error
+
+    def _interval(self, first: int, last: int) -> Iterable[Placed]:
+        found = self._runs.load(first, last)
+        return found if found is not None else self._build(first, last)
+
+    def _build(self, first: int, last: int) -> Iterator[Placed]:
+        """Yield an interval's changes from the runs of the tier below, or from the log."""
+        start, end = first // CHECKPOINT_INTERVAL, last // CHECKPOINT_INTERVAL
+        width = (end - start) // FAN_OUT
+        if width == 0:
+            yield from self.changes(first, last)
+            return
+        for nth in range(FAN_OUT):
+            part = interval(start + width * nth, start + width * (nth + 1))
+            yield from self._interval(*part)
+
+
+def _among(wanted: Collection[str], changes: Iterable[Placed]) -> dict[str, FileChange]:
+    """Return the newest change of each wanted file."""
+    return {each.change.path: each.change for each in changes if each.change.path in wanted}
+
+
+def _snapshots(commit: Commit[TableEvent]) -> Iterator[SnapshotCommitted | RolledBack]:
+    for transaction in commit.transactions:
+        for event in transaction.events:
+            if isinstance(event, SnapshotCommitted | RolledBack):
+                yield event

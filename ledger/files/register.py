@@ -1,0 +1,184 @@
+"""Existing Parquet files as file changes, for `table.add_files`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from attrs import frozen
+
+from ledger.evolution.state import TableState
+from ledger.files.bounds import lower_bound, upper_bound
+from ledger.files.expand import expand, ledger_name, open_path
+from ledger.files.facts import ColumnFacts, Footer, FooterColumn
+from ledger.files.footers import OnProgress, read_footers
+from ledger.files.hive import DEFAULT_NAME, partition_values, path_keys
+from ledger.files.match import Match, pairs, schema_id_of
+from ledger.files.partition_check import check_single_valued
+from ledger.model.errors import InvalidChangeError
+from ledger.model.file_change import FileChange
+from ledger.model.schema import Schema
+from ledger.model.types import DataField
+
+
+def data_files(
+    paths: Sequence[str],
+    *,
+    state: TableState,
+    history: Iterable[Schema],
+    location: str,
+    storage_options: Mapping[str, Any] | None = None,
+    on_progress: OnProgress | None = None,
+) -> tuple[FileChange, ...]:
+    """Return the file changes that add existing Parquet files, sorted by path.
+
+    Only footers are read. Partition values come from `key=value` folders; the schema id is that
+    of the newest schema whose names a file uses.
+
+    Args:
+        paths: Files, folders or globs; paths or URLs.
+        state: The table that they are for.
+        history: Its schemas, newest first, the current one included; read as far as needed.
+        location: The table's absolute URL.
+        storage_options: What the files' backend needs.
+        on_progress: Told after each file.
+
+    Raises:
+        NotFoundError: A path means no file.
+        InvalidInputError: A file is no Parquet file, or the paths lie on two file systems.
+        InvalidChangeError: A file's columns, ids, types or partition values do not fit the table.
+        UnsupportedError: A partition value cannot be taken from a path.
+    """
+    found = expand(paths, storage_options)
+    place, base = open_path(location, storage_options if _is_url(location) else None)
+    inside = base if type(place) is type(found.filesystem) else None
+    footers = read_footers(
+        list(found.infos),
+        filesystem=found.filesystem,
+        infos=found.infos,
+        on_progress=on_progress,
+    )
+    registrar = _Registrar(state, _Replay(history), {})
+    return tuple(
+        registrar.file_change(ledger_name(each.path, found.filesystem, inside), each)
+        for each in footers
+    )
+
+
+def _is_url(location: str) -> bool:
+    return "://" in location and not location.startswith("file:")
+
+
+class _Replay:
+    """An iterable that can be read again from its start, and takes no more than was asked for."""
+
+    def __init__(self, source: Iterable[Schema]) -> None:
+        self._rest = iter(source)
+        self._taken: list[Schema] = []
+
+    def __iter__(self) -> Iterator[Schema]:
+        position = 0
+        while True:
+            if position == len(self._taken):
+                try:
+                    self._taken.append(next(self._rest))
+                except StopIteration:
+                    return
+            yield self._taken[position]
+            position += 1
+
+
+@frozen
+class _Registrar:
+    """One call's table, and the matches of the column shapes met so far."""
+
+    state: TableState
+    history: Iterable[Schema]
+    matches: dict[tuple[FooterColumn, ...], Match]
+
+    def file_change(self, name: str, footer: Footer) -> FileChange:
+        match = self._match(name, footer)
+        partition = self._partition(name, footer, match)
+        statistics = _Statistics.of(footer, match)
+        return FileChange(
+            path=name,
+            partition=partition,
+            schema_id=match.schema_id,
+            record_count=footer.record_count,
+            file_size_in_bytes=footer.file_size_in_bytes,
+            creation_time=footer.creation_time,
+            spec_id=self.state.specs[-1].spec_id,
+            field_ids=match.field_ids,
+            value_counts=statistics.value_counts,
+            null_value_counts=statistics.null_value_counts,
+            lower_bounds=statistics.lower_bounds,
+            upper_bounds=statistics.upper_bounds,
+        )
+
+    def _match(self, name: str, footer: Footer) -> Match:
+        match = self.matches.get(footer.columns)
+        if match is None:
+            match = schema_id_of(footer.columns, self.history, file=name)
+            self.matches[footer.columns] = match
+        return match
+
+    def _partition(self, name: str, footer: Footer, match: Match) -> tuple[Any, ...]:
+        spec = self.state.specs[-1]
+        schema = self.state.schema
+        self._refuse_lost_values(name, footer)
+        values = partition_values(
+            name,
+            spec,
+            {each.id: each.type for each in schema.fields},
+            default_name=schema.options.get("partition.default-name", DEFAULT_NAME),
+        )
+        by_id = {
+            field.id: (column, field)
+            for column, field in pairs(footer.columns, match.schema.fields)
+        }
+        for field, value in zip(spec.fields, values, strict=True):
+            if field.source_id in by_id:
+                check_single_valued(name, *by_id[field.source_id], value)
+        return values
+
+    def _refuse_lost_values(self, name: str, footer: Footer) -> None:
+        """Refuse a file whose path alone has values of a column that does not partition it."""
+        partitioning = {each.name for each in self.state.specs[-1].fields}
+        stored = {each.name for each in footer.columns}
+        for key in path_keys(name):
+            if key in self.state.schema.names and key not in partitioning | stored:
+                raise InvalidChangeError(
+                    f"file {name}: only its path says {key}, and the table is not partitioned by "
+                    f"{key}, so readers would see NULL; write the column into the file"
+                )
+
+
+@frozen
+class _Statistics:
+    """A file's statistics by the table's field ids."""
+
+    value_counts: dict[int, int]
+    null_value_counts: dict[int, int]
+    lower_bounds: dict[int, str]
+    upper_bounds: dict[int, str]
+
+    @classmethod
+    def of(cls, footer: Footer, match: Match) -> _Statistics:
+        found = cls({}, {}, {}, {})
+        for column, field in pairs(footer.columns, match.schema.fields):
+            if column.facts is not None:
+                found.add(column, field, column.facts)
+        return found
+
+    def add(self, column: FooterColumn, field: DataField, facts: ColumnFacts) -> None:
+        self.value_counts[field.id] = facts.value_count
+        if facts.null_count is not None:
+            self.null_value_counts[field.id] = facts.null_count
+        if column.type is None:
+            return
+        lower = lower_bound(facts, column.type, field.type)
+        upper = upper_bound(facts, column.type, field.type)
+        if lower is not None:
+            self.lower_bounds[field.id] = lower
+        if upper is not None:
+            self.upper_bounds[field.id] = upper

@@ -1,0 +1,11 @@
+"""The log: the only code that moves a stream forward, the only one to know codec and stores.
+
+- `layout`: which key holds what.
+- `codec`: commits to bytes and back; what cannot be read says whether to upgrade or to stop.
+- `replay`: reading commits in order along the hash chain.
+- `checkpoint`: folded state saved now and then; a cache.
+- `key_index`: where a caller-given commit id or a file path was last named; a cache.
+- `request`: who appends, why, and under which id.
+- `append`: the one retry loop.
+- `stream_log`: a stream opened, with its head in memory.
+"""

@@ -1,0 +1,128 @@
+"""Commits to bytes and back. `ledger/FORMAT.md` describes the bytes, field by field.
+
+What cannot be decoded is sorted into two: written by a newer lakeledger (upgrade), or damaged
+(stop and look). Nothing is skipped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from typing import Any, Generic, TypeVar, get_args
+
+import msgspec
+
+from ledger.events.commit import FORMAT_VERSION, Commit, Transaction
+from ledger.model.errors import DamagedLogError, LedgerError, UpgradeRequiredError
+
+E = TypeVar("E")
+
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+
+
+def digest(body: bytes) -> str:
+    """Return what the next commit says of this file.
+
+    Example:
+        >>> digest(b"")[:14]
+        'sha256:e3b0c44'
+    """
+    return "sha256:" + hashlib.sha256(body).hexdigest()
+
+
+def encode(commit: Commit[Any]) -> bytes:
+    """Return a commit's file: one JSON object on one line, keys in their fixed order."""
+    return _ENCODER.encode(commit) + b"\n"
+
+
+class _Envelope(msgspec.Struct):
+    """As much of a commit as every version of the format has."""
+
+    format: int
+
+
+class Codec(Generic[E]):
+    """Decodes the commits of one kind of stream.
+
+    Args:
+        event_types: The union of event classes that the stream can hold.
+    """
+
+    def __init__(self, event_types: Any) -> None:
+        self._decoder: msgspec.json.Decoder[Commit[E]] = _decoder(event_types)
+        self._event_types = event_types
+
+    def decode(self, body: bytes, file: str) -> Commit[E]:
+        """Return the commit that a file holds.
+
+        Args:
+            body: The file's bytes.
+            file: Its name, for errors.
+
+        Raises:
+            UpgradeRequiredError: A newer format version, event or key.
+            DamagedLogError: Anything else that does not fit: torn, changed, not a commit.
+        """
+        try:
+            commit = self._decoder.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self._explain(body, file, error) from error
+        if commit.format != FORMAT_VERSION:
+            raise _newer_format(file, commit.format)
+        return commit
+
+    def _explain(self, body: bytes, file: str, error: Exception) -> LedgerError:
+        try:
+            envelope = msgspec.json.decode(body, type=_Envelope)
+            loose = msgspec.json.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return DamagedLogError(
+                f"{file} is torn or no commit ({len(body)} bytes): {error}. Nothing was skipped; "
+                "compare it with a backup",
+                file,
+            )
+        if envelope.format > FORMAT_VERSION:
+            return _newer_format(file, envelope.format)
+        unknown = next(_unknown(loose, self._event_types), None)
+        if unknown is not None:
+            return UpgradeRequiredError(
+                f"{file} holds {unknown}, which this version does not know: upgrade lakeledger"
+            )
+        return DamagedLogError(f"{file} does not hold a commit: {error}", file)
+
+
+@lru_cache(maxsize=8)
+def _decoder(event_types: Any) -> Any:
+    return msgspec.json.Decoder(Commit[event_types])
+
+
+def _newer_format(file: str, version: int) -> UpgradeRequiredError:
+    return UpgradeRequiredError(
+        f"{file} has format {version}; this version reads format {FORMAT_VERSION}: "
+        "upgrade lakeledger"
+    )
+
+
+def _unknown(loose: Any, event_types: Any) -> Any:
+    """Yield what a newer version may have added: an event, or a key."""
+    known = {kind.__struct_config__.tag: kind for kind in get_args(event_types)}
+    yield from _unknown_keys(loose, Commit, "the key")
+    for transaction in _items(loose, "transactions"):
+        yield from _unknown_keys(transaction, Transaction, "the transaction key")
+        for event in _items(transaction, "events"):
+            tag = event.get("type") if isinstance(event, dict) else None
+            if isinstance(tag, str) and tag not in known:
+                yield f"the event {tag!r}"
+            elif isinstance(tag, str):
+                yield from _unknown_keys(event, known[tag], f"the {tag} key")
+
+
+def _unknown_keys(loose: Any, struct: Any, what: str) -> Any:
+    names = {each.encode_name for each in msgspec.structs.fields(struct)} | {"type"}
+    if isinstance(loose, dict):
+        yield from (f"{what} {key!r}" for key in loose if key not in names)
+
+
+def _items(loose: Any, key: str) -> list[Any]:
+    found = loose.get(key) if isinstance(loose, dict) else None
+    return found if isinstance(found, list) else []

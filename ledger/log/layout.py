@@ -1,0 +1,53 @@
+"""Which key holds what, below one stream's `_ledger` folder."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+CHECKPOINT_INTERVAL = 100
+"""A checkpoint is due after every commit whose version is a multiple of this."""
+
+
+@frozen
+class Layout:
+    """The keys of one stream.
+
+    Attributes:
+        root: The stream's `_ledger` folder, relative to the store's root.
+
+    Example:
+        >>> Layout("shop.db/orders/_ledger").commit(12)
+        'shop.db/orders/_ledger/log/00000000000000000012.json'
+    """
+
+    root: str
+
+    def commit(self, version: int) -> str:
+        """Return the key of a commit."""
+        return f"{self.root}/log/{version:020d}.json"
+
+    def checkpoint(self, version: int) -> str:
+        """Return the key of the checkpoint after a commit."""
+        return f"{self.root}/checkpoints/{version:020d}.json"
+
+    @property
+    def hint(self) -> str:
+        """The key that names a recent checkpoint; a floor to search from, never the truth."""
+        return f"{self.root}/checkpoints/LATEST"
+
+    def index(self, first: int, last: int) -> str:
+        """Return the key of the key index over the commits `first` to `last`."""
+        return f"{self.root}/checkpoints/keys/{first:020d}-{last:020d}.idx"
+
+    def file_run(self, first: int, last: int) -> str:
+        """Return the key of the file changes of the commits `first` to `last`, as Parquet."""
+        return f"{self.root}/checkpoints/files/{first:020d}-{last:020d}.parquet"
+
+    @property
+    def lock(self) -> str:
+        """The key whose folder local writers take turns in."""
+        return f"{self.root}/lock"
+
+    def changes(self, name: str) -> str:
+        """Return the key of a file-change list too long for a commit."""
+        return f"{self.root}/changes/{name}"

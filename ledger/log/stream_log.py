@@ -1,0 +1,212 @@
+"""A stream opened: its head in memory, its history on the store."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, TypeVar
+
+import structlog
+from attrs import frozen
+from msgspec import UNSET
+
+from ledger.events.commit import Commit
+from ledger.evolution.stream import Builder, StateLike, Stream
+from ledger.log.checkpoint import Checkpoints, Head
+from ledger.log.codec import Codec, digest
+from ledger.log.key_index import KeyIndexes
+from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
+from ledger.log.replay import START, Position, Read, Reader
+from ledger.model.errors import DamagedLogError, InvalidInputError, NotFoundError
+from ledger.stores import Store
+
+S = TypeVar("S", bound=StateLike)
+E = TypeVar("E")
+
+_log = structlog.get_logger("ledger.log")
+
+
+def given_id_key(commit_id: str) -> str:
+    """Return what the key index remembers of a caller-given commit id."""
+    return f"id:{commit_id}"
+
+
+def given_ids(commit: Commit[E]) -> Iterator[str]:
+    """Yield the keys of a commit's caller-given ids."""
+    for transaction in commit.transactions:
+        if transaction.asked is not UNSET:
+            yield given_id_key(transaction.id)
+
+
+@frozen
+class Recent(Generic[E]):
+    """The commits after the last checkpoint boundary, by the keys that they named."""
+
+    boundary: int
+    last: int
+    by_key: dict[str, int]
+
+
+class StreamLog(Generic[S, E]):
+    """One stream of commits.
+
+    The head is kept in memory; `refresh` reads what others appended since. Safe to share between
+    threads.
+
+    Args:
+        store: Where the stream is.
+        root: Its `_ledger` folder.
+        stream: What its events mean.
+    """
+
+    def __init__(self, store: Store, root: str, stream: Stream[S, E]) -> None:
+        self.store = store
+        self.layout = Layout(root)
+        self.stream = stream
+        self.mutex = threading.RLock()
+        self._keys_of: Callable[[Commit[E]], Iterable[str]] = lambda _: ()
+        self._on_boundary: Callable[[int], None] = lambda _: None
+        self.checkpoints = Checkpoints(store, self.layout, stream)
+        self.reader: Reader[E] = Reader(store, self.layout, Codec(stream.event_types))
+        self.indexes: KeyIndexes[E] = KeyIndexes(store, self.layout, self.reader, self._all_keys)
+        self._head: Head[S] | None = None
+        self._recent: Recent[E] | None = None
+
+    def remember(
+        self, keys_of: Callable[[Commit[E]], Iterable[str]], on_boundary: Callable[[int], None]
+    ) -> None:
+        """Say what else to keep beside the log.
+
+        Args:
+            keys_of: What the key index remembers of a commit, beside caller-given ids.
+            on_boundary: Called after this writer committed a checkpoint's version, to save other
+                caches of that interval.
+        """
+        self._keys_of = keys_of
+        self._on_boundary = on_boundary
+
+    @property
+    def head(self) -> Head[S] | None:
+        """The newest commit known, without looking; None before version 0."""
+        return self._head
+
+    def refresh(self) -> S | None:
+        """Return the newest state, after reading what was appended since the last look."""
+        with self.mutex:
+            self.catch_up()
+            return self._head.state if self._head else None
+
+    def catch_up(self) -> list[Commit[E]]:
+        """Move the head forward over what others appended; return it, oldest first."""
+        if self._head is None:
+            return self._open()
+        builder = self.stream.builder(self._head.state)
+        return self._follow(builder, Position(self._head.state.version, self._head.digest))
+
+    def _open(self) -> list[Commit[E]]:
+        found = self.checkpoints.newest()
+        start = START
+        if found is not None:
+            self._check_fits(found)
+            start = Position(found.state.version, found.digest)
+            self._head = found
+        read = self._follow(self.stream.builder(found.state if found else None), start)
+        self.reader.refuse_hole(self._head.state.version + 1 if self._head else 0)
+        return read
+
+    def _check_fits(self, found: Head[S]) -> None:
+        key = self.layout.commit(found.state.version)
+        body = self.store.read(key)
+        if body is None or digest(body) != found.digest:
+            raise DamagedLogError(
+                f"{key} is {'missing' if body is None else 'not the file'} that the checkpoint "
+                "beside it was made from. Compare it with a backup",
+                key,
+            )
+
+    def _follow(self, builder: Builder[S, E], start: Position) -> list[Commit[E]]:
+        commits: list[Commit[E]] = []
+        newest = start.digest
+        for read in self.reader.after(start):
+            self.fold(builder, read.commit)
+            commits.append(read.commit)
+            newest = read.digest
+        if commits:
+            self._head = Head(builder.freeze(), newest)
+        return commits
+
+    def fold(self, builder: Builder[S, E], commit: Commit[E]) -> None:
+        """Fold a commit that stands in the log.
+
+        Raises:
+            DamagedLogError: It contradicts what came before, so it cannot have been written so.
+        """
+        try:
+            builder.commit(commit)
+        except InvalidInputError as error:
+            key = self.layout.commit(commit.version)
+            raise DamagedLogError(
+                f"{key} contradicts the commits before it: {error}", key
+            ) from error
+
+    def advance(self, head: Head[S], commit: Commit[E]) -> None:
+        """Take a commit that this writer landed as the new head, and keep what is due."""
+        self._head = head
+        recent = self._recent
+        if recent is not None and recent.last == commit.version - 1:
+            recent.by_key.update(dict.fromkeys(self._all_keys(commit), commit.version))
+            self._recent = Recent(recent.boundary, commit.version, recent.by_key)
+        if commit.version % CHECKPOINT_INTERVAL == 0 and commit.version:
+            self._keep(head)
+
+    def _keep(self, head: Head[S]) -> None:
+        version = head.state.version
+        try:
+            self.checkpoints.save(head)
+            self.indexes.save(version)
+            self._on_boundary(version)
+        except OSError as error:
+            # A cache that is missing costs time, never a commit.
+            _log.warning("checkpoint_failed", root=self.layout.root, version=version, error=error)
+
+    def _all_keys(self, commit: Commit[E]) -> Iterator[str]:
+        yield from given_ids(commit)
+        yield from self._keys_of(commit)
+
+    def last_named(self, key: str) -> Iterator[int]:
+        """Yield the versions up to the head that may have named `key`, newest first."""
+        head = self._head
+        if head is None:
+            return
+        recent = self._recent_keys(head.state.version)
+        if key in recent.by_key:
+            yield recent.by_key[key]
+        yield from self.indexes.find(key, recent.boundary)
+
+    def _recent_keys(self, last: int) -> Recent[E]:
+        boundary = last - last % CHECKPOINT_INTERVAL
+        recent = self._recent
+        if recent is None or recent.boundary != boundary or recent.last > last:
+            recent = Recent(boundary, boundary or -1, {})
+        by_key = recent.by_key
+        if recent.last < last:
+            for read in self.reader.after(Position(recent.last, ""), last):
+                by_key.update(dict.fromkeys(self._all_keys(read.commit), read.commit.version))
+        self._recent = Recent(boundary, last, by_key)
+        return self._recent
+
+    def commit_at(self, version: int) -> Commit[E]:
+        """Return one commit.
+
+        Raises:
+            NotFoundError: The stream does not have that version (yet).
+        """
+        head = self._head
+        if head is None or not 0 <= version <= head.state.version:
+            newest = head.state.version if head else "none"
+            raise NotFoundError(f"version {version} does not exist; the newest is {newest}")
+        return next(self.reader.after(Position(version - 1, ""), version)).commit
+
+    def commits(self, first: int, last: int) -> Iterator[Read[E]]:
+        """Yield the commits `first` to `last`, both included; they must exist."""
+        return self.reader.after(Position(first - 1, ""), last)

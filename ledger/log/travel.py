@@ -1,0 +1,104 @@
+"""Reading a stream at an earlier point: the nearest checkpoint before it, then the tail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from msgspec import UNSET
+
+from ledger.events.commit import Commit
+from ledger.evolution.stream import StateLike
+from ledger.log.checkpoint import Head
+from ledger.log.layout import CHECKPOINT_INTERVAL
+from ledger.log.replay import START, Position
+from ledger.log.stream_log import StreamLog
+from ledger.model.errors import NotFoundError
+
+S = TypeVar("S", bound=StateLike)
+E = TypeVar("E")
+
+
+def effective_millis(commit: Commit[E]) -> int:
+    """Return when a commit took effect: its last transaction's effective time, or its own."""
+    imported = commit.transactions[-1].effective_time_millis
+    return commit.time_millis if imported is UNSET else int(imported)
+
+
+def head_state(log: StreamLog[S, E]) -> S:
+    """Return the newest state known.
+
+    Raises:
+        NotFoundError: The stream has no version 0.
+    """
+    head = log.head
+    if head is None:
+        raise NotFoundError(f"{log.store.url}/{log.layout.root} holds no stream")
+    return head.state
+
+
+def at_version(log: StreamLog[S, E], version: int) -> S:
+    """Return the state right after a commit.
+
+    Raises:
+        NotFoundError: The stream does not have that version.
+    """
+    newest = head_state(log)
+    if version == newest.version:
+        return newest
+    if not 0 <= version < newest.version:
+        raise NotFoundError(f"version {version} does not exist; there are 0 to {newest.version}")
+    return _fold_while(log, log.checkpoints.at_or_before(version), lambda c: c.version <= version)
+
+
+def at_timestamp(log: StreamLog[S, E], timestamp_millis: int) -> S:
+    """Return the state that was current at a time: of the last commit effective by then.
+
+    Raises:
+        NotFoundError: The stream begins later.
+    """
+    newest = head_state(log)
+    if newest.effective_millis <= timestamp_millis:
+        return newest
+    first = log.commit_at(0)
+    if effective_millis(first) > timestamp_millis:
+        raise NotFoundError(
+            f"nothing was there at {timestamp_millis}; version 0 is of {effective_millis(first)} "
+            "(Unix milliseconds)"
+        )
+    return last_while(
+        log,
+        lambda state: state.effective_millis <= timestamp_millis,
+        lambda commit: effective_millis(commit) <= timestamp_millis,
+    )
+
+
+def last_while(
+    log: StreamLog[S, E], state_fits: Callable[[S], bool], commit_fits: Callable[[Commit[E]], bool]
+) -> S:
+    """Return the state after the last commit that fits.
+
+    Both conditions hold for a prefix of the stream and fail after it; version 0 fits.
+    """
+    low, high = 0, head_state(log).version // CHECKPOINT_INTERVAL
+    found: Head[S] | None = None
+    while low < high:
+        middle = (low + high + 1) // 2
+        near = log.checkpoints.at_or_before(middle * CHECKPOINT_INTERVAL)
+        if near is None or state_fits(near.state):
+            found, low = near or found, middle
+        else:
+            high = min(middle, near.state.version // CHECKPOINT_INTERVAL) - 1
+    return _fold_while(log, found, commit_fits)
+
+
+def _fold_while(
+    log: StreamLog[S, E], start: Head[S] | None, fits: Callable[[Commit[E]], bool]
+) -> S:
+    builder = log.stream.builder(start.state if start else None)
+    position = Position(start.state.version, start.digest) if start else START
+    for read in log.reader.after(position, head_state(log).version):
+        if not fits(read.commit):
+            break
+        log.fold(builder, read.commit)
+    return builder.freeze()

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledger.files.hive import escape, partition_path, partition_values, path_keys, unescape
+from ledger.files.partition_text import value_of
+from ledger.model import types as t
+from ledger.model.errors import InvalidChangeError, UnsupportedError
+from ledger.model.partition import PartitionField, PartitionSpec
+from ledger.model.type_text import parse_type
+
+CASES = json.loads((Path(__file__).parents[1] / "data/paimon/partition_paths.json").read_text())
+
+
+def spec_of(*names: str) -> PartitionSpec:
+    fields = (PartitionField(nth, 1000 + nth, name) for nth, name in enumerate(names))
+    return PartitionSpec(0, tuple(fields))
+
+
+def expected_value(text: str | None, data_type: t.DataType) -> object:
+    if text is None or not text.strip():
+        return None
+    if isinstance(data_type, t.BooleanType):
+        return text == "true"
+    if data_type.root in ("TINYINT", "SMALLINT", "INT", "BIGINT"):
+        return int(text)
+    return text.replace(" ", "T") if data_type.root == "TIMESTAMP" else text
+
+
+@pytest.mark.parametrize("form", ["partitionPathLegacy", "partitionPathNonLegacy"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["partitionPathNonLegacy"])
+def test_paimons_own_paths_are_read(case: dict[str, list[str]], form: str) -> None:
+    types = {nth: parse_type(text) for nth, text in enumerate(case["types"])}
+    spec = spec_of(*(f"k{nth}" for nth in types))
+
+    values = partition_values(f"{case[form]}bucket-0/x.parquet", spec, types)
+
+    assert list(values) == [
+        expected_value(text, types[nth]) for nth, text in enumerate(case["values"])
+    ]
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=3))
+def test_a_path_of_texts_reads_back_and_blank_ones_are_null(values: list[str]) -> None:
+    spec = spec_of(*(f"k={nth}/%" for nth in range(len(values))))
+    types = dict.fromkeys(range(len(values)), t.STRING)
+
+    read = partition_values(f"{partition_path(values, spec)}x.parquet", spec, types)
+
+    assert read == tuple(value if value.strip() else None for value in values)
+
+
+@given(st.none() | st.booleans())
+def test_booleans_read_back(value: bool | None) -> None:  # noqa: FBT001 - the case
+    spec = spec_of("k")
+
+    path = partition_path([value], spec) + "x"
+
+    assert partition_values(path, spec, {0: t.BooleanType()}) == (value,)
+
+
+@given(st.text())
+def test_an_escape_is_undone(text: str) -> None:
+    assert unescape(escape(text)) == text
+
+
+def test_a_percent_sign_that_begins_no_escape_stands_for_itself() -> None:
+    assert unescape("100%zz%4") == "100%zz%4"
+
+
+@pytest.mark.parametrize(
+    ("text", "type_text", "value"),
+    [
+        ("01", "INT", 1),
+        ("2013", "DATE", "1975-07-07"),
+        ("TRUE", "BOOLEAN", True),
+        ("-0", "DECIMAL(4, 2)", "0.00"),
+        ("-0.10", "DECIMAL(4, 1)", "-0.1"),
+        (".5", "DECIMAL(4, 1)", "0.5"),
+        ("0" * 50 + "7", "DECIMAL(38, 0)", "7"),
+        ("1234567890123456789012345678901234.5678", "DECIMAL(38, 4)", None),
+        ("1.50", "DOUBLE", "1.5"),
+        ("NaN", "FLOAT", "NaN"),
+        ("2024-01-01", "TIMESTAMP(3)", "2024-01-01T00:00:00"),
+        ("2024-01-01T01:02", "TIMESTAMP(3)", "2024-01-01T01:02:00"),
+        ("2024-01-01 01:02:03.450", "TIMESTAMP_LTZ(3)", "2024-01-01T01:02:03.45"),
+        ("A" * 32, "UUID", "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"),
+    ],
+)
+def test_values_have_one_text(text: str, type_text: str, value: object) -> None:
+    assert value_of(text, parse_type(type_text)) == (text if value is None else value)
+
+
+@pytest.mark.parametrize(
+    ("text", "type_text"),
+    [
+        ("x", "INT"),
+        ("", "INT"),
+        ("2147483648", "INT"),
+        ("1_0", "INT"),
+        ("\N{ARABIC-INDIC DIGIT ONE}", "INT"),
+        ("2013-13-01", "DATE"),
+        ("20130101000000", "DATE"),
+        ("yes", "BOOLEAN"),
+        ("1.25", "DECIMAL(4, 1)"),
+        ("1000", "DECIMAL(4, 1)"),
+        (".", "DECIMAL(4, 1)"),
+        ("25:00:00", "TIME(0)"),
+        ("2024-01-01X", "TIMESTAMP(3)"),
+    ],
+)
+def test_what_is_no_value_is_refused_by_path_and_key(text: str, type_text: str) -> None:
+    path = f"day={text}/x.parquet"
+
+    with pytest.raises(InvalidChangeError, match="partition key 'day'") as caught:
+        partition_values(path, spec_of("day"), {0: parse_type(type_text)})
+
+    assert path in str(caught.value)
+
+
+def test_a_missing_key_is_refused_by_name() -> None:
+    with pytest.raises(InvalidChangeError, match=r"path hour=1/x has no folder day="):
+        partition_values("hour=1/x", spec_of("day"), {0: t.IntType()})
+
+
+def test_a_key_named_twice_is_refused() -> None:
+    with pytest.raises(InvalidChangeError, match="names partition key 'day' twice"):
+        path_keys("day=1/day=2/x")
+
+
+def test_what_a_path_cannot_say_is_refused() -> None:
+    bucketed = PartitionSpec(0, (PartitionField(0, 1000, "b", "bucket[4]"),))
+
+    with pytest.raises(UnsupportedError, match=r"'b' is bucket\[4\]"):
+        partition_values("b=1/x", bucketed, {0: t.IntType()})
+    with pytest.raises(UnsupportedError, match="BYTES cannot be read from a path"):
+        partition_values("day=1/x", spec_of("day"), {0: t.BYTES})
+
+
+@pytest.mark.parametrize("name", ["__DEFAULT_PARTITION__", "__HIVE_DEFAULT_PARTITION__"])
+def test_the_names_of_null_are_null(name: str) -> None:
+    assert partition_values(f"day={name}/x", spec_of("day"), {0: t.DateType()}) == (None,)
+
+
+def test_a_table_may_name_null_otherwise() -> None:
+    spec = spec_of("day")
+
+    path = partition_path([None], spec, default_name="none")
+
+    assert path == "day=none/"
+    assert partition_values(f"{path}x", spec, {0: t.STRING}, default_name="none") == (None,)

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from ledger.events import TableEvent
+from ledger.events.commit import Commit, Transaction
+from ledger.events.schema_changes import Move
+from ledger.events.schema_events import ColumnAdded, ColumnRenamed
+from ledger.events.snapshot_events import SnapshotCommitted
+from ledger.log.codec import Codec, digest, encode
+from ledger.model.errors import DamagedLogError, UpgradeRequiredError
+
+CODEC: Codec[TableEvent] = Codec(TableEvent)
+
+COMMIT: Commit[TableEvent] = Commit(
+    format=1,
+    version=12,
+    time_millis=1741701564261,
+    parent="sha256:9f",
+    transactions=(
+        Transaction(
+            id="0198f",
+            author="etl@prod",
+            message="split the address",
+            properties={"b": "2", "a": "1"},
+            events=(
+                ColumnRenamed(field_names=("addr",), new_name="address", field_id=4),
+                ColumnAdded(
+                    field_names=("address", "zip"),
+                    data_type="STRING",
+                    move=Move(field_name="zip", type="FIRST"),
+                    field_id=9,
+                    parent_id=4,
+                ),
+                SnapshotCommitted(
+                    snapshot_id=1,
+                    schema_id=2,
+                    commit_user="u",
+                    commit_kind="APPEND",
+                    total_record_count=3,
+                    delta_record_count=3,
+                ),
+            ),
+        ),
+    ),
+)
+
+GOLDEN = (
+    b'{"format":1,"version":12,"timeMillis":1741701564261,"parent":"sha256:9f",'
+    b'"transactions":[{"id":"0198f","author":"etl@prod","message":"split the address",'
+    b'"properties":{"a":"1","b":"2"},"events":['
+    b'{"type":"renameColumn","fieldNames":["addr"],"newName":"address","fieldId":4},'
+    b'{"type":"addColumn","fieldNames":["address","zip"],"dataType":"STRING",'
+    b'"move":{"fieldName":"zip","type":"FIRST"},"fieldId":9,"parentId":4},'
+    b'{"type":"commitSnapshot","snapshotId":1,"schemaId":2,"commitUser":"u",'
+    b'"totalRecordCount":3,"deltaRecordCount":3,"commitKind":"APPEND"}]}]}\n'
+)
+
+
+def test_a_commits_bytes_are_frozen() -> None:
+    assert encode(COMMIT) == GOLDEN
+
+
+def test_a_commit_read_back_is_the_same() -> None:
+    assert encode(CODEC.decode(GOLDEN, "file")) == GOLDEN
+
+
+def test_a_digest_is_the_sha_256_of_the_file() -> None:
+    assert digest(GOLDEN) == "sha256:" + hashlib.sha256(GOLDEN).hexdigest()
+
+
+@pytest.mark.parametrize("cut", [1, 10, 100, len(GOLDEN) - 2])
+def test_a_torn_file_is_refused_by_name(cut: int) -> None:
+    with pytest.raises(DamagedLogError, match=r"log/7\.json is torn") as caught:
+        CODEC.decode(GOLDEN[:cut], "log/7.json")
+    assert caught.value.file == "log/7.json"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        (b'"format":1', b'"format":2', "format 2"),
+        (b'"type":"renameColumn"', b'"type":"mergeColumns"', "the event 'mergeColumns'"),
+        (b'"newName":"address"', b'"newName":"address","why":1', "the renameColumn key 'why'"),
+        (b'"author"', b'"signature":"x","author"', "the transaction key 'signature'"),
+        (b'"version":12', b'"version":12,"branch":"b"', "the key 'branch'"),
+    ],
+)
+def test_what_a_newer_version_wrote_asks_for_an_upgrade(old: bytes, new: bytes, what: str) -> None:
+    with pytest.raises(UpgradeRequiredError, match="upgrade lakeledger") as caught:
+        CODEC.decode(GOLDEN.replace(old, new), "file")
+    assert what in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"fieldId":4', b'"fieldId":"four"'),
+        (b'"newName":"address",', b""),
+        (b'"transactions":[', b'"transactions":['[:-1] + b"{"),
+        (b"STRING", b"\xff\xff"),
+    ],
+)
+def test_what_fits_no_version_is_damage(old: bytes, new: bytes) -> None:
+    with pytest.raises(DamagedLogError, match="file"):
+        CODEC.decode(GOLDEN.replace(old, new), "file")

@@ -1,0 +1,88 @@
+"""Many writers on one table: every acknowledged change is there, exactly once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import ledger
+from ledger import AddColumn, Schema
+from ledger.stores import Store
+from tests.lakes import lake_on, memory, orders
+
+WRITERS = 8
+EACH = 50
+ROOT = Path(__file__).parents[2]
+
+WRITE = """
+import sys, ledger
+url, writer, each = sys.argv[1], sys.argv[2], int(sys.argv[3])
+table = ledger.open(url).table("shop.orders")
+sys.stdin.readline()
+for number in range(each):
+    done = table.alter([ledger.AddColumn((f"w{writer}_{number}",), "INT")], author=writer)
+    print(done.version, flush=True)
+"""
+
+
+def check(store_versions: list[int], table: ledger.Table) -> None:
+    wanted = {f"w{writer}_{number}" for writer in range(WRITERS) for number in range(EACH)}
+    commits = list(table.events())
+    ids = [field.id for field in table.at().schema.fields]
+    assert sorted(store_versions) == list(range(1, WRITERS * EACH + 1))
+    assert set(table.at().schema.names) - {"id"} == wanted
+    assert len(commits) == WRITERS * EACH + 1
+    assert ids == list(range(WRITERS * EACH + 1))
+    assert table.at().schema.id == WRITERS * EACH
+
+
+def test_eight_processes_lose_nothing_on_a_local_disk(tmp_path: Path) -> None:
+    lake = ledger.open(str(tmp_path))
+    orders(lake, Schema.of({"id": "INT"}))
+    arguments = [sys.executable, "-c", WRITE, str(tmp_path)]
+    writers = [
+        subprocess.Popen(
+            [*arguments, str(number), str(EACH)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+            text=True,
+        )
+        for number in range(WRITERS)
+    ]
+    for each in writers:
+        assert each.stdin is not None
+        each.stdin.write("go\n")
+        each.stdin.flush()
+    printed = [each.communicate(timeout=300)[0].split() for each in writers]
+    assert [each.returncode for each in writers] == [0] * WRITERS
+
+    acknowledged = [int(version) for words in printed for version in words]
+    check(acknowledged, ledger.open(str(tmp_path)).table("shop.orders"))
+
+
+@pytest.mark.parametrize("handles", ["one", "each its own"])
+def test_eight_threads_lose_nothing_in_memory(handles: str) -> None:
+    store: Store = memory()
+    shared = orders(lake_on(store), Schema.of({"id": "INT"}))
+    versions: list[int] = []
+    start = threading.Barrier(WRITERS)
+
+    def write(writer: int) -> None:
+        table = shared if handles == "one" else lake_on(store).table("shop.orders")
+        start.wait()
+        for number in range(EACH):
+            done = table.alter([AddColumn((f"w{writer}_{number}",), "INT")])
+            versions.append(done.version)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(WRITERS)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+
+    check(versions, lake_on(store).table("shop.orders"))
