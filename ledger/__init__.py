@@ -1,0 +1,116 @@
+"""lakeledger: one append-only ledger of table changes.
+
+The map of this folder, each room importing only those before it:
+
+- `model`: values: data types, schema, snapshot, file change, errors.
+- `events`: every change that can be asked, and every fact that the log can hold.
+- `evolution`: the pure fold, and the decisions that come before it.
+- `stores`: bytes under keys with an atomic put-if-absent.
+- `log`: commits: codec, hash chain, checkpoints, the one retry loop.
+- `files`: data files, their footers, and which of them are live.
+- `table`, `catalog`: what a user holds.
+- `cli`: the `lakeledger` command.
+
+`FORMAT.md` describes the bytes on the store, `DECISIONS.md` says why things are as they are.
+"""
+
+from __future__ import annotations
+
+from ledger.catalog import Ledger, open  # noqa: A004 - `ledger.open(url)` is what reads well
+from ledger.events.schema_changes import (
+    AddColumn,
+    DropColumn,
+    DropPrimaryKey,
+    Move,
+    RemoveOption,
+    RenameColumn,
+    SchemaChange,
+    SetOption,
+    UpdateColumnComment,
+    UpdateColumnDefaultValue,
+    UpdateColumnNullability,
+    UpdateColumnPosition,
+    UpdateColumnType,
+    UpdateComment,
+)
+from ledger.evolution.change_json import (
+    schema_change_from_json,
+    schema_change_to_json,
+    schema_from_json,
+)
+from ledger.evolution.evolve import evolve
+from ledger.model.errors import (
+    AlreadyExistsError,
+    ColumnExistsError,
+    ColumnNotFoundError,
+    CommitConflictError,
+    CommitUnknownError,
+    DamagedLogError,
+    InvalidChangeError,
+    InvalidInputError,
+    InvalidNameError,
+    InvalidTypeError,
+    LedgerError,
+    MissingDependencyError,
+    NotFoundError,
+    StoreError,
+    TableDroppedError,
+    UnsupportedError,
+    UpgradeRequiredError,
+)
+from ledger.model.file_change import FileChange
+from ledger.model.identifier import Identifier
+from ledger.model.schema import Schema
+from ledger.model.types import DataField
+from ledger.model.view import ViewSchema
+from ledger.snapshot_plan import SnapshotPlan
+from ledger.table import Table
+from ledger.table_at import TableAt
+
+__all__ = [
+    "AddColumn",
+    "AlreadyExistsError",
+    "ColumnExistsError",
+    "ColumnNotFoundError",
+    "CommitConflictError",
+    "CommitUnknownError",
+    "DamagedLogError",
+    "DataField",
+    "DropColumn",
+    "DropPrimaryKey",
+    "FileChange",
+    "Identifier",
+    "InvalidChangeError",
+    "InvalidInputError",
+    "InvalidNameError",
+    "InvalidTypeError",
+    "Ledger",
+    "LedgerError",
+    "MissingDependencyError",
+    "Move",
+    "NotFoundError",
+    "RemoveOption",
+    "RenameColumn",
+    "Schema",
+    "SchemaChange",
+    "SetOption",
+    "SnapshotPlan",
+    "StoreError",
+    "Table",
+    "TableAt",
+    "TableDroppedError",
+    "UnsupportedError",
+    "UpdateColumnComment",
+    "UpdateColumnDefaultValue",
+    "UpdateColumnNullability",
+    "UpdateColumnPosition",
+    "UpdateColumnType",
+    "UpdateComment",
+    "UpgradeRequiredError",
+    "ViewSchema",
+    "evolve",
+    "open",
+    "schema_change_from_json",
+    "schema_change_to_json",
+    "schema_from_json",
+]

@@ -1,0 +1,79 @@
+"""What every writing call takes beside its subject: who, why, under which id, onto what."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, TypedDict
+
+import msgspec
+
+from ledger.log.request import Request
+from ledger.model.instant import millis
+
+
+class CommitOptions(TypedDict, total=False):
+    """Keyword arguments of every call that writes.
+
+    Attributes:
+        author: Who; the ledger's default author when it is left out.
+        message: Why.
+        commit_id: A key of the caller's own. The same key again gives the first commit; with
+            other content it is an error. Left out, a fresh one is taken.
+        expect_version: Strict compare-and-swap: land right after this version, or be refused.
+        properties: Anything else to keep with the commit.
+        effective_time: When it happened, for imported history: a datetime with a time zone or
+            Unix milliseconds; never before the stream's last one, never in the future.
+    """
+
+    author: str
+    message: str
+    commit_id: str
+    expect_version: int
+    properties: Mapping[str, str]
+    effective_time: datetime | int
+
+
+def now_millis() -> int:
+    """Return the Unix time in milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def fresh_id() -> str:
+    """Return a new UUID of version 7: unique, and sorted by time.
+
+    Example:
+        >>> len(fresh_id()), fresh_id()[14]
+        (36, '7')
+    """
+    stamp = now_millis().to_bytes(6, "big")
+    random = bytearray(os.urandom(10))
+    random[0] = 0x70 | random[0] & 0x0F
+    random[2] = 0x80 | random[2] & 0x3F
+    text = (stamp + bytes(random)).hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def request_of(options: CommitOptions, *, asked: Any, default_author: str) -> Request:
+    """Return the envelope of a call.
+
+    Args:
+        options: What the caller gave.
+        asked: The subject of the call, in plain data; its digest recognises the same request.
+        default_author: Who, when the caller did not say.
+    """
+    given = options.get("commit_id")
+    effective = options.get("effective_time")
+    content = msgspec.json.encode(asked, order="sorted")
+    return Request(
+        commit_id=given or fresh_id(),
+        asked=hashlib.sha256(content).hexdigest() if given else None,
+        author=options.get("author", default_author),
+        message=options.get("message", ""),
+        properties=options.get("properties", {}),
+        expect_version=options.get("expect_version"),
+        effective_millis=None if effective is None else millis(effective),
+    )

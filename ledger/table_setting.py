@@ -1,0 +1,44 @@
+"""What a table's handle shares with its ledger, and the shapes of what callers pass in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from attrs import frozen
+
+from ledger.commit_options import now_millis
+from ledger.evolution.state import TableState
+from ledger.evolution.table_changes import TableChange
+from ledger.log.append import Patience
+from ledger.log.request import NowMillis
+from ledger.stores import Store
+
+Progress = Callable[[int, int], None]
+"""Told how much is done, of how much."""
+
+Plan = Callable[[TableState], Sequence[TableChange]]
+"""Gives the changes that a call means on a state."""
+
+
+@frozen
+class TableSetting:
+    """What a table's handle shares with its ledger.
+
+    Attributes:
+        store: The ledger's store.
+        storage_options: For reading data files beside it.
+        author: Who commits when a call does not say.
+        now_millis: The clock.
+        patience: How long a writer goes on.
+    """
+
+    store: Store
+    storage_options: Mapping[str, Any]
+    author: str
+    now_millis: NowMillis = now_millis
+    patience: Patience = Patience()
+
+
+def no_progress(_done: int, _of: int) -> None:
+    """Tell nobody."""

@@ -1,0 +1,64 @@
+"""Ledgers for tests: fresh, on a store of the test's choice, with a clock that the test owns."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+from ledger import FileChange, Ledger, Schema, Table
+from ledger.log.append import Patience
+from ledger.stores import MemoryStore, Store
+from ledger.table_setting import TableSetting
+
+_numbers = itertools.count()
+
+START_MILLIS = 1_700_000_000_000
+
+
+def memory() -> MemoryStore:
+    return MemoryStore(f"test-{next(_numbers)}")
+
+
+def ticking(start: int = START_MILLIS, step: int = 1000) -> Callable[[], int]:
+    moments = itertools.count(start, step)
+    return lambda: next(moments)
+
+
+def no_time() -> Patience:
+    """Give up soon, and never really sleep."""
+    clock = itertools.count()
+    return Patience(deadline_s=50, sleep=lambda _: None, monotonic=lambda: float(next(clock)))
+
+
+def lake_on(
+    store: Store, clock: Callable[[], int] | None = None, patience: Patience | None = None
+) -> Ledger:
+    return Ledger(
+        TableSetting(
+            store=store,
+            storage_options={},
+            author="tester",
+            now_millis=clock or ticking(),
+            patience=patience or Patience(),
+        )
+    )
+
+
+def orders(lake: Ledger, schema: Schema | None = None) -> Table:
+    lake.create_database("shop")
+    columns = {"id": "BIGINT NOT NULL", "day": "DATE", "amount": "INT"}
+    return lake.create_table("shop.orders", schema or Schema.of(columns, partition_keys=["day"]))
+
+
+def data_file(name: str, day: str | None = "2013-01-01", records: int = 10) -> FileChange:
+    return FileChange(
+        path=name,
+        partition=(day,),
+        record_count=records,
+        file_size_in_bytes=records * 100,
+        creation_time=START_MILLIS,
+    )
+
+
+def texts(prefix: str) -> Iterator[str]:
+    return (f"{prefix}{number}" for number in itertools.count())

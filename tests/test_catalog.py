@@ -1,0 +1,180 @@
+"""Databases, tables and views across the two streams, with a kill between any two writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import ledger
+from ledger import (
+    AddColumn,
+    AlreadyExistsError,
+    InvalidInputError,
+    InvalidNameError,
+    Ledger,
+    NotFoundError,
+    Schema,
+    SetOption,
+    TableDroppedError,
+    ViewSchema,
+)
+from ledger.events.catalog_events import AddDialect
+from ledger.events.schema_changes import UpdateComment
+from tests.faults import Died, DiesAfter
+from tests.lakes import lake_on, memory, orders
+
+SCHEMA = Schema.of({"id": "INT"})
+
+
+def test_databases_come_change_and_go() -> None:
+    lake = lake_on(memory())
+    lake.create_database("shop", {"owner": "ada"})
+    lake.alter_database("shop", removals=["owner"], updates={"team": "web"})
+    assert lake.databases() == ["shop"]
+    assert lake.state.database("shop").options == {"team": "web"}
+    with pytest.raises(AlreadyExistsError, match="shop exists"):
+        lake.create_database("shop")
+    lake.create_table("shop.orders", SCHEMA)
+    with pytest.raises(InvalidInputError, match="orders"):
+        lake.drop_database("shop")
+    lake.drop_table("shop.orders")
+    lake.drop_database("shop")
+    assert lake.databases() == []
+
+
+def test_a_location_is_never_used_twice() -> None:
+    lake = lake_on(memory())
+    first = orders(lake)
+    lake.drop_table("shop.orders")
+    second = lake.create_table("shop.orders", SCHEMA)
+    lake.rename_table("shop.orders", "shop.old")
+    third = lake.create_table("shop.orders", SCHEMA)
+
+    assert first.path == "shop.db/orders"
+    assert len({first.path, second.path, third.path}) == 3
+    assert lake.tables("shop") == ["old", "orders"]
+    assert lake.table("shop.old").path == second.path
+
+
+def test_a_handle_stays_with_its_table_through_a_rename() -> None:
+    lake = lake_on(memory())
+    table = orders(lake)
+    lake.rename_table("shop.orders", "shop.sales")
+    table.alter([AddColumn(("a",), "INT")])
+    assert lake.table("shop.sales").at().schema.names[-1] == "a"
+
+
+def test_a_held_handle_is_refused_after_the_drop() -> None:
+    lake = lake_on(memory())
+    table = orders(lake)
+    lake.drop_table("shop.orders")
+    with pytest.raises(TableDroppedError):
+        table.alter([SetOption("a", "b")])
+    with pytest.raises(NotFoundError, match=r"shop\.orders does not exist"):
+        lake.table("shop.orders")
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "a\\b", "a\n", "shop.x$branch", " a", "_ledger"])
+def test_unsafe_names_are_refused(name: str) -> None:
+    lake = lake_on(memory())
+    lake.create_database("shop")
+    with pytest.raises(InvalidNameError):
+        lake.create_table(f"shop.{name}", SCHEMA)
+
+
+def test_a_typo_is_answered_with_what_is_near() -> None:
+    lake = lake_on(memory())
+    orders(lake)
+    with pytest.raises(NotFoundError, match=r"did you mean shop\.orders"):
+        lake.table("shop.order")
+
+
+def test_creating_a_table_twice_with_one_commit_id_gives_the_first() -> None:
+    lake = lake_on(memory())
+    lake.create_database("shop")
+    first = lake.create_table("shop.orders", SCHEMA, commit_id="c1")
+    again = lake.create_table("shop.orders", SCHEMA, commit_id="c1")
+    assert again.state.table_id == first.state.table_id
+    with pytest.raises(AlreadyExistsError):
+        lake.create_table("shop.orders", SCHEMA)
+
+
+def test_views_end_to_end() -> None:
+    lake = lake_on(memory())
+    lake.create_database("shop")
+    lake.create_view("shop.big", ViewSchema(SCHEMA.fields, "SELECT 1"))
+    lake.alter_view("shop.big", [AddDialect("spark", "SELECT 2"), UpdateComment("c")])
+    lake.rename_view("shop.big", "shop.huge")
+    view = lake.view("shop.huge")
+    assert (view.schema.dialects, view.schema.comment) == ({"spark": "SELECT 2"}, "c")
+    assert lake.views("shop") == ["huge"]
+    lake.drop_view("shop.huge")
+    assert lake.views("shop") == []
+
+
+def create(lake: Ledger) -> None:
+    lake.create_table("shop.new", SCHEMA, commit_id="create")
+
+
+def drop(lake: Ledger) -> None:
+    lake.drop_table("shop.orders", commit_id="drop")
+
+
+def rename(lake: Ledger) -> None:
+    lake.rename_table("shop.orders", "shop.new", commit_id="rename")
+
+
+@pytest.mark.parametrize("step", [create, drop, rename])
+def test_a_kill_between_any_two_writes_is_harmless(step: Callable[[Ledger], None]) -> None:
+    left: dict[Callable[[Ledger], None], list[str]] = {
+        create: ["new", "orders"],
+        drop: [],
+        rename: ["new"],
+    }
+    for writes in range(4):
+        store = memory()
+        orders(lake_on(store))
+        died = False
+        try:
+            step(lake_on(DiesAfter(store, writes)))
+        except Died:
+            died = True
+
+        lake = lake_on(store)
+        for name in lake.tables("shop"):
+            try:
+                table = lake.table(f"shop.{name}")
+            except NotFoundError:
+                continue
+            table.alter([SetOption("alive", "yes")])
+        step(lake_on(store))
+        after = lake_on(store)
+        expected = left[step]
+        assert after.tables("shop") == expected
+        for name in expected:
+            assert after.table(f"shop.{name}").state.version >= 0
+        commits = list(after.events())
+        assert len(commits) == len({each.transactions[0].id for each in commits})
+        if not died:
+            break
+    assert not died, "the step takes more writes than were tried"
+
+
+def test_external_tables_keep_their_location(tmp_path_factory: pytest.TempPathFactory) -> None:
+    root = tmp_path_factory.mktemp("lake")
+    lake = ledger.open(str(root))
+    lake.create_database("shop")
+    with pytest.raises(InvalidInputError):
+        lake.create_table("shop.ext", SCHEMA, location="relative/folder")
+
+
+def test_a_root_that_is_not_there_yet_is_empty_and_unwritten(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    root = tmp_path_factory.mktemp("lake") / "new"
+    lake = ledger.open(str(root))
+    assert lake.databases() == []
+    assert not root.exists()
+    lake.create_database("shop")
+    assert lake.ledger_id == ledger.open(str(root)).ledger_id is not None
