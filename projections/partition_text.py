@@ -1,0 +1,164 @@
+"""How partition values become text: in paths, in statistics and in partition specs.
+
+Source: Paimon's partition paths (`partition.legacy-name`, `partition.default-name`).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from attrs import field, frozen
+
+from ledger.files.hive import DEFAULT_NAME, escape
+from ledger.model.errors import InvalidInputError
+from ledger.model.file_change import PartitionValue
+from ledger.model.schema import Schema
+from ledger.model.types import (
+    DataType,
+    DateType,
+    LocalZonedTimestampType,
+    TimestampType,
+    TimeType,
+)
+
+_EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
+_DAY_AND_TIME = re.compile(
+    r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(?:Z|\+00:00)?"
+)
+_TIME = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?")
+
+
+@frozen
+class PartitionText:
+    """A table's way of writing partition values.
+
+    Attributes:
+        types: The types of the partition columns, by name. A partition field that is no column
+            (a bucket, a year) has none and is written as it is.
+        legacy_name: Option `partition.legacy-name`, true by default: what Paimon keeps inside, such
+            as a date's day number since 1970. Otherwise what a cast to text gives.
+        default_name: Option `partition.default-name`: what stands for NULL and for blank text.
+    """
+
+    types: Mapping[str, DataType] = field(hash=False)
+    legacy_name: bool = True
+    default_name: str = DEFAULT_NAME
+
+    @classmethod
+    def of(cls, schema: Schema) -> PartitionText:
+        """Return the way of the table that has this schema."""
+        return cls(
+            types={each.name: each.type for each in schema.fields},
+            legacy_name=schema.options.get("partition.legacy-name", "true").lower() == "true",
+            default_name=schema.options.get("partition.default-name", DEFAULT_NAME),
+        )
+
+    def spec(self, names: Sequence[str], values: Sequence[PartitionValue]) -> dict[str, str]:
+        """Return a partition's spec: each partition field's name and the text of its value.
+
+        Args:
+            names: The partition fields, in order.
+            values: A file's partition, in the same order.
+
+        Raises:
+            InvalidInputError: A value is not one of its column's type, or one is missing.
+
+        Example:
+            >>> days = PartitionText.of(Schema.of({"day": "DATE", "hour": "INT"}))
+            >>> days.spec(["day", "hour"], ["2024-01-01", None])
+            {'day': '19723', 'hour': '__DEFAULT_PARTITION__'}
+        """
+        if len(names) != len(values):
+            raise InvalidInputError(
+                f"partition {list(values)} does not fit its fields {list(names)}: "
+                "give one value for each, null where there is none"
+            )
+        return {name: self._text(name, value) for name, value in zip(names, values, strict=True)}
+
+    def _text(self, name: str, value: PartitionValue) -> str:
+        if value is None or (isinstance(value, str) and not value.strip()):
+            return self.default_name
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        data_type = self.types.get(name)
+        if data_type is None or type(data_type) not in _BY_TYPE:
+            return str(value)
+        try:
+            legacy, cast = _BY_TYPE[type(data_type)]
+            return (
+                legacy(str(value), data_type) if self.legacy_name else cast(str(value), data_type)
+            )
+        except (ValueError, AttributeError) as error:
+            raise InvalidInputError(
+                f"partition value {value!r} of {name} is no {data_type.root}; write it in ISO form"
+            ) from error
+
+
+def partition_path(spec: Mapping[str, str]) -> str:
+    """Return a spec as a relative path; empty for a table without partitions.
+
+    Different specs have different paths, so that a path can stand for its spec.
+
+    Example:
+        >>> partition_path({"day": "19723", "kind": "a/b"})
+        'day=19723/kind=a%2Fb'
+    """
+    return "/".join(f"{escape(name)}={escape(value)}" for name, value in spec.items())
+
+
+def _epoch_day(text: str, _: Any) -> str:
+    return str(dt.date.fromisoformat(text).toordinal() - _EPOCH_DAY)
+
+
+def _as_it_is(text: str, _: Any) -> str:
+    return text
+
+
+def _millis_of_day(text: str, _: Any) -> str:
+    hours, minutes, seconds, fraction = _parts(_TIME, text)
+    whole = (int(hours) * 60 + int(minutes)) * 60 + int(seconds or 0)
+    return str(whole * 1000 + int((fraction or "").ljust(9, "0")[:3]))
+
+
+def _time_of_day(text: str, data_type: TimeType) -> str:
+    hours, minutes, seconds, fraction = _parts(_TIME, text)
+    digits = (fraction or "").ljust(9, "0")[: min(data_type.precision, 3)]
+    # Paimon's cast stops at the last digit that counts, but after one digit at the earliest.
+    shown = f".{digits.rstrip('0') or '0'}" if digits else ""
+    return f"{hours}:{minutes}:{seconds or '00'}{shown}"
+
+
+def _java_local_date_time(text: str, _: Any) -> str:
+    day, minutes, seconds, fraction = _parts(_DAY_AND_TIME, text)
+    digits = (fraction or "").ljust(9, "0").rstrip("0")
+    # Java's LocalDateTime prints no seconds when there are none, and thousandths in groups.
+    digits = digits.ljust(-(-len(digits) // 3) * 3, "0")
+    if not digits and seconds in (None, "00"):
+        return f"{day}T{minutes}"
+    return f"{day}T{minutes}:{seconds or '00'}{f'.{digits}' if digits else ''}"
+
+
+def _sql_timestamp(text: str, data_type: TimestampType | LocalZonedTimestampType) -> str:
+    day, minutes, seconds, fraction = _parts(_DAY_AND_TIME, text)
+    digits = (fraction or "").ljust(9, "0").rstrip("0").ljust(data_type.precision, "0")
+    return f"{day} {minutes}:{seconds or '00'}{f'.{digits}' if digits else ''}"
+
+
+def _parts(pattern: re.Pattern[str], text: str) -> tuple[str, str, str | None, str | None]:
+    found = pattern.fullmatch(text)
+    if found is None:
+        raise ValueError(text)
+    first, second, third, fourth = found.groups()
+    return first, second, third, fourth
+
+
+_Form = Callable[[str, Any], str]
+_BY_TYPE: dict[type[DataType], tuple[_Form, _Form]] = {
+    DateType: (_epoch_day, _as_it_is),
+    TimeType: (_millis_of_day, _time_of_day),
+    TimestampType: (_java_local_date_time, _sql_timestamp),
+    LocalZonedTimestampType: (_java_local_date_time, _sql_timestamp),
+}

@@ -1,0 +1,39 @@
+"""What every test may use."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+# Only modules that pytest collects explain their failed asserts unless they are named.
+pytest.register_assert_rewrite("tests.store_contract")
+
+# pyspark leaves the closing of its sockets to Python's garbage collector.
+_SOCKETS = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what starts a JVM, so that `-m 'not spark'` leaves it out."""
+    for item in items:
+        if isinstance(item, pytest.Function) and "spark" in item.fixturenames:
+            item.add_marker(pytest.mark.spark)
+            item.add_marker(_SOCKETS)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One local Spark for the whole run; LAKELEDGER_CLASS_ARCHIVE names a file to start faster."""
+    from projections.statistics.session import spark_session
+
+    archive = os.environ.get("LAKELEDGER_CLASS_ARCHIVE")
+    session = spark_session(class_archive=Path(archive) if archive else None)
+    yield session
+    session.stop()

@@ -1,0 +1,306 @@
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledger.evolution.state import TableState, identity_spec
+from ledger.model.errors import InvalidInputError, UnsupportedError
+from ledger.model.identifier import Identifier
+from ledger.model.instant import SnapshotInstant, TagInstant, VersionInstant
+from ledger.model.schema import Schema
+from ledger.model.snapshot import Snapshot, Totals
+from ledger.model.types import DataField
+from ledger.model.view import ViewSchema
+from projections.dlf import (
+    GetTableResponse,
+    GetViewResponse,
+    Partition,
+    Style,
+    TableSnapshot,
+    get_table_response,
+    get_view_response,
+    read,
+    render,
+    table_snapshot,
+)
+
+JAVA: dict[str, Any] = json.loads(
+    (Path(__file__).parents[2] / "data/paimon/rest_objects.json").read_text(encoding="utf-8")
+)
+SNAPSHOT = Snapshot(
+    id=6,
+    schema_id=0,
+    commit_kind="COMPACT",
+    commit_user="446aac61",
+    commit_identifier=9223372036854775807,
+    time_millis=1741701564261,
+    total_record_count=1024,
+    delta_record_count=10,
+    base_manifest_list="manifest-list-0",
+    delta_manifest_list="manifest-list-1",
+    log_offsets={0: 1, 1: 3},
+)
+
+
+def a_table(path: str = "shop.db/orders") -> TableState:
+    schema = Schema.of({"id": "BIGINT NOT NULL", "day": "DATE"}, partition_keys=["day"])
+    return TableState(
+        version=3,
+        time_millis=4,
+        effective_millis=4,
+        table_id="f301d2ce",
+        path=path,
+        schema=schema,
+        specs=(identity_spec(schema),),
+        snapshot=SNAPSHOT,
+        totals=Totals(1024, 99, 2, 1741701564261),
+        created_at=1,
+        created_by="ann",
+        updated_at=4,
+        updated_by="bob",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("getTableResponse", GetTableResponse),
+        ("getViewResponse", GetViewResponse),
+        ("partitionFull", Partition),
+    ],
+)
+def test_what_paimons_java_says_is_read_and_said_again(name: str, kind: type) -> None:
+    assert render(read(JAVA[name], kind), Style.PAIMON_REST) == JAVA[name]
+
+
+def test_paimons_table_snapshot_is_read_and_said_again() -> None:
+    told = JAVA["getTableSnapshotResponse"]["snapshot"]
+
+    again = render(read(told, TableSnapshot), Style.PAIMON_REST)
+
+    assert list(again["snapshot"]) == list(told["snapshot"])
+    assert again == told
+
+
+def test_a_table_is_rendered_as_the_dlf_page_has_it() -> None:
+    view = get_table_response(a_table(), Identifier("shop", "orders"), root_url="oss://lake/")
+
+    assert json.dumps(render(view)) == json.dumps(
+        {
+            "id": "f301d2ce",
+            "name": "orders",
+            "path": "oss://lake/shop.db/orders",
+            "isExternal": "false",
+            "schemaId": "0",
+            "schema": {
+                "fields": [
+                    {"id": 0, "name": "id", "type": {"primitiveType": "BIGINT NOT NULL"}},
+                    {"id": 1, "name": "day", "type": {"primitiveType": "DATE"}},
+                ],
+                "partitionKeys": ["day"],
+                "primaryKeys": [],
+                "options": {},
+            },
+            "owner": "ann",
+            "createdAt": 1,
+            "createdBy": "ann",
+            "updatedAt": 4,
+            "updatedBy": "bob",
+        }
+    )
+
+
+def test_an_external_location_is_left_alone() -> None:
+    state = a_table(path="s3://elsewhere/orders")
+
+    view = get_table_response(state, Identifier("shop", "orders"), root_url="oss://lake")
+
+    assert view.path == "s3://elsewhere/orders"
+
+
+def test_a_snapshot_is_rendered_as_the_dlf_page_has_it() -> None:
+    view = table_snapshot(a_table())
+    assert view is not None
+
+    assert json.dumps(render(view)) == json.dumps(
+        {
+            "snapshot": {
+                "version": 3,
+                "id": 6,
+                "schemaId": 0,
+                "baseManifestList": "manifest-list-0",
+                "deltaManifestList": "manifest-list-1",
+                "commitUser": "446aac61",
+                "commitIdentifier": 9223372036854775807,
+                "commitKind": "COMPACT",
+                "timeMillis": 1741701564261,
+                "logOffsets": {"0": 1, "1": 3},
+                "totalRecordCount": 1024,
+                "deltaRecordCount": 10,
+            },
+            "recordCount": 1024,
+            "fileSizeInBytes": 99,
+            "fileCount": 2,
+            "lastFileCreationTime": 1741701564261,
+        }
+    )
+
+
+def test_counts_that_the_dlf_page_lets_be_absent_read_as_zero() -> None:
+    told = render(SNAPSHOT)
+    del told["totalRecordCount"], told["version"]
+
+    snapshot = read({**told, "deltaRecordCount": None}, Snapshot)
+
+    assert (snapshot.total_record_count, snapshot.delta_record_count) == (0, 0)
+    assert (snapshot.version, snapshot.log_offsets) == (3, {0: 1, 1: 3})
+
+
+@pytest.mark.parametrize("style", Style)
+def test_views_survive_the_way_out_and_back(style: Style) -> None:
+    schema = ViewSchema(Schema.of({"n": "BIGINT"}).fields, "SELECT 1", {"spark": "SELECT 1L"})
+    view = get_view_response("v1", Identifier("shop", "counts"), schema)
+
+    assert read(render(view, style), GetViewResponse) == view
+
+
+@pytest.mark.parametrize(
+    ("style", "snapshot", "tag"),
+    [
+        (
+            Style.DLF,
+            {"snapshotInstant": {"snapshotId": 1}},
+            {"tagInstant": {"tagName": "v"}},
+        ),
+        (
+            Style.PAIMON_REST,
+            JAVA["rollbackTableRequestBySnapshot"]["instant"],
+            {"type": "tag", "tagName": "v"},
+        ),
+    ],
+)
+def test_instants_read_and_render_in_both_styles(style: Style, snapshot: Any, tag: Any) -> None:
+    assert render(SnapshotInstant(1), style) == snapshot
+    assert render(TagInstant("v"), style) == tag
+    assert read(snapshot, SnapshotInstant) == SnapshotInstant(1)
+    assert read(tag, TagInstant) == TagInstant("v")
+
+
+@pytest.mark.parametrize("style", Style)
+def test_an_instant_that_only_the_ledger_knows_is_refused(style: Style) -> None:
+    with pytest.raises(UnsupportedError, match="version 7"):
+        render(VersionInstant(7), style)
+
+
+def test_identifiers_have_their_own_keys_in_each_style() -> None:
+    identifier = Identifier("shop", "orders")
+
+    assert render(identifier) == {"databaseName": "shop", "tableName": "orders"}
+    assert render(identifier, Style.PAIMON_REST) == {"database": "shop", "object": "orders"}
+    assert read(render(identifier), Identifier) == identifier
+    assert read(render(identifier, Style.PAIMON_REST), Identifier) == identifier
+
+
+NESTED = {
+    "id": 4,
+    "name": "m",
+    "type": {
+        "mapType": {
+            "type": "MAP NOT NULL",
+            "key": {"primitiveType": "STRING"},
+            "value": {
+                "rowType": {
+                    "type": "ROW",
+                    "fields": [
+                        {"id": 5, "name": "a", "type": {"primitiveType": "DECIMAL(10, 2)"}},
+                        {
+                            "id": 6,
+                            "name": "b",
+                            "type": {
+                                "multisetType": {
+                                    "type": "MULTISET",
+                                    "element": {"primitiveType": "INT NOT NULL"},
+                                }
+                            },
+                            "description": "bag",
+                        },
+                    ],
+                }
+            },
+        }
+    },
+}
+
+
+def test_nested_types_are_wrapped_on_every_level() -> None:
+    assert render(read(NESTED, DataField)) == NESTED
+
+
+@pytest.mark.parametrize("column", ["TIME(0)", "BLOB", "GEOMETRY", "UUID"])
+def test_a_type_without_a_word_on_the_dlf_page_is_refused_by_column(column: str) -> None:
+    with pytest.raises(UnsupportedError, match="column shape is"):
+        render(Schema.of({"id": "INT", "shape": column}))
+
+
+def test_paimon_rest_has_words_for_paimons_own_types_only() -> None:
+    fields = render(Schema.of({"a": "TIME(0)", "b": "BLOB"}), Style.PAIMON_REST)["fields"]
+
+    assert [each["type"] for each in fields] == ["TIME(0)", "BLOB"]
+    with pytest.raises(UnsupportedError, match="column key is UUID"):
+        render(Schema.of({"key": "UUID"}), Style.PAIMON_REST)
+
+
+WRONG: list[tuple[list[str | int], object, str]] = [
+    (["schema", "fields", 1, "type"], {"primitiveType": "LONG"}, "$.schema.fields[1].type: "),
+    (["schema", "fields", 1, "id"], "1", "$.schema.fields[1].id: "),
+    (["schema", "fields"], {}, "$.schema.fields: {} is not a list"),
+    (["schema", "partitionKeys"], "ab", "$.schema.partitionKeys: 'ab' is not a list"),
+    (["schema", "primaryKeys"], ["a", 1], "$.schema.primaryKeys[1]: 1 is not a string"),
+    (["schema", "options"], {"a": 1}, "$.schema.options['a']: 1 is not a string"),
+    (["schema"], [], "$.schema: [] is not an object"),
+    (["isExternal"], "yes", "$.isExternal: 'yes' is not true or false"),
+    (["schemaId"], "one", "$.schemaId: 'one' is not a whole number"),
+    (["createdAt"], True, "$.createdAt: True is not a whole number"),
+    (["createdAt"], 1.5, "$.createdAt: 1.5 is not a whole number"),
+    (["path"], None, "$.path: is missing"),
+]
+
+
+@pytest.mark.parametrize(("place", "value", "message"), WRONG, ids=lambda each: str(each)[:40])
+def test_what_is_wrong_is_named_by_its_place(
+    place: list[str | int], value: object, message: str
+) -> None:
+    told = copy.deepcopy(JAVA["getTableResponse"])
+    inner = told
+    for step in place[:-1]:
+        inner = inner[step]
+    inner[place[-1]] = value
+
+    with pytest.raises(InvalidInputError) as refused:
+        read(told, GetTableResponse)
+
+    assert str(refused.value).startswith(message)
+
+
+TYPES = st.sampled_from(["INT", "STRING NOT NULL", "DECIMAL(10, 2)", "TIMESTAMP(3)", "BYTES"])
+NAMES = st.text("abcdef_", min_size=1, max_size=6)
+
+
+@given(
+    columns=st.dictionaries(NAMES, TYPES, min_size=1),
+    options=st.dictionaries(st.text(), st.text()),
+    comment=st.none() | st.text(),
+    style=st.sampled_from(Style),
+)
+def test_a_schema_survives_the_way_out_and_back(
+    columns: dict[str, str], options: dict[str, str], comment: str | None, style: Style
+) -> None:
+    schema = Schema.of(columns, options=options, comment=comment)
+
+    assert read(json.loads(json.dumps(render(schema, style))), Schema) == schema
