@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from ledger.commit_options import CommitOptions, request_of
 from ledger.events import TableEvent
 from ledger.events.catalog_events import CatalogEvent
@@ -10,6 +13,7 @@ from ledger.evolution.catalog_birth import first_commit
 from ledger.evolution.catalog_decide import CatalogIntent
 from ledger.evolution.catalog_request import DropTable
 from ledger.evolution.catalog_state import CatalogState, TableEntry
+from ledger.evolution.schema_json import schema_from_json
 from ledger.evolution.state import TableState
 from ledger.log.append import Appender
 from ledger.log.codec import encode
@@ -21,6 +25,24 @@ from ledger.model.schema import Schema
 from ledger.model.type_json import field_to_wire
 from ledger.stores import Store
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def as_schema(given: Schema | Mapping[str, Any] | pa.Schema) -> Schema:
+    """Return a schema, however it was given.
+
+    Raises:
+        InvalidInputError: It is no schema; the message names the place.
+    """
+    if isinstance(given, Schema):
+        return given
+    if isinstance(given, Mapping):
+        return schema_from_json(given)
+    from ledger.model.arrow import fields_from_arrow
+
+    return Schema(fields_from_arrow(given))
+
 
 def schema_record(schema: Schema) -> SchemaRecord:
     """Return what a creation records of a schema."""
@@ -29,7 +51,7 @@ def schema_record(schema: Schema) -> SchemaRecord:
         highest_field_id=schema.highest_field_id,
         partition_keys=schema.partition_keys,
         primary_keys=schema.primary_keys,
-        options=dict(schema.options),
+        options=dict(sorted(schema.options.items())),
         comment=schema.comment,
     )
 

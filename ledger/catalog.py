@@ -5,11 +5,11 @@ from __future__ import annotations
 import getpass
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 
-from ledger.birth import bear, drop_asked, finish_drop, schema_record
+from ledger.birth import as_schema, bear, drop_asked, finish_drop, schema_record
 from ledger.commit_options import CommitOptions, fresh_id, now_millis, request_of
 from ledger.events.catalog_events import CatalogEvent, ViewChange
 from ledger.events.commit import Commit
@@ -47,6 +47,9 @@ from ledger.model.view import ViewSchema
 from ledger.stores import Store, open_store
 from ledger.table import Table
 from ledger.table_setting import TableSetting
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ROOT_FORMAT = 1
 _ROOT_KEY = "_ledger/ledger.json"
@@ -210,7 +213,7 @@ class Ledger:
     def create_table(
         self,
         identifier: str | Identifier,
-        schema: Schema,
+        schema: Schema | Mapping[str, Any] | pa.Schema,
         *,
         location: str | None = None,
         **commit: Unpack[CommitOptions],
@@ -219,7 +222,8 @@ class Ledger:
 
         Args:
             identifier: `database.table`.
-            schema: Its first schema; checked and completed as Paimon does.
+            schema: Its first schema, checked and completed as Paimon does: a Schema, its JSON as
+                the DLF metadata API has it, or an Arrow schema (its columns get new ids).
             location: An absolute folder for an external table; None for one under the root.
             commit: See CommitOptions.
 
@@ -229,7 +233,7 @@ class Ledger:
             InvalidChangeError: The schema breaks a rule.
         """
         name = Identifier.parse(identifier)
-        created = create_schema(schema)
+        created = create_schema(as_schema(schema))
         record = schema_record(created)
 
         def make() -> CatalogRequest:

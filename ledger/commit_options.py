@@ -67,7 +67,8 @@ def request_of(options: CommitOptions, *, asked: Any, default_author: str) -> Re
     """
     given = options.get("commit_id")
     effective = options.get("effective_time")
-    content = msgspec.json.encode(asked, order="sorted")
+    plain = msgspec.to_builtins(asked, str_keys=True)
+    content = msgspec.json.encode(plain, order="sorted")
     return Request(
         commit_id=given or fresh_id(),
         asked=hashlib.sha256(content).hexdigest() if given else None,

@@ -8,8 +8,9 @@ from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.evolution.state import TableState
+from ledger.evolution.table_builder import TableBuilder
 from ledger.log.stream_log import StreamLog
-from ledger.log.travel import at_version, head_state, last_while
+from ledger.log.travel import head_state, last_while
 from ledger.model.errors import NotFoundError
 from ledger.model.schema import Schema
 
@@ -58,14 +59,11 @@ def schemas(log: TableLog) -> Iterator[Schema]:
     if newest.schema.id == 0:
         return
     found: dict[int, Schema] = {}
-    builder = log.stream.builder(None)
+    builder = TableBuilder()
     for read in log.commits(0, newest.version):
         log.fold(builder, read.commit)
-        if builder.schema_id not in found:  # type: ignore[attr-defined]  # a table's builder
+        if builder.schema_id not in found:
             schema = builder.freeze().schema
             found[schema.id] = schema
     for schema_id in sorted(found, reverse=True)[1:]:
         yield found[schema_id]
-
-
-__all__ = ["at_version", "schema_of_snapshot", "schemas", "state_at_snapshot"]

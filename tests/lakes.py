@@ -57,6 +57,10 @@ def data_file(name: str, day: str | None = "2013-01-01", records: int = 10) -> F
         record_count=records,
         file_size_in_bytes=records * 100,
         creation_time=START_MILLIS,
+        value_counts={0: records, 2: records},
+        null_value_counts={0: 0, 2: 3},
+        lower_bounds={0: "0100000000000000"},
+        upper_bounds={0: "0900000000000000"},
     )
 
 

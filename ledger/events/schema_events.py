@@ -46,9 +46,7 @@ class ColumnDropped(DropColumn, frozen=True, tag="dropColumn", kw_only=True):
     field_id: int
 
 
-class ColumnTypeUpdated(
-    UpdateColumnType, frozen=True, tag="updateColumnType", kw_only=True
-):
+class ColumnTypeUpdated(UpdateColumnType, frozen=True, tag="updateColumnType", kw_only=True):
     """`field_id` is the named field at or around the place (an array's element has no own)."""
 
     field_id: int
@@ -78,9 +76,7 @@ class ColumnDefaultValueUpdated(
     field_id: int
 
 
-class ColumnMoved(
-    UpdateColumnPosition, frozen=True, tag="updateColumnPosition", kw_only=True
-):
+class ColumnMoved(UpdateColumnPosition, frozen=True, tag="updateColumnPosition", kw_only=True):
     """`field_id` moved; `reference_id` is the column it now stands before or after."""
 
     field_id: int

@@ -106,12 +106,12 @@ class CatalogState:
         Example:
             >>> CatalogState(version=-1, time_millis=0, effective_millis=0).database("shop")
             Traceback (most recent call last):
-            ledger.model.errors.NotFoundError: database shop does not exist; there are no ...
+            ledger.model.errors.NotFoundError: database shop does not exist: there are no ...
         """
         if name in self.databases:
             return self.databases[name]
         hint = _near(name, self.databases, "databases")
-        raise NotFoundError(f"database {name} does not exist; {hint}; look again or create it")
+        raise NotFoundError(f"database {name} does not exist: {hint}")
 
     def table(self, identifier: Identifier) -> TableEntry:
         """Return the table of that name.
@@ -161,7 +161,7 @@ class CatalogState:
     ) -> NotFoundError:
         self.database(identifier.database)
         hint = _near(str(identifier), [str(each) for each in names], f"{kind}s")
-        return NotFoundError(f"{kind} {identifier} does not exist; {hint}; look again or create it")
+        return NotFoundError(f"{kind} {identifier} does not exist: {hint}")
 
 
 EMPTY_CATALOG = CatalogState(version=-1, time_millis=0, effective_millis=0)
@@ -172,4 +172,5 @@ def _near(name: str, names: Collection[str], plural: str) -> str:
     matches = get_close_matches(name, sorted(names))
     if matches:
         return f"did you mean {' or '.join(matches)}?"
-    return f"no other {plural} have a similar name" if names else f"there are no {plural} yet"
+    none = f"no {plural} have a similar name" if names else f"there are no {plural} yet"
+    return f"{none}; look again or create it"

@@ -1,6 +1,6 @@
 """SchemaChanges from and to the JSON of the two dialects: DLF's `type` and Paimon's `action`.
 
-Source: Paimon's SchemaChange and the DLF metadata API. Reading takes both discriminators and ignores
+Source: Paimon's SchemaChange and the DLF metadata API. Reading takes both and ignores
 unknown keys; a log record, in contrast, is read strictly by its codec.
 """
 

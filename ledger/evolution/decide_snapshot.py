@@ -27,11 +27,11 @@ from ledger.evolution.table_changes import (
     SnapshotChange,
     TagChange,
 )
-from ledger.model.errors import InvalidChangeError, NotFoundError
+from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
 from ledger.model.file_change import FileChange
 from ledger.model.identifier import checked_name
 
-_ENCODER = msgspec.json.Encoder(order="deterministic")
+_ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(tuple[FileChange, ...])
 
 
@@ -122,7 +122,8 @@ def decide_tag(state: TableState, change: TagChange) -> TagCreated | TagReplaced
     """Return the fact that a tag change becomes.
 
     Raises:
-        InvalidChangeError: The tag exists (create), or no snapshot does.
+        AlreadyExistsError: The tag exists (create).
+        InvalidChangeError: There is no snapshot to name.
         NotFoundError: The tag (replace, delete) or its snapshot does not exist.
         InvalidNameError: The name would not be safe as a file's.
     """
@@ -138,7 +139,7 @@ def decide_tag(state: TableState, change: TagChange) -> TagCreated | TagReplaced
     if isinstance(change, ReplaceTag):
         state.tag(change.tag_name)
     elif change.tag_name in state.tags:
-        raise InvalidChangeError(
+        raise AlreadyExistsError(
             f"tag {change.tag_name!r} exists and names snapshot "
             f"{state.tags[change.tag_name].snapshot_id}; replace it or take another name"
         )

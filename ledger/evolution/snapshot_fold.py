@@ -112,7 +112,8 @@ class SnapshotTrail:
         created = event.last_file_creation_time
         if not isinstance(created, UnsetType):
             before = self.last_file_creation_time
-            self.last_file_creation_time = created if before is None else max(before, created)
+            if before is None or created > before:
+                self.last_file_creation_time = created
         self.last_id = event.snapshot_id
         self.newest = event
         self.newest_millis = time_millis

@@ -6,7 +6,8 @@ fold never changes.
 
 from __future__ import annotations
 
-from typing import assert_never
+from collections.abc import Callable
+from typing import Any, assert_never
 
 from msgspec import UnsetType
 
@@ -22,6 +23,7 @@ from ledger.events.schema_events import (
     ColumnNullabilityUpdated,
     ColumnRenamed,
     ColumnTypeUpdated,
+    SchemaEvent,
     UpdateKeys,
 )
 from ledger.events.snapshot_events import (
@@ -53,6 +55,11 @@ def schema_of(record: SchemaRecord) -> Schema:
         comment=record.comment,
         highest_field_id=record.highest_field_id,
     )
+
+
+_Rule = Callable[["TableBuilder", Any, str, int], None]
+_RULES: dict[type, _Rule] = {}
+"""Which rule folds a kind of event: a dict look-up each, where matching tests kind by kind."""
 
 
 class TableBuilder:
@@ -107,6 +114,11 @@ class TableBuilder:
         self._updated = (state.updated_at, state.updated_by)
 
     @property
+    def schema_id(self) -> int:
+        """The current schema's id."""
+        return self._schema_id
+
+    @property
     def last_snapshot_id(self) -> int:
         """The newest snapshot id so far; 0 before the first."""
         return self._snapshots.last_id
@@ -139,21 +151,35 @@ class TableBuilder:
                 f"{self.effective_millis} (the one before) to {commit_millis} (its commit)"
             )
         self._changes_schema = False
+        author = transaction.author
         for event in transaction.events:
-            self._apply(event, transaction.author, moment)
+            if self._dropped:
+                raise TableDroppedError("the table was dropped; nothing can follow in its stream")
+            (_RULES.get(type(event)) or self._rule_for(event))(self, event, author, moment)
         if self._changes_schema and self.version >= 0:
             self._schema_id += 1
             self._schema_millis = moment
         self.effective_millis = moment
-        self._updated = (moment, transaction.author)
+        self._updated = (moment, author)
 
-    def _apply(self, event: TableEvent, author: str, moment: int) -> None:
-        if self._dropped:
-            raise TableDroppedError("the table was dropped; nothing can follow in its stream")
+    @classmethod
+    def _rule_for(cls, event: TableEvent) -> _Rule:
+        rule = _RULES[type(event)] = cls._matching_rule(event)
+        return rule
+
+    @classmethod
+    def _matching_rule(cls, event: TableEvent) -> _Rule:  # noqa: PLR0911 - one case a kind
         match event:
             case SnapshotCommitted() | RolledBack():
-                # A snapshot after a schema change of its own transaction has the new schema.
-                self._snapshots.apply(event, self._schema_id + self._changes_schema, moment)
+                return cls._fold_snapshot
+            case TagCreated() | TagReplaced() | TagDeleted():
+                return cls._tag
+            case SnapshotsExpired():
+                return cls._expire
+            case TableCreated():
+                return cls._create
+            case TableDropped():
+                return cls._seal
             case (
                 ColumnAdded()
                 | SetOption()
@@ -167,23 +193,30 @@ class TableBuilder:
                 | RemoveOption()
                 | UpdateComment()
                 | DropPrimaryKey()
-                | UpdateKeys()
             ):
-                self._schema.apply(event)
-                self._changes_schema = True
-                if isinstance(event, UpdateKeys):
-                    # Only before the first snapshot, so no file has been laid out by the old spec.
-                    self._specs = (identity_spec(self._frozen_schema()),)
-            case TagCreated() | TagReplaced() | TagDeleted():
-                self._tag(event, moment)
-            case SnapshotsExpired(earliest_snapshot_id=earliest):
-                self._expire(earliest)
-            case TableCreated():
-                self._create(event, author, moment)
-            case TableDropped():
-                self._dropped = True
+                return cls._fold_schema
+            case UpdateKeys():
+                return cls._fold_keys
             case _:
                 assert_never(event)
+
+    def _fold_schema(self, event: SchemaEvent, _author: str, _moment: int) -> None:
+        self._schema.apply(event)
+        self._changes_schema = True
+
+    def _fold_keys(self, event: UpdateKeys, author: str, moment: int) -> None:
+        self._fold_schema(event, author, moment)
+        # Only before the first snapshot, so no file has been laid out by the old spec.
+        self._specs = (identity_spec(self._frozen_schema()),)
+
+    def _fold_snapshot(
+        self, event: SnapshotCommitted | RolledBack, _author: str, moment: int
+    ) -> None:
+        # A snapshot after a schema change of its own transaction has the new schema.
+        self._snapshots.apply(event, self._schema_id + self._changes_schema, moment)
+
+    def _seal(self, _event: TableDropped, _author: str, _moment: int) -> None:
+        self._dropped = True
 
     def _create(self, event: TableCreated, author: str, moment: int) -> None:
         if self.version >= 0:
@@ -195,7 +228,7 @@ class TableBuilder:
         self._identity = (event.table_id, event.path, event.is_external)
         self._created = (moment, author)
 
-    def _tag(self, event: TagCreated | TagReplaced | TagDeleted, moment: int) -> None:
+    def _tag(self, event: TagCreated | TagReplaced | TagDeleted, _author: str, moment: int) -> None:
         exists = event.tag_name in self._tags
         if exists == isinstance(event, TagCreated):
             raise InvalidChangeError(
@@ -218,7 +251,8 @@ class TableBuilder:
             None if isinstance(retained, UnsetType) else retained,
         )
 
-    def _expire(self, earliest: int) -> None:
+    def _expire(self, event: SnapshotsExpired, _author: str, _moment: int) -> None:
+        earliest = event.earliest_snapshot_id
         if not self._earliest_snapshot_id <= earliest <= self._snapshots.last_id:
             raise InvalidChangeError(
                 f"snapshots before {earliest} cannot expire: those from "

@@ -28,6 +28,7 @@ from ledger.evolution.table_changes import (
     TableChange,
 )
 from ledger.model.errors import (
+    AlreadyExistsError,
     CommitConflictError,
     InvalidChangeError,
     NotFoundError,
@@ -82,7 +83,7 @@ class TableIntent:
             return self._on(state)
         except TableDroppedError:
             raise
-        except (InvalidChangeError, NotFoundError) as error:
+        except (InvalidChangeError, NotFoundError, AlreadyExistsError) as error:
             raise _lost(winners, error) from error
 
     def _on(self, state: TableState) -> tuple[TableEvent, ...]:

@@ -52,7 +52,7 @@ class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
 
 
 _DECODER = msgspec.json.Decoder(_State)
-_ENCODER = msgspec.json.Encoder(order="deterministic")
+_ENCODER = msgspec.json.Encoder()
 
 
 def _schema_record(schema: Schema) -> _Schema:
@@ -63,7 +63,7 @@ def _schema_record(schema: Schema) -> _Schema:
         time_millis=schema.time_millis,
         partition_keys=schema.partition_keys,
         primary_keys=schema.primary_keys,
-        options=dict(schema.options),
+        options=dict(sorted(schema.options.items())),
         comment=schema.comment,
     )
 
@@ -110,7 +110,7 @@ class TableStream:
             snapshot=state.snapshot,
             earliest_snapshot_id=state.earliest_snapshot_id,
             totals=state.totals,
-            tags=dict(state.tags),
+            tags=dict(sorted(state.tags.items())),
             dropped=state.dropped,
         )
         return _ENCODER.encode(record)

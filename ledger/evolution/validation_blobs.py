@@ -51,9 +51,7 @@ def managed_blobs(subject: Subject) -> tuple[str, ...]:
         for name in _inline(subject, key)
     }
     return tuple(
-        each.name
-        for each in subject.unusual
-        if is_blob(each.type) and each.name not in inline
+        each.name for each in subject.unusual if is_blob(each.type) and each.name not in inline
     )
 
 

@@ -1,7 +1,7 @@
 """Least and greatest values as the single-value bytes that Iceberg keeps bounds in.
 
-Source: the Iceberg specification, appendix D. Text is cut to 16 characters and bytes to 16, as Iceberg
-does; an upper bound that was cut is raised, so that it still lies above every value.
+Source: the Iceberg specification, appendix D. Text is cut to 16 characters and bytes to 16, as
+Iceberg does; an upper bound that was cut is raised, so that it still lies above every value.
 """
 
 from __future__ import annotations

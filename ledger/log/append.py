@@ -159,7 +159,7 @@ class Appender(Generic[S, E]):
             id=request.commit_id,
             author=request.author,
             message=request.message,
-            properties=dict(request.properties),
+            properties=dict(sorted(request.properties.items())),
             asked=UNSET if request.asked is None else request.asked,
             effective_time_millis=UNSET if effective is None else effective,
             events=events,

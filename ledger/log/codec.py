@@ -17,7 +17,7 @@ from ledger.model.errors import DamagedLogError, LedgerError, UpgradeRequiredErr
 
 E = TypeVar("E")
 
-_ENCODER = msgspec.json.Encoder(order="deterministic")
+_ENCODER = msgspec.json.Encoder()
 
 
 def digest(body: bytes) -> str:
@@ -31,7 +31,10 @@ def digest(body: bytes) -> str:
 
 
 def encode(commit: Commit[Any]) -> bytes:
-    """Return a commit's file: one JSON object on one line, keys in their fixed order."""
+    """Return a commit's file: one JSON object on one line, keys in their fixed order.
+
+    Mappings stand as they were given; whoever decides an event sorts them.
+    """
     return _ENCODER.encode(commit) + b"\n"
 
 

@@ -17,7 +17,12 @@ from ledger.log.codec import Codec, digest
 from ledger.log.key_index import KeyIndexes
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
 from ledger.log.replay import START, Position, Read, Reader
-from ledger.model.errors import DamagedLogError, InvalidInputError, NotFoundError
+from ledger.model.errors import (
+    DamagedLogError,
+    InvalidInputError,
+    LedgerError,
+    NotFoundError,
+)
 from ledger.stores import Store
 
 S = TypeVar("S", bound=StateLike)
@@ -165,7 +170,7 @@ class StreamLog(Generic[S, E]):
             self.checkpoints.save(head)
             self.indexes.save(version)
             self._on_boundary(version)
-        except OSError as error:
+        except (OSError, LedgerError) as error:
             # A cache that is missing costs time, never a commit.
             _log.warning("checkpoint_failed", root=self.layout.root, version=version, error=error)
 

@@ -65,11 +65,14 @@ _HINTS = {
     "ROW": 'write it as a JSON object: {"type": "ROW", "fields": [...]}',
 }
 
-_SPACE = re.compile(r"\s*")
+# What Java calls white space: all but the blanks that forbid a line break.
+_BLANK = r"[^\S\x85\xa0\u2007\u202f]"
+_SPACE = re.compile(rf"{_BLANK}*")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DIGITS = re.compile(r"[0-9]+")
 _QUOTED = re.compile(r"'((?:[^']|'')*)'")
-_BARE = re.compile(r"[^\s,()<>']+")
+_BARE = re.compile(rf"(?:(?!{_BLANK}|[0-9'`,()<>.]).)(?:(?!{_BLANK}|[,()<>.]).)*", re.DOTALL)
+_QUOTED_FOR = re.compile(rf"\d|.*(?:{_BLANK}|[,()<>.'`])", re.DOTALL)
 
 # Longer numbers are out of every type's range, and Python refuses to read very long ones.
 _MAX_DIGITS = 10
@@ -112,15 +115,14 @@ class _Reader:
         self._skip(_SPACE)
 
     def any_type(self) -> t.DataType:
-        """Read an atomic or VECTOR type with its nullability and all ARRAY, MULTISET behind it."""
+        """Read an atomic or VECTOR type, its nullability, and one ARRAY or MULTISET behind it."""
         result = self._nullability(self._base())
-        while (start := self.position) < len(self.text):
-            wrap = _POSTFIX.get(self._word())
-            if wrap is None:
-                self.position = start
-                break
-            result = self._nullability(self._build(start, wrap, result))
-        return result
+        start = self.position
+        wrap = _POSTFIX.get(self._word())
+        if wrap is None:
+            self.position = start
+            return result
+        return self._nullability(self._build(start, wrap, result))
 
     def error(self, rule: str, position: int | None = None) -> InvalidTypeError:
         """Return the error to raise, naming the text, the place and the rule."""
@@ -264,7 +266,7 @@ _FORMS: dict[str, Callable[[Any], str]] = {
     "TIMESTAMP": lambda of: f"TIMESTAMP({of.precision})",
     "TIMESTAMP_LTZ": lambda of: f"TIMESTAMP({of.precision}) WITH LOCAL TIME ZONE",
     "GEOMETRY": lambda of: f"GEOMETRY({_quote_unless_bare(of.crs)})",
-    "GEOGRAPHY": lambda of: f"GEOGRAPHY({_quote_unless_bare(of.crs)}{_unless_spherical(of)})",
+    "GEOGRAPHY": lambda of: f"GEOGRAPHY({_quote_unless_bare(of.crs)}, {of.algorithm})",
     "ARRAY": lambda of: f"ARRAY<{format_type(of.element)}>",
     "MULTISET": lambda of: f"MULTISET<{format_type(of.element)}>",
     "VECTOR": lambda of: f"VECTOR<{format_type(of.element)}, {of.length}>",
@@ -299,8 +301,4 @@ def _quote(text: str) -> str:
 
 
 def _quote_unless_bare(reference: str) -> str:
-    return reference if _BARE.fullmatch(reference) else _quote(reference)
-
-
-def _unless_spherical(of: t.GeographyType) -> str:
-    return "" if of.algorithm == "spherical" else f", {of.algorithm}"
+    return _quote(reference) if _QUOTED_FOR.match(reference) else reference

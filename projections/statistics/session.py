@@ -21,7 +21,6 @@ _LOCAL: dict[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "4g",
-    "spark.log.level": "ERROR",
     "spark.sql.shuffle.partitions": "2",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -56,6 +55,8 @@ def spark_session(*, class_archive: Path | None = None) -> SparkSession:
     require_java(os.environ)
     # Otherwise workers start whatever `python3` is on PATH, which may be another version.
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    # Spark looks the host's name up before it reads its configuration.
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder
     for key, value in _LOCAL.items():
         builder = builder.config(key, value)
@@ -66,7 +67,12 @@ def spark_session(*, class_archive: Path | None = None) -> SparkSession:
 
 
 def _java_options(class_archive: Path | None) -> str:
-    options = ["-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC"]
+    quiet = Path(__file__).with_name("log4j2.properties").as_uri()
+    options = [
+        "-XX:TieredStopAtLevel=1",
+        "-Duser.timezone=UTC",
+        f"-Dlog4j2.configurationFile={quiet}",
+    ]
     if class_archive is not None:
         flag = "SharedArchiveFile" if class_archive.exists() else "ArchiveClassesAtExit"
         options += [f"-XX:{flag}={class_archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]

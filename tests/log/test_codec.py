@@ -24,7 +24,7 @@ COMMIT: Commit[TableEvent] = Commit(
             id="0198f",
             author="etl@prod",
             message="split the address",
-            properties={"b": "2", "a": "1"},
+            properties={"a": "1", "b": "2"},
             events=(
                 ColumnRenamed(field_names=("addr",), new_name="address", field_id=4),
                 ColumnAdded(

@@ -1,6 +1,5 @@
 """Local stores shared by processes, some of which get killed."""
 
-
 from __future__ import annotations
 
 import random

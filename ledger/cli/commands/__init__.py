@@ -1,0 +1,43 @@
+"""The commands, one module each; a command is a function whose parameters are its options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cyclopts import App
+
+from ledger.cli.commands.add_files import add_files
+from ledger.cli.commands.alter import alter
+from ledger.cli.commands.create import create
+from ledger.cli.commands.init import init
+from ledger.cli.commands.log import log
+from ledger.cli.commands.quickstart import quickstart
+from ledger.cli.commands.rollback import rollback
+from ledger.cli.commands.show import show
+from ledger.cli.commands.tag import tag
+from ledger.cli.example import help_and_example
+
+_COMMANDS: dict[str, Callable[..., None]] = {
+    "quickstart": quickstart,
+    "init": init,
+    "create": create,
+    "alter": alter,
+    "add-files": add_files,
+    "show": show,
+    "log": log,
+    "tag": tag,
+    "rollback": rollback,
+}
+
+NAMES: tuple[str, ...] = tuple(_COMMANDS)
+"""The names of the commands, in the order of the help."""
+
+
+def register(app: App) -> None:
+    """Add every command to the app."""
+    for position, (name, function) in enumerate(_COMMANDS.items()):
+        text, example = help_and_example(function)
+        app.command(function, name=name, help=text, help_epilogue=example, sort_key=position)
+
+
+__all__ = ["NAMES", "register"]

@@ -1,0 +1,71 @@
+"""`lakeledger alter`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from cyclopts import Parameter, Token
+
+from ledger.cli.changes import CHANGE_OPTIONS, changes_of
+from ledger.cli.commands.committed import committed
+from ledger.cli.exits import UsageError
+from ledger.cli.options import Place, Writing
+from ledger.events.schema_changes import DropPrimaryKey, SchemaChange
+
+
+def _as_written(_type: Any, tokens: Sequence[Token]) -> tuple[tuple[str, str], ...]:
+    return tuple((token.keyword or "", token.value) for token in tokens)
+
+
+def alter(
+    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    /,
+    *,
+    change: Annotated[
+        tuple[str, ...],
+        # One parameter under many names: so the order of the command line is kept.
+        Parameter(name=CHANGE_OPTIONS, converter=_as_written, negative="", show=False),
+    ] = (),
+    drop_primary_key: Annotated[
+        bool,
+        Parameter(
+            negative="", show_default=False, help="Drop the primary key, before all other changes."
+        ),
+    ] = False,
+    writing: Writing = Writing(),  # noqa: B008 - frozen
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    r"""Change a table's schema, options or comment: all changes land in one commit, or none.
+
+    Changes are made in the order in which they are written, each on what the one before left.
+
+    | change | meaning |
+    |---|---|
+    | `--add "PATH TYPE [COMMENT 'text'] [FIRST, LAST, AFTER x, BEFORE x]"` | add a column, or a member of a ROW |
+    | `--rename OLD=NEW` | rename a column; NEW is the last segment only |
+    | `--drop PATH` | drop a column |
+    | `--type "PATH TYPE"` | change its type; NULL or NOT NULL only if you say so |
+    | `--nullable PATH`, `--not-null PATH` | allow or forbid NULL |
+    | `--move "PATH first"` | also `last`, `after x`, `before x` |
+    | `--column-comment PATH=TEXT` | without `=TEXT` the comment goes |
+    | `--default PATH=VALUE` | without `=VALUE` the default goes |
+    | `--set KEY=VALUE`, `--unset KEY` | table options |
+    | `--comment TEXT` | the table's comment |
+    | `--change JSON` | a SchemaChange of the DLF page or of Paimon's wire |
+    | `--changes FILE` | a JSON list of them |
+
+    A PATH is NAME or ROW.MEMBER; a name with dots in it stands between backticks.
+
+    Example:
+        lakeledger alter shop.orders --rename addr=address \
+            --add "address.zip STRING AFTER city" --message "split the address"
+    """  # noqa: E501 - a table's row is one line
+    # Cyclopts hands over what `_as_written` gave.
+    written: Any = change
+    changes: list[SchemaChange] = [DropPrimaryKey()] if drop_primary_key else []
+    changes += changes_of(written)
+    if not changes:
+        raise UsageError('no change is named; for example --add "zip STRING"')
+    table = place.table(name)
+    committed(place.screen, table, table.alter(changes, **writing.options()), writing)

@@ -1,0 +1,32 @@
+"""`lakeledger rollback`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from ledger.cli.commands.committed import committed
+from ledger.cli.exits import UsageError
+from ledger.cli.options import Place, Writing
+
+
+def rollback(
+    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    /,
+    *,
+    snapshot: Annotated[int | None, Parameter(help="Whose contents to put back.")] = None,
+    tag: Annotated[str | None, Parameter(help="The same, by a tag's name.")] = None,
+    writing: Writing = Writing(),  # noqa: B008 - frozen
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    """Put a snapshot's contents back, as a new snapshot; history and schema stay as they are.
+
+    Example:
+        lakeledger rollback shop.orders --snapshot 7 --message "loaded twice"
+    """
+    if (snapshot is None) == (tag is None):
+        raise UsageError("roll back to what? give either --snapshot N or --tag NAME")
+    table = place.table(name)
+    appended = table.rollback(snapshot=snapshot, tag=tag, **writing.options())
+    committed(place.screen, table, appended, writing)

@@ -1,0 +1,145 @@
+"""`lakeledger show`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from attrs import evolve
+from cyclopts import Parameter
+
+from ledger.catalog import Ledger
+from ledger.cli.exits import UsageError
+from ledger.cli.options import Place, When
+from ledger.cli.plugins import view
+from ledger.cli.screen import Cell, Screen, moment, size
+from ledger.model.schema import Schema
+from ledger.model.snapshot import Tag
+from ledger.model.type_text import format_type
+from ledger.model.types import DataField, RowType
+from ledger.table import Table
+from ledger.table_at import TableAt
+
+
+def show(
+    name: Annotated[
+        str | None, Parameter(help="DATABASE.TABLE; none: databases and tables.")
+    ] = None,
+    /,
+    *,
+    when: When = When(),  # noqa: B008 - frozen
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    """Show a table at any instant: columns with their ids, options, snapshot, totals, tags.
+
+    By snapshot or tag the schema is the snapshot's; by version or timestamp the one current then.
+    In JSON, `table` and `tableSnapshot` are the DLF metadata API's objects.
+
+    Example:
+        lakeledger show shop.orders --at tag:end-of-week
+
+        lakeledger show shop.orders --at 2013-01-31T12:00:00Z
+    """
+    named = when.named()
+    if name is None and named:
+        raise UsageError("an instant is of one table; name the table, too")
+    lake = place.open()
+    if name is None:
+        _show_catalog(lake, place.screen)
+        return
+    table = lake.table(name)
+    at = table.at(**named)
+    # A snapshot's tags came after it; at a version they are those of then.
+    tags = at.tags if "version" in named or "timestamp" in named else table.state.tags
+    screen = place.screen
+    document = _document(lake, table, at, tags) if screen.output == "json" else {}
+    screen.result(document, lambda to: _print(to, f"{table.identifier}{when}", table, at, tags))
+
+
+def _show_catalog(lake: Ledger, screen: Screen) -> None:
+    databases = {each: (lake.tables(each), lake.views(each)) for each in lake.databases()}
+    document = {
+        "url": lake.url,
+        "databases": [
+            {"name": name, "tables": tables, "views": views}
+            for name, (tables, views) in databases.items()
+        ],
+    }
+
+    def rows() -> Iterator[tuple[Cell, ...]]:
+        for name, (tables, views) in databases.items():
+            kinds = [("table", each) for each in tables] + [("view", each) for each in views]
+            for kind, each in kinds or [("", "(empty)")]:
+                yield name, each, kind
+
+    def text(to: Screen) -> None:
+        to.line(lake.url)
+        to.table(("database", "name", "kind"), rows())
+
+    screen.result(document, text)
+
+
+def _document(lake: Ledger, table: Table, at: TableAt, tags: Mapping[str, Tag]) -> dict[str, Any]:
+    render = view("json")
+    state = evolve(at.state, schema=at.schema)
+    document: dict[str, Any] = {
+        "identifier": render(table.identifier),
+        "version": at.version,
+        "table": render(view("table")(state, table.identifier, root_url=lake.url)),
+        "tags": [
+            {"tagName": name, "snapshotId": each.snapshot_id} for name, each in sorted(tags.items())
+        ],
+    }
+    snapshot = view("snapshot")(state)
+    return document if snapshot is None else {**document, "tableSnapshot": render(snapshot)}
+
+
+def _print(screen: Screen, title: str, table: Table, at: TableAt, tags: Mapping[str, Tag]) -> None:
+    screen.line(title, style="bold")
+    screen.facts(
+        {
+            "comment": at.schema.comment,
+            "location": table.location,
+            "version": at.version,
+            "changed": f"{moment(at.state.updated_at)} UTC by {at.state.updated_by}",
+            "schema": at.schema.id,
+            "partitioned by": ", ".join(at.schema.partition_keys) or None,
+            "primary key": ", ".join(at.schema.primary_keys) or None,
+            **_contents(at),
+        }
+    )
+    screen.table(("id", "column", "type", "default", "comment"), _columns(at.schema))
+    screen.table(("option", "value"), sorted(at.options.items()))
+    screen.table(
+        ("tag", "snapshot", "since (UTC)"),
+        (
+            (name, each.snapshot_id, moment(each.create_time_millis))
+            for name, each in sorted(tags.items())
+        ),
+    )
+
+
+def _contents(at: TableAt) -> dict[str, Cell]:
+    if at.snapshot is None:
+        return {"snapshot": "none yet"}
+    return {
+        "snapshot": f"{at.snapshot.id} ({at.snapshot.commit_kind})",
+        "rows": at.totals.record_count,
+        "files": at.totals.file_count,
+        "size": size(at.totals.file_size_in_bytes),
+    }
+
+
+def _columns(schema: Schema) -> Iterator[tuple[Cell, ...]]:
+    for each in schema.fields:
+        yield from _column(each, "")
+
+
+def _column(field: DataField, indent: str) -> Iterator[tuple[Cell, ...]]:
+    row = field.type if isinstance(field.type, RowType) else None
+    text = format_type(field.type)
+    if row is not None:
+        text = "ROW" if row.nullable else "ROW NOT NULL"
+    yield field.id, f"{indent}{field.name}", text, field.default_value, field.description
+    for member in row.fields if row else ():
+        yield from _column(member, f"{indent}  ")

@@ -1,0 +1,190 @@
+"""What many commands take: which ledger, which instant of a table, who commits and why."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from attrs import frozen
+from cyclopts import Group, Parameter
+
+from ledger.catalog import Ledger
+from ledger.catalog import open as open_ledger
+from ledger.cli.exits import UsageError
+from ledger.cli.paths import key_and_value
+from ledger.cli.screen import Output, Screen
+from ledger.commit_options import CommitOptions
+from ledger.model.errors import NotFoundError
+from ledger.table import Table
+from ledger.table_at import TableAt
+
+_WHERE = Group("Ledger and output", sort_key=30)
+_WHO = Group("Commit", sort_key=20)
+_WHEN = Group("Instant (name at most one; none: as it is now)", sort_key=10)
+
+
+@Parameter(name="*", group=_WHERE)
+@frozen
+class Place:
+    """Which ledger a command works on, and how it prints."""
+
+    ledger: Annotated[
+        str | None,
+        Parameter(env_var="LAKELEDGER_URL", help="The ledger's root: a folder or a URL."),
+    ] = None
+    storage_option: Annotated[
+        tuple[str, ...],
+        Parameter(negative="", show_default=False, help="KEY=VALUE for the store; repeatable."),
+    ] = ()
+    output: Annotated[Output, Parameter(help="Text, or one JSON document.")] = "text"
+
+    @property
+    def screen(self) -> Screen:
+        """Where the command prints to."""
+        return Screen(self.output)
+
+    def storage_options(self) -> dict[str, Any]:
+        """Return the options for the store.
+
+        Raises:
+            UsageError: One is not KEY=VALUE.
+        """
+        return dict(key_and_value(each) for each in self.storage_option)
+
+    def url(self) -> str:
+        """Return the ledger's root.
+
+        Raises:
+            UsageError: Nobody said where it is.
+        """
+        if not self.ledger:
+            raise UsageError("which ledger? give --ledger URL, or set LAKELEDGER_URL")
+        return self.ledger
+
+    def open(self) -> Ledger:
+        """Open the ledger.
+
+        Raises:
+            NotFoundError: There is none; a typo must not begin one.
+        """
+        lake = open_ledger(self.url(), self.storage_options())
+        if lake.ledger_id is None:
+            raise NotFoundError(
+                f"there is no ledger at {lake.url}; begin one with: lakeledger init {self.ledger}"
+            )
+        return lake
+
+    def table(self, name: str) -> Table:
+        """Open a table of the ledger."""
+        return self.open().table(name)
+
+
+@Parameter(name="*", group=_WHO)
+@frozen
+class Writing:
+    """Who commits, why, under which id, and onto what."""
+
+    author: Annotated[
+        str | None,
+        Parameter(env_var="LAKELEDGER_AUTHOR", help="Who commits; user@host when left out."),
+    ] = None
+    message: Annotated[str | None, Parameter(help="Why.")] = None
+    commit_id: Annotated[
+        str | None,
+        Parameter(help="A key of your own: the same key again gives the first commit."),
+    ] = None
+    expect_version: Annotated[
+        int | None, Parameter(help="Land right after this version, or be refused.")
+    ] = None
+
+    def options(self) -> CommitOptions:
+        """Return the keyword arguments of every call that writes."""
+        given: CommitOptions = {}
+        if self.author is not None:
+            given["author"] = self.author
+        if self.message is not None:
+            given["message"] = self.message
+        if self.commit_id is not None:
+            given["commit_id"] = self.commit_id
+        if self.expect_version is not None:
+            given["expect_version"] = self.expect_version
+        return given
+
+
+@Parameter(name="*", group=_WHEN)
+@frozen
+class When:
+    """The instant to read a table at."""
+
+    at: Annotated[
+        str | None,
+        Parameter(help="tag:NAME, snapshot:3, version:7, or an ISO time with its zone."),
+    ] = None
+    version: Annotated[int | None, Parameter(help="Right after this commit.")] = None
+    timestamp: Annotated[
+        str | None, Parameter(help="As of an ISO time with its zone, or Unix milliseconds.")
+    ] = None
+    snapshot: Annotated[int | None, Parameter(help="A snapshot's id.")] = None
+    tag: Annotated[str | None, Parameter(help="A tag's name.")] = None
+
+    def named(self) -> dict[str, Any]:
+        """Return the keyword arguments of `Table.at`.
+
+        Raises:
+            UsageError: More than one instant is named, or one cannot be read.
+        """
+        given: dict[str, Any] = {
+            "version": self.version,
+            "timestamp": None if self.timestamp is None else read_time(self.timestamp),
+            "snapshot": self.snapshot,
+            "tag": self.tag,
+        }
+        named = {key: value for key, value in given.items() if value is not None}
+        if len(named) + (self.at is not None) > 1:
+            raise UsageError("name one instant only: --at, --version, --timestamp, --snapshot, ...")
+        return named if self.at is None else read_instant(self.at)
+
+    def of(self, table: Table) -> TableAt:
+        """Return the table at the instant."""
+        return table.at(**self.named())
+
+    def __str__(self) -> str:
+        named = " ".join(f"{key} {value}" for key, value in self.named().items())
+        return f" at {named}" if named else ""
+
+
+def read_instant(text: str) -> dict[str, Any]:
+    """Return what `--at` means, as keyword arguments of `Table.at`.
+
+    Raises:
+        UsageError: It is no instant.
+
+    Example:
+        >>> read_instant("tag:v1"), read_instant("snapshot:3")
+        ({'tag': 'v1'}, {'snapshot': 3})
+    """
+    word, colon, rest = text.partition(":")
+    if colon and word == "tag":
+        return {"tag": rest}
+    if colon and word in {"snapshot", "version"}:
+        if not rest.isdecimal():
+            raise UsageError(f"--at {text}: {rest!r} is no whole number")
+        return {word: int(rest)}
+    return {"timestamp": read_time(rest if word == "timestamp" else text)}
+
+
+def read_time(text: str) -> datetime | int:
+    """Return a time: ISO 8601 with its zone, or Unix milliseconds.
+
+    Raises:
+        UsageError: It is neither.
+    """
+    if text.isdecimal():
+        return int(text)
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(
+            f"{text!r} is no instant; write tag:NAME, snapshot:3, version:7, or a time such as "
+            "2013-01-31T12:00:00Z"
+        ) from error

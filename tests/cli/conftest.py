@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import frozen
+
+from ledger.cli import main
+
+ROOT = Path(__file__).parents[2]
+
+
+@frozen
+class Ran:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.out)
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run the command in this process, without whatever the environment says about ledgers."""
+    monkeypatch.delenv("LAKELEDGER_URL", raising=False)
+    monkeypatch.delenv("LAKELEDGER_AUTHOR", raising=False)
+
+    def ran(*argv: object) -> Ran:
+        code = main([str(each) for each in argv])
+        captured = capsys.readouterr()
+        return Ran(code, captured.out, captured.err)
+
+    return ran
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put the package's metadata on the path, as an installation does; a checkout has none."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    folder = tmp_path / "site" / "lakeledger-0.0.0.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: lakeledger\nVersion: 0.0.0\n")
+    groups = [
+        "\n".join([f"[{group}]", *(f"{name} = {value}" for name, value in points.items())])
+        for group, points in project["entry-points"].items()
+    ]
+    (folder / "entry_points.txt").write_text("\n\n".join(groups))
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+
+
+@pytest.fixture
+def shop(run: Run, tmp_path: Path) -> Run:
+    """Return a runner on a ledger with the table shop.orders (id, day, addr.city)."""
+    lake = str(tmp_path / "lake")
+
+    def there(*argv: object) -> Ran:
+        return run(*argv, "--ledger", lake)
+
+    assert there("init").code == 0
+    assert there("create", "shop").code == 0
+    created = there(
+        *("create", "shop.orders", "--partition-key", "day"),
+        *("--option", "partition.legacy-name=false"),
+        *("--column", "id BIGINT NOT NULL", "--column", "day DATE"),
+        *("--column", "addr ROW<city STRING>"),
+    )
+    assert (created.code, created.err) == (0, "")
+    return there

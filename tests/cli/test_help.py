@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ledger.cli.commands import NAMES
+from ledger.cli.exits import MEANINGS
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run
+
+ROOT = Path(__file__).parents[2]
+ALL = (*NAMES, "stats")
+
+
+def test_help_names_every_command_and_every_exit_code(run: Run, installed: None) -> None:
+    del installed
+    ran = run("--help")
+
+    assert ran.code == 0
+    for name in ALL:
+        assert re.search(rf"^. {name} ", ran.out, re.MULTILINE), name
+    for code, meaning in MEANINGS.items():
+        assert f"{code}: {meaning}" in ran.out
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_each_command_has_help_and_an_example_of_itself(
+    run: Run, installed: None, name: str
+) -> None:
+    del installed
+    ran = run(name, "--help")
+
+    assert ran.code == 0
+    _, example = ran.out.split("Example:")
+    assert f"lakeledger {name}" in example
+    assert "help" not in example
+
+
+def test_the_version_is_the_installed_one(run: Run, installed: None) -> None:
+    del installed
+    assert re.fullmatch(r"\d+\.\d+\.\d+\n", run("--version").out)
+
+
+@pytest.mark.parametrize("line", [["--help"], ["alter", "--help"], ["show", "--help"]])
+def test_help_starts_without_the_heavy_libraries(line: list[str]) -> None:
+    program = (
+        "import sys; from ledger.cli import main; main(sys.argv[1:]); "
+        "print(sorted({'pyarrow', 'pyspark', 'fastavro', 'pandas'} & sys.modules.keys()))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, *line], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+
+    assert ran.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_module_runs_as_the_command() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "ledger", "nonsense"], capture_output=True, check=False, cwd=ROOT
+    )
+
+    assert (ran.returncode, ran.stdout) == (2, b"")
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_command_stands_in_the_readme(name: str) -> None:
+    readme = ROOT / "README.md"
+    if not readme.exists():
+        pytest.skip("there is no README.md yet")
+
+    assert f"lakeledger {name}" in readme.read_text()

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ledger.cli.exits import code_of
+from ledger.model import errors
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run
+
+MISTAKES: list[tuple[list[str], int, str]] = [
+    (["show", "shop.ordrs"], 3, "table shop.ordrs does not exist: did you mean shop.orders"),
+    (["show", "shops.orders"], 3, "shops"),
+    (["show", "orders"], 1, "write DATABASE.TABLE"),
+    (["show", "shop.orders", "--tag", "v9"], 3, "tag 'v9' does not exist"),
+    (["show", "shop.orders", "--snapshot", "4"], 3, "snapshot 4 does not exist"),
+    (["show", "shop.orders", "--version", "99"], 3, "99"),
+    (["show", "shop.orders", "--at", "yesterday"], 2, "'yesterday' is no instant"),
+    (["show", "shop.orders", "--at", "2013-01-01"], 1, "has no time zone"),
+    (["show", "shop.orders", "--tag", "a", "--version", "1"], 2, "name one instant only"),
+    (["show", "--tag", "a"], 2, "name the table, too"),
+    (["alter", "shop.orders"], 2, "no change is named"),
+    (["alter", "shop.orders", "--add", "zip STRNG"], 1, "column zip: cannot read type 'STRNG'"),
+    (["alter", "shop.orders", "--add", "zip"], 2, "--add: 'zip' has no type"),
+    (["alter", "shop.orders", "--add", "id INT"], 1, "id"),
+    (["alter", "shop.orders", "--drop", "zip"], 1, "zip"),
+    (["alter", "shop.orders", "--drop", "day"], 1, "day"),
+    (["alter", "shop.orders", "--set"], 2, "--set"),
+    (["alter", "shop.orders", "--ad", "zip INT"], 2, "--ad"),
+    (["alter", "shop.orders", "--set", "a=b", "--expect-version", "7"], 1, "the newest is 0"),
+    (["alter", "shop.orders", "--set", "a=b", "--expect-version", "x"], 2, "--expect-version"),
+    (["create", "shop"], 3, "shop"),
+    (["create", "shop.orders", "--column", "id INT"], 3, "shop.orders"),
+    (["create", "shp.orders", "--column", "id INT"], 3, "shp"),
+    (["create", "shop.items"], 2, "a table needs columns"),
+    (["create", "shop.items", "--column", "id INTT"], 1, "column id: cannot read type 'INTT'"),
+    (["create", "shop.items", "--column", "id INT", "--partition-key", "x"], 1, "x"),
+    (["create", "shop.a/b", "--column", "id INT"], 1, "'/'"),
+    (["create", "more", "--column", "id INT"], 2, "is a database and has no columns"),
+    (["create", "more", "--comment", "x"], 2, "--option comment="),
+    (["create", "shop.items", "--schema", "/nowhere.json"], 1, "/nowhere.json cannot be read"),
+    (["create", "shop.i", "--schema", "x", "--column", "a INT"], 2, "--schema says it all"),
+    (["add-files", "shop.orders"], 2, "no files are named"),
+    (["add-files", "shop.orders", "/nowhere/*.parquet"], 3, "/nowhere/*.parquet names no file"),
+    (["add-files", "shop.orders", __file__], 1, "is no Parquet file"),
+    (["tag", "shop.orders", "v1"], 1, "snapshot"),
+    (["tag", "shop.orders", "v1", "--delete"], 3, "v1"),
+    (["tag", "shop.orders", "v1", "--delete", "--replace"], 2, "--delete takes neither"),
+    (["rollback", "shop.orders"], 2, "roll back to what?"),
+    (["rollback", "shop.orders", "--snapshot", "9"], 3, "snapshot 9 does not exist"),
+    (["log", "shop.orders", "--limit", "0"], 2, "--limit"),
+    (["lgo"], 2, 'Did you mean "log"?'),
+    (["show", "--output", "xml"], 2, "xml"),
+    (["show", "--storage-option", "x"], 2, "'x' is not KEY=VALUE"),
+    (["show", "--storage-option", "x=y"], 8, "takes no storage_options"),
+]
+
+
+@pytest.mark.parametrize(("line", "code", "said"), MISTAKES, ids=lambda each: str(each)[:60])
+def test_a_mistake_is_one_line_with_its_own_exit_code(
+    shop: Run, line: list[str], code: int, said: str
+) -> None:
+    ran = shop(*line)
+
+    assert said in ran.err
+    assert (ran.code, ran.out) == (code, "")
+    assert ran.err.startswith("lakeledger: ")
+    assert ran.err.count("\n") == 1
+
+
+def test_a_mistake_writes_nothing(shop: Run) -> None:
+    before = shop("log", "shop.orders", "--output", "json").out
+    for line, _, _ in MISTAKES:
+        shop(*line)
+
+    assert shop("log", "shop.orders", "--output", "json").out == before
+
+
+def test_a_commit_id_with_other_content_is_refused(shop: Run) -> None:
+    shop("alter", "shop.orders", "--set", "a=b", "--commit-id", "k1")
+
+    ran = shop("alter", "shop.orders", "--set", "a=c", "--commit-id", "k1")
+
+    assert ran.code == 1
+    assert "commit id 'k1' was used for something else in version 1" in ran.err
+
+
+def test_only_the_expected_version_is_followed(shop: Run) -> None:
+    assert shop("alter", "shop.orders", "--set", "a=b", "--expect-version", "0").code == 0
+
+    ran = shop("alter", "shop.orders", "--set", "c=d", "--expect-version", "0")
+
+    assert ran.code == 4
+    assert "version 1" in ran.err
+
+
+def test_a_ledger_that_is_not_there_is_not_begun_by_a_typo(run: Run, tmp_path: Path) -> None:
+    for line in (["show"], ["log"], ["create", "shop"]):
+        ran = run(*line, "--ledger", tmp_path / "lak")
+        assert ran.code == 3
+        assert "begin one with: lakeledger init" in ran.err
+    assert not (tmp_path / "lak").exists()
+
+
+def test_somebody_has_to_say_which_ledger(run: Run) -> None:
+    ran = run("show")
+
+    assert (ran.code, "--ledger URL, or set LAKELEDGER_URL" in ran.err) == (2, True)
+
+
+def test_two_ledgers_are_one_too_many_for_init(run: Run, tmp_path: Path) -> None:
+    assert run("init", tmp_path / "a", "--ledger", tmp_path / "b").code == 2
+
+
+def test_a_place_that_cannot_hold_a_ledger_is_refused(run: Run) -> None:
+    assert run("show", "--ledger", "ftp://host/lake").code == 8
+
+
+def test_damage_has_its_own_exit_code(shop: Run, tmp_path: Path) -> None:
+    (log,) = (tmp_path / "lake").rglob("orders/_ledger/log/*0.json")
+    log.write_bytes(log.read_bytes()[:-20])
+
+    ran = shop("show", "shop.orders")
+
+    assert ran.code == 6
+    assert log.name in ran.err
+
+
+def test_a_newer_ledger_asks_for_an_upgrade(shop: Run, tmp_path: Path) -> None:
+    root = tmp_path / "lake" / "_ledger" / "ledger.json"
+    root.write_bytes(root.read_bytes().replace(b'"format":1', b'"format":99'))
+
+    ran = shop("show")
+
+    assert (ran.code, "upgrade lakeledger" in ran.err) == (6, True)
+
+
+def test_json_of_a_table_says_what_to_install_where_nothing_is(
+    shop: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    ran = shop("show", "shop.orders", "--output", "json")
+
+    assert (ran.code, "pip install lakeledger" in ran.err) == (7, True)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.InvalidChangeError("x"), 1),
+        (errors.UnsupportedError("x"), 1),
+        (errors.TableDroppedError("x"), 3),
+        (errors.AlreadyExistsError("x"), 3),
+        (errors.CommitConflictError("x", "cell", 3), 4),
+        (errors.CommitUnknownError("x", "id", 3), 5),
+        (errors.DamagedLogError("x", "file"), 6),
+        (errors.UpgradeRequiredError("x"), 6),
+        (errors.MissingDependencyError("x"), 7),
+        (errors.StoreError("x"), 8),
+    ],
+)
+def test_every_error_has_its_exit_code(error: errors.LedgerError, code: int) -> None:
+    assert code_of(error) == code
+
+
+def test_a_reader_that_goes_away_is_no_error_to_talk_about(shop: Run, tmp_path: Path) -> None:
+    shop("alter", "shop.orders", "--set", "a=b")
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-m", "ledger", "log", "shop.orders", "--ledger", tmp_path / "lake"],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    finally:
+        os.close(writing)
+
+    assert (ran.returncode, ran.stderr) == (141, b"")

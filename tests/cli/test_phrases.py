@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+
+from ledger.cli.phrases import phrase, phrases
+from ledger.events import CatalogEvent, TableEvent
+from ledger.events import catalog_events as c
+from ledger.events import schema_changes as s
+from ledger.events import schema_events as e
+from ledger.events import snapshot_events as n
+from ledger.events import table_events as t
+from ledger.events.commit import Transaction
+
+A = t.TableName("shop", "a")
+B = t.TableName("shop", "b")
+SUMS: dict[str, Any] = {
+    "snapshot_id": 3,
+    "schema_id": 0,
+    "commit_user": "u",
+    "total_record_count": 5,
+    "delta_record_count": -2,
+    "delta_file_count": -1,
+    "delta_file_size_in_bytes": -1500,
+}
+SCHEMA = t.SchemaRecord((), 0)
+
+CASES: list[tuple[object, str]] = [
+    (e.ColumnAdded(("r", "a"), "INT", field_id=4), "added column r.a INT (id 4)"),
+    (e.ColumnRenamed(("a",), "b", field_id=4), "renamed column a to b (id 4)"),
+    (e.ColumnDropped(("a",), field_id=4), "dropped column a (id 4)"),
+    (e.ColumnTypeUpdated(("a",), "BIGINT", field_id=4), "changed column a (id 4) to BIGINT"),
+    (
+        e.ColumnNullabilityUpdated(("a",), new_nullability=False, field_id=4),
+        "forbade NULL in column a (id 4)",
+    ),
+    (e.ColumnCommentUpdated(("a",), "x", field_id=4), "commented column a (id 4)"),
+    (e.ColumnCommentUpdated(("a",), field_id=4), "removed the comment of column a (id 4)"),
+    (
+        e.ColumnDefaultValueUpdated(("a",), "5", field_id=4),
+        "set the default of column a (id 4) to 5",
+    ),
+    (e.ColumnDefaultValueUpdated(("a",), field_id=4), "removed the default of column a (id 4)"),
+    (e.ColumnMoved(s.Move("a", "FIRST"), field_id=4), "moved column a first (id 4)"),
+    (
+        e.ColumnMoved(s.Move("a", "AFTER", "b"), ("r", "a"), field_id=4),
+        "moved column r.a after b (id 4)",
+    ),
+    (s.SetOption("k", "v"), "set option k to v"),
+    (s.RemoveOption("k"), "removed option k"),
+    (s.UpdateComment("x"), "changed the table's comment"),
+    (s.DropPrimaryKey(), "dropped the primary key"),
+    (e.UpdateKeys(("p",)), "set the partition keys to ['p'], the primary keys to []"),
+    (
+        n.SnapshotCommitted(commit_kind="OVERWRITE", **SUMS),
+        "snapshot 3: OVERWRITE, -2 rows, -1 file, -1.5 kB",
+    ),
+    (
+        n.RolledBack(target_snapshot_id=1, target_tag_name="v1", **SUMS),
+        "snapshot 3: rolled back to snapshot 1 (tag v1), -2 rows, -1 file, -1.5 kB",
+    ),
+    (n.SnapshotsExpired(earliest_snapshot_id=3), "expired the snapshots before 3"),
+    (n.TagCreated(tag_name="v1", snapshot_id=3), "tagged snapshot 3 as v1"),
+    (n.TagReplaced(tag_name="v1", snapshot_id=3), "moved tag v1 to snapshot 3"),
+    (n.TagDeleted(tag_name="v1"), "deleted tag v1"),
+    (
+        t.TableCreated(identifier=A, table_id="i", path="p", schema=SCHEMA),
+        "created table shop.a with 0 columns",
+    ),
+    (t.TableDropped(identifier=A, table_id="i"), "dropped table shop.a"),
+    (
+        t.TableRenamed(source=A, destination=B, table_id="i"),
+        "renamed table shop.a to shop.b",
+    ),
+    (c.DatabaseCreated(name="shop", path="p"), "created database shop"),
+    (c.DatabaseAltered(name="shop"), "changed options of database shop"),
+    (c.DatabaseDropped(name="shop"), "dropped database shop"),
+    (
+        c.ViewCreated(identifier=A, view_id="i", schema=c.ViewRecord((), "q")),
+        "created view shop.a",
+    ),
+    (c.ViewAltered(identifier=A, view_id="i", changes=()), "changed view shop.a"),
+    (c.ViewRenamed(source=A, destination=B, view_id="i"), "renamed view shop.a to shop.b"),
+    (c.ViewDropped(identifier=A, view_id="i"), "dropped view shop.a"),
+]
+
+
+@pytest.mark.parametrize(("event", "said"), CASES, ids=lambda each: type(each).__name__)
+def test_an_event_reads_as_one_phrase(event: object, said: str) -> None:
+    assert phrase(event) == said
+
+
+def test_every_event_of_the_log_has_a_phrase() -> None:
+    known = {type(event) for event, _ in CASES}
+
+    assert {*get_args(TableEvent), *get_args(CatalogEvent)} <= known
+
+
+def test_a_transaction_that_changed_nothing_says_so() -> None:
+    assert phrases(Transaction(id="x")) == ["nothing: all that was asked held already"]

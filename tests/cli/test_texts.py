@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledger.cli.column_text import read_column
+from ledger.cli.exits import UsageError
+from ledger.cli.options import read_instant
+from ledger.cli.paths import key_and_value, leading_path, path_and_value, shown_path, whole_path
+from ledger.cli.screen import visible
+from ledger.cli.type_text import read_type
+from ledger.model.errors import InvalidTypeError
+from ledger.model.type_text import format_type
+
+NAMES = st.text(min_size=1, max_size=8)
+
+
+@given(st.lists(NAMES, min_size=1, max_size=4))
+def test_every_path_can_be_written(names: list[str]) -> None:
+    assert leading_path(shown_path(tuple(names)) + " rest") == (tuple(names), " rest")
+
+
+@pytest.mark.parametrize("text", ["", ".", "a.", " ", "=x", "a b", "`open"])
+def test_what_is_no_path_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        whole_path(text)
+
+
+def test_a_value_may_hold_equal_signs_and_be_missing() -> None:
+    assert path_and_value("a.b=c=d") == (("a", "b"), "c=d")
+    assert path_and_value("`a=b`=") == (("a=b",), "")
+    assert path_and_value("a") == (("a",), None)
+    assert key_and_value("k=v=w") == ("k", "v=w")
+    with pytest.raises(UsageError, match="is not KEY=VALUE"):
+        key_and_value("k")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INT",
+        "DECIMAL(9, 2) NOT NULL",
+        "ROW<`a` INT, `b c` ROW<`d` STRING NOT NULL> NOT NULL>",
+        "ROW<`a` INT COMMENT 'x, ''y''>'>",
+        "MAP<STRING NOT NULL, ARRAY<DECIMAL(9, 2)>>",
+        "ARRAY<MAP<INT NOT NULL, STRING>> NOT NULL",
+        "MULTISET<STRING>",
+    ],
+)
+def test_types_are_read_as_show_prints_them(text: str) -> None:
+    assert format_type(read_type(text)) == text
+
+
+def test_types_are_read_as_json_too() -> None:
+    assert format_type(read_type('{"type": "ARRAY", "element": "INT"}')) == "ARRAY<INT>"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("STRNG", "STRNG is not read as a type"),
+        ("ROW<a INT", "a '>' is missing"),
+        ("ROW<a>", "write NAME TYPE"),
+        ("ROW<>", "no column path"),
+        ("MAP<INT>", "MAP takes two types"),
+        ("ARRAY<INT, INT>", "ARRAY takes one type"),
+        ("ARRAY<INT> NOT", "may not follow"),
+        ("{oops", "is no JSON"),
+    ],
+)
+def test_a_type_that_cannot_be_read_says_why(text: str, said: str) -> None:
+    with pytest.raises((InvalidTypeError, UsageError), match=said):
+        read_type(text)
+
+
+def test_a_column_says_type_comment_default_and_place() -> None:
+    column = read_column("`a.b`.c decimal(9,2) not null comment 'it''s' default 'x y' before `d e`")
+
+    assert column.path == ("a.b", "c")
+    assert format_type(column.type) == "DECIMAL(9, 2) NOT NULL"
+    assert (column.says_nullability, column.comment, column.default) == (True, "it's", "x y")
+    assert column.move is not None
+    assert (column.move.type, column.move.reference_field_name) == ("BEFORE", "d e")
+
+
+def test_a_column_without_a_type_is_told_what_to_write() -> None:
+    with pytest.raises(UsageError, match="has no type; write for example 'zip STRING'"):
+        read_column("zip")
+
+
+def test_instants_have_one_text_each() -> None:
+    assert read_instant("tag:a:b") == {"tag": "a:b"}
+    assert read_instant("version:7") == {"version": 7}
+    assert read_instant("1356998400000") == {"timestamp": 1_356_998_400_000}
+    assert read_instant("2013-01-01T00:00:00Z")["timestamp"].timestamp() == 1_356_998_400
+    for wrong in ("snapshot:x", "yesterday", ""):
+        with pytest.raises(UsageError):
+            read_instant(wrong)
+
+
+@given(st.text())
+def test_nothing_shown_can_steer_a_terminal(text: str) -> None:
+    assert all(each.isprintable() or each == "\n" for each in visible(text))
