@@ -1,0 +1,141 @@
+"""Timing in turn, and the few lines that a benchmark prints."""
+
+from __future__ import annotations
+
+import gc
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from attrs import asdict, frozen
+
+Output = Literal["text", "json"]
+
+WORKDIR = Path(tempfile.gettempdir()) / "lakeledger-benchmarks"
+"""Where histories are kept between runs unless told otherwise."""
+
+
+@frozen
+class Times:
+    """What repeats of one thing took, in nanoseconds."""
+
+    samples: tuple[int, ...]
+
+    @property
+    def minimum_ns(self) -> int:
+        """The least disturbed repeat."""
+        return min(self.samples)
+
+    @property
+    def median_ns(self) -> float:
+        """What a user meets."""
+        return statistics.median(self.samples)
+
+
+@frozen
+class Figure:
+    """One number, and the bound that it should keep, if any."""
+
+    name: str
+    value: float
+    unit: str
+    at_most: float | None = None
+    at_least: float | None = None
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the bound is kept; None without one."""
+        if self.at_most is not None:
+            return self.value <= self.at_most
+        return None if self.at_least is None else self.value >= self.at_least
+
+    def line(self) -> str:
+        """Return the figure for people."""
+        bound = ""
+        if self.holds is not None:
+            limit = f"<= {self.at_most:g}" if self.at_most is not None else f">= {self.at_least:g}"
+            bound = f"  {limit} {'holds' if self.holds else 'MISSED'}"
+        return f"{self.name:<52} {self.value:>12,.3f} {self.unit}{bound}"
+
+
+@frozen
+class Report:
+    """What one run found out.
+
+    Attributes:
+        question: The benchmark's docstring, first line.
+        fingerprint: What was computed, the same for the same size.
+        figures: In the order to read them.
+        notes: What to know when comparing.
+    """
+
+    question: str
+    fingerprint: str
+    figures: tuple[Figure, ...]
+    notes: tuple[str, ...] = ()
+
+    def value(self, name: str) -> float:
+        """Return the value of the figure of that name."""
+        return next(each.value for each in self.figures if each.name == name)
+
+
+def show(report: Report, output: Output) -> None:
+    """Print a report to stdout."""
+    if output == "json":
+        figures = [{**asdict(each), "holds": each.holds} for each in report.figures]
+        print(json.dumps({**asdict(report), "figures": figures}))
+        return
+    lines = [report.question, *(each.line() for each in report.figures)]
+    lines += [f"note: {each}" for each in report.notes]
+    print("\n".join([*lines, f"fingerprint {report.fingerprint}"]))
+
+
+def in_turn(cases: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, Times]:
+    """Time each case `repeats` times, one after the other, so that all meet the same disturbances.
+
+    Each runs once before, untimed.
+    """
+    samples: dict[str, list[int]] = {name: [] for name in cases}
+    for case in cases.values():
+        case()
+    for _ in range(repeats):
+        for name, case in cases.items():
+            gc.collect()
+            start = time.perf_counter_ns()
+            case()
+            samples[name].append(time.perf_counter_ns() - start)
+    return {name: Times(tuple(each)) for name, each in samples.items()}
+
+
+def many_in_turn(cases: Mapping[str, Callable[[int], object]], repeats: int) -> dict[str, Times]:
+    """Time short cases in turn; each is told the number of the repeat."""
+    samples: dict[str, list[int]] = {name: [] for name in cases}
+    with _without_collector():
+        for number in range(-1, repeats):
+            for name, case in cases.items():
+                start = time.perf_counter_ns()
+                case(number)
+                took = time.perf_counter_ns() - start
+                if number >= 0:
+                    samples[name].append(took)
+    return {name: Times(tuple(each)) for name, each in samples.items()}
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def question_of(docstring: str | None) -> str:
+    """Return the first line of a benchmark's docstring."""
+    return (docstring or "").strip().splitlines()[0]
