@@ -15,11 +15,12 @@ from ledger.evolution.state import TableState
 from ledger.evolution.table_intent import snapshot_key
 from ledger.files.change_file import event_files
 from ledger.files.runs import Net, Placed, Runs
-from ledger.log.key_index import FAN_OUT, interval, tiles
+from ledger.log.key_index import interval, tiles
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, LedgerError
 from ledger.model.file_change import FileChange
+from ledger.model.tiles import parts
 
 _log = structlog.get_logger("ledger.files")
 
@@ -187,14 +188,11 @@ class LiveFiles:
 
     def _build(self, first: int, last: int) -> Iterator[Placed]:
         """Yield an interval's changes from the runs of the tier below, or from the log."""
-        start, end = first // CHECKPOINT_INTERVAL, last // CHECKPOINT_INTERVAL
-        width = (end - start) // FAN_OUT
-        if width == 0:
+        below = list(parts(first // CHECKPOINT_INTERVAL, last // CHECKPOINT_INTERVAL))
+        if not below:
             yield from self.changes(first, last)
-            return
-        for nth in range(FAN_OUT):
-            part = interval(start + width * nth, start + width * (nth + 1))
-            yield from self._interval(*part)
+        for part in below:
+            yield from self._interval(*interval(*part))
 
 
 def _among(wanted: Collection[str], changes: Iterable[Placed]) -> dict[str, FileChange]:

@@ -19,6 +19,9 @@ from ledger.model.errors import UpgradeRequiredError
 from ledger.model.file_change import FileChange
 from ledger.stores import Store
 
+_NO_ROWS = b"no rows"
+"""Instead of a digest: an interval without file changes has no Parquet, and needs no library."""
+
 _log = structlog.get_logger("ledger.files")
 
 
@@ -87,8 +90,12 @@ class Runs:
         Raises:
             OSError: It could not be kept; that harms nothing.
         """
-        body = _encode(list(net.rows()))
         key = self._layout.file_run(first, last)
+        rows = list(net.rows())
+        if not rows:
+            self._store.replace(_check_key(key), _NO_ROWS)
+            return
+        body = _encode(rows)
         self._store.replace(key, body)
         # Beside the run, not inside: any Parquet reader can open it.
         self._store.replace(_check_key(key), hashlib.sha256(body).hexdigest().encode())
@@ -96,7 +103,10 @@ class Runs:
     def load(self, first: int, last: int) -> list[Placed] | None:
         """Return the run of the commits `first` to `last`; None when there is none to use."""
         key = self._layout.file_run(first, last)
-        body, check = self._store.read(key), self._store.read(_check_key(key))
+        check = self._store.read(_check_key(key))
+        if check == _NO_ROWS:
+            return []
+        body = self._store.read(key)
         if body is None or check is None:
             return None
         if hashlib.sha256(body).hexdigest().encode() != check:

@@ -90,10 +90,14 @@ class Appender(Generic[S, E]):
             CommitUnknownError: The store gave no answer; the commit may have landed.
             StoreError: This machine's clock is behind the log's.
         """
-        with self.log.mutex, self.log.store.lock(self.log.layout.lock):
-            if self.log.head is None or request.expect_version is not None:
-                self.log.catch_up()
-            return self._contend(intent, request)
+        with self.log.mutex:
+            with self.log.store.lock(self.log.layout.lock):
+                if self.log.head is None or request.expect_version is not None:
+                    self.log.catch_up()
+                done = self._contend(intent, request)
+            # After the lock: others need not wait for this writer's caches.
+            self.log.keep_due()
+            return done
 
     def _contend(self, intent: Intent[S, E], request: Request) -> Appended[S]:
         give_up = self.patience.monotonic() + self.patience.deadline_s
@@ -120,7 +124,9 @@ class Appender(Generic[S, E]):
                     f"version {draft.commit.version}",
                     draft.commit.version,
                 )
-            self.patience.pause(attempt)
+            if attempt > 1:
+                # Whoever holds the lock wins the second time; where nobody can lock, spread out.
+                self.patience.pause(attempt)
 
     def _since(self, base: int | None) -> list[Commit[E]]:
         newest = self.log.head.state.version if self.log.head else -1

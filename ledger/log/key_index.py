@@ -20,16 +20,16 @@ from attrs import field, frozen
 from ledger.events.commit import Commit
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
 from ledger.log.replay import Position, Reader
+from ledger.model.tiles import covering, parts
 from ledger.stores import Store
 
 E = TypeVar("E")
 
-FAN_OUT = 8
 _MAGIC = b"LLKEYS1\n"
 _DIGEST_SIZE = 32
 
 
-def tiles(last: int, fan_out: int = FAN_OUT) -> Iterator[tuple[int, int]]:
+def tiles(last: int) -> Iterator[tuple[int, int]]:
     """Yield the intervals of commits, newest first, that cover 0 to `last` in the fewest files.
 
     `last` is a multiple of the checkpoint interval. The first interval holds version 0, too.
@@ -38,13 +38,7 @@ def tiles(last: int, fan_out: int = FAN_OUT) -> Iterator[tuple[int, int]]:
         >>> list(tiles(1000))
         [(901, 1000), (801, 900), (0, 800)]
     """
-    end = last // CHECKPOINT_INTERVAL
-    while end > 0:
-        width = 1
-        while end % (width * fan_out) == 0:
-            width *= fan_out
-        yield interval(end - width, end)
-        end -= width
+    return (interval(start, end) for start, end in covering(last // CHECKPOINT_INTERVAL))
 
 
 def interval(start: int, end: int) -> tuple[int, int]:
@@ -168,12 +162,8 @@ class KeyIndexes(Generic[E]):
                 yield hashed(key), read.commit.version
 
     def _build(self, first: int, last: int) -> KeyIndex:
-        step = (last - first + 1) // CHECKPOINT_INTERVAL // FAN_OUT
-        if step == 0:
+        below = list(parts(first // CHECKPOINT_INTERVAL, last // CHECKPOINT_INTERVAL))
+        if not below:
             return KeyIndex.of(self._scan(first, last))
-        start, width = first // CHECKPOINT_INTERVAL, step
-        parts = (
-            self._load(*interval(start + width * nth, start + width * (nth + 1)))
-            for nth in range(FAN_OUT)
-        )
-        return KeyIndex.of(pair for part in parts for pair in part.pairs())
+        loaded = [self._load(*interval(*each)) for each in below]
+        return KeyIndex.of(pair for part in loaded for pair in part.pairs())

@@ -76,6 +76,7 @@ class StreamLog(Generic[S, E]):
         self.indexes: KeyIndexes[E] = KeyIndexes(store, self.layout, self.reader, self._all_keys)
         self._head: Head[S] | None = None
         self._recent: Recent[E] | None = None
+        self._due: Head[S] | None = None
 
     def remember(
         self, keys_of: Callable[[Commit[E]], Iterable[str]], on_boundary: Callable[[int], None]
@@ -155,16 +156,20 @@ class StreamLog(Generic[S, E]):
             ) from error
 
     def advance(self, head: Head[S], commit: Commit[E]) -> None:
-        """Take a commit that this writer landed as the new head, and keep what is due."""
+        """Take a commit that this writer landed as the new head."""
         self._head = head
         recent = self._recent
         if recent is not None and recent.last == commit.version - 1:
             recent.by_key.update(dict.fromkeys(self._all_keys(commit), commit.version))
             self._recent = Recent(recent.boundary, commit.version, recent.by_key)
         if commit.version % CHECKPOINT_INTERVAL == 0 and commit.version:
-            self._keep(head)
+            self._due = head
 
-    def _keep(self, head: Head[S]) -> None:
+    def keep_due(self) -> None:
+        """Save the checkpoint and the other caches of an interval that this writer completed."""
+        head, self._due = self._due, None
+        if head is None:
+            return
         version = head.state.version
         try:
             self.checkpoints.save(head)

@@ -307,3 +307,17 @@ def test_a_schema_of_many_types_lands_as_asked() -> None:
     columns = {"a": "DECIMAL(10, 2)", "b": "TIMESTAMP(3) WITH LOCAL TIME ZONE NOT NULL"}
     table = orders(lake_on(store), Schema.of(columns))
     assert reopened(store).table("shop.orders").at().schema == table.at().schema
+
+
+def test_partition_keys_given_as_an_option_lay_out_files_anew() -> None:
+    lake = lake_on(memory())
+    lake.create_database("shop")
+    table = lake.create_table("shop.t", Schema.of({"id": "INT", "day": "DATE"}))
+    assert table.state.specs[-1].fields == ()
+    done = table.alter([SetOption("partition", "day")])
+
+    assert done.state.schema.partition_keys == ("day",)
+    assert [each.name for each in done.state.specs[-1].fields] == ["day"]
+    table.append([data_file("a")])
+    with pytest.raises(InvalidInputError):
+        table.alter([SetOption("partition", "id")])
