@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ledger.commit_options import CommitOptions, request_of
 from ledger.events import TableEvent
 from ledger.events.catalog_events import CatalogEvent
-from ledger.events.table_events import SchemaRecord, TableCreated
+from ledger.events.table_events import SchemaRecord, TableCreated, TableDropped
 from ledger.evolution.catalog_birth import first_commit
+from ledger.evolution.catalog_builder import identifier_of
 from ledger.evolution.catalog_decide import CatalogIntent
 from ledger.evolution.catalog_request import DropTable
 from ledger.evolution.catalog_state import CatalogState, TableEntry
@@ -17,13 +19,12 @@ from ledger.evolution.schema_json import schema_from_json
 from ledger.evolution.state import TableState
 from ledger.log.append import Appender
 from ledger.log.codec import encode
-from ledger.log.layout import Layout
+from ledger.log.settle import Draft, Patience, settle
 from ledger.log.stream_log import StreamLog
-from ledger.model.errors import DamagedLogError
+from ledger.model.errors import DamagedLogError, NotFoundError
 from ledger.model.identifier import Identifier
 from ledger.model.schema import Schema
 from ledger.model.type_json import field_to_wire
-from ledger.stores import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,21 +60,25 @@ def schema_record(schema: Schema) -> SchemaRecord:
 def bear(
     catalog: StreamLog[CatalogState, CatalogEvent],
     entry: TableEntry,
-    store: Store,
-    layout: Layout,
+    table: StreamLog[TableState, TableEvent],
+    patience: Patience,
 ) -> None:
     """Write a table's version 0, which the catalog's commit contains.
 
     Whoever misses the file writes it; all write the same bytes.
 
     Raises:
+        CommitUnknownError: The store does not answer; opening the table again goes on from there.
         DamagedLogError: The catalog's commit does not create that table.
     """
     created = catalog.commit_at(entry.created_version)
     for transaction in created.transactions:
         for event in transaction.events:
             if isinstance(event, TableCreated) and event.table_id == entry.table_id:
-                store.create(layout.commit(0), encode(first_commit(created, event, transaction)))
+                first = encode(first_commit(created, event, transaction))
+                settle(
+                    table.store, Draft(table.layout.commit(0), first, 0, transaction.id), patience
+                )
                 return
     key = catalog.layout.commit(entry.created_version)
     raise DamagedLogError(f"{key} does not create table {entry.identifier}", key)
@@ -98,5 +103,24 @@ def finish_drop(
         "author": seal.author,
         "message": seal.message,
     }
-    request = request_of(options, asked=drop_asked(entry.identifier), default_author="")
-    appender.append(CatalogIntent(DropTable(entry.identifier, entry.table_id)), request)
+    dropped = next(each for each in seal.events if isinstance(each, TableDropped))
+    name = identifier_of(dropped.identifier)
+    request = request_of(options, asked=drop_asked(name), default_author="")
+    if appender.landed_before(request) is not None:
+        return
+    with suppress(NotFoundError):
+        appender.append(CatalogIntent(DropTable(entry.identifier, entry.table_id)), request)
+
+
+class Nothing:
+    """An intent that holds already: its transaction is recorded without events."""
+
+    base_version: int | None = None
+
+    def decide(self, state: object, winners: object) -> tuple[CatalogEvent, ...]:
+        """Return no events, whatever the state is."""
+        del state, winners
+        return ()
+
+
+NOTHING = Nothing()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import getpass
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 
-from ledger.birth import as_schema, bear, drop_asked, finish_drop, schema_record
+from ledger.birth import NOTHING, as_schema, bear, drop_asked, finish_drop, schema_record
 from ledger.commit_options import CommitOptions, fresh_id, now_millis, request_of
-from ledger.events.catalog_events import CatalogEvent, ViewChange
+from ledger.events.catalog_events import CatalogEvent, ViewChange, ViewCreated
 from ledger.events.commit import Commit
 from ledger.events.table_events import TableCreated
 from ledger.evolution.catalog_builder import identifier_of
@@ -25,7 +26,6 @@ from ledger.evolution.catalog_request import (
     CreateTable,
     CreateView,
     DropDatabase,
-    DropTable,
     DropView,
     RenameTable,
     RenameView,
@@ -34,6 +34,7 @@ from ledger.evolution.catalog_state import EMPTY_CATALOG, CatalogState, TableEnt
 from ledger.evolution.creation import create_schema
 from ledger.log.append import Appender
 from ledger.log.request import Appended, NowMillis
+from ledger.log.settle import Draft, settle
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import (
     DamagedLogError,
@@ -143,7 +144,7 @@ class Ledger:
         """Write the root's file if it is not there; return the ledger's id."""
         if self.ledger_id is None:
             body = msgspec.json.encode(_Root(ROOT_FORMAT, fresh_id())) + b"\n"
-            self._store.create(_ROOT_KEY, body)
+            settle(self._store, Draft(_ROOT_KEY, body, 0, "init"), self._setting.patience)
             self.ledger_id = self._read_root()
         return self.ledger_id or ""
 
@@ -157,7 +158,7 @@ class Ledger:
         return (read.commit for read in self.log.commits(first, self.state.version))
 
     def _commit(
-        self, make: Callable[[], CatalogRequest], asked: Any, options: CommitOptions
+        self, make: Callable[[], CatalogRequest | None], asked: Any, options: CommitOptions
     ) -> Appended[CatalogState]:
         request = request_of(options, asked=asked, default_author=self._setting.author)
         self.init()
@@ -165,7 +166,8 @@ class Ledger:
         if landed is not None:
             return landed
         self.log.refresh()
-        return self._appender.append(CatalogIntent(make()), request)
+        wanted = make()
+        return self._appender.append(NOTHING if wanted is None else CatalogIntent(wanted), request)
 
     def _ask(self, request: CatalogRequest, options: CommitOptions) -> Appended[CatalogState]:
         return self._commit(lambda: request, [type(request).__name__, request], options)
@@ -237,6 +239,10 @@ class Ledger:
         record = schema_record(created)
 
         def make() -> CatalogRequest:
+            if name in self.state.tables:
+                # Opening finishes a drop that was left half done; the name is free then.
+                with suppress(NotFoundError):
+                    self.table(name)
             return CreateTable(name, fresh_id(), record, location)
 
         appended = self._commit(make, ["CreateTable", str(name), record, location], commit)
@@ -249,10 +255,13 @@ class Ledger:
         """Return the id of the table of that name which a catalog commit created."""
         return next(
             event.table_id
-            for transaction in self.log.commit_at(version).transactions
-            for event in transaction.events
+            for event in self._events_of(version)
             if isinstance(event, TableCreated) and identifier_of(event.identifier) == name
         )
+
+    def _events_of(self, version: int) -> Iterator[CatalogEvent]:
+        for transaction in self.log.commit_at(version).transactions:
+            yield from transaction.events
 
     def table(self, identifier: str | Identifier) -> Table:
         """Return a table's handle.
@@ -271,7 +280,7 @@ class Ledger:
         table = Table(entry.identifier, entry.path, self._setting)
         state = table.log.refresh()
         if state is None:
-            bear(self.log, entry, self._store, table.log.layout)
+            bear(self.log, entry, table.log, self._setting.patience)
             state = table.state
         if state.table_id != entry.table_id:
             raise DamagedLogError(
@@ -317,8 +326,14 @@ class Ledger:
             if landed is None:
                 raise
             return landed
-        sealed = table.seal(**options).state
-        return self._commit(lambda: DropTable(name, sealed.table_id), asked, options)
+        entry = self.state.table_by_id(table.state.table_id)
+        table.seal(**options)
+        if entry is not None:
+            # In the name of whoever sealed it, who may have died since.
+            finish_drop(self._appender, table.log, entry)
+        # The table's version was expected of the table's stream; the catalog has its own.
+        options.pop("expect_version", None)
+        return self._commit(lambda: None, asked, options)
 
     # Views
 
@@ -342,8 +357,16 @@ class Ledger:
         """Create a view and return it."""
         name = Identifier.parse(identifier)
         asked = ["CreateView", str(name), repr(schema)]
-        self._commit(lambda: CreateView(name, fresh_id(), schema), asked, commit)
-        return self.view(name)
+        done = self._commit(lambda: CreateView(name, fresh_id(), schema), asked, commit)
+        created = (
+            event.view_id
+            for event in self._events_of(done.version)
+            if isinstance(event, ViewCreated) and identifier_of(event.identifier) == name
+        )
+        view = self.state.view_by_id(next(created))
+        if view is None:
+            raise NotFoundError(f"view {name} was created and dropped since; create it anew")
+        return view
 
     def alter_view(
         self,

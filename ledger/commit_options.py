@@ -12,6 +12,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from ledger.log.request import Request
+from ledger.model.errors import InvalidInputError
 from ledger.model.instant import millis
 
 
@@ -66,9 +67,14 @@ def request_of(options: CommitOptions, *, asked: Any, default_author: str) -> Re
         default_author: Who, when the caller did not say.
     """
     given = options.get("commit_id")
+    if given is not None and (type(given) is not str or not given):
+        raise InvalidInputError(f"commit_id={given!r} is no key; give a text that is not empty")
     effective = options.get("effective_time")
-    plain = msgspec.to_builtins(asked, str_keys=True)
-    content = msgspec.json.encode(plain, order="sorted")
+    try:
+        plain = msgspec.to_builtins(asked, str_keys=True)
+        content = msgspec.json.encode(plain, order="sorted")
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInputError(f"what was asked cannot be written as JSON: {error}") from error
     return Request(
         commit_id=given or fresh_id(),
         asked=hashlib.sha256(content).hexdigest() if given else None,

@@ -10,13 +10,16 @@ from msgspec.structs import replace
 
 from ledger.commit_options import fresh_id
 from ledger.events.snapshot_events import ChangesReference
+from ledger.evolution.decide_snapshot import readable_files
 from ledger.evolution.state import TableState
 from ledger.evolution.table_changes import CommitSnapshot, Isolation
 from ledger.evolution.table_intent import snapshot_key_of
 from ledger.files.live import LiveFiles
+from ledger.files.partition_text import value_of
 from ledger.model.errors import InvalidChangeError, InvalidInputError
 from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+from ledger.model.type_text import format_type
 
 Outsource = Callable[[Sequence[FileChange]], ChangesReference | None]
 """Writes a long list beside the log; None when it is short enough for a commit."""
@@ -32,7 +35,19 @@ def places(state: TableState, where: Mapping[str, PartitionValue]) -> dict[int, 
     unknown = sorted(set(where) - set(names))
     if unknown:
         raise InvalidInputError(f"{unknown} are no partition keys; there are: {names}")
-    return {names.index(name): value for name, value in where.items()}
+    return {names.index(name): _typed(state, name, value) for name, value in where.items()}
+
+
+def _typed(state: TableState, name: str, value: PartitionValue) -> PartitionValue:
+    """Return a value in the form that file changes have it in, so that equal ones are equal."""
+    if value is None:
+        return None
+    column = state.schema.field(name)
+    try:
+        return value_of(str(value), column.type)
+    except ValueError as error:
+        kind = format_type(column.type)
+        raise InvalidInputError(f"{value!r} is no value of partition key {name} {kind}") from error
 
 
 def files_in(
@@ -70,16 +85,27 @@ def live_among(live: LiveFiles, state: TableState, paths: Sequence[str]) -> list
 def refuse_live(
     live: LiveFiles, state: TableState, adds: Sequence[FileChange], going: Collection[str]
 ) -> None:
-    """Check that no file is added twice.
+    """Check that files come, and that none was in the table before.
+
+    A path stands for one content for ever: older snapshots read it, and Paimon's readers take a
+    path that was removed for removed.
 
     Raises:
-        InvalidChangeError: One is live already and does not go in the same commit.
+        InvalidChangeError: A file goes instead, is live already, or was removed before.
     """
-    found = live.lookup([each.path for each in adds if each.path not in going], state.version)
-    if found:
+    leaving = next((each for each in adds if each.kind != "ADD"), None)
+    if leaving is not None:
+        raise InvalidChangeError(f"{leaving.path} is a DELETE; name the path in delete= instead")
+    known = live.newest([each.path for each in adds if each.path not in going], state.version)
+    for path, change in known.items():
+        if change.kind == "ADD":
+            raise InvalidChangeError(
+                f"{path} is a live file already ({len(known)} of {len(adds)} were in the table); "
+                "register each file once"
+            )
         raise InvalidChangeError(
-            f"{next(iter(found))} is a live file already ({len(found)} of {len(adds)} are); "
-            "register each file once"
+            f"{path} was in the table before and was removed; write the data under another name, "
+            "or roll back to a snapshot that has it"
         )
 
 
@@ -128,6 +154,7 @@ class SnapshotPlan:
             gone += files_in(live, head, where)
         refuse_live(live, head, self.files, {each.path for each in gone})
         changes = (*removals(gone), *self.files)
+        readable_files(changes)
         return CommitSnapshot(
             commit_kind=self.kind,
             commit_user=self.commit_user or fresh_id(),

@@ -11,6 +11,7 @@ from ledger.events import SchemaChange, TableEvent
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import ChangesReference, RolledBack, SnapshotCommitted
 from ledger.evolution.state import TableState
+from ledger.evolution.stream import Landed
 from ledger.evolution.table_changes import (
     CreateTag,
     DeleteTag,
@@ -44,6 +45,7 @@ from ledger.model.instant import (
 from ledger.model.schema import Schema
 from ledger.snapshot_plan import SnapshotPlan
 from ledger.snapshot_search import schema_of_snapshot, schemas, state_at_snapshot
+from ledger.stores import open_store
 from ledger.table_at import TableAt
 from ledger.table_setting import Plan, Progress, TableSetting, no_progress
 
@@ -58,8 +60,11 @@ class Table:
         self.identifier = identifier
         self.path = path
         self._setting = setting
+        # An external table's stream is in its own folder, which is a store of its own.
+        external = "://" in path or path.startswith("/")
+        store = open_store(path, setting.storage_options) if external else setting.store
         self.log: StreamLog[TableState, TableEvent] = StreamLog(
-            setting.store, f"{path}/_ledger", TableStream()
+            store, "_ledger" if external else f"{path}/_ledger", TableStream()
         )
         self.live = LiveFiles(self.log)
         self.log.remember(self.live.keys_of, self.live.save)
@@ -70,7 +75,8 @@ class Table:
     @property
     def location(self) -> str:
         """The absolute URL of the table's folder."""
-        return self.path if "://" in self.path else f"{self._setting.store.url}/{self.path}"
+        root = self.log.layout.root.removesuffix("_ledger").rstrip("/")
+        return f"{self.log.store.url}/{root}" if root else self.log.store.url
 
     @property
     def ledger_url(self) -> str:
@@ -254,25 +260,25 @@ class Table:
         Raises:
             InvalidChangeError: A file to add is live, or one to delete is not.
         """
-        known = self._known_snapshot(plan)
-        if known is not None:
-            return known
-        return self._commit(
-            ["snapshot", plan], options, lambda head: [plan.on(head, self.live, self._outsourced)]
-        )
+
+        def planned(head: TableState) -> list[TableChange] | Landed:
+            known = self._known_snapshot(plan)
+            return known or [plan.on(head, self.live, self._outsourced)]
+
+        return self._commit(["snapshot", plan], options, planned)
 
     def _outsourced(self, files: Sequence[FileChange]) -> ChangesReference | None:
         if len(files) <= INLINE_LIMIT:
             return None
-        return store_changes(self._setting.store, self.log.layout, files)
+        return store_changes(self.log.store, self.log.layout, files)
 
-    def _known_snapshot(self, plan: SnapshotPlan) -> Appended[TableState] | None:
+    def _known_snapshot(self, plan: SnapshotPlan) -> Landed | None:
         if plan.key is None:
             return None
-        head = self.state
+        self.log.refresh()
         for version in self.log.last_named(plan.key):
             if plan.key in self.live.keys_of(self.log.commit_at(version)):
-                return Appended(head, version, repeated=True)
+                return Landed(version)
         return None
 
     def rollback(
@@ -356,23 +362,30 @@ class Table:
             return landed
         head = self.log.head
         held = self.state if head is None or request.expect_version is not None else head.state
-        return self._appender.append(self._intent(held, plan), request)
-
-    def _intent(self, held: TableState, plan: Plan) -> TableIntent:
-        def planned(base: TableState) -> TableIntent:
-            return TableIntent(plan(base), base, self._files_of)
-
         try:
-            return planned(held)
+            intent = self._intent(held, plan)
         except LedgerError:
-            # What contradicts a stale state may be fine by now.
+            # What contradicts a stale state may be fine by now, or be this very request, landed.
+            landed = self._appender.landed_before(request)
+            if landed is not None:
+                return landed
             newest = self.state
             if newest.version == held.version:
                 raise
-            return planned(newest)
+            intent = self._intent(newest, plan)
+        if isinstance(intent, Landed):
+            self.log.store.confirm(self.log.layout.commit(intent.version))
+            return Appended(head_state(self.log), intent.version, repeated=True)
+        return self._appender.append(intent, request)
+
+    def _intent(self, base: TableState, plan: Plan) -> TableIntent | Landed:
+        changes = plan(base)
+        if isinstance(changes, Landed):
+            return changes
+        return TableIntent(changes, base, self._files_of)
 
     def _files_of(self, event: SnapshotCommitted | RolledBack) -> Iterable[FileChange]:
-        return event_files(self._setting.store, self.log.layout, event)
+        return event_files(self.log.store, self.log.layout, event)
 
     def __repr__(self) -> str:
         return f"Table({str(self.identifier)!r}, {self.location!r})"

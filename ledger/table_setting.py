@@ -9,16 +9,17 @@ from attrs import frozen
 
 from ledger.commit_options import now_millis
 from ledger.evolution.state import TableState
+from ledger.evolution.stream import Landed
 from ledger.evolution.table_changes import TableChange
-from ledger.log.append import Patience
 from ledger.log.request import NowMillis
+from ledger.log.settle import Patience
 from ledger.stores import Store
 
 Progress = Callable[[int, int], None]
 """Told how much is done, of how much."""
 
-Plan = Callable[[TableState], Sequence[TableChange]]
-"""Gives the changes that a call means on a state."""
+Plan = Callable[[TableState], Sequence[TableChange] | Landed]
+"""Gives the changes that a call means on a state, or where it landed before."""
 
 
 @frozen

@@ -35,9 +35,13 @@ class ColumnAdded(AddColumn, frozen=True, tag="addColumn", kw_only=True):
 
 
 class ColumnRenamed(RenameColumn, frozen=True, tag="renameColumn", kw_only=True):
-    """`field_id` is the column that got the new name."""
+    """`field_id` is the column that got the new name.
+
+    `parent_id` is the nearest enclosing named field, for a nested column.
+    """
 
     field_id: int
+    parent_id: int | UnsetType = UNSET
 
 
 class ColumnDropped(DropColumn, frozen=True, tag="dropColumn", kw_only=True):

@@ -34,6 +34,7 @@ from ledger.events.snapshot_events import (
     TagReplaced,
 )
 from ledger.events.table_events import TableCreated, TableDropped
+from ledger.evolution.anchor import Anchor
 from ledger.model.type_json import TypeJson, type_from_wire
 from ledger.model.type_text import format_type
 
@@ -51,26 +52,33 @@ def _typed(data_type: TypeJson) -> str:
     return format_type(type_from_wire(data_type))
 
 
-def sets(  # noqa: C901, PLR0912 - one case an event
+def _owner(parent: int | UnsetType) -> int:
+    return ROOT if isinstance(parent, UnsetType) else parent
+
+
+def sets(  # noqa: C901, PLR0912, PLR0915 - one case an event
     event: TableEvent,
 ) -> Iterator[tuple[Cell, Any]]:
     """Yield the cells that an event sets, with their values."""
     match event:
         case ColumnAdded(parent_id=parent):
-            owner = ROOT if isinstance(parent, UnsetType) else parent
-            yield ("name", owner, event.field_names[-1]), (_typed(event.data_type), event.comment)
+            column = (_typed(event.data_type), event.comment, event.move)
+            yield ("name", _owner(parent), event.field_names[-1]), column
         case SetOption(key=key, value=value):
             yield ("option", key), value
         case RemoveOption(key=key):
             yield ("option", key), None
         case UpdateComment(comment=comment):
             yield ("comment",), comment
-        case ColumnRenamed():
+        case ColumnRenamed(parent_id=parent):
             yield ("column", event.field_id, "name"), event.new_name
-            if len(event.field_names) == 1:
-                yield ("name", ROOT, event.new_name), event.field_id
+            yield ("name", _owner(parent), event.new_name), event.field_id
         case ColumnTypeUpdated():
-            yield ("column", event.field_id, "type"), _typed(event.new_data_type)
+            wanted = type_from_wire(event.new_data_type)
+            bare = wanted.with_nullability(nullable=True)
+            yield ("column", event.field_id, "type"), format_type(bare)
+            if not event.keep_nullability:
+                yield ("column", event.field_id, "nullability"), wanted.nullable
         case ColumnNullabilityUpdated():
             yield ("column", event.field_id, "nullability"), event.new_nullability
         case ColumnCommentUpdated():
@@ -107,26 +115,20 @@ def sets(  # noqa: C901, PLR0912 - one case an event
 def claims(event: TableEvent) -> Iterator[tuple[Cell, Any]]:
     """Yield the cells that must not have been set to another value meanwhile.
 
-    They are those that the event sets, and that the columns it speaks of exist. An append claims
-    nothing: it lands on whatever it meets.
+    They are those that the event sets; but an append claims nothing, since it lands on whatever it
+    meets, an expiry only moves a bound forward, and a rollback claims that no snapshot came.
     """
     match event:
-        case SnapshotCommitted() | TableDropped():
+        case SnapshotCommitted() | TableDropped() | SnapshotsExpired():
             return
         case RolledBack():
             yield ("snapshots",), event.snapshot_id - 1
-        case ColumnAdded(parent_id=parent) if not isinstance(parent, UnsetType):
-            yield ("column", parent, "exists"), True
-            yield from sets(event)
-        case (
-            ColumnRenamed()
-            | ColumnTypeUpdated()
-            | ColumnNullabilityUpdated()
-            | ColumnCommentUpdated()
-            | ColumnDefaultValueUpdated()
-            | ColumnMoved()
-        ):
-            yield ("column", event.field_id, "exists"), True
-            yield from sets(event)
         case _:
             yield from sets(event)
+
+
+def existence(anchor: Anchor) -> Iterator[tuple[Cell, Any]]:
+    """Yield that the columns exist which a change goes through, acts on or refers to."""
+    for field_id in (*anchor.ids, anchor.reference_id):
+        if field_id is not None:
+            yield ("column", field_id, "exists"), True

@@ -32,7 +32,7 @@ from ledger.evolution.draft import Draft
 from ledger.evolution.places import named_place, struct_around
 from ledger.evolution.refusals import argument, runtime, state, unsupported
 from ledger.evolution.schema_paths import dotted, member_named
-from ledger.model.casts import default_value_fits
+from ledger.model.default_text import default_value_fits
 from ledger.model.types import DataType
 
 
@@ -50,7 +50,15 @@ def decide_rename(draft: Draft, change: RenameColumn) -> Anchor:
     if is_column and directives.is_blob(draft.working.column(path).type):
         raise unsupported(f"column {path[0]} holds BLOBs, which are found by its name")
     place = named_place(draft, path)
-    draft.record(ColumnRenamed(field_names=path, new_name=change.new_name, field_id=place.owner.id))
+    owners = [each for each in place.ids[:-1] if each is not None]
+    draft.record(
+        ColumnRenamed(
+            field_names=path,
+            new_name=change.new_name,
+            field_id=place.owner.id,
+            parent_id=owners[-1] if owners else UNSET,
+        )
+    )
     draft.renames.append(change)
     return Anchor(place.ids)
 

@@ -57,6 +57,7 @@ def decide_snapshot(
             partition does not fit its spec.
     """
     _check_files(state, change.files, schema_id)
+    listed = readable_files(change.files)
     sums = FileSums.of(change.files)
     inline = change.reference is None and change.files
     common: dict[str, Any] = {
@@ -68,7 +69,7 @@ def decide_snapshot(
         "delta_file_count": sums.file_count,
         "delta_file_size_in_bytes": sums.file_size_in_bytes,
         "last_file_creation_time": _or_unset(sums.last_file_creation_time),
-        "files": Raw(_ENCODER.encode(change.files)) if inline else NO_FILES,
+        "files": Raw(listed) if inline else NO_FILES,
         "changes": _or_unset(change.reference),
     }
     if isinstance(change, Rollback):
@@ -86,6 +87,20 @@ def decide_snapshot(
     )
 
 
+def readable_files(files: tuple[FileChange, ...]) -> bytes:
+    """Return a list's JSON, which readers can decode: Python checks no types.
+
+    Raises:
+        InvalidChangeError: A fact of a file has a type that a reader would refuse.
+    """
+    try:
+        body = _ENCODER.encode(files)
+        _DECODER.decode(body)
+    except (msgspec.DecodeError, TypeError, ValueError, OverflowError) as error:
+        raise InvalidChangeError(f"a file's facts cannot stand in the log: {error}") from error
+    return body
+
+
 def _or_unset(value: Any) -> Any:
     return UNSET if value is None else value
 
@@ -101,6 +116,7 @@ def _check_files(state: TableState, files: tuple[FileChange, ...], schema_id: in
             raise InvalidChangeError(
                 f"file {each.path} names schema {each.schema_id}; the newest is {schema_id}"
             )
+        _check_path(each.path)
         if widths.get(each.spec_id) != len(each.partition):
             raise InvalidChangeError(
                 f"file {each.path} has {len(each.partition)} partition values for spec "
@@ -108,6 +124,15 @@ def _check_files(state: TableState, files: tuple[FileChange, ...], schema_id: in
             )
         if each.record_count < 0 or each.file_size_in_bytes < 0:
             raise InvalidChangeError(f"file {each.path} has a negative count or size")
+
+
+def _check_path(path: str) -> None:
+    inside = "://" not in path and not path.startswith("/")
+    if not path or (inside and not {"", ".", ".."}.isdisjoint(path.split("/"))):
+        raise InvalidChangeError(
+            f"file path {path!r} is empty or leaves the table's location; name it below the "
+            "location, or absolutely"
+        )
 
 
 def _check_reachable(state: TableState, snapshot_id: int) -> None:
@@ -148,6 +173,15 @@ def decide_tag(state: TableState, change: TagChange) -> TagCreated | TagReplaced
         snapshot_id=snapshot_id,
         time_retained_millis=UNSET if retained is None else retained,
     )
+
+
+def tag_holds(state: TableState, change: TagChange) -> bool:
+    """Whether a tag is already as asked."""
+    there = state.tags.get(change.tag_name)
+    if isinstance(change, DeleteTag):
+        return there is None
+    wanted = (change.snapshot_id, change.time_retained_millis)
+    return there is not None and (there.snapshot_id, there.time_retained_millis) == wanted
 
 
 def decide_expiry(state: TableState, change: ExpireSnapshots) -> SnapshotsExpired | None:

@@ -146,11 +146,14 @@ class Following:
         name = move.reference_field_name
         if anchor.reference_id is None or name is None:
             return replace(move, field_name=path[-1])
-        around = self._path((*path[:-1], name), (*self._ids(path[:-1]), anchor.reference_id))
-        return replace(move, field_name=path[-1], reference_field_name=around[-1])
-
-    def _ids(self, path: tuple[str, ...]) -> tuple[int | None, ...]:
-        return locate(self._draft.working.column(path), path).ids if path else ()
+        wanted = self._given.get(anchor.reference_id, anchor.reference_id)
+        found = next((each for each in self._members(path[:-1]) if each.id == wanted), None)
+        if found is None:
+            raise ColumnNotFoundError(
+                f"column {dotted((*path[:-1], name))} does not exist any more; it had id {wanted} "
+                f"when {path[-1]} was to go {move.type} it"
+            )
+        return replace(move, field_name=path[-1], reference_field_name=found.name)
 
     def _has_type(self, change: UpdateColumnType) -> bool:
         place = locate(self._draft.working.column(change.field_names), change.field_names)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
+from attrs import frozen
+
 from ledger.events.commit import Commit
 
 S_co = TypeVar("S_co", covariant=True)
@@ -70,6 +72,17 @@ class Stream(Protocol[S, E_contra]):
         """Return the state of a record that `encode_state` gave."""
 
 
+@frozen
+class Landed:
+    """What an intent becomes when somebody has committed the very same already.
+
+    Attributes:
+        version: The commit that holds it.
+    """
+
+    version: int
+
+
 class Intent(Protocol[S_contra, E]):
     """What a writer wants, ready to be decided on whatever state it meets."""
 
@@ -77,7 +90,9 @@ class Intent(Protocol[S_contra, E]):
     def base_version(self) -> int | None:
         """The version that the writer looked at; None when it takes whatever it meets first."""
 
-    def decide(self, state: S_contra | None, winners: Sequence[Commit[E]]) -> tuple[E, ...]:
+    def decide(
+        self, state: S_contra | None, winners: Sequence[Commit[E]]
+    ) -> tuple[E, ...] | Landed:
         """Return the events that the intent becomes on `state`.
 
         Args:

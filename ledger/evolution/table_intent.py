@@ -9,14 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import assert_never
 
+from attrs import evolve
+
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
+from ledger.events.schema_changes import RemoveOption, SetOption
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.events.table_events import TableDropped, TableName
-from ledger.evolution.cells import cell_name, claims, sets
+from ledger.evolution.cells import Cell, cell_name, claims, existence, sets
 from ledger.evolution.decide_schema import Anchor, decide_schema
-from ledger.evolution.decide_snapshot import decide_expiry, decide_snapshot, decide_tag
+from ledger.evolution.decide_snapshot import (
+    decide_expiry,
+    decide_snapshot,
+    decide_tag,
+    tag_holds,
+)
 from ledger.evolution.state import TableState
+from ledger.evolution.stream import Landed
 from ledger.evolution.table_changes import (
     CommitSnapshot,
     CreateTag,
@@ -25,7 +34,9 @@ from ledger.evolution.table_changes import (
     ExpireSnapshots,
     ReplaceTag,
     Rollback,
+    SnapshotChange,
     TableChange,
+    TagChange,
 )
 from ledger.model.errors import (
     AlreadyExistsError,
@@ -36,6 +47,8 @@ from ledger.model.errors import (
 )
 from ledger.model.file_change import FileChange
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER
+
+OtherChange = SnapshotChange | TagChange | ExpireSnapshots | DropTable
 
 LoadFiles = Callable[[SnapshotCommitted | RolledBack], Iterable[FileChange]]
 """Gives the file changes of a snapshot event, wherever they stand."""
@@ -55,30 +68,47 @@ class TableIntent:
         self, changes: Sequence[TableChange], base: TableState, load_files: LoadFiles
     ) -> None:
         self._schema_changes = [each for each in changes if not isinstance(each, _OTHERS)]
-        self._others = [each for each in changes if isinstance(each, _OTHERS)]
+        self._others = [_pinned(each, base) for each in changes if isinstance(each, _OTHERS)]
         self._load_files = load_files
         self._anchors: tuple[Anchor, ...] | None = None
         self.base_version = base.version
         self._first = self._on(base)
-        highest = base.schema.highest_field_id
-        self._claimed = {
-            cell: value
-            for event in self._first
-            for cell, value in claims(event)
-            if cell[0] != "column" or cell[1] <= highest
+        self._claimed = self._claims(base.schema.highest_field_id)
+
+    def _claims(self, highest: int) -> dict[Cell, object]:
+        """Return the cells that this intent needs as they were at the base.
+
+        Ids above `highest` were given out by the intent itself; another writer's mean other things.
+        """
+        if isinstance(self._first, Landed):
+            return {}
+        asked = {each.key for each in self._schema_changes if isinstance(each, _OPTION_CHANGES)}
+        claimed: dict[Cell, object] = {}
+        for anchor in self._anchors or ():
+            claimed.update(existence(anchor))
+        for event in self._first:
+            # What Paimon derives from a change is derived again, on whatever stands there then.
+            if isinstance(event, _OPTION_CHANGES) and event.key not in asked:
+                continue
+            claimed.update(claims(event))
+        return {
+            cell: _own(value, highest)
+            for cell, value in claimed.items()
+            if cell[0] not in {"column", "name"} or cell[1] <= highest
         }
 
     def decide(
         self, state: TableState | None, winners: Sequence[Commit[TableEvent]]
-    ) -> tuple[TableEvent, ...]:
+    ) -> tuple[TableEvent, ...] | Landed:
         """Return the events that the changes become on `state`; see `Intent`."""
         if state is None:
             raise NotFoundError("the table has no version 0; create it first")
         if state.version == self.base_version:
             return self._first
+        landed = self._landed_in(winners)
+        if landed is not None:
+            return landed
         self._refuse_conflicts(winners)
-        if self._committed_by(winners):
-            return ()
         try:
             return self._on(state)
         except TableDroppedError:
@@ -86,11 +116,12 @@ class TableIntent:
         except (InvalidChangeError, NotFoundError, AlreadyExistsError) as error:
             raise _lost(winners, error) from error
 
-    def _on(self, state: TableState) -> tuple[TableEvent, ...]:
+    def _on(self, state: TableState) -> tuple[TableEvent, ...] | Landed:
         if not state.dropped:
             return tuple(self._decide(state))
         if any(isinstance(each, DropTable) for each in self._others):
-            return ()
+            # Nothing follows a seal, so it stands at the newest version.
+            return Landed(state.version)
         raise TableDroppedError("the table was dropped; open its name again to see what is there")
 
     def _decide(self, state: TableState) -> Iterator[TableEvent]:
@@ -122,7 +153,8 @@ class TableIntent:
                     records = event.total_record_count
                     yield event
                 case CreateTag() | ReplaceTag() | DeleteTag():
-                    yield decide_tag(state, change)
+                    if state.version == self.base_version or not tag_holds(state, change):
+                        yield decide_tag(state, change)
                 case ExpireSnapshots():
                     expiry = decide_expiry(state, change)
                     if expiry is not None:
@@ -153,8 +185,8 @@ class TableIntent:
     def _refuse_file_conflicts(
         self, version: int, author: str, event: SnapshotCommitted | RolledBack
     ) -> None:
-        mine = [each for each in self._others if isinstance(each, CommitSnapshot) and each.files]
-        if not mine:
+        mine = [each for each in self._others if isinstance(each, CommitSnapshot)]
+        if not any(each.files or each.where is not None for each in mine):
             return
         wanted = {(file.kind, file.path) for change in mine for file in change.files}
         for file in self._load_files(event):
@@ -169,15 +201,14 @@ class TableIntent:
                     event,
                 )
 
-    def _committed_by(self, winners: Sequence[Commit[TableEvent]]) -> bool:
-        """Whether a winner is this very snapshot, committed by another attempt of its job."""
+    def _landed_in(self, winners: Sequence[Commit[TableEvent]]) -> Landed | None:
+        """Return the winner that is this very snapshot, committed by another attempt of its job."""
         keys = {snapshot_key(each) for each in self._others if isinstance(each, CommitSnapshot)}
-        won = {
-            snapshot_key(event)
-            for _, _, event in _facts(winners)
-            if isinstance(event, SnapshotCommitted)
-        }
-        return bool(keys & won - {None})
+        keys.discard(None)
+        for version, _, event in _facts(winners):
+            if isinstance(event, SnapshotCommitted) and snapshot_key(event) in keys:
+                return Landed(version)
+        return None
 
 
 _OTHERS = (
@@ -189,6 +220,25 @@ _OTHERS = (
     ExpireSnapshots,
     DropTable,
 )
+
+
+_OPTION_CHANGES = (SetOption, RemoveOption)
+
+
+def _pinned(change: OtherChange, base: TableState) -> OtherChange:
+    """Return the change with "the newest snapshot" said by its id: the one that the writer saw."""
+    if isinstance(change, CreateTag | ReplaceTag) and change.snapshot_id is None:
+        return evolve(change, snapshot_id=base.last_snapshot_id or None)
+    return change
+
+
+def _own(value: object, highest: int) -> object:
+    """Return a claimed value; one that refers to an own new column equals nobody else's."""
+    match value:
+        case (str(), int(reference)) if reference > highest:
+            return object()
+        case _:
+            return value
 
 
 def snapshot_key_of(kind: str, identifier: int, user: str) -> str | None:

@@ -115,13 +115,18 @@ class LiveFiles:
         Raises:
             DamagedLogError: A commit or a list of file changes is missing or damaged.
         """
+        newest = self.newest(paths, version)
+        return {path: found for path, found in newest.items() if found.kind == "ADD"}
+
+    def newest(self, paths: Iterable[str], version: int) -> dict[str, FileChange]:
+        """Return the newest change of those of some files that were ever in the table, by path.
+
+        Raises:
+            DamagedLogError: A commit or a list of file changes is missing or damaged.
+        """
         wanted = dict.fromkeys(paths)
-        newest = self._newest(wanted, version)
-        return {
-            path: found
-            for path in wanted
-            if (found := newest.get(path)) is not None and found.kind == "ADD"
-        }
+        found = self._newest(wanted, version)
+        return {path: found[path] for path in wanted if path in found}
 
     def difference(self, version_from: int, version_to: int) -> tuple[FileChange, ...]:
         """Return the changes that turn the files live at one version into those at another.

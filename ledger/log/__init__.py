@@ -6,6 +6,7 @@
 - `checkpoint`: folded state saved now and then; a cache.
 - `key_index`: where a caller-given commit id or a file path was last named; a cache.
 - `request`: who appends, why, and under which id.
+- `settle`: creating a file and knowing what came of it.
 - `append`: the one retry loop.
 - `stream_log`: a stream opened, with its head in memory.
 """

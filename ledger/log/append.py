@@ -1,31 +1,29 @@
 """The one retry loop: decide, encode, create; on a loss read the winners and decide again.
 
-The outcome of a create is never guessed. Whatever went wrong, the file itself is read back: it is
-mine, or another's, or not there, and only in the last case the same bytes are sent again to the
-same version. When not even that can be found out, the outcome is raised as unknown.
+The outcome of a create is never guessed (`settle`), and nothing is written that a reader could
+not decode.
 """
 
 from __future__ import annotations
 
-import random
-import time
-from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from attrs import field, frozen
 from msgspec import UNSET
 
 from ledger.events.commit import FORMAT_VERSION, Commit, Transaction
-from ledger.evolution.stream import Intent, StateLike
+from ledger.evolution.stream import Intent, Landed, StateLike
 from ledger.log.checkpoint import Head
 from ledger.log.codec import digest, encode
 from ledger.log.request import Appended, NowMillis, Request
+from ledger.log.settle import Draft, Patience, settle, unknown
 from ledger.log.stream_log import StreamLog, given_id_key
 from ledger.model.errors import (
     CommitConflictError,
-    CommitUnknownError,
+    DamagedLogError,
     InvalidInputError,
     StoreError,
+    UpgradeRequiredError,
 )
 
 S = TypeVar("S", bound=StateLike)
@@ -35,35 +33,11 @@ CLOCK_TOLERANCE_MILLIS = 60_000
 
 
 @frozen
-class Patience:
-    """How long a writer goes on.
-
-    Attributes:
-        deadline_s: After so many seconds a losing or unanswered writer gives up.
-        first_wait_s: The longest first pause; it doubles up to `longest_wait_s`.
-        sleep: Waits, in seconds.
-        uniform: Jitter: a number between its two arguments.
-    """
-
-    deadline_s: float = 60.0
-    first_wait_s: float = 0.002
-    longest_wait_s: float = 0.5
-    sleep: Callable[[float], None] = time.sleep
-    monotonic: Callable[[], float] = time.monotonic
-    uniform: Callable[[float, float], float] = random.uniform
-
-    def pause(self, attempt: int) -> None:
-        """Wait a random time, longer with every attempt."""
-        longest = min(self.longest_wait_s, self.first_wait_s * 2 ** min(attempt, 12))
-        self.sleep(self.uniform(0, longest))
-
-
-@frozen
-class Draft(Generic[S, E]):
+class Proposal(Generic[S, E]):
     """A commit ready to be created, and the head that it would make."""
 
     commit: Commit[E]
-    body: bytes
+    draft: Draft
     head: Head[S]
 
 
@@ -85,7 +59,8 @@ class Appender(Generic[S, E]):
         """Append one transaction; it is durable when this returns.
 
         Raises:
-            InvalidChangeError: The intent contradicts the newest state; nothing was written.
+            InvalidInputError: The intent contradicts the newest state, or the commit id was used
+                for something else; nothing was written.
             CommitConflictError: A winner took the same cell, or `expect_version` was passed.
             CommitUnknownError: The store gave no answer; the commit may have landed.
             StoreError: This machine's clock is behind the log's.
@@ -94,39 +69,93 @@ class Appender(Generic[S, E]):
             with self.log.store.lock(self.log.layout.lock):
                 if self.log.head is None or request.expect_version is not None:
                     self.log.catch_up()
-                done = self._contend(intent, request)
+                # Others may have landed since the caller looked, under the same id, too.
+                done = self._known(request) or self._contend(intent, request)
             # After the lock: others need not wait for this writer's caches.
             self.log.keep_due()
             return done
 
+    def landed_before(self, request: Request) -> Appended[S] | None:
+        """Return what a caller-given commit id came to before, if it did.
+
+        To be asked before anything is planned: what is there already may contradict the request.
+
+        Raises:
+            InvalidInputError: The id was used before, for something else.
+        """
+        if request.asked is None:
+            return None
+        with self.log.mutex:
+            self.log.catch_up()
+            return self._known(request)
+
+    def _known(self, request: Request) -> Appended[S] | None:
+        if request.asked is None:
+            return None
+        for version in self.log.last_named(given_id_key(request.commit_id)):
+            found = self._holding(self.log.commit_at(version), request)
+            if found is not None:
+                return found
+        return None
+
+    def _holding(self, commit: Commit[E], request: Request) -> Appended[S] | None:
+        """Return the transaction's outcome if this commit holds it."""
+        for transaction in commit.transactions:
+            if transaction.id != request.commit_id:
+                continue
+            asked = None if transaction.asked is UNSET else transaction.asked
+            if asked != request.asked:
+                raise InvalidInputError(
+                    f"commit id {request.commit_id!r} was used for something else in version "
+                    f"{commit.version}; take a new id for a new request"
+                )
+            # Found by reading: whoever wrote it may have died before it was durable.
+            self.log.store.confirm(self.log.layout.commit(commit.version))
+            return Appended(self._state(), commit.version, repeated=True)
+        return None
+
     def _contend(self, intent: Intent[S, E], request: Request) -> Appended[S]:
-        give_up = self.patience.monotonic() + self.patience.deadline_s
         winners = self._since(intent.base_version)
-        attempt = 0
-        while True:
+        for _ in self.patience.attempts():
             self._check_expected(request)
             state = self.log.head.state if self.log.head else None
-            draft = self._draft(intent.decide(state, tuple(winners)), request)
-            if self._create(draft, request, give_up):
-                self.log.advance(draft.head, draft.commit)
-                return Appended(draft.head.state, draft.commit.version)
-            won = self.log.catch_up()
+            decided = intent.decide(state, tuple(winners))
+            if isinstance(decided, Landed):
+                return Appended(self._state(), decided.version, repeated=True)
+            proposal = self._propose(decided, request)
+            if settle(self.log.store, proposal.draft, self.patience):
+                self.log.advance(proposal.head, proposal.commit)
+                return Appended(proposal.head.state, proposal.commit.version)
+            won = self._read_winners(proposal.draft)
             winners += won
-            mine = next((each for each in won if _holds(each, request.commit_id)), None)
-            if mine is not None:
-                self.log.store.confirm(self.log.layout.commit(mine.version))
-                return Appended(self._state(), mine.version)
-            attempt += 1
-            if self.patience.monotonic() > give_up:
-                raise CommitConflictError(
-                    f"gave up after {attempt} attempts and {self.patience.deadline_s} s: other "
-                    "writers were always faster; nothing was written, try again",
-                    f"version {draft.commit.version}",
-                    draft.commit.version,
-                )
-            if attempt > 1:
-                # Whoever holds the lock wins the second time; where nobody can lock, spread out.
-                self.patience.pause(attempt)
+            for commit in won:
+                mine = self._holding(commit, request)
+                if mine is not None:
+                    return Appended(mine.state, mine.version)
+        raise self._given_up(request)
+
+    def _read_winners(self, draft: Draft) -> list[Commit[E]]:
+        """Return what landed instead; the one who cannot read it does not know whether it is his.
+
+        Raises:
+            CommitUnknownError: The store does not answer.
+        """
+        failure: OSError | None = None
+        for _ in self.patience.attempts():
+            try:
+                return self.log.catch_up()
+            except OSError as error:
+                failure = error
+        raise unknown(draft) from failure
+
+    def _given_up(self, request: Request) -> CommitConflictError:
+        version = self._state().version
+        return CommitConflictError(
+            f"commit {request.commit_id} gave up after {self.patience.deadline_s} s: other "
+            "writers were always faster; nothing was written, try again",
+            f"version {version}",
+            version,
+        )
 
     def _since(self, base: int | None) -> list[Commit[E]]:
         newest = self.log.head.state.version if self.log.head else -1
@@ -145,7 +174,7 @@ class Appender(Generic[S, E]):
         newest = self.log.head.state.version if self.log.head else -1
         if expected is None or expected == newest:
             return
-        if expected > newest:
+        if not 0 <= expected < newest:
             raise InvalidInputError(f"expect_version={expected}, but the newest is {newest}")
         winner = self.log.commit_at(expected + 1)
         author = winner.transactions[0].author
@@ -157,7 +186,7 @@ class Appender(Generic[S, E]):
             author,
         )
 
-    def _draft(self, events: tuple[E, ...], request: Request) -> Draft[S, E]:
+    def _propose(self, events: tuple[E, ...], request: Request) -> Proposal[S, E]:
         head = self.log.head
         moment = self._time(head.state.time_millis if head else 0)
         effective = request.effective_millis
@@ -180,8 +209,26 @@ class Appender(Generic[S, E]):
         # Folding before writing: what contradicts the state is refused before any I/O.
         builder = self.log.stream.builder(head.state if head else None)
         builder.commit(commit)
-        body = encode(commit)
-        return Draft(commit, body, Head(builder.freeze(), digest(body)))
+        key = self.log.layout.commit(commit.version)
+        body = self._readable(commit, key)
+        draft = Draft(key, body, commit.version, request.commit_id)
+        return Proposal(commit, draft, Head(builder.freeze(), digest(body)))
+
+    def _readable(self, commit: Commit[E], key: str) -> bytes:
+        """Return a commit's bytes, which readers can decode: Python checks no types."""
+        try:
+            body = encode(commit)
+            self.log.codec.decode(body, key)
+        except (DamagedLogError, UpgradeRequiredError) as error:
+            cause = error.__cause__ or error
+            raise InvalidInputError(
+                f"what was asked cannot stand in the log: {cause}; nothing was written"
+            ) from error
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InvalidInputError(
+                f"what was asked cannot be written as JSON: {error}; nothing was written"
+            ) from error
+        return body
 
     def _time(self, previous: int) -> int:
         now = self.now_millis()
@@ -191,59 +238,3 @@ class Appender(Generic[S, E]):
                 "commit; set it, then try again"
             )
         return max(now, previous + 1)
-
-    def _create(self, draft: Draft[S, E], request: Request, give_up: float) -> bool:
-        key = self.log.layout.commit(draft.commit.version)
-        attempt = 0
-        while True:
-            try:
-                return self.log.store.create(key, draft.body)
-            except OSError as error:
-                outcome = self._read_back(key, draft.body)
-                if outcome is not None:
-                    return outcome
-                attempt += 1
-                if self.patience.monotonic() > give_up:
-                    raise CommitUnknownError(
-                        f"{key}: the store gave no answer and could not be read back; commit "
-                        f"{request.commit_id} may have landed. Look for it in the log before "
-                        "you ask again; asking again with commit_id= is safe",
-                        request.commit_id,
-                        draft.commit.version,
-                    ) from error
-                self.patience.pause(attempt)
-
-    def _read_back(self, key: str, body: bytes) -> bool | None:
-        """Return whether the file is mine; None when that cannot be said (absent, unreadable)."""
-        try:
-            found = self.log.store.confirm(key)
-        except OSError:
-            return None
-        return None if found is None else found == body
-
-    def landed_before(self, request: Request) -> Appended[S] | None:
-        """Return what a caller-given commit id came to before, if it did.
-
-        To be asked before anything is planned: what is there already may contradict the request.
-
-        Raises:
-            InvalidInputError: The id was used before, for something else.
-        """
-        if request.asked is None:
-            return None
-        self.log.refresh()
-        for version in self.log.last_named(given_id_key(request.commit_id)):
-            for transaction in self.log.commit_at(version).transactions:
-                if transaction.id != request.commit_id or transaction.asked is UNSET:
-                    continue
-                if transaction.asked != request.asked:
-                    raise InvalidInputError(
-                        f"commit id {request.commit_id!r} was used for something else in version "
-                        f"{version}; take a new id for a new request"
-                    )
-                return Appended(self._state(), version, repeated=True)
-        return None
-
-
-def _holds(commit: Commit[E], commit_id: str) -> bool:
-    return any(each.id == commit_id for each in commit.transactions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 import structlog
@@ -72,7 +73,8 @@ class StreamLog(Generic[S, E]):
         self._keys_of: Callable[[Commit[E]], Iterable[str]] = lambda _: ()
         self._on_boundary: Callable[[int], None] = lambda _: None
         self.checkpoints = Checkpoints(store, self.layout, stream)
-        self.reader: Reader[E] = Reader(store, self.layout, Codec(stream.event_types))
+        self.codec: Codec[E] = Codec(stream.event_types)
+        self.reader: Reader[E] = Reader(store, self.layout, self.codec)
         self.indexes: KeyIndexes[E] = KeyIndexes(store, self.layout, self.reader, self._all_keys)
         self._head: Head[S] | None = None
         self._recent: Recent[E] | None = None
@@ -160,8 +162,11 @@ class StreamLog(Generic[S, E]):
         self._head = head
         recent = self._recent
         if recent is not None and recent.last == commit.version - 1:
-            recent.by_key.update(dict.fromkeys(self._all_keys(commit), commit.version))
-            self._recent = Recent(recent.boundary, commit.version, recent.by_key)
+            self._recent = None
+            # It has landed: what cannot be remembered now is read again later.
+            with suppress(OSError, LedgerError):
+                recent.by_key.update(dict.fromkeys(self._all_keys(commit), commit.version))
+                self._recent = Recent(recent.boundary, commit.version, recent.by_key)
         if commit.version % CHECKPOINT_INTERVAL == 0 and commit.version:
             self._due = head
 

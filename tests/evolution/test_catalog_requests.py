@@ -36,7 +36,6 @@ from ledger.evolution.catalog_request import (
     RenameView,
 )
 from ledger.evolution.catalog_state import EMPTY_CATALOG, CatalogState
-from ledger.evolution.stream import Intent
 from ledger.model.errors import (
     AlreadyExistsError,
     CommitConflictError,
@@ -99,7 +98,7 @@ def after_race(
     catalog: Catalog, mine: CatalogRequest, *theirs: CatalogRequest
 ) -> tuple[CatalogEvent, ...]:
     """Decide `mine`, let bob's requests win, and decide it again."""
-    intent: Intent[CatalogState, CatalogEvent] = CatalogIntent(mine)
+    intent = CatalogIntent(mine)
     intent.decide(catalog.state, ())
     before = len(catalog.commits)
     for request in theirs:
