@@ -31,6 +31,7 @@ from ledger.events.schema_changes import (
 from ledger.evolution import json_reading as read
 from ledger.evolution.schema_json import schema_from_json
 from ledger.model.errors import InvalidChangeError, InvalidTypeError, UnsupportedError
+from ledger.model.excerpt import excerpt
 from ledger.model.type_json import TypeJson, type_from_json, type_to_wire
 
 __all__ = [
@@ -69,7 +70,7 @@ def schema_change_from_json(obj: Mapping[str, Any], *, path: str = "$") -> Schem
     name = _kind(members, path)
     reader = _READERS.get(name)
     if reader is None:
-        raise read.bad(path, f"unknown change {name!r}; there are {', '.join(_READERS)}")
+        raise read.bad(path, f"unknown change {excerpt(name)}; there are {', '.join(_READERS)}")
     return reader(members, path)
 
 
@@ -158,7 +159,7 @@ def _move(value: object, path: str) -> Move:
     asked = read.text(obj, "type", path)
     move_type = next((each for each in _MOVE_TYPES if each == asked), None)
     if move_type is None:
-        raise read.bad(f"{path}.type", f"is {asked!r}; use one of {', '.join(_MOVE_TYPES)}")
+        raise read.bad(f"{path}.type", f"is {excerpt(asked)}; use one of {', '.join(_MOVE_TYPES)}")
     reference = read.optional_text(obj, "referenceFieldName", path)
     if reference is None and move_type in {"AFTER", "BEFORE"}:
         raise read.bad(f"{path}.referenceFieldName", f"is missing; {move_type} which column?")

@@ -34,11 +34,11 @@ def create_schema(schema: Schema) -> Schema:
         (('id',), False, {})
     """
     options = dict(schema.options)
-    fields = [_directed(each, options) for each in schema.fields]
     primary, partition = keys.key_lists(options, schema.primary_keys, schema.partition_keys)
     for key in keys.KEY_OPTIONS:
         options.pop(key, None)
-    keys.check_keys([each.name for each in fields], primary, partition)
+    keys.check_keys([each.name for each in schema.fields], primary, partition)
+    fields = [_directed(each, options) for each in schema.fields]
     _check_ids(schema)
     nullable = keys.keys_are_nullable(options)
     created = Schema(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ledger.model.errors import InvalidChangeError
+from ledger.model.excerpt import excerpt, is_storable
 
 
 def bad(path: str, rule: str) -> InvalidChangeError:
@@ -20,7 +21,7 @@ def as_object(value: object, path: str) -> Mapping[str, Any]:
         InvalidChangeError: It is something else.
     """
     if not isinstance(value, Mapping):
-        raise bad(path, f"is {value!r}, not an object")
+        raise bad(path, f"is {excerpt(value)}, not an object")
     return value
 
 
@@ -43,8 +44,14 @@ def optional_text(obj: Mapping[str, Any], key: str, path: str) -> str | None:
         InvalidChangeError: It is no text.
     """
     value = obj.get(key)
-    if value is not None and not isinstance(value, str):
-        raise bad(f"{path}.{key}", f"is {value!r}, not a text")
+    return None if value is None else _storable(value, f"{path}.{key}")
+
+
+def _storable(value: object, path: str) -> str:
+    if not isinstance(value, str):
+        raise bad(path, f"is {excerpt(value)}, not a text")
+    if not is_storable(value):
+        raise bad(path, f"is {excerpt(value)}: half a surrogate pair is no character")
     return value
 
 
@@ -58,7 +65,7 @@ def flag(obj: Mapping[str, Any], key: str, path: str) -> bool:
     if value is None:
         return False
     if not isinstance(value, bool):
-        raise bad(f"{path}.{key}", f"is {value!r}, neither true nor false")
+        raise bad(f"{path}.{key}", f"is {excerpt(value)}, neither true nor false")
     return value
 
 
@@ -72,11 +79,8 @@ def texts(obj: Mapping[str, Any], key: str, path: str) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, Sequence) or isinstance(value, str):
-        raise bad(f"{path}.{key}", f"is {value!r}, not a list of texts")
-    for index, each in enumerate(value):
-        if not isinstance(each, str):
-            raise bad(f"{path}.{key}[{index}]", f"is {each!r}, not a text")
-    return tuple(value)
+        raise bad(f"{path}.{key}", f"is {excerpt(value)}, not a list of texts")
+    return tuple(_storable(each, f"{path}.{key}[{i}]") for i, each in enumerate(value))
 
 
 def text_map(obj: Mapping[str, Any], key: str, path: str) -> dict[str, str]:
@@ -85,8 +89,9 @@ def text_map(obj: Mapping[str, Any], key: str, path: str) -> dict[str, str]:
     Raises:
         InvalidChangeError: It is no object, or a value is no text.
     """
-    value = as_object(obj.get(key) or {}, f"{path}.{key}")
-    for name, each in value.items():
-        if not isinstance(each, str):
-            raise bad(f"{path}.{key}.{name}", f"is {each!r}, not a text")
-    return dict(value)
+    given = obj.get(key)
+    value = as_object({} if given is None else given, f"{path}.{key}")
+    return {
+        _storable(name, f"{path}.{key}"): _storable(each, f"{path}.{key}.{name}")
+        for name, each in value.items()
+    }

@@ -41,7 +41,7 @@ def _one_of(options: Mapping[str, str], key: str, listed: Sequence[str]) -> tupl
 def check_keys(
     names: Sequence[str], primary_keys: Sequence[str], partition_keys: Sequence[str]
 ) -> None:
-    """Refuse duplicate columns, and keys that are repeated, unknown or one and the same.
+    """Refuse duplicate columns, repeated or unknown keys, and a key of partition keys alone.
 
     Raises:
         InvalidChangeError: ILLEGAL_STATE.
@@ -52,9 +52,9 @@ def check_keys(
         missing = [each for each in keys if each not in names]
         if missing:
             raise state(f"{what} {list(keys)}: {missing} are not among the columns {list(names)}")
-    if primary_keys and set(primary_keys) == set(partition_keys):
+    if primary_keys and set(primary_keys) <= set(partition_keys):
         raise state(
-            f"primary key {list(primary_keys)} is the same as the partition keys: "
+            f"primary key {list(primary_keys)} has partition keys alone: "
             "every partition would hold one row; add a column to the key"
         )
 

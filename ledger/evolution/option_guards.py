@@ -82,9 +82,10 @@ def _check_immutable(key: str) -> None:
 
 
 def _guard_bucket(old: TableOptions, key: str, value: str) -> None:
-    if old.number(key, -1) == -1:
+    before, after = old.number(key, -1), whole(key, value)
+    if before == -1:
         raise unsupported("option bucket is -1 (its default), which cannot become a fixed number")
-    if whole(key, value) == -1:
+    if after == -1:
         raise unsupported("option bucket cannot become -1 while the table has snapshots")
 
 

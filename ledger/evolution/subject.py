@@ -40,6 +40,11 @@ class Subject:
         """Whether rows are found by a key."""
         return bool(self.schema.primary_keys)
 
+    def is_shredded(self, name: str) -> bool:
+        """Return whether a column's map is spread over columns of the file."""
+        layout = self.options.text(f"fields.{name}.map.storage-layout") or "default"
+        return layout.lower() == "shared-shredding"
+
     @property
     def bucket_keys(self) -> tuple[str, ...]:
         """The columns that choose a row's bucket, as the option spells them."""
@@ -53,7 +58,7 @@ class Subject:
         return () if listed is None else tuple(each.strip() for each in listed.split(","))
 
 
-Check = Callable[[Subject], None]
+Check = Callable[[Subject], object]
 """Looks at one rule; raises InvalidChangeError where it is broken."""
 
 

@@ -11,6 +11,9 @@ from ledger.evolution.refusals import argument
 
 _TRUE_FALSE = {"true": True, "false": False}
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+_SIZE = re.compile(
+    r"\s*[0-9]{1,19}\s*(?:b|bytes|(?:k|m|g|t)b?|(?:ki|me|gi|te)bibytes)?\s*", re.IGNORECASE
+)
 
 
 @frozen
@@ -32,9 +35,15 @@ class TableOptions:
         return None
 
     def number(self, key: str, default: int) -> int:
-        """Return a whole number."""
+        """Return a whole number of 32 bits."""
         value = self.values.get(key)
         return default if value is None else whole(key, value)
+
+    def check_size(self, key: str) -> None:
+        """Refuse a value that is no number of bytes, such as `64 mb`."""
+        value = self.values.get(key)
+        if value is not None and _SIZE.fullmatch(value) is None:
+            raise argument(f"option {key}={value!r} is not a size, such as 64 mb")
 
     def flag(self, key: str, *older_keys: str) -> bool:
         """Return a switch that is off by default."""
@@ -56,7 +65,7 @@ class TableOptions:
         value = self.values.get(key)
         if value is None:
             return default
-        read = value.strip().lower().replace("_", "-")
+        read = value.lower()
         if read not in allowed:
             raise argument(f"option {key}={value!r} is unknown: use one of {', '.join(allowed)}")
         return read
@@ -64,6 +73,20 @@ class TableOptions:
     def names(self, key: str) -> tuple[str, ...]:
         """Return a comma list; blank entries do not count."""
         return comma_list(self.values.get(key) or "")
+
+    def fraction(self, key: str, default: float) -> float:
+        """Return a number that may have a point."""
+        value = self.values.get(key)
+        try:
+            return default if value is None else float(value)
+        except ValueError as error:
+            raise argument(f"option {key}={value!r} is not a number") from error
+
+    @property
+    def ignores_delete(self) -> bool:
+        """Whether deletions are left out when rows merge."""
+        engines = ("first-row", "deduplicate", "partial-update")
+        return self.flag("ignore-delete", *(f"{each}.ignore-delete" for each in engines))
 
     @property
     def bucket(self) -> int:
@@ -85,6 +108,15 @@ MERGE_ENGINES = ("deduplicate", "partial-update", "aggregation", "first-row")
 CHANGELOG_PRODUCERS = ("none", "input", "full-compaction", "lookup")
 
 
+FILE_FORMATS = frozenset(
+    {
+        *("avro", "blob", "csv", "json", "lance", "mosaic", "orc"),
+        *("parquet", "row", "text", "vortex"),
+    }
+)
+"""Paimon's file formats, those of its optional modules included."""
+
+
 def comma_list(text: str) -> tuple[str, ...]:
     """Return the trimmed, non-blank entries of a comma list.
 
@@ -94,13 +126,13 @@ def comma_list(text: str) -> tuple[str, ...]:
     return tuple(each.strip() for each in text.split(",") if each.strip())
 
 
-def whole(key: str, value: str) -> int:
+def whole(key: str, value: str, *, bits: int = 32) -> int:
     """Return the whole number that an option's value spells.
 
     Raises:
-        InvalidChangeError: It is none.
+        InvalidChangeError: It is none, or has more bits.
     """
     # int() alone would take "1_000" and digits of any script.
-    if _WHOLE.fullmatch(value) is None:
-        raise argument(f"option {key}={value!r} is not a whole number")
+    if _WHOLE.fullmatch(value) is None or not -(1 << bits - 1) <= int(value) < 1 << bits - 1:
+        raise argument(f"option {key}={value!r} is not a whole number of {bits} bits")
     return int(value)

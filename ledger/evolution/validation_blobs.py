@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ledger.evolution.directives import is_blob
-from ledger.evolution.refusals import argument, state
+from ledger.evolution.refusals import argument, runtime, state
 from ledger.evolution.subject import Check, Subject, contains_root
+from ledger.evolution.table_options import FILE_FORMATS
+from ledger.evolution.validation_merging import aggregate_function
 
 
 def _nesting(subject: Subject) -> None:
     for column in subject.unusual:
+        # A more telling rule speaks of shredded maps later.
+        if subject.is_shredded(column.name):
+            continue
         if not is_blob(column.type) and contains_root(column.type, "BLOB"):
             raise argument(
                 f"column {column.name} holds BLOBs too deep: only BLOB, ARRAY of BLOB and "
@@ -67,9 +72,30 @@ def _with_primary_key(subject: Subject) -> None:
         raise argument("BLOB columns do not go with merge-engine aggregation")
     if options.changelog_producer != "none":
         raise argument("BLOB columns of a primary-key table need changelog-producer none")
-    for key in ("data-file.external-paths", "pk-clustering-override"):
-        if options.text(key) is not None and options.text(key) != "false":
-            raise argument(f"BLOB columns of a primary-key table do not go with option {key}")
+    if options.text("data-file.external-paths") is not None:
+        raise argument("BLOB columns of a primary-key table do not go with external paths")
+    if options.flag("pk-clustering-override"):
+        raise argument("BLOB columns of a primary-key table do not go with pk-clustering-override")
+    if options.merge_engine == "partial-update" and not options.ignores_delete:
+        _check_retractions(subject, managed)
+
+
+def _check_retractions(subject: Subject, managed: tuple[str, ...]) -> None:
+    protected = {
+        name
+        for key, value in subject.options.values.items()
+        if key.startswith("fields.") and key.endswith(".sequence-group")
+        for name in value.split(",")
+    }
+    for name in managed:
+        function = aggregate_function(subject, name)
+        if name not in protected or function in {None, "last_value"}:
+            continue
+        if not subject.options.flag(f"fields.{name}.ignore-retract"):
+            raise argument(
+                f"BLOB column {name} cannot be aggregated by {function}: retractions carry no "
+                f"BLOBs; set fields.{name}.ignore-retract=true"
+            )
 
 
 def _key_roles(subject: Subject) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -121,11 +147,14 @@ def row_tracking(subject: Subject) -> None:
         if not subject.has_primary_key and not options.flag("data-evolution.enabled"):
             raise argument(f"BLOB columns {blobs} need data-evolution.enabled=true")
         _beside_others(subject, blobs)
-    if options.text("vector.file.format") is not None:
-        _vector_files(subject)
+    vector_format = options.text("vector.file.format")
+    if vector_format is not None:
+        _vector_files(subject, vector_format)
 
 
-def _vector_files(subject: Subject) -> None:
+def _vector_files(subject: Subject, name: str) -> None:
+    if name.lower() not in FILE_FORMATS:
+        raise runtime(f"option vector.file.format={name!r} is unknown")
     vectors = [each.name for each in subject.schema.fields if each.type.root == "VECTOR"]
     _beside_others(subject, vectors)
     if not subject.options.flag("data-evolution.enabled"):

@@ -22,20 +22,29 @@ def buckets(subject: Subject) -> None:
         return
     if bucket < 1 and not (bucket == _POSTPONED and subject.has_primary_key):
         raise runtime(f"option bucket={bucket}: the number of buckets must be greater than 0")
-    _bucket_keys(subject)
     if not subject.has_primary_key and not subject.bucket_keys:
         raise runtime(f"option bucket={bucket} of a table without primary key needs bucket-key")
+    for name in subject.bucket_keys:
+        root = subject.columns[name].type.root
+        if root in _NESTED_ROOTS:
+            raise runtime(f"option bucket-key names {name}, which is {root}; use a flat column")
 
 
 def _dynamic(subject: Subject) -> None:
     if subject.options.text("bucket-key") is not None:
         raise argument("option bucket-key needs a fixed number of buckets; set option bucket, too")
-    delta_commits = subject.options.text("full-compaction.delta-commits")
-    if not subject.has_primary_key and delta_commits is not None:
-        raise runtime("option full-compaction.delta-commits needs a fixed number of buckets")
+    if subject.has_primary_key or subject.options.text("full-compaction.delta-commits") is None:
+        return
+    commits = subject.options.number("full-compaction.delta-commits", 0)
+    raise runtime(f"option full-compaction.delta-commits={commits} needs a fixed number of buckets")
 
 
-def _bucket_keys(subject: Subject) -> None:
+def bucket_keys(subject: Subject) -> None:
+    """Check that the bucket keys are columns which the rows of a partition differ in.
+
+    Raises:
+        InvalidChangeError: RUNTIME.
+    """
     schema = subject.schema
     for name in subject.bucket_keys:
         if name not in subject.columns:
@@ -44,6 +53,3 @@ def _bucket_keys(subject: Subject) -> None:
             raise runtime(f"option bucket-key names {name}, which is a partition key")
         if schema.primary_keys and name not in schema.primary_keys:
             raise runtime(f"option bucket-key names {name}, which is not in the primary key")
-        root = subject.columns[name].type.root
-        if root in _NESTED_ROOTS:
-            raise runtime(f"option bucket-key names {name}, which is {root}; use a flat column")

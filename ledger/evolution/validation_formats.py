@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ledger.evolution.refusals import argument, unsupported
+from ledger.evolution.refusals import argument, runtime, unsupported
 from ledger.evolution.subject import Subject, contains_root
+from ledger.evolution.table_options import FILE_FORMATS, TableOptions, whole
 from ledger.evolution.validation_blobs import managed_blobs
 from ledger.model.types import (
+    STRING,
     ArrayType,
     DataField,
     DataType,
+    GeographyType,
     LocalZonedTimestampType,
     MapType,
     MultisetType,
@@ -30,10 +33,18 @@ def data_fields(subject: Subject) -> None:
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT or UNSUPPORTED, naming column and type.
     """
-    check = _FORMATS.get(_format(subject, "file.format") or "parquet")
+    name = file_format(subject.options, "file.format") or "parquet"
+    columns = list(_in_data_files(subject))
+    if name in _FLAT_FORMATS:
+        for column in columns:
+            if column.type.root not in _FLAT_FORMATS[name]:
+                raise unsupported(f"column {column.name}: {name} cannot hold {column.type.root}")
+    if name == "text" and len(columns) != 1 and (not columns or columns[0].type != STRING):
+        raise argument("option file.format=text takes a single STRING column")
+    check = _FORMATS.get(name)
     if check is None:
         return
-    for column in _in_data_files(subject):
+    for column in columns:
         for inner in _inner_types(column.type):
             check(column.name, inner)
 
@@ -44,7 +55,7 @@ def avro_levels(subject: Subject) -> None:
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT.
     """
-    if "avro" not in _level_formats(subject):
+    if "avro" not in level_values(subject.options, "file.format.per.level"):
         return
     for column in _in_data_files(subject):
         match column.type:
@@ -67,11 +78,15 @@ def geospatial(subject: Subject) -> None:
     names = {each.name for each in subject.unusual if contains_root(each.type, *_GEO)}
     if not names:
         return
-    formats = [_format(subject, "file.format") or "parquet", *_level_formats(subject)]
-    changelog = _format(subject, "changelog-file.format")
+    formats = [
+        file_format(subject.options, "file.format") or "parquet",
+        *level_values(subject.options, "file.format.per.level"),
+    ]
+    changelog = file_format(subject.options, "changelog-file.format")
     for each in (*formats, *([] if changelog is None else [changelog])):
         if each != "parquet":
             raise argument(f"columns {sorted(names)} need Parquet files, not {each}")
+    _iceberg_geospatial(subject)
     roles = {
         "clustering.columns": subject.options.names("clustering.columns"),
         "bucket-key": subject.bucket_keys,
@@ -82,14 +97,71 @@ def geospatial(subject: Subject) -> None:
             raise argument(f"option {option} cannot name {sorted(names & set(used))}: no order")
 
 
-def _format(subject: Subject, key: str) -> str | None:
-    value = subject.options.text(key)
-    return None if value is None else value.strip().lower()
+def iceberg_storage(subject: Subject) -> str:
+    """Return where Iceberg metadata of the table is kept, `disabled` being nowhere.
+
+    Raises:
+        InvalidChangeError: ILLEGAL_ARGUMENT: there is no such storage.
+    """
+    return subject.options.choice("metadata.iceberg.storage", "disabled", _ICEBERG_STORAGES)
 
 
-def _level_formats(subject: Subject) -> list[str]:
-    listed = subject.options.text("file.format.per.level") or ""
-    return [each.partition(":")[2].strip().lower() for each in listed.split(",") if each.strip()]
+def _iceberg_geospatial(subject: Subject) -> None:
+    storage = iceberg_storage(subject)
+    if storage == "disabled":
+        return
+    if subject.options.number("metadata.iceberg.format-version", 2) != 3:  # noqa: PLR2004 - v3
+        raise argument("shapes in Iceberg metadata need metadata.iceberg.format-version=3")
+    if storage == "rest-catalog":
+        raise argument("metadata.iceberg.storage=rest-catalog does not go with shapes")
+    for column in subject.unusual:
+        for inner in _inner_types(column.type):
+            if isinstance(inner, GeographyType) and "," in inner.crs:
+                raise argument(f"column {column.name}: Iceberg metadata takes no comma in a CRS")
+
+
+_ICEBERG_STORAGES = (
+    *("disabled", "table-location", "hadoop-catalog", "hive-catalog", "rest-catalog"),
+)
+
+
+def known_format(subject: Subject) -> None:
+    """Check that the table's file format is one, and can be set up.
+
+    Raises:
+        InvalidChangeError: RUNTIME for an unknown format, ILLEGAL_ARGUMENT for its options.
+    """
+    options = subject.options
+    for key in ("read.batch-size", "write.batch-size", "file.compression.zstd-level"):
+        options.number(key, 0)
+    for key in ("write.batch-memory", "file.block-size"):
+        options.check_size(key)
+    name = file_format(options, "file.format") or "parquet"
+    if name not in FILE_FORMATS:
+        raise runtime(f"option file.format={name!r} is unknown: use one of {sorted(FILE_FORMATS)}")
+
+
+def file_format(options: TableOptions, key: str) -> str | None:
+    """Return the name of a file format as Paimon compares it."""
+    value = options.text(key)
+    return None if value is None else value.lower()
+
+
+def level_values(options: TableOptions, key: str) -> list[str]:
+    """Return the values of an option such as `0:avro,3:parquet`, in lower case.
+
+    Raises:
+        InvalidChangeError: ILLEGAL_ARGUMENT: it is not written like this.
+    """
+    listed = options.text(key)
+    if not listed:
+        return []
+    pairs = [each.split(":") for each in listed.split(",")]
+    if any(len(pair) != 2 for pair in pairs):  # noqa: PLR2004 - level and value
+        raise argument(f"option {key}={listed!r} is not written like 0:avro,3:parquet")
+    for level, _ in pairs:
+        whole(key, level)
+    return [value.strip().lower() for _, value in pairs]
 
 
 def _in_data_files(subject: Subject) -> Iterator[DataField]:
@@ -137,3 +209,11 @@ def _orc(name: str, data_type: DataType) -> None:
 
 
 _FORMATS: dict[str, Callable[[str, DataType], None]] = {"avro": _avro, "orc": _orc}
+
+_FLAT = frozenset(
+    {
+        *("CHAR", "VARCHAR", "BOOLEAN", "BINARY", "VARBINARY", "DECIMAL", "TINYINT", "SMALLINT"),
+        *("INT", "BIGINT", "FLOAT", "DOUBLE", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ"),
+    }
+)
+_FLAT_FORMATS = {"csv": _FLAT, "json": _FLAT | {"ARRAY", "VECTOR", "MAP", "ROW"}}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ledger.evolution.column_guards import INDEX_COLUMN_OPTIONS
-from ledger.evolution.refusals import argument
+from ledger.evolution.refusals import argument, unsupported
 from ledger.evolution.subject import Check, Subject
-from ledger.model.types import VectorType
+from ledger.model.types import ArrayType, DataType, VectorType
 
 _VECTOR, _BTREE, _BITMAP, _MULTIVALUE, _FULL_TEXT = INDEX_COLUMN_OPTIONS
+_METRICS = ("l2", "cosine", "inner_product")
 _SORTED = (_BTREE, _BITMAP, _MULTIVALUE)
 
 
@@ -29,6 +30,26 @@ def _sorted_indexes(subject: Subject) -> None:
             raise argument(f"option {option} needs deletion-vectors.enabled=true")
         _check_table(subject, option)
         _check_exist(subject, option)
+    for option in _SORTED:
+        for name in subject.options.names(option):
+            _check_sortable(option, name, subject.columns[name].type)
+
+
+_SORTABLE = frozenset(
+    {
+        *("CHAR", "VARCHAR", "BOOLEAN", "DECIMAL", "TINYINT", "SMALLINT", "INT", "BIGINT"),
+        *("FLOAT", "DOUBLE", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ"),
+    }
+)
+
+
+def _check_sortable(option: str, name: str, data_type: DataType) -> None:
+    if option == _MULTIVALUE:
+        if not isinstance(data_type, ArrayType):
+            raise argument(f"option {option} names {name}, which is not an ARRAY column")
+        data_type = data_type.element
+    if data_type.root not in _SORTABLE:
+        raise unsupported(f"option {option}: {name} holds {data_type.root}, which has no order")
 
 
 def _vector_index(subject: Subject) -> None:
@@ -46,6 +67,9 @@ def _vector_index(subject: Subject) -> None:
         raise argument(f"option {_VECTOR} names {name}, which is not a VECTOR column")
     if column.type.element.root != "FLOAT":
         raise argument(f"option {_VECTOR}: {name} must hold FLOAT elements")
+    metric = subject.options.text(f"fields.{name}.pk-vector.distance.metric")
+    if metric is not None and metric.lower().replace("-", "_") not in _METRICS:
+        raise argument(f"option {_VECTOR}: {name} is measured by one of {', '.join(_METRICS)}")
 
 
 def _full_text_index(subject: Subject) -> None:

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 
 from ledger.evolution.refusals import argument, runtime, state
 from ledger.evolution.subject import Subject, contains_root
-from ledger.model.types import MapType
 
 _PREFIX = "fields"
 _DEFAULT_FUNCTION = "default-aggregate-function"
 _GROUP_SUFFIX = ".sequence-group"
-_MAP_LAYOUT_SUFFIX = ".map.storage-layout"
 
 AGGREGATE_FUNCTIONS = frozenset(
     {
@@ -51,8 +49,10 @@ def field_options(subject: Subject) -> None:
     """
     for key in subject.options.values:
         segments = key.split(".")
-        if not key.startswith(_PREFIX) or len(segments) == 1:
+        if not key.startswith(_PREFIX):
             continue
+        if not any(segments[1:]):
+            raise runtime(f"option {key} names no column; write fields.<column>.<option>")
         names = segments[1].split(",")
         for name in names:
             if name != _DEFAULT_FUNCTION and name not in subject.columns:
@@ -89,14 +89,24 @@ def sequence_fields(subject: Subject) -> None:
         )
 
 
-def partial_update(subject: Subject) -> None:
-    """Check sequence groups and what partial updates do on a delete.
+def merge_function(subject: Subject) -> None:
+    """Check how rows of one key merge: what happens on a delete, and sequence groups.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT or ILLEGAL_STATE.
     """
-    if subject.options.merge_engine != "partial-update":
-        return
+    match subject.options.merge_engine:
+        case "partial-update":
+            _partial_update(subject)
+        case "aggregation" if subject.has_primary_key:
+            subject.options.flag("aggregation.remove-record-on-delete")
+        case _ if subject.has_primary_key:
+            _ = subject.options.ignores_delete
+        case _:
+            return
+
+
+def _partial_update(subject: Subject) -> None:
     groups = {
         key: key.removeprefix(f"{_PREFIX}.").removesuffix(_GROUP_SUFFIX).split(",")
         for key in subject.options.values
@@ -133,19 +143,14 @@ def _partial_functions(subject: Subject, groups: dict[str, list[str]], protected
     for name in subject.schema.names:
         if name in ordering or name in subject.schema.primary_keys:
             continue
-        function = _function(subject, name)
+        function = aggregate_function(subject, name)
         if function not in {None, "last_non_null_value"} and name not in protected:
             raise argument(f"column {name} needs a sequence group to be aggregated by {function}")
 
 
 def _deletes(subject: Subject, groups: dict[str, list[str]]) -> None:
     options = subject.options
-    ignores = options.flag(
-        "ignore-delete",
-        "first-row.ignore-delete",
-        "deduplicate.ignore-delete",
-        "partial-update.ignore-delete",
-    )
+    ignores = options.ignores_delete
     removes = options.flag("partial-update.remove-record-on-delete")
     group_key = "partial-update.remove-record-on-sequence-group"
     on_group = options.text(group_key)
@@ -169,7 +174,7 @@ def aggregate_functions(subject: Subject) -> None:
     if subject.options.merge_engine not in {"partial-update", "aggregation"}:
         return
     for name in subject.schema.names:
-        function = _function(subject, name)
+        function = aggregate_function(subject, name)
         if function is not None and function not in AGGREGATE_FUNCTIONS:
             raise runtime(
                 f"column {name}: aggregate function {function!r} is unknown; "
@@ -177,7 +182,8 @@ def aggregate_functions(subject: Subject) -> None:
             )
 
 
-def _function(subject: Subject, name: str) -> str | None:
+def aggregate_function(subject: Subject, name: str) -> str | None:
+    """Return the function that a column's values merge by, if one is given."""
     return subject.options.text(
         f"{_PREFIX}.{name}.aggregate-function", f"{_PREFIX}.{_DEFAULT_FUNCTION}"
     )
@@ -185,30 +191,3 @@ def _function(subject: Subject, name: str) -> str | None:
 
 def _listed(names: Sequence[str] | frozenset[str]) -> str:
     return ", ".join(sorted(names))
-
-
-def map_layout(subject: Subject) -> None:
-    """Check that `map.storage-layout` is said of MAP columns.
-
-    Raises:
-        InvalidChangeError: ILLEGAL_ARGUMENT.
-    """
-    for key, value in subject.options.values.items():
-        if not key.startswith(f"{_PREFIX}.") or not key.endswith(_MAP_LAYOUT_SUFFIX):
-            continue
-        name = key.removeprefix(f"{_PREFIX}.").removesuffix(_MAP_LAYOUT_SUFFIX)
-        column = subject.columns.get(name)
-        if column is None or not isinstance(column.type, MapType):
-            raise argument(f"option {key}: {name} is not a MAP column")
-        if value.strip().lower() != "shared-shredding":
-            continue
-        map_key = column.type.key
-        if map_key.root not in {"CHAR", "VARCHAR"} or map_key.nullable:
-            raise argument(f"option {key}: the key of {name} must be STRING NOT NULL")
-        for other in subject.schema.fields:
-            if contains_root(other.type, "VARIANT", "MULTISET"):
-                raise argument(f"option {key} does not go with column {other.name}'s type")
-        if contains_root(column.type.value, "BLOB", "VECTOR"):
-            raise argument(f"option {key}: values of {name} cannot hold BLOB or VECTOR")
-        if subject.options.bucket == -2:  # noqa: PLR2004 - postponed buckets
-            raise argument(f"option {key} does not go with bucket=-2")

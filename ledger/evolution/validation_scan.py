@@ -6,7 +6,7 @@ from attrs import frozen
 
 from ledger.evolution.refusals import argument
 from ledger.evolution.subject import Subject
-from ledger.evolution.table_options import TableOptions
+from ledger.evolution.table_options import TableOptions, whole
 
 _OLDER_KEYS = {"scan.timestamp-millis": ("log.scan.timestamp-millis",)}
 _TIMES = ("scan.timestamp-millis", "scan.timestamp")
@@ -72,6 +72,8 @@ _DERIVED = (
     ("incremental", _INCREMENTAL[:2]),
 )
 
+_NUMBERS = ("scan.timestamp-millis", _SNAPSHOT, "scan.watermark", _FILE_TIME, _CREATION_TIME)
+
 
 def scan_mode(subject: Subject) -> None:
     """Check that exactly the options of the scan mode are set.
@@ -105,11 +107,15 @@ def branches(subject: Subject) -> None:
 
 def _mode_name(options: TableOptions) -> str:
     given = options.text("scan.mode", "log.scan")
-    asked = "default" if given is None else given.strip().lower().replace("_", "-")
+    asked = "default" if given is None else given.lower()
     if asked != "default":
         if asked not in MODES:
             raise argument(f"option scan.mode={given!r} is unknown: use one of {sorted(MODES)}")
         return asked
+    for key in _NUMBERS:
+        value = options.text(key, *_OLDER_KEYS.get(key, ()))
+        if value is not None:
+            whole(key, value, bits=64)
     for name, keys in _DERIVED:
         if any(_has(options, key) for key in keys):
             return name

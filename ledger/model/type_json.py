@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ledger.model.errors import InvalidTypeError
+from ledger.model.excerpt import excerpt, is_storable
 from ledger.model.type_text import format_type, parse_type
 from ledger.model.types import (
     MAX_DEPTH,
@@ -258,7 +259,7 @@ def _type_to_read(obj: object, path: str, ids: _Numbering, depth: int) -> TypeJs
         return obj
     _check_depth(path, depth)
     if not isinstance(obj, dict):
-        raise _at(path, f"{obj!r} is no data type: a type is a text or an object")
+        raise _at(path, f"{excerpt(obj)} is no data type: a type is a text or an object")
     if obj.get("type") is None:
         return _wrapped_to_read(obj, path, ids, depth)
     return _object_to_read(obj, path, ids, depth)
@@ -322,5 +323,7 @@ _JSON_NAMES = {str: "a text", int: "a whole number", dict: "an object", list: "a
 def _checked(value: object, kind: type[_Kind], path: str) -> _Kind:
     # JSON's true and false are ints to Python.
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise _at(path, f"{value!r} is not {_JSON_NAMES[kind]}")
+        raise _at(path, f"{excerpt(value)} is not {_JSON_NAMES[kind]}")
+    if isinstance(value, str) and not is_storable(value):
+        raise _at(path, f"{excerpt(value)}: half a surrogate pair is no character")
     return value

@@ -140,7 +140,7 @@ FINE: list[tuple[Schema, dict[str, str]]] = [
     (APPEND, {"row-tracking.enabled": "true", "data-evolution.enabled": "true"}),
     (KEYED, {"bucket": "-2"}),
     (KEYED, {"bucket": "2", "bucket-key": "k", "sequence.field": "v"}),
-    (KEYED, {"merge-engine": "FIRST_ROW", "changelog-producer": "lookup"}),
+    (KEYED, {"merge-engine": "FIRST-ROW", "changelog-producer": "lookup"}),
     (KEYED, {"merge-engine": "aggregation", "fields.default-aggregate-function": "sum"}),
     (
         KEYED,

@@ -165,7 +165,8 @@ def test_nullability_is_the_only_thing_with_nullability_changes() -> None:
         ("VARCHAR(" + "9" * 5000 + ")", "out of range"),
         ("GEOGRAPHY(OGC:CRS84, flat)", "spherical, vincenty"),
         ("UNKNOWN NOT NULL", "cannot be NOT NULL"),
-        ("INT" + " ARRAY" * 101, "at most 100"),
+        ("INT ARRAY ARRAY", "nothing may follow"),
+        ("GEOMETRY(3857)", "a name is missing"),
         ("VECTOR<" * 5000, "cannot hold a VECTOR"),
         ("VECTOR<STRING, 3>", "cannot hold VARCHAR"),
     ],
@@ -181,7 +182,8 @@ def test_a_refused_text_says_what_to_write_instead(text: str, hint: str) -> None
 @pytest.mark.parametrize(
     ("text", "data_type"),
     [
-        ("INT NOT NULL ARRAY MULTISET", t.MultisetType(t.ArrayType(t.IntType(nullable=False)))),
+        ("INT NOT NULL MULTISET", t.MultisetType(t.IntType(nullable=False))),
+        ("INT\u2003NOT NULL", t.IntType(nullable=False)),
         (" vector < double not null , 3 > ", t.VectorType(t.DoubleType(nullable=False), 3)),
         ("geometry('EPSG:3857')", t.GeometryType("EPSG:3857")),
         ("GEOGRAPHY(OGC:CRS84, KARNEY)", t.GeographyType(algorithm="karney")),
@@ -281,13 +283,23 @@ def test_nesting_has_a_limit_instead_of_a_crash() -> None:
     with pytest.raises(InvalidTypeError, match="deeper than 100"):
         type_from_wire(wire)
     with pytest.raises(InvalidTypeError, match="at most 100"):
-        type_from_json({"type": "ARRAY", "element": "INT" + " ARRAY" * 100})
+        type_from_json(_arrays("INT ARRAY"))
+
+
+def _arrays(innermost: object) -> object:
+    obj = innermost
+    for _ in range(t.MAX_DEPTH):
+        obj = {"type": "ARRAY", "element": obj}
+    return obj
+
+
+def test_a_reference_system_is_quoted_where_it_is_no_plain_word() -> None:
+    texts = ["GEOMETRY('EPSG 4326')", "GEOMETRY('1.2')", "GEOGRAPHY(EPSG:4326, spherical)"]
+    assert [format_type(parse_type(each)) for each in texts] == texts
 
 
 def test_a_hundred_levels_are_read() -> None:
-    obj: object = "INT"
-    for _ in range(t.MAX_DEPTH):
-        obj = {"type": "ARRAY", "element": obj}
+    obj = _arrays("INT")
     deepest = type_from_json(obj)
     assert deepest.depth == t.MAX_DEPTH
     assert type_to_json(deepest) == obj
