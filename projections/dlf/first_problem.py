@@ -14,17 +14,30 @@ from ledger.model.errors import InvalidInputError
 from projections.dlf.keys import camel_case
 
 
-def refusal(error: Exception, kind: type, obj: object) -> InvalidInputError:
-    """Return the error to raise for what a reader raised: the first problem and where it is."""
+def refusal(error: Exception, kind: object, obj: object) -> InvalidInputError:
+    """Return the error to raise for what a reader raised: the first problem and where it is.
+
+    Args:
+        error: What the reader raised.
+        kind: What was to be read.
+        obj: What it was to be read from.
+
+    Example:
+        >>> refusal(ValueError("$.name: is missing"), str, {}).message
+        '$.name: is missing'
+    """
     path, cause = _first(error, "$")
     text = cause.args[0] if cause.args else cause
     if isinstance(cause, KeyError):
         return InvalidInputError(f"{path}: is missing")
+    if isinstance(cause, RecursionError):
+        return InvalidInputError(f"{path}: nests too deep for the stack left here; flatten it")
     if str(text).startswith("$"):
         # The reader of a part says where inside the part: `$.type: ...`.
         return InvalidInputError(f"{path}{str(text)[1:]}")
     if path == "$":
-        return InvalidInputError(f"$: {obj!r:.80} is no {kind.__name__}: {text}")
+        name = getattr(kind, "__name__", "object of this kind")
+        return InvalidInputError(f"$: {obj!r:.80} is no {name}: {text}")
     return InvalidInputError(f"{path}: {text}")
 
 

@@ -1,74 +1,138 @@
 """Which keys each object has in each style, in the order of the DLF page and of Paimon's classes.
 
-An attribute's key is its camelCase name, unless the table says otherwise.
+An attribute's key is its camelCase name, unless a table here says otherwise; an object's keys are
+its attributes in order, inherited ones last.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+import attrs
+import msgspec
+
+from ledger.events.schema_changes import Move, UpdateColumnPosition
 from ledger.model.identifier import Identifier
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot
 from ledger.model.view import ViewSchema
+from projections.dlf.databases import GetDatabaseResponse
+from projections.dlf.functions import GetFunctionResponse
+from projections.dlf.partitions import (
+    CreatePartitionsRequest,
+    ListPartitionsByFilterRequest,
+    Partition,
+    PartitionStatistics,
+)
+from projections.dlf.service import AuthTableQueryResponse
+from projections.dlf.snapshots import RollbackTableRequest, TableSnapshot
 from projections.dlf.style import Style
-from projections.dlf.views import GetTableResponse, GetViewResponse, Partition, TableSnapshot
+from projections.dlf.tables import GetTableResponse
+from projections.dlf.views import GetViewResponse
 
 _AUDIT = ("owner", "created_at", "created_by", "updated_at", "updated_by")
 _SUMS = ("record_count", "file_size_in_bytes", "file_count", "last_file_creation_time")
 _SCHEMA = ("fields", "partition_keys", "primary_keys", "options", "comment")
-_VIEW_SCHEMA = ("fields", "query", "dialects", "comment", "options")
+_MOVE = ("field_name", "reference_field_name", "type")
+_OPTIONAL_LISTS = (
+    "changelog_manifest_list",
+    "changelog_manifest_list_size",
+    "index_manifest",
+)
 _MANIFESTS = (
     "base_manifest_list",
     "base_manifest_list_size",
     "delta_manifest_list",
     "delta_manifest_list_size",
-    "changelog_manifest_list",
-    "changelog_manifest_list_size",
-    "index_manifest",
+    *_OPTIONAL_LISTS,
 )
 _COUNTS = ("total_record_count", "delta_record_count", "changelog_record_count")
 _COMMIT = ("commit_identifier", "commit_kind", "time_millis")
 _TABLE = ("path", "is_external", "schema_id", "schema", *_AUDIT)
 
-ATTRIBUTES: dict[Style, dict[type, tuple[str, ...]]] = {
+_ATTRIBUTES: dict[Style, dict[type, tuple[str, ...]]] = {
     Style.DLF: {
         GetTableResponse: ("id", "name", *_TABLE),
         GetViewResponse: ("id", "name", "schema"),
-        TableSnapshot: ("snapshot", *_SUMS),
         Partition: ("spec", *_SUMS),
         Schema: _SCHEMA,
-        ViewSchema: _VIEW_SCHEMA,
         Snapshot: (
             *("version", "id", "schema_id", *_MANIFESTS, "commit_user", *_COMMIT),
             *("log_offsets", *_COUNTS, "watermark", "statistics"),
         ),
-        Identifier: ("database", "name"),
+        Move: _MOVE,
+        UpdateColumnPosition: ("field_names", "move"),
     },
     Style.PAIMON_REST: {
         GetTableResponse: ("id", "database", "name", *_TABLE),
-        GetViewResponse: ("id", "name", "schema", *_AUDIT),
-        TableSnapshot: ("snapshot", *_SUMS),
-        Partition: ("spec", *_SUMS, "total_buckets", "done", *_AUDIT[1:], "options"),
         Schema: _SCHEMA,
-        ViewSchema: _VIEW_SCHEMA,
         Snapshot: (
             *("version", "uuid", "id", "schema_id", *_MANIFESTS, "commit_user", "writer_version"),
             *(*_COMMIT, *_COUNTS, "watermark", "statistics"),
             *("properties", "next_row_id", "operation"),
         ),
-        Identifier: ("database", "name"),
+        Move: _MOVE,
+        UpdateColumnPosition: ("move",),
     },
 }
 
-# Paimon's classes print these even when there is nothing to print.
-PRINTED_NULLS: dict[Style, frozenset[str]] = {
-    Style.DLF: frozenset(),
-    Style.PAIMON_REST: frozenset({"base_manifest_list", "delta_manifest_list"}),
+_TIMES = frozenset({"created_at", "updated_at"})
+
+# Paimon's classes print a key without a value as null but for these, which they annotate so, and
+# but for times, which are plain numbers there and cannot be null.
+_LEFT_OUT: dict[type, frozenset[str]] = {
+    Schema: frozenset({"comment"}),
+    ViewSchema: frozenset({"comment"}),
+    Snapshot: frozenset(
+        {
+            *("uuid", "base_manifest_list_size", "delta_manifest_list_size", *_OPTIONAL_LISTS),
+            *("writer_version", "changelog_record_count", "watermark", "statistics"),
+            *("properties", "next_row_id", "operation"),
+        }
+    ),
+    TableSnapshot: frozenset({"last_file_creation_time"}),
+    PartitionStatistics: frozenset({"last_file_creation_time"}),
+    Partition: frozenset({"last_file_creation_time", "options", *_AUDIT}),
+    CreatePartitionsRequest: frozenset({"partition_statistics", "replace_statistics"}),
+    ListPartitionsByFilterRequest: frozenset(
+        {"partition_name_pattern", "max_results", "page_token"}
+    ),
+    RollbackTableRequest: frozenset({"from_snapshot"}),
+    AuthTableQueryResponse: frozenset({"filter", "column_masking"}),
+    GetTableResponse: _TIMES,
+    GetViewResponse: _TIMES,
+    GetDatabaseResponse: _TIMES,
+    GetFunctionResponse: _TIMES,
 }
 
 _IDENTIFIER_KEYS: dict[Style, dict[str, str]] = {
     Style.DLF: {"database": "databaseName", "name": "tableName"},
     Style.PAIMON_REST: {"database": "database", "name": "object"},
 }
+
+
+def attributes_of(kind: type, style: Style) -> tuple[str, ...]:
+    """Return the attributes that an object shows in a style, in order."""
+    listed = _ATTRIBUTES[style].get(kind)
+    if listed is not None:
+        return listed
+    if attrs.has(kind):
+        own_first = sorted(attrs.fields(kind), key=lambda each: each.inherited)
+        return tuple(each.name for each in own_first)
+    record: Any = kind
+    return tuple(each.name for each in msgspec.structs.fields(record))
+
+
+def is_left_out(kind: type, attribute: str, style: Style) -> bool:
+    """Return whether a key without a value is left out; it is null otherwise.
+
+    Example:
+        >>> is_left_out(RollbackTableRequest, "from_snapshot", Style.PAIMON_REST)
+        True
+        >>> is_left_out(Move, "reference_field_name", Style.PAIMON_REST)
+        False
+    """
+    return style is Style.DLF or attribute in _LEFT_OUT.get(kind, ())
 
 
 def key_of(kind: type, attribute: str, style: Style) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any
+from typing import Any, overload
 
+import msgspec
 from cattrs import Converter
-from cattrs.preconf.msgspec import make_converter
 
-from ledger.model.errors import UnsupportedError
+from ledger.events.schema_changes import AddColumn, UpdateColumnPosition, UpdateColumnType
+from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.instant import (
     Instant,
     SnapshotInstant,
@@ -17,27 +18,38 @@ from ledger.model.instant import (
     TimestampInstant,
     VersionInstant,
 )
-from ledger.model.types import DataField
-from projections.dlf.data_types import field_json
-from projections.dlf.keys import ATTRIBUTES, PRINTED_NULLS, key_of
+from ledger.model.type_json import type_from_wire
+from ledger.model.types import DataField, DataType
+from projections.dlf.data_types import field_json, type_json
+from projections.dlf.keys import attributes_of, is_left_out, key_of
+from projections.dlf.objects import DEFINITIONS, RENDERED, change_tag
 from projections.dlf.style import Style
-from projections.dlf.views import GetTableResponse
+from projections.dlf.tables import GetTableResponse
 
-_STRINGS_IN_DLF = frozenset({"is_external", "schema_id"})
+_TEXT_IN_DLF = frozenset({"is_external", "schema_id"})
+_INSTANTS = (SnapshotInstant, TagInstant, VersionInstant, TimestampInstant)
 
 
-def render(view: object, style: Style = Style.DLF) -> dict[str, Any]:
+@overload
+def render(view: DataType, style: Style = Style.DLF) -> Any: ...
+@overload
+def render(view: object, style: Style = Style.DLF) -> dict[str, Any]: ...
+def render(view: object, style: Style = Style.DLF) -> Any:
     """Return an object of the metadata API as JSON, keys in the API's order.
 
-    Optional keys without a value are left out.
+    In the DLF spelling, optional keys without a value are left out. In Paimon's they are null
+    where its Java classes print null, and left out where those leave them out. A map's keys are
+    sorted. Source: the DLF page; Paimon's REST classes.
 
     Args:
-        view: A view of this package, or one of the model's values: Schema, ViewSchema, Snapshot,
-            Identifier, DataField, SnapshotInstant, TagInstant.
+        view: A view of this package, or one of the ledger's own values: Schema, ViewSchema,
+            Snapshot, Identifier, DataField, DataType, Move, a SchemaChange, a ViewChange,
+            SnapshotInstant, TagInstant.
         style: Whose spelling.
 
     Raises:
         UnsupportedError: The style has no word for it; the message names the column or instant.
+        InvalidInputError: It is no object of the metadata API.
 
     Example:
         >>> from ledger.model.identifier import Identifier
@@ -46,45 +58,94 @@ def render(view: object, style: Style = Style.DLF) -> dict[str, Any]:
         >>> render(TagInstant("v1"), Style.PAIMON_REST)
         {'type': 'tag', 'tagName': 'v1'}
     """
-    rendered: dict[str, Any] = _converter(style).unstructure(view)
-    return rendered
+    if type(view) not in RENDERED and not isinstance(view, (*_INSTANTS, DataField, DataType)):
+        raise InvalidInputError(
+            f"{view!r:.80} is no object of the metadata API; render a view of projections.dlf"
+        )
+    return _converter(style).unstructure(view)
 
 
 @cache
 def _converter(style: Style) -> Converter:
-    converter: Converter = make_converter()
-    for kind in ATTRIBUTES[style]:
+    converter = Converter()
+    for kind in RENDERED:
         converter.register_unstructure_hook(kind, _keys_hook(kind, style, converter))
-    for instant in (SnapshotInstant, TagInstant, VersionInstant, TimestampInstant):
+    for instant in _INSTANTS:
         converter.register_unstructure_hook(instant, partial(_instant_json, style=style))
     converter.register_unstructure_hook(DataField, partial(field_json, style=style))
+    converter.register_unstructure_hook(DataType, partial(type_json, style=style, where="type"))
+    converter.register_unstructure_hook(UpdateColumnPosition, _position_hook(style, converter))
     return converter
 
 
 def _keys_hook(kind: type, style: Style, converter: Converter) -> Callable[[Any], dict[str, Any]]:
-    keys = [(name, key_of(kind, name, style)) for name in ATTRIBUTES[style][kind]]
-    as_text = _STRINGS_IN_DLF if style is Style.DLF and kind is GetTableResponse else frozenset()
+    keys = [
+        (name, key_of(kind, name, style), is_left_out(kind, name, style))
+        for name in attributes_of(kind, style)
+    ]
+    tag = _tag(kind, style)
+    spelled = _spelling(kind, style)
 
     def unstructure(view: Any) -> dict[str, Any]:
-        content: dict[str, Any] = {}
-        for name, key in keys:
+        content: dict[str, Any] = dict(tag)
+        for name, key, left_out in keys:
             value = getattr(view, name)
-            if value is None and name not in PRINTED_NULLS[style]:
+            if value is None and left_out:
                 continue
-            plain = _plain(value, converter)
-            content[key] = str(plain).lower() if name in as_text else plain
+            content[key] = (
+                spelled[name](view, value) if name in spelled else _plain(value, converter)
+            )
         return content
 
     return unstructure
 
 
+def _tag(kind: type, style: Style) -> dict[str, str]:
+    if (tag := change_tag(kind)) is not None:
+        return {"type" if style is Style.DLF else "action": tag}
+    names = [name for name, each in DEFINITIONS.items() if each is kind]
+    return {"type": names[0]} if names else {}
+
+
+def _spelling(kind: type, style: Style) -> dict[str, Callable[[Any, Any], Any]]:
+    """Return the attributes of which the value itself is spelled in a way of its own."""
+    if kind is GetTableResponse and style is Style.DLF:
+        return dict.fromkeys(_TEXT_IN_DLF, lambda _, value: str(value).lower())
+    if kind in (AddColumn, UpdateColumnType):
+        return dict.fromkeys(
+            ("data_type", "new_data_type"),
+            lambda change, wire: type_json(
+                type_from_wire(wire), style, ".".join(change.field_names)
+            ),
+        )
+    return {}
+
+
 def _plain(value: Any, converter: Converter) -> Any:
     if isinstance(value, dict):
         # The order of a map means nothing, so one order gives one text; JSON's keys are strings.
-        return {str(key): value[key] for key in sorted(value)}
+        return {str(key): _plain(value[key], converter) for key in sorted(value)}
     if isinstance(value, tuple):
         return [_plain(each, converter) for each in value]
     return converter.unstructure(value)
+
+
+def _position_hook(
+    style: Style, converter: Converter
+) -> Callable[[UpdateColumnPosition], dict[str, Any]]:
+    by_keys = _keys_hook(UpdateColumnPosition, style, converter)
+
+    def unstructure(change: UpdateColumnPosition) -> dict[str, Any]:
+        if style is Style.PAIMON_REST and len(change.field_names) > 1:
+            raise UnsupportedError(
+                f"column {'.'.join(change.field_names)} is nested: {style.value} objects move "
+                "top-level columns only; commit this change through the ledger"
+            )
+        # The page asks for the path even where the move alone says it.
+        names = change.field_names or (change.move.field_name,)
+        return by_keys(msgspec.structs.replace(change, field_names=names))
+
+    return unstructure
 
 
 def _instant_json(instant: Instant, style: Style) -> dict[str, Any]:

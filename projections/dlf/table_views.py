@@ -1,12 +1,17 @@
-"""The views of a table and of a view, as pure functions of their states."""
+"""The views of a table and of a view, as pure functions of their states.
+
+Source: the DLF page's GetTableResponse, TableSnapshot and GetViewResponse.
+"""
 
 from __future__ import annotations
 
+from ledger.evolution.catalog_state import ViewEntry
 from ledger.evolution.state import TableState
 from ledger.model.identifier import Identifier
 from ledger.model.snapshot import Snapshot
-from ledger.model.view import ViewSchema
-from projections.dlf.views import GetTableResponse, GetViewResponse, TableSnapshot
+from projections.dlf.snapshots import TableSnapshot
+from projections.dlf.tables import GetTableResponse
+from projections.dlf.views import GetViewResponse
 
 
 def get_table_response(
@@ -19,6 +24,16 @@ def get_table_response(
         identifier: Its name at that instant; the state does not know it.
         root_url: The ledger's root, which a relative location is resolved against.
         owner: Who owns it; whoever created it, unless given.
+
+    Example:
+        >>> from ledger.model.schema import Schema
+        >>> state = TableState(
+        ...     version=0, time_millis=1, effective_millis=1, table_id="f3", path="shop.db/orders",
+        ...     schema=Schema.of({"id": "INT"}), specs=(), created_at=1, created_by="ann",
+        ...     updated_at=1, updated_by="ann",
+        ... )
+        >>> get_table_response(state, Identifier("shop", "orders"), root_url="oss://lake").path
+        'oss://lake/shop.db/orders'
     """
     return GetTableResponse(
         id=state.table_id,
@@ -43,6 +58,16 @@ def table_snapshot(state: TableState, *, snapshot: Snapshot | None = None) -> Ta
         state: The table's state.
         snapshot: The same snapshot with what a projection knows besides, such as the names of its
             manifest lists; the state's own unless given.
+
+    Example:
+        >>> from ledger.model.schema import Schema
+        >>> state = TableState(
+        ...     version=0, time_millis=1, effective_millis=1, table_id="f3", path="shop.db/orders",
+        ...     schema=Schema.of({"id": "INT"}), specs=(), created_at=1, created_by="ann",
+        ...     updated_at=1, updated_by="ann",
+        ... )
+        >>> table_snapshot(state) is None
+        True
     """
     current = snapshot or state.snapshot
     if current is None:
@@ -56,9 +81,34 @@ def table_snapshot(state: TableState, *, snapshot: Snapshot | None = None) -> Ta
     )
 
 
-def get_view_response(view_id: str, identifier: Identifier, schema: ViewSchema) -> GetViewResponse:
-    """Return a view's GetViewResponse."""
-    return GetViewResponse(id=view_id, name=identifier.name, schema=schema)
+def get_view_response(entry: ViewEntry, *, owner: str | None = None) -> GetViewResponse:
+    """Return a view's GetViewResponse at the instant that the catalog's `entry` is from.
+
+    Args:
+        entry: The view, as the catalog's state knows it.
+        owner: Who owns it; whoever created it, unless given.
+
+    Example:
+        >>> from ledger.evolution.catalog_state import Audit
+        >>> from ledger.model.view import ViewSchema
+        >>> entry = ViewEntry(
+        ...     Identifier("shop", "counts"), "v1", ViewSchema((), "SELECT 1"),
+        ...     Audit(1, "ann", 2, "bob"),
+        ... )
+        >>> view = get_view_response(entry)
+        >>> view.name, view.owner, view.updated_by
+        ('counts', 'ann', 'bob')
+    """
+    return GetViewResponse(
+        id=entry.view_id,
+        name=entry.identifier.name,
+        schema=entry.schema,
+        owner=owner or entry.audit.created_by,
+        created_at=entry.audit.created_at,
+        created_by=entry.audit.created_by,
+        updated_at=entry.audit.updated_at,
+        updated_by=entry.audit.updated_by,
+    )
 
 
 def _absolute(root_url: str, path: str) -> str:
