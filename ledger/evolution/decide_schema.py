@@ -90,8 +90,9 @@ def decide_schema(
         decided = _decide_again(draft, changes, anchors)
     _finish_renames(draft)
     _finish_keys(draft)
-    validate(draft.freeze())
-    return Decision(tuple(draft.events), tuple(decided), draft.freeze())
+    schema = draft.freeze()
+    validate(schema)
+    return Decision(tuple(draft.events), tuple(decided), schema)
 
 
 def _decide_again(

@@ -72,7 +72,8 @@ class TableOptions:
 
     def names(self, key: str) -> tuple[str, ...]:
         """Return a comma list; blank entries do not count."""
-        return comma_list(self.values.get(key) or "")
+        listed = self.values.get(key)
+        return comma_list(listed) if listed else ()
 
     def fraction(self, key: str, default: float) -> float:
         """Return a number that may have a point."""

@@ -34,6 +34,9 @@ def data_fields(subject: Subject) -> None:
         InvalidChangeError: ILLEGAL_ARGUMENT or UNSUPPORTED, naming column and type.
     """
     name = file_format(subject.options, "file.format") or "parquet"
+    check = _FORMATS.get(name)
+    if check is None and name not in _FLAT_FORMATS and name != "text":
+        return
     columns = list(_in_data_files(subject))
     if name in _FLAT_FORMATS:
         for column in columns:
@@ -41,7 +44,6 @@ def data_fields(subject: Subject) -> None:
                 raise unsupported(f"column {column.name}: {name} cannot hold {column.type.root}")
     if name == "text" and len(columns) != 1 and (not columns or columns[0].type != STRING):
         raise argument("option file.format=text takes a single STRING column")
-    check = _FORMATS.get(name)
     if check is None:
         return
     for column in columns:

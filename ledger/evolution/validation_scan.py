@@ -75,6 +75,19 @@ _DERIVED = (
 _NUMBERS = ("scan.timestamp-millis", _SNAPSHOT, "scan.watermark", _FILE_TIME, _CREATION_TIME)
 
 
+_KEYS = frozenset(
+    {
+        "scan.mode",
+        "log.scan",
+        *_NUMBERS,
+        *(key for mode in MODES.values() for key in (*mode.one_of, *mode.none_of)),
+        *(key for _, keys in _DERIVED for key in keys),
+        *(key for older in _OLDER_KEYS.values() for key in older),
+    }
+)
+"""Every option that says where a scan begins; a table without any is scanned whole."""
+
+
 def scan_mode(subject: Subject) -> None:
     """Check that exactly the options of the scan mode are set.
 
@@ -82,6 +95,8 @@ def scan_mode(subject: Subject) -> None:
         InvalidChangeError: ILLEGAL_ARGUMENT, naming the mode and the options.
     """
     options = subject.options
+    if _KEYS.isdisjoint(options.values):
+        return
     name = _mode_name(options)
     mode = MODES[name]
     present = [key for key in mode.one_of if _has(options, key)]

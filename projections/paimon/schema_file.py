@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from ledger.model.errors import InvalidInputError
+from ledger.model.excerpt import is_storable
 from ledger.model.schema import Schema
 from ledger.model.type_json import field_from_json, field_to_json
 from projections.paimon.json_text import paimon_json
@@ -58,6 +59,7 @@ def schema_from_json(obj: Mapping[str, Any] | str | bytes) -> Schema:
         [('bucket', '1'), ('file.format', 'orc')]
     """
     file = _decoded(obj)
+    _check_texts(file)
     return Schema(
         fields=tuple(
             field_from_json(each, path=f"$.fields[{index}]")
@@ -102,12 +104,21 @@ def schema_file(schema: Schema) -> bytes:
     return paimon_json(schema_to_json(schema)).encode()
 
 
+def _check_texts(file: _SchemaFile) -> None:
+    texts = [*file.partition_keys, *file.primary_keys, *file.options, *file.options.values()]
+    for each in (*texts, file.comment or ""):
+        if not is_storable(each):
+            raise InvalidInputError(
+                f"not a Paimon schema file: {each!r} holds half a surrogate pair"
+            )
+
+
 def _decoded(obj: Mapping[str, Any] | str | bytes) -> _SchemaFile:
     try:
         if isinstance(obj, str | bytes):
             return msgspec.json.decode(obj, type=_SchemaFile)
         return msgspec.convert(obj, _SchemaFile)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InvalidInputError(
             f"not a Paimon schema file: {error}; compare it with another schema-N of the table"
         ) from error

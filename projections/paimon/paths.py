@@ -1,0 +1,100 @@
+"""Where a Paimon table keeps its files, relative to the table's location.
+
+Source: Paimon's FileStorePathFactory, SchemaManager, SnapshotManager and TagManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ledger.model.errors import InvalidNameError
+from projections.partition_text import partition_path
+
+EARLIEST = "snapshot/EARLIEST"
+"""The hint that holds the number of the oldest snapshot file."""
+
+LATEST = "snapshot/LATEST"
+"""The hint that holds the number of the newest snapshot file."""
+
+POSTPONED_BUCKET = -2
+"""The bucket of files whose rows are put into buckets later."""
+
+_LAST_CONTROL = 0x1F
+_DELETE = 0x7F
+
+
+def bucket_path(spec: Mapping[str, str], bucket: int) -> str:
+    """Return the folder where Paimon looks for the data files of one bucket.
+
+    Args:
+        spec: The partition's text by key, as `PartitionText.spec` gives it; empty for a table
+            without partitions.
+        bucket: As the manifest entry has it; an append table's is 0.
+
+    Example:
+        >>> bucket_path({"dt": "19723", "kind": "a/b"}, 0)
+        'dt=19723/kind=a%2Fb/bucket-0'
+        >>> bucket_path({}, POSTPONED_BUCKET)
+        'bucket-postpone'
+    """
+    folder = "bucket-postpone" if bucket == POSTPONED_BUCKET else f"bucket-{bucket}"
+    return f"{partition_path(spec)}/{folder}" if spec else folder
+
+
+def schema_path(schema_id: int) -> str:
+    """Return the place of a schema file.
+
+    >>> schema_path(0)
+    'schema/schema-0'
+    """
+    return f"schema/schema-{schema_id}"
+
+
+def snapshot_path(snapshot_id: int) -> str:
+    """Return the place of a snapshot file.
+
+    >>> snapshot_path(1)
+    'snapshot/snapshot-1'
+    """
+    return f"snapshot/snapshot-{snapshot_id}"
+
+
+def tag_path(name: str) -> str:
+    """Return the place of a tag file.
+
+    Raises:
+        InvalidNameError: The name is blank or would leave the folder: it holds a separator or a
+            control character.
+
+    Example:
+        >>> tag_path("2024-01-01 05")
+        'tag/tag-2024-01-01 05'
+    """
+    if not name.strip() or any(_unsafe(each) for each in name):
+        raise InvalidNameError(
+            f"tag name {name!r} cannot stand in a file's name: it must not be blank nor hold "
+            "slashes or control characters; name the tag otherwise"
+        )
+    return f"tag/tag-{name}"
+
+
+def manifest_path(name: str) -> str:
+    """Return the place of a manifest, a manifest list or an index manifest.
+
+    >>> manifest_path("manifest-list-x-0")
+    'manifest/manifest-list-x-0'
+    """
+    return f"manifest/{name}"
+
+
+def statistics_path(name: str) -> str:
+    """Return the place of a statistics file.
+
+    >>> statistics_path("stat-x-0")
+    'statistics/stat-x-0'
+    """
+    return f"statistics/{name}"
+
+
+def _unsafe(character: str) -> bool:
+    return character in "/\\" or ord(character) <= _LAST_CONTROL or ord(character) == _DELETE
