@@ -1,13 +1,18 @@
-"""Which manifests a snapshot's base list names: a rule of its id alone, so that all agree.
+"""Which manifests a snapshot's base list names: a rule of the log alone, so that all agree.
 
 The changes of each snapshot are one manifest; neighbours merge by the rule of `ledger.model.tiles`.
+A rollback puts removed files back, which Paimon's readers would not see beside their removal: so
+it begins an era of its own, with one list of all files that are live then.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
 from attrs import frozen
 
-from ledger.model.tiles import FAN_OUT, covering, parts
+from ledger.model.tiles import covering
 
 
 @frozen(order=True)
@@ -17,26 +22,45 @@ class Tile:
     first: int
     last: int
 
-    def parts(self) -> list[Tile]:
-        """Return the tiles of the tier below that merge into it; none for a single snapshot."""
-        return [Tile(start + 1, end) for start, end in parts(self.first - 1, self.last)]
 
-    def last_reader(self) -> int:
-        """Return the last snapshot whose lists name it: then a wider tile takes over.
+@frozen
+class Era:
+    """The snapshots from one rollback to the next.
+
+    Attributes:
+        rollback: The rollback that it begins with; 0 for the first.
+    """
+
+    rollback: int
+
+    @classmethod
+    def of(cls, snapshot_id: int, rollbacks: Sequence[int]) -> Era:
+        """Return the era of a snapshot.
+
+        Args:
+            snapshot_id: The snapshot.
+            rollbacks: The ids of all rollbacks, ascending.
 
         Example:
-            >>> Tile(1, 1).last_reader(), Tile(8, 8).last_reader(), Tile(9, 16).last_reader()
-            (8, 8, 64)
+            >>> Era.of(3, [4]), Era.of(4, [4]), Era.of(9, [4])
+            (Era(rollback=0), Era(rollback=4), Era(rollback=4))
         """
-        parent = (self.last - self.first + 1) * FAN_OUT
-        return -(-self.last // parent) * parent
+        place = bisect_right(rollbacks, snapshot_id)
+        return cls(rollbacks[place - 1] if place else 0)
 
+    def base(self, snapshot_id: int) -> list[Tile]:
+        """Return the tiles between the era's beginning and a snapshot, oldest first.
 
-def base_tiles(snapshot_id: int) -> list[Tile]:
-    """Return the tiles that cover the snapshots before one, oldest first.
+        Example:
+            >>> [(each.first, each.last) for each in Era(0).base(11)]
+            [(1, 8), (9, 9), (10, 10)]
+        """
+        start = self.rollback + 1
+        tiles = covering(max(0, snapshot_id - start))
+        return [Tile(start + first, start + end - 1) for first, end in tiles][::-1]
 
-    Example:
-        >>> [(each.first, each.last) for each in base_tiles(11)]
-        [(1, 8), (9, 9), (10, 10)]
-    """
-    return [Tile(start + 1, end) for start, end in covering(snapshot_id - 1)][::-1]
+    def tiles(self, snapshot_id: int) -> Iterator[Tile]:
+        """Yield every tile that a snapshot reads: its base, then its own changes."""
+        yield from self.base(snapshot_id)
+        if snapshot_id != self.rollback:
+            yield Tile(snapshot_id, snapshot_id)

@@ -1,0 +1,133 @@
+"""Keeping a table's Paimon files on its store: project, follow, verify, rebuild."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from attrs import frozen
+
+from ledger.model.errors import InvalidInputError
+from ledger.table import Table
+from projections.paimon import position as positions
+from projections.paimon.outputs import MemoryOutputs, StoreOutputs
+from projections.paimon.paths import EARLIEST, LATEST
+from projections.paimon.position import Position
+from projections.paimon.project import Progress, Projection, target_state
+
+FOLDERS = ("schema", "snapshot", "tag", "manifest")
+_HINTS = (EARLIEST, LATEST)
+
+
+@frozen
+class Difference:
+    """Where the files on a store are not what the ledger says.
+
+    Attributes:
+        missing: Paths of files that should be there.
+        changed: Paths of files that are other bytes.
+        foreign: Paths of files in Paimon's folders that the ledger did not project.
+    """
+
+    missing: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether everything is as it should be; foreign files do no harm."""
+        return not self.missing and not self.changed
+
+
+def nobody(_done: int, _of: int) -> None:
+    """Tell nobody."""
+
+
+def outputs_of(table: Table) -> StoreOutputs:
+    """Return where a table's files are."""
+    return StoreOutputs(table.log.store, table.log.layout.root.removesuffix("_ledger").rstrip("/"))
+
+
+def project(table: Table, *, version: int | None = None, on_progress: Progress = nobody) -> int:
+    """Bring a table's Paimon files up to a version; return the version they stand at.
+
+    Args:
+        table: The table.
+        version: None for the newest. One before the position that stands is refused.
+        on_progress: Told how many commits of how many were applied.
+
+    Raises:
+        InvalidInputError: The files stand at a later version.
+        StoreError: A file that the ledger did not project stands in a place of its own.
+        UnsupportedError: Paimon has no such files.
+    """
+    store, layout = table.log.store, table.log.layout
+    start = positions.load(store, layout)
+    target = target_state(table, version)
+    if target.version < start.version:
+        raise InvalidInputError(
+            f"the Paimon files of {table.identifier} stand at version {start.version}, after "
+            f"{target.version}; they only go forward"
+        )
+    if target.version > start.version:
+        reached = Projection(table, outputs_of(table), start, target).run(on_progress)
+        positions.save(store, layout, reached)
+    return target.version
+
+
+def follow(
+    table: Table, *, interval_s: float = 1.0, sleep: Callable[[float], None] = time.sleep
+) -> Iterator[int]:
+    """Project whenever something new was committed; yield each version reached, for ever."""
+    reached = -1
+    while True:
+        newest = project(table)
+        if newest != reached:
+            reached = newest
+            yield reached
+        sleep(interval_s)
+
+
+def expected(table: Table, *, version: int | None = None) -> dict[str, bytes]:
+    """Return every file that a table's projection has at a version, by path below its location."""
+    outputs = MemoryOutputs()
+    Projection(table, outputs, Position(), target_state(table, version)).run(nobody)
+    return outputs.files
+
+
+def verify(table: Table) -> Difference:
+    """Compare what stands on the store with what the ledger says, byte for byte.
+
+    Hints are not compared: readers believe them only where they lead somewhere.
+    """
+    version = positions.load(table.log.store, table.log.layout).version
+    if version < 0:
+        return Difference()
+    wanted = expected(table, version=version)
+    outputs = outputs_of(table)
+    there = {path: outputs.read(path) for path in wanted if path not in _HINTS}
+    return Difference(
+        missing=tuple(sorted(path for path, body in there.items() if body is None)),
+        changed=tuple(
+            sorted(p for p, body in there.items() if body is not None and body != wanted[p])
+        ),
+        foreign=tuple(
+            path for folder in FOLDERS for path in outputs.paths(folder) if path not in wanted
+        ),
+    )
+
+
+def rebuild(table: Table, *, on_progress: Progress = nobody) -> Difference:
+    """Restore lost and damaged files; return what was found wrong."""
+    version = positions.load(table.log.store, table.log.layout).version
+    if version < 0:
+        project(table, on_progress=on_progress)
+        return Difference()
+    found = verify(table)
+    wrong = (*found.missing, *found.changed)
+    wanted = expected(table, version=version) if wrong else {}
+    outputs = outputs_of(table)
+    for done, path in enumerate(wrong, 1):
+        outputs.store.replace(outputs.key(path), wanted[path])
+        on_progress(done, len(wrong))
+    return found

@@ -1,0 +1,49 @@
+"""Names of manifests and lists: of the table's id and of what they hold, never random."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid5
+
+from attrs import frozen
+
+from projections.paimon.tiers import Tile
+
+
+@frozen
+class Names:
+    """The names of one table's files.
+
+    Example:
+        >>> names = Names("01a1f54c-0000-7000-8000-000000000000")
+        >>> names.tile(Tile(1, 8)) == names.tile(Tile(1, 8)) != names.tile(Tile(1, 1))
+        True
+    """
+
+    table_id: str
+
+    def _uuid(self, what: str) -> UUID:
+        return uuid5(UUID(self.table_id), what)
+
+    def tile(self, tile: Tile) -> str:
+        """Return the name of the manifest of a tile."""
+        return f"manifest-{self._uuid(f'manifest {tile.first} {tile.last}')}-0"
+
+    def live(self, rollback: int, part: int) -> str:
+        """Return the name of a manifest of the files that are live at a rollback."""
+        return f"manifest-{self._uuid(f'live {rollback}')}-{part}"
+
+    def base_list(self, snapshot_id: int) -> str:
+        """Return the name of a snapshot's base manifest list."""
+        return f"manifest-list-{self._uuid(f'snapshot {snapshot_id}')}-0"
+
+    def delta_list(self, snapshot_id: int) -> str:
+        """Return the name of a snapshot's delta manifest list."""
+        return f"manifest-list-{self._uuid(f'snapshot {snapshot_id}')}-1"
+
+    def snapshot_uuid(self, snapshot_id: int) -> str:
+        """Return a snapshot's uuid."""
+        return str(self._uuid(f"snapshot {snapshot_id}"))
+
+    def sync_marker(self, name: str) -> bytes:
+        """Return the sixteen bytes between a file's Avro blocks."""
+        return self._uuid(name).bytes

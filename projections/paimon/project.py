@@ -1,0 +1,191 @@
+"""Projecting a table to Paimon's files: incremental, idempotent, and restartable at any point.
+
+New files come first and pointers last. Everything is a function of the log, so two projectors at
+once, or one that was killed and begins again, write the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from attrs import evolve, frozen
+
+from ledger.events import TableEvent
+from ledger.events.commit import Commit
+from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.evolution.snapshot_fold import snapshot_of
+from ledger.evolution.state import TableState
+from ledger.evolution.table_builder import TableBuilder
+from ledger.log.travel import at_version, effective_millis, head_state
+from ledger.model.errors import UnsupportedError
+from ledger.model.snapshot import Snapshot, Tag
+from ledger.snapshot_search import state_at_snapshot
+from ledger.table import Table
+from projections.paimon.manifests import Manifests
+from projections.paimon.names import Names
+from projections.paimon.outputs import Outputs
+from projections.paimon.paths import EARLIEST, LATEST, schema_path, snapshot_path, tag_path
+from projections.paimon.position import Position
+from projections.paimon.schema_file import schema_file
+from projections.paimon.snapshot_file import snapshot_file
+from projections.paimon.tag_file import tag_file
+from projections.paimon.tiers import Era
+
+Progress = Callable[[int, int], None]
+
+
+@frozen
+class Projection:
+    """One run over a table's log, from a position to a version.
+
+    Attributes:
+        table: The table.
+        outputs: Where its files go.
+        start: Where the run before stopped.
+        target: The state at the version to reach.
+    """
+
+    table: Table
+    outputs: Outputs
+    start: Position
+    target: TableState
+
+    def run(self, on_progress: Progress) -> Position:
+        """Write what is new and take away what expired; return the new position.
+
+        Raises:
+            StoreError: A file that the ledger did not project stands in a place of its own.
+            UnsupportedError: Paimon has no such files.
+        """
+        run = _Run(self)
+        total = self.target.version - self.start.version
+        for done, commit in enumerate(self._commits(), 1):
+            run.commit(commit)
+            on_progress(done, total)
+        return run.finish()
+
+    def _commits(self) -> Iterator[Commit[TableEvent]]:
+        reads = self.table.log.commits(self.start.version + 1, self.target.version)
+        return (read.commit for read in reads)
+
+
+class _Run:
+    def __init__(self, projection: Projection) -> None:
+        self._table = projection.table
+        self._outputs = projection.outputs
+        self._target = projection.target
+        self._start = projection.start
+        started = self._start.version >= 0
+        self._before = at_version(self._table.log, self._start.version) if started else None
+        self._builder = TableBuilder(self._before)
+        self._rollbacks = list(self._start.rollbacks)
+        self._names = Names(self._target.table_id)
+        self._manifests = Manifests(self._table, self._names, self._outputs, self._start.manifests)
+        self._schema_id = self._before.schema.id if self._before else -1
+        if self._before is not None:
+            self._manifests.learn_schema(self._before.schema)
+
+    def commit(self, commit: Commit[TableEvent]) -> None:
+        """Project one commit's schema and snapshots."""
+        self._builder.commit(commit)
+        if self._builder.schema_id != self._schema_id:
+            schema = self._builder.freeze().schema
+            self._schema_id = schema.id
+            self._manifests.learn_schema(schema)
+            self._outputs.put(schema_path(schema.id), schema_file(schema))
+        for transaction in commit.transactions:
+            for event in transaction.events:
+                if isinstance(event, SnapshotCommitted | RolledBack):
+                    self._snapshot(event, commit)
+
+    def _snapshot(self, event: SnapshotCommitted | RolledBack, commit: Commit[TableEvent]) -> None:
+        snapshot_id = event.snapshot_id
+        self._manifests.versions[snapshot_id] = commit.version
+        if isinstance(event, RolledBack):
+            self._rollbacks.append(snapshot_id)
+        if self._target.reachable(snapshot_id):
+            content = self._rendered(snapshot_of(event, effective_millis(commit)))
+            if snapshot_id >= self._target.earliest_snapshot_id:
+                self._outputs.put(snapshot_path(snapshot_id), content)
+
+    def _rendered(self, snapshot: Snapshot) -> bytes:
+        """Return a snapshot's file, after writing all that it names."""
+        return snapshot_file(self._named(snapshot))
+
+    def _named(self, snapshot: Snapshot) -> Snapshot:
+        if snapshot.base_manifest_list is not None:
+            # Its engine wrote manifests of its own.
+            return snapshot
+        base, delta = self._manifests.lists(snapshot.id, self._era(snapshot.id))
+        return evolve(
+            snapshot,
+            uuid=snapshot.uuid or self._names.snapshot_uuid(snapshot.id),
+            base_manifest_list=self._names.base_list(snapshot.id),
+            base_manifest_list_size=len(base),
+            delta_manifest_list=self._names.delta_list(snapshot.id),
+            delta_manifest_list_size=len(delta),
+        )
+
+    def _era(self, snapshot_id: int) -> Era:
+        return Era.of(snapshot_id, self._rollbacks)
+
+    def finish(self) -> Position:
+        """Write tags and hints, take away what is no longer reachable; return the position."""
+        self._tags()
+        latest = self._target.last_snapshot_id
+        if latest:
+            self._outputs.point(LATEST, b"%d" % latest)
+            self._outputs.point(EARLIEST, b"%d" % self._target.earliest_snapshot_id)
+            self._expire()
+            self._manifests.forget_others(latest, self._era(latest))
+        return Position(self._target.version, tuple(self._rollbacks), self._manifests.known)
+
+    def _tags(self) -> None:
+        before = self._before.tags if self._before else {}
+        for name, tag in sorted(self._target.tags.items()):
+            if before.get(name) != tag or self._before is None:
+                self._outputs.point(tag_path(name), self._tag_file(tag))
+        for name in sorted(set(before) - set(self._target.tags)):
+            self._outputs.remove(tag_path(name))
+
+    def _tag_file(self, tag: Tag) -> bytes:
+        snapshot = state_at_snapshot(self._table.log, tag.snapshot_id).snapshot
+        if snapshot is None:
+            raise UnsupportedError(f"tag {tag.name!r} names a snapshot that is not there")
+        return tag_file(
+            self._named(snapshot),
+            create_time_millis=tag.create_time_millis,
+            time_retained_millis=tag.time_retained_millis,
+        )
+
+    def _expire(self) -> None:
+        """Take away what only snapshots read that were reachable at the start and no longer are."""
+        if self._before is None:
+            return
+        gone = [each for each in _reachable(self._before) if not self._target.reachable(each)]
+        for snapshot_id in range(
+            self._before.earliest_snapshot_id, self._target.earliest_snapshot_id
+        ):
+            self._outputs.remove(snapshot_path(snapshot_id))
+        if gone:
+            kept = {path for each in _reachable(self._target) for path in self._paths(each)}
+            for path in sorted({path for each in gone for path in self._paths(each)} - kept):
+                self._outputs.remove(path)
+
+    def _paths(self, snapshot_id: int) -> Iterator[str]:
+        return self._manifests.paths(snapshot_id, self._era(snapshot_id))
+
+
+def _reachable(state: TableState) -> list[int]:
+    ids = set(range(state.earliest_snapshot_id, state.last_snapshot_id + 1))
+    return sorted(ids | {tag.snapshot_id for tag in state.tags.values()})
+
+
+def target_state(table: Table, version: int | None) -> TableState:
+    """Return the state to project: at a version, or the newest.
+
+    Raises:
+        NotFoundError: The table does not have that version.
+    """
+    table.log.refresh()
+    return head_state(table.log) if version is None else at_version(table.log, version)
