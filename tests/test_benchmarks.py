@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import commit_latency, contention, open_table, replay
+from benchmarks import commit_latency, contention, open_table, projection, replay
 from benchmarks.history import lake_at
 
 
@@ -38,3 +38,8 @@ def test_a_history_is_built_once(tmp_path: Path) -> None:
     built = {each: each.stat().st_mtime_ns for each in lake.rglob("*")}
     assert lake_at(tmp_path, 10, width=6) == lake
     assert {each: each.stat().st_mtime_ns for each in lake.rglob("*")} == built
+
+
+def test_projection_goes_one_snapshot_on_each_time(tmp_path: Path) -> None:
+    report = projection.run(tmp_path, sizes=(2, 9), repeats=2)
+    assert report.fingerprint == "snapshots=[4, 11]"
