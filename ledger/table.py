@@ -10,6 +10,7 @@ from ledger.commit_options import CommitOptions, fresh_id, request_of
 from ledger.events import SchemaChange, TableEvent
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import ChangesReference, RolledBack, SnapshotCommitted
+from ledger.evolution.change_json import as_change
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
 from ledger.evolution.table_changes import (
@@ -43,6 +44,7 @@ from ledger.model.instant import (
     instant_of,
 )
 from ledger.model.schema import Schema
+from ledger.plugins import PROJECTIONS, load
 from ledger.snapshot_plan import SnapshotPlan
 from ledger.snapshot_search import schema_of_snapshot, schemas, state_at_snapshot
 from ledger.stores import open_store
@@ -161,10 +163,16 @@ class Table:
             raise NotFoundError(f"version {end} does not exist; the newest is {head}")
         return (read.commit for read in self.log.commits(first, end))
 
+    def project(self, format_name: str, *, version: int | None = None) -> int:
+        """Bring a format's files, such as "paimon", up to a version; return where they stand."""
+        return int(load(PROJECTIONS, format_name)(self, version=version))
+
     # Writing
 
     def alter(
-        self, changes: Sequence[SchemaChange], **options: Unpack[CommitOptions]
+        self,
+        changes: Sequence[SchemaChange | Mapping[str, Any]],
+        **options: Unpack[CommitOptions],
     ) -> Appended[TableState]:
         """Change the schema, options or comment; all changes land or none.
 
@@ -176,7 +184,7 @@ class Table:
             CommitConflictError: Somebody else set the same thing to another value meanwhile.
             CommitUnknownError: The store gave no answer.
         """
-        asked = tuple(changes)
+        asked = tuple(map(as_change, changes))
         if not asked:
             raise InvalidInputError(f"{self.identifier}: no changes were given; name at least one")
         return self._commit(["alter", asked], options, lambda _: asked)

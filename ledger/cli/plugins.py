@@ -1,7 +1,4 @@
-"""What other packages bring to the command line, found by their entry points.
-
-`ledger` never imports the projections. They say in their package's metadata what they offer, and
-it is loaded when it is needed:
+"""What the projections bring to the command line, found by entry points; see `ledger.plugins`.
 
 - group `lakeledger.commands`: a function that takes the App and adds commands to it;
 - group `lakeledger.views`: a function of a table, by the name of what it gives.
@@ -9,13 +6,11 @@ it is loaded when it is needed:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from cyclopts import App
 
-from ledger.model.errors import MissingDependencyError
+from ledger.plugins import load, load_all
 
 COMMANDS = "lakeledger.commands"
 VIEWS = "lakeledger.views"
@@ -23,9 +18,8 @@ VIEWS = "lakeledger.views"
 
 def add_commands(app: App) -> None:
     """Let every installed plug-in add its commands."""
-    # A package that is on the path twice offers everything twice.
-    for offered in {each.name: each for each in entry_points(group=COMMANDS)}.values():
-        _load(offered)(app)
+    for add in load_all(COMMANDS):
+        add(app)
 
 
 def view(name: str) -> Any:
@@ -34,20 +28,4 @@ def view(name: str) -> Any:
     Raises:
         MissingDependencyError: No installed package offers it, or it cannot be imported.
     """
-    found: Iterable[EntryPoint] = entry_points(group=VIEWS, name=name)
-    offered = next(iter(found), None)
-    if offered is None:
-        raise MissingDependencyError(
-            f"nothing that is installed gives {name!r}; install the package itself, which brings "
-            "it: pip install lakeledger (in a checkout: pip install -e .)"
-        )
-    return _load(offered)
-
-
-def _load(offered: EntryPoint) -> Any:
-    try:
-        return offered.load()
-    except (ImportError, AttributeError) as error:
-        raise MissingDependencyError(
-            f"{offered.name} ({offered.value}) cannot be loaded: {error}; install lakeledger anew"
-        ) from error
+    return load(VIEWS, name)

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from ledger.events.base import Record
 from ledger.events.schema_changes import (
     AddColumn,
     DropColumn,
@@ -223,3 +224,19 @@ _READERS: dict[str, Callable[[_Json, str], SchemaChange]] = {
     "updateColumnPosition": _update_position,
     "dropPrimaryKey": lambda _obj, _path: DropPrimaryKey(),
 }
+
+
+def as_change(given: SchemaChange | Mapping[str, Any]) -> SchemaChange:
+    """Return a change, given as such or as the JSON object of either dialect.
+
+    Raises:
+        InvalidChangeError: It is neither.
+    """
+    if isinstance(given, Mapping):
+        return schema_change_from_json(given)
+    if not isinstance(given, Record):
+        raise InvalidChangeError(
+            f"{excerpt(given)} is no SchemaChange; give one, such as "
+            "AddColumn(('name',), 'STRING'), or its JSON object"
+        )
+    return given

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ledger.events.schema_changes import SchemaChange
+from ledger.evolution.change_json import as_change
 from ledger.evolution.decide_schema import decide_schema
 from ledger.model.schema import Schema
 
 
 def evolve(
-    schema: Schema, changes: Sequence[SchemaChange], *, has_snapshots: bool = False
+    schema: Schema,
+    changes: Sequence[SchemaChange | Mapping[str, Any]],
+    *,
+    has_snapshots: bool = False,
 ) -> Schema:
     """Return the schema after a batch of changes, by Paimon's rules alone.
 
@@ -18,7 +23,7 @@ def evolve(
 
     Args:
         schema: The schema before.
-        changes: Applied one after the other; all of them or none.
+        changes: Applied one after the other; all of them or none. Each may be a JSON object.
         has_snapshots: Whether the table has snapshots, which locks some options.
 
     Raises:
@@ -31,4 +36,5 @@ def evolve(
         >>> after.id, after.field("value").id
         (1, 1)
     """
-    return decide_schema(schema, changes, has_snapshots=has_snapshots).schema
+    asked = [as_change(each) for each in changes]
+    return decide_schema(schema, asked, has_snapshots=has_snapshots).schema

@@ -46,6 +46,7 @@ class Manifests:
         self.known = dict(known)
         self.versions: dict[int, int] = {}
         self._schemas: dict[int, Schema] = {}
+        self._live_parts: dict[int, int] = {}
 
     def learn_schema(self, schema: Schema) -> None:
         """Remember a schema, so that the history need not be searched for it."""
@@ -77,8 +78,10 @@ class Manifests:
     def _live_names(self, rollback: int) -> list[str]:
         if rollback == 0:
             return []
-        files = state_at_snapshot(self._table.log, rollback).totals.file_count
-        return [self._names.live(rollback, part) for part in range(-(-files // MOST_ENTRIES))]
+        if rollback not in self._live_parts:
+            files = state_at_snapshot(self._table.log, rollback).totals.file_count
+            self._live_parts[rollback] = -(-files // MOST_ENTRIES)
+        return [self._names.live(rollback, part) for part in range(self._live_parts[rollback])]
 
     def _list(self, name: str, metas: Iterable[ManifestFileMeta | None]) -> bytes:
         present = [each for each in metas if each is not None]

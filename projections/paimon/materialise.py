@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from attrs import frozen
 
+from ledger.evolution.state import TableState
 from ledger.model.errors import InvalidInputError
 from ledger.table import Table
 from projections.paimon import position as positions
 from projections.paimon.outputs import MemoryOutputs, StoreOutputs
-from projections.paimon.paths import EARLIEST, LATEST
+from projections.paimon.paths import EARLIEST, FOLDERS, LATEST
 from projections.paimon.position import Position
 from projections.paimon.project import Progress, Projection, target_state
 
-FOLDERS = ("schema", "snapshot", "tag", "manifest")
 _HINTS = (EARLIEST, LATEST)
 
 
@@ -62,17 +62,41 @@ def project(table: Table, *, version: int | None = None, on_progress: Progress =
         UnsupportedError: Paimon has no such files.
     """
     store, layout = table.log.store, table.log.layout
-    start = positions.load(store, layout)
-    target = target_state(table, version)
-    if target.version < start.version:
-        raise InvalidInputError(
-            f"the Paimon files of {table.identifier} stand at version {start.version}, after "
-            f"{target.version}; they only go forward"
-        )
-    if target.version > start.version:
+    with store.lock(positions.key(layout)):
+        start = positions.load(store, layout)
+        target = target_state(table, version)
+        if target.version < start.version:
+            raise InvalidInputError(
+                f"the Paimon files of {table.identifier} stand at version {start.version}, after "
+                f"{target.version}; they only go forward"
+            )
+        if target.version == start.version:
+            return target.version
+        return _reached(table, start, target, on_progress)
+
+
+def _reached(table: Table, start: Position, target: TableState, on_progress: Progress) -> int:
+    """Project until nobody else did so meanwhile, which only a store that cannot lock allows.
+
+    Whoever was behind may have put back what the other had taken away. Between the last look and
+    the save nobody notices; that is for `rebuild`.
+    """
+    store, layout = table.log.store, table.log.layout
+    met = start
+    while True:
         reached = Projection(table, outputs_of(table), start, target).run(on_progress)
-        positions.save(store, layout, reached)
-    return target.version
+        found = positions.load(store, layout)
+        if found == met:
+            positions.save(store, layout, reached)
+            return target.version
+        met = found
+        start = min(start, found, key=_version)
+        if found.version > target.version:
+            target = target_state(table, found.version)
+
+
+def _version(position: Position) -> int:
+    return position.version
 
 
 def follow(
@@ -103,8 +127,10 @@ def verify(table: Table) -> Difference:
     version = positions.load(table.log.store, table.log.layout).version
     if version < 0:
         return Difference()
-    wanted = expected(table, version=version)
-    outputs = outputs_of(table)
+    return _difference(outputs_of(table), expected(table, version=version))
+
+
+def _difference(outputs: StoreOutputs, wanted: Mapping[str, bytes]) -> Difference:
     there = {path: outputs.read(path) for path in wanted if path not in _HINTS}
     return Difference(
         missing=tuple(sorted(path for path, body in there.items() if body is None)),
@@ -118,16 +144,22 @@ def verify(table: Table) -> Difference:
 
 
 def rebuild(table: Table, *, on_progress: Progress = nobody) -> Difference:
-    """Restore lost and damaged files; return what was found wrong."""
-    version = positions.load(table.log.store, table.log.layout).version
-    if version < 0:
-        project(table, on_progress=on_progress)
-        return Difference()
-    found = verify(table)
-    wrong = (*found.missing, *found.changed)
-    wanted = expected(table, version=version) if wrong else {}
-    outputs = outputs_of(table)
-    for done, path in enumerate(wrong, 1):
-        outputs.store.replace(outputs.key(path), wanted[path])
-        on_progress(done, len(wrong))
+    """Restore lost and damaged files, and take leftovers away; return what was found wrong.
+
+    The files are those of the version that they stood at; of the newest when nobody knows.
+    """
+    store, layout = table.log.store, table.log.layout
+    with store.lock(positions.key(layout)):
+        stood = positions.load(store, layout).version
+        target = target_state(table, None if stood < 0 else stood)
+        wanted = expected(table, version=target.version)
+        outputs = outputs_of(table)
+        found = _difference(outputs, wanted)
+        wrong = (*found.missing, *found.changed)
+        for done, path in enumerate(wrong, 1):
+            outputs.store.replace(outputs.key(path), wanted[path])
+            on_progress(done, len(wrong))
+        # From the beginning, as what a run that was killed left behind is found only then.
+        reached = Projection(table, outputs, Position(), target).run(nobody)
+        positions.save(store, layout, reached)
     return found

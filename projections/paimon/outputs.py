@@ -23,6 +23,9 @@ class Outputs(Protocol):
     def remove(self, path: str) -> None:
         """Take a file away; one that is absent is fine."""
 
+    def paths(self, folder: str) -> Iterator[str]:
+        """Yield the paths of the files in a folder."""
+
 
 @frozen
 class MemoryOutputs:
@@ -41,6 +44,10 @@ class MemoryOutputs:
     def remove(self, path: str) -> None:
         """Take a file away."""
         self.files.pop(path, None)
+
+    def paths(self, folder: str) -> Iterator[str]:
+        """Yield the paths of the files in a folder."""
+        return (path for path in self.files if path.startswith(f"{folder}/"))
 
 
 @frozen

@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from ledger.model.errors import InvalidNameError
 from projections.partition_text import partition_path
 
+FOLDERS = ("schema", "snapshot", "tag", "manifest")
+"""The folders whose files the ledger projects."""
+
 EARLIEST = "snapshot/EARLIEST"
 """The hint that holds the number of the oldest snapshot file."""
 

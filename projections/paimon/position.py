@@ -38,13 +38,14 @@ class _File(msgspec.Struct, rename="camel"):
     position: msgspec.Raw
 
 
-def _key(layout: Layout) -> str:
+def key(layout: Layout) -> str:
+    """Return where a table's position is kept."""
     return f"{layout.root}/projections/paimon.json"
 
 
 def load(store: Store, layout: Layout) -> Position:
     """Return the position kept for a table; the beginning when none can be used."""
-    body = store.read(_key(layout))
+    body = store.read(key(layout))
     if body is None:
         return Position()
     try:
@@ -62,9 +63,9 @@ def save(store: Store, layout: Layout, position: Position) -> None:
     content = msgspec.json.encode(position)
     check = hashlib.sha256(content).hexdigest()
     body = msgspec.json.encode(_File(FORMAT, check, msgspec.Raw(content)))
-    store.replace(_key(layout), body)
+    store.replace(key(layout), body)
 
 
 def forget(store: Store, layout: Layout) -> None:
     """Let the next projection begin anew."""
-    store.delete(_key(layout))
+    store.delete(key(layout))

@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
-from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.events.snapshot_events import RolledBack, SnapshotCommitted, TagCreated
 from ledger.evolution.snapshot_fold import snapshot_of
 from ledger.evolution.state import TableState
 from ledger.evolution.table_builder import TableBuilder
@@ -24,7 +24,14 @@ from ledger.table import Table
 from projections.paimon.manifests import Manifests
 from projections.paimon.names import Names
 from projections.paimon.outputs import Outputs
-from projections.paimon.paths import EARLIEST, LATEST, schema_path, snapshot_path, tag_path
+from projections.paimon.paths import (
+    EARLIEST,
+    FOLDERS,
+    LATEST,
+    schema_path,
+    snapshot_path,
+    tag_path,
+)
 from projections.paimon.position import Position
 from projections.paimon.schema_file import schema_file
 from projections.paimon.snapshot_file import snapshot_file
@@ -78,7 +85,11 @@ class _Run:
         started = self._start.version >= 0
         self._before = at_version(self._table.log, self._start.version) if started else None
         self._builder = TableBuilder(self._before)
+        self._begins_empty = self._before is None and not any(
+            any(self._outputs.paths(folder)) for folder in FOLDERS
+        )
         self._rollbacks = list(self._start.rollbacks)
+        self._tag_names = set(self._before.tags if self._before else ())
         self._names = Names(self._target.table_id)
         self._manifests = Manifests(self._table, self._names, self._outputs, self._start.manifests)
         self._schema_id = self._before.schema.id if self._before else -1
@@ -97,6 +108,8 @@ class _Run:
             for event in transaction.events:
                 if isinstance(event, SnapshotCommitted | RolledBack):
                     self._snapshot(event, commit)
+                elif isinstance(event, TagCreated):
+                    self._tag_names.add(event.tag_name)
 
     def _snapshot(self, event: SnapshotCommitted | RolledBack, commit: Commit[TableEvent]) -> None:
         snapshot_id = event.snapshot_id
@@ -116,6 +129,12 @@ class _Run:
         if snapshot.base_manifest_list is not None:
             # Its engine wrote manifests of its own.
             return snapshot
+        if self._target.schema.primary_keys:
+            raise UnsupportedError(
+                f"snapshot {snapshot.id} of {self._table.identifier} lists files of a table with a "
+                "primary key, whose keys and levels only its engine knows: let the engine commit "
+                "with manifest lists of its own"
+            )
         base, delta = self._manifests.lists(snapshot.id, self._era(snapshot.id))
         return evolve(
             snapshot,
@@ -145,7 +164,8 @@ class _Run:
         for name, tag in sorted(self._target.tags.items()):
             if before.get(name) != tag or self._before is None:
                 self._outputs.point(tag_path(name), self._tag_file(tag))
-        for name in sorted(set(before) - set(self._target.tags)):
+        # Those that came and went meanwhile, too: a run that was killed may have written them.
+        for name in sorted(self._tag_names - set(self._target.tags)):
             self._outputs.remove(tag_path(name))
 
     def _tag_file(self, tag: Tag) -> bytes:
@@ -159,13 +179,18 @@ class _Run:
         )
 
     def _expire(self) -> None:
-        """Take away what only snapshots read that were reachable at the start and no longer are."""
-        if self._before is None:
+        """Take away what only snapshots read that are no longer reachable.
+
+        Those that came and went meanwhile are among them, since a run that was killed may have
+        written them.
+        """
+        if self._begins_empty:
             return
-        gone = [each for each in _reachable(self._before) if not self._target.reachable(each)]
-        for snapshot_id in range(
-            self._before.earliest_snapshot_id, self._target.earliest_snapshot_id
-        ):
+        since = self._before.earliest_snapshot_id if self._before else 1
+        expired = range(since, self._target.earliest_snapshot_id)
+        tagged = {tag.snapshot_id for tag in self._before.tags.values()} if self._before else set()
+        gone = [each for each in tagged.union(expired) if not self._target.reachable(each)]
+        for snapshot_id in expired:
             self._outputs.remove(snapshot_path(snapshot_id))
         if gone:
             kept = {path for each in _reachable(self._target) for path in self._paths(each)}

@@ -51,6 +51,9 @@ class _SnapshotFile(msgspec.Struct, kw_only=True, rename="camel"):
     operation: str | None = None
 
 
+_NAMES = {each.encode_name: each.name for each in msgspec.structs.fields(_SnapshotFile)}
+
+
 def snapshot_from_json(obj: Mapping[str, Any] | str | bytes) -> Snapshot:
     """Read a snapshot file of any version.
 
@@ -90,10 +93,7 @@ def snapshot_to_json(snapshot: Snapshot) -> dict[str, Any]:
     What is None is left out but for the manifest lists, which Paimon prints as null; so are empty
     properties. `logOffsets`, which Paimon dropped, is written where the snapshot has some.
     """
-    content: dict[str, Any] = {
-        each.encode_name: getattr(snapshot, each.name)
-        for each in msgspec.structs.fields(_SnapshotFile)
-    }
+    content: dict[str, Any] = {key: getattr(snapshot, name) for key, name in _NAMES.items()}
     content["logOffsets"] = {
         str(bucket): offset for bucket, offset in sorted((snapshot.log_offsets or {}).items())
     }

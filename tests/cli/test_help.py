@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Run
 
 ROOT = Path(__file__).parents[2]
-ALL = (*NAMES, "stats")
+ALL = (*NAMES, "project", "stats")
 
 
 def test_help_names_every_command_and_every_exit_code(run: Run, installed: None) -> None:

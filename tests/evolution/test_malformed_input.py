@@ -95,7 +95,7 @@ plain = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
     max_leaves=5,
 )
-odd = st.integers(0, len(ODD) - 1).map(ODD.__getitem__) | plain
+odd = st.integers(0, len(ODD) - 1).map(lambda place: ODD[place]) | plain
 
 
 def places(value: Json, path: tuple[Json, ...] = ()) -> list[tuple[Json, ...]]:

@@ -321,3 +321,12 @@ def test_partition_keys_given_as_an_option_lay_out_files_anew() -> None:
     table.append([data_file("a")])
     with pytest.raises(InvalidInputError):
         table.alter([SetOption("partition", "id")])
+
+
+def test_a_change_may_be_its_json_object() -> None:
+    mine, _ = two_handles()
+    mine.alter([{"type": "addColumn", "fieldNames": ["a"], "dataType": "INT"}])
+    mine.alter([{"action": "renameColumn", "fieldNames": ["a"], "newName": "b"}])
+    assert mine.at().schema.names[-1] == "b"
+    with pytest.raises(InvalidInputError, match="is no SchemaChange"):
+        mine.alter(["addColumn"])  # type: ignore[list-item]  # the mistake under test

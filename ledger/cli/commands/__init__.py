@@ -6,14 +6,17 @@ from collections.abc import Callable
 
 from cyclopts import App
 
+from ledger.cli.commands import view
 from ledger.cli.commands.add_files import add_files
 from ledger.cli.commands.alter import alter
 from ledger.cli.commands.create import create
+from ledger.cli.commands.expire import expire
 from ledger.cli.commands.init import init
 from ledger.cli.commands.log import log
 from ledger.cli.commands.quickstart import quickstart
 from ledger.cli.commands.rollback import rollback
 from ledger.cli.commands.show import show
+from ledger.cli.commands.snapshots import snapshots
 from ledger.cli.commands.tag import tag
 from ledger.cli.example import help_and_example
 
@@ -25,11 +28,13 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "add-files": add_files,
     "show": show,
     "log": log,
+    "snapshots": snapshots,
     "tag": tag,
     "rollback": rollback,
+    "expire": expire,
 }
 
-NAMES: tuple[str, ...] = tuple(_COMMANDS)
+NAMES: tuple[str, ...] = (*_COMMANDS, "view")
 """The names of the commands, in the order of the help."""
 
 
@@ -38,6 +43,7 @@ def register(app: App) -> None:
     for position, (name, function) in enumerate(_COMMANDS.items()):
         text, example = help_and_example(function)
         app.command(function, name=name, help=text, help_epilogue=example, sort_key=position)
+    view.register(app, len(_COMMANDS))
 
 
 __all__ = ["NAMES", "register"]

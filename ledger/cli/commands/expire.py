@@ -1,0 +1,126 @@
+"""`lakeledger expire`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from attrs import frozen
+from cyclopts import Parameter, validators
+
+from ledger.cli.exits import UsageError
+from ledger.cli.options import Place, Writing
+from ledger.cli.screen import Screen
+from ledger.evolution.decide_snapshot import decide_expiry
+from ledger.evolution.state import TableState
+from ledger.evolution.table_changes import ExpireSnapshots
+
+
+@frozen
+class Effect:
+    """What an expiry comes to.
+
+    Attributes:
+        before: Snapshots with smaller ids go.
+        gone: Those that can no longer be read, in order.
+        tagged: The ids of those that would go but for their tags, by tag.
+    """
+
+    before: int
+    gone: tuple[int, ...]
+    tagged: dict[str, int]
+
+    @classmethod
+    def of(cls, state: TableState, before: int) -> Effect:
+        """Return what expiring the snapshots before one comes to in a state."""
+        reached = range(state.earliest_snapshot_id, before)
+        tagged = {
+            name: tag.snapshot_id
+            for name, tag in sorted(state.tags.items())
+            if tag.snapshot_id in reached
+        }
+        kept = set(tagged.values())
+        return cls(before, tuple(each for each in reached if each not in kept), tagged)
+
+
+def expire(
+    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    /,
+    *,
+    before: Annotated[int | None, Parameter(help="Expire the snapshots with smaller ids.")] = None,
+    keep: Annotated[
+        int | None,
+        Parameter(validator=validators.Number(gte=1), help="Expire all but the newest so many."),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        Parameter(negative="", show_default=False, help="Only say what would go, and what stays."),
+    ] = False,
+    writing: Writing = Writing(),  # noqa: B008 - frozen
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    """Expire a table's oldest snapshots; tagged ones stay, and no file is deleted.
+
+    What an expired snapshot held can still be read by --version.
+
+    Example:
+        lakeledger expire shop.orders --keep 10 --dry-run
+    """
+    if (before is None) == (keep is None):
+        raise UsageError("expire which? give either --before N or --keep N")
+    table = place.table(name)
+    state = table.state
+    if before is None:
+        newest_kept = state.last_snapshot_id + 1 - (keep or 0)
+        before = max(state.earliest_snapshot_id, newest_kept)
+    effect = Effect.of(state, before)
+    document = {"table": str(table.identifier), "dryRun": dry_run, **_facts(effect)}
+    # A job that asks every hour leaves no commit where there is nothing to do.
+    nothing = decide_expiry(state, ExpireSnapshots(before)) is None and not writing.commit_id
+    if dry_run or nothing:
+        document["version"] = state.version
+        title = (
+            f"{name} would lose" if dry_run else f"{name} stays at version {state.version}, losing"
+        )
+        place.screen.result(document, lambda to: _print(to, title, effect))
+        return
+    appended = table.expire_snapshots(before=before, **writing.options())
+    document.update(version=appended.version, repeated=appended.repeated)
+    title = f"{name} version {appended.version} lost"
+    if appended.repeated:
+        title = f"{name} version {appended.version}, committed before; nothing was written now;"
+    place.screen.result(document, lambda to: _print(to, title, effect))
+
+
+def _facts(effect: Effect) -> dict[str, Any]:
+    return {
+        "before": effect.before,
+        "expired": list(effect.gone),
+        "keptByTags": [
+            {"tagName": name, "snapshotId": snapshot_id}
+            for name, snapshot_id in effect.tagged.items()
+        ],
+    }
+
+
+def _print(screen: Screen, title: str, effect: Effect) -> None:
+    count = len(effect.gone)
+    said = f"{count:,} {'snapshot' if count == 1 else 'snapshots'}"
+    if count:
+        said += f" of those before {effect.before}: {_ranges(effect.gone)}"
+    screen.line(f"{title} {said}")
+    screen.table(("stays by its tag", "snapshot"), effect.tagged.items())
+
+
+def _ranges(ids: tuple[int, ...]) -> str:
+    """Return ascending ids as text.
+
+    >>> _ranges((1, 2, 3, 7))
+    '1 to 3, 7'
+    """
+    runs: list[list[int]] = []
+    for each in ids:
+        if runs and runs[-1][-1] == each - 1:
+            runs[-1][1:] = [each]
+        else:
+            runs.append([each])
+    return ", ".join(" to ".join(map(str, run)) for run in runs)

@@ -1,0 +1,119 @@
+"""`lakeledger snapshots`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
+
+from cyclopts import Parameter, validators
+
+from ledger.cli.options import Place
+from ledger.cli.plugins import view
+from ledger.cli.screen import Cell, Screen, moment
+from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.evolution.snapshot_fold import snapshot_of
+from ledger.evolution.state import TableState
+from ledger.log.travel import effective_millis
+from ledger.model.snapshot import Snapshot
+from ledger.snapshot_search import state_at_snapshot
+from ledger.table import Table
+
+COLUMNS = ("snapshot", "version", "time (UTC)", "kind", "schema", "rows", "change", "tags")
+
+
+class Listed(NamedTuple):
+    """A snapshot, and the commit that it came with."""
+
+    version: int
+    snapshot: Snapshot
+
+
+def snapshots(
+    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    /,
+    *,
+    limit: Annotated[
+        int, Parameter(validator=validators.Number(gte=1), help="How many at most.")
+    ] = 50,
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    """List a table's snapshots, newest first: those not expired, and those kept by a tag.
+
+    In JSON, each `snapshot` is the DLF metadata API's object, `version` the commit it came with.
+
+    Example:
+        lakeledger snapshots shop.orders --limit 10
+    """
+    table = place.table(name)
+    state = table.state
+    ids = sorted(reachable(state), reverse=True)
+    found = listed(table, state, ids[:limit])
+    screen = place.screen
+    document = {
+        "table": str(table.identifier),
+        "snapshots": [
+            {
+                "version": each.version,
+                "tags": tags_of(state, each.snapshot.id),
+                "snapshot": view("json")(each.snapshot),
+            }
+            for each in (found if screen.output == "json" else ())
+        ],
+    }
+
+    def text(to: Screen) -> None:
+        if not found:
+            to.line(f"{table.identifier} has no snapshots yet")
+        to.table(COLUMNS, rows(state, found))
+
+    screen.result(document, text)
+    if len(ids) > limit:
+        screen.notice(f"{len(ids) - limit:,} more are not shown; --limit {len(ids)} shows all")
+
+
+def reachable(state: TableState) -> set[int]:
+    """Return the ids of the snapshots that can be read: not expired, or kept by a tag."""
+    kept = range(state.earliest_snapshot_id, state.last_snapshot_id + 1)
+    return {tag.snapshot_id for tag in state.tags.values()}.union(kept)
+
+
+def tags_of(state: TableState, snapshot_id: int) -> list[str]:
+    """Return the names of a snapshot's tags, sorted."""
+    return sorted(name for name, tag in state.tags.items() if tag.snapshot_id == snapshot_id)
+
+
+def listed(table: Table, state: TableState, ids: list[int]) -> list[Listed]:
+    """Return some of the snapshots of a table, in the order of their ids given."""
+    kept = [each for each in ids if each >= state.earliest_snapshot_id]
+    first = state_at_snapshot(table.log, min(kept)).version if kept else state.version + 1
+    found = {each.snapshot.id: each for each in _since(table, first, state.version)}
+    for snapshot_id in ids:
+        if snapshot_id not in found:
+            then = state_at_snapshot(table.log, snapshot_id)
+            if then.snapshot is not None:
+                found[snapshot_id] = Listed(then.version, then.snapshot)
+    return [found[each] for each in ids if each in found]
+
+
+def _since(table: Table, first: int, last: int) -> Iterator[Listed]:
+    for read in table.log.commits(first, last):
+        commit = read.commit
+        for transaction in commit.transactions:
+            for event in transaction.events:
+                if isinstance(event, SnapshotCommitted | RolledBack):
+                    yield Listed(commit.version, snapshot_of(event, effective_millis(commit)))
+
+
+def rows(state: TableState, found: list[Listed]) -> Iterator[tuple[Cell, ...]]:
+    """Yield a row of `COLUMNS` for every snapshot."""
+    for version, snapshot in found:
+        yield (
+            snapshot.id,
+            version,
+            moment(snapshot.time_millis),
+            snapshot.commit_kind,
+            snapshot.schema_id,
+            snapshot.total_record_count,
+            f"{snapshot.delta_record_count:+,}",
+            ", ".join(tags_of(state, snapshot.id)),
+        )

@@ -1,0 +1,252 @@
+"""`lakeledger view`: create, alter, rename, drop, show and list views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter, Token
+
+from ledger.catalog import Ledger
+from ledger.cli import families
+from ledger.cli.commands.create import Columns
+from ledger.cli.exits import UsageError
+from ledger.cli.options import Place, Writing
+from ledger.cli.paths import key_and_value
+from ledger.cli.phrases import phrases, plain
+from ledger.cli.plugins import view as plugged
+from ledger.cli.screen import Screen, moment
+from ledger.events.catalog_events import AddDialect, DropDialect, UpdateDialect, ViewChange
+from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
+from ledger.evolution.catalog_state import CatalogState, ViewEntry
+from ledger.log.request import Appended
+from ledger.model.type_text import format_type
+from ledger.model.view import ViewSchema
+
+_MANY = Parameter(negative="", show_default=False)
+_NAME = Parameter(help="DATABASE.VIEW.")
+
+_CHANGES: dict[str, Callable[[str], ViewChange]] = {
+    "--set": lambda text: SetOption(*key_and_value(text)),
+    "--unset": RemoveOption,
+    "--comment": UpdateComment,
+    "--add-dialect": lambda text: AddDialect(*key_and_value(text)),
+    "--update-dialect": lambda text: UpdateDialect(*key_and_value(text)),
+    "--drop-dialect": DropDialect,
+}
+
+
+def register(app: App, position: int) -> None:
+    """Add the commands to the app, at a position in its help."""
+    family = families.family(
+        app,
+        "view",
+        text="Create, alter, rename, drop, show and list views.",
+        example="lakeledger view create shop.latest --query 'SELECT * FROM orders'",
+        position=position,
+    )
+    for name, command in (
+        ("create", create),
+        ("alter", alter),
+        ("rename", rename),
+        ("drop", drop),
+        ("show", show),
+        ("list", list_views),
+    ):
+        families.add(family, name, command)
+
+
+def create(  # noqa: PLR0913 - each is an option of the command
+    name: Annotated[str, _NAME],
+    /,
+    *,
+    query: Annotated[str, Parameter(help="The query.")],
+    column: Annotated[
+        tuple[str, ...],
+        _MANY,
+        Parameter(help="\"NAME TYPE [COMMENT 'text']\" of the query's result; repeatable."),
+    ] = (),
+    dialect: Annotated[
+        tuple[str, ...], _MANY, Parameter(help="ENGINE=QUERY, where it differs; repeatable.")
+    ] = (),
+    option: Annotated[tuple[str, ...], _MANY, Parameter(help="KEY=VALUE; repeatable.")] = (),
+    comment: Annotated[str | None, Parameter(help="The view's comment.")] = None,
+    writing: Writing = Writing(),  # noqa: B008 - frozen
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    r"""Create a view: a query under a name, in as many dialects as engines need.
+
+    Example:
+        lakeledger view create shop.recent --query "SELECT id FROM orders WHERE day > '2013-01-01'" \
+            --column "id BIGINT" --dialect "spark=SELECT id FROM shop.orders"
+    """  # noqa: E501 - a command line
+    schema = ViewSchema(
+        fields=Columns(column=column).to_schema().fields if column else (),
+        query=query,
+        dialects=dict(key_and_value(each) for each in dialect),
+        comment=comment,
+        options=dict(key_and_value(each) for each in option),
+    )
+    entry = place.open().create_view(name, schema, **writing.options())
+    document = {"view": str(entry.identifier), "id": entry.view_id}
+    place.screen.result(document, lambda screen: screen.line(f"created view {entry.identifier}"))
+
+
+def _as_written(_type: Any, tokens: Sequence[Token]) -> tuple[tuple[str, str], ...]:
+    return tuple((token.keyword or "", token.value) for token in tokens)
+
+
+def alter(
+    name: Annotated[str, _NAME],
+    /,
+    *,
+    change: Annotated[
+        tuple[str, ...],
+        # One parameter under many names: so the order of the command line is kept.
+        Parameter(name=tuple(_CHANGES), converter=_as_written, negative="", show=False),
+    ] = (),
+    writing: Writing = Writing(),  # noqa: B008 - frozen
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    """Change a view's options, comment or dialects: all changes land in one commit, or none.
+
+    | change | meaning |
+    |---|---|
+    | `--set KEY=VALUE`, `--unset KEY` | options |
+    | `--comment TEXT` | the comment |
+    | `--add-dialect ENGINE=QUERY` | say the query for one more engine |
+    | `--update-dialect ENGINE=QUERY` | say it otherwise |
+    | `--drop-dialect ENGINE` | say it no longer |
+
+    Example:
+        lakeledger view alter shop.recent --update-dialect "spark=SELECT 1" --comment "for tests"
+    """
+    # Cyclopts hands over what `_as_written` gave.
+    written: Any = change
+    changes = [_change(option, value) for option, value in written]
+    if not changes:
+        raise UsageError('no change is named; for example --comment "what it is for"')
+    lake = place.open()
+    _committed(place.screen, lake, lake.alter_view(name, changes, **writing.options()), writing)
+
+
+def _change(option: str, value: str) -> ViewChange:
+    try:
+        return _CHANGES[option](value)
+    except UsageError as error:
+        form = "ENGINE=QUERY" if "dialect" in option else "KEY=VALUE"
+        raise UsageError(f"{option}: {value!r} is not {form}") from error
+
+
+def rename(
+    name: Annotated[str, _NAME],
+    new_name: Annotated[str, Parameter(help="DATABASE.NEW_NAME.")],
+    /,
+    *,
+    writing: Writing = Writing(),  # noqa: B008 - frozen
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    """Give a view another name.
+
+    Example:
+        lakeledger view rename shop.recent shop.latest
+    """
+    lake = place.open()
+    done = lake.rename_view(name, new_name, **writing.options())
+    _committed(place.screen, lake, done, writing)
+
+
+def drop(
+    name: Annotated[str, _NAME],
+    /,
+    *,
+    writing: Writing = Writing(),  # noqa: B008 - frozen
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    """Drop a view.
+
+    Example:
+        lakeledger view drop shop.latest --message "nobody reads it"
+    """
+    lake = place.open()
+    _committed(place.screen, lake, lake.drop_view(name, **writing.options()), writing)
+
+
+def show(
+    name: Annotated[str, _NAME],
+    /,
+    *,
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    """Show a view: its query, dialects, columns, options. In JSON, the DLF metadata API's object.
+
+    Example:
+        lakeledger view show shop.latest
+    """
+    entry = place.open().view(name)
+    screen = place.screen
+    document = plugged("json")(plugged("view")(entry)) if screen.output == "json" else {}
+    screen.result(document, lambda to: _print(to, entry))
+
+
+def list_views(
+    database: Annotated[str, Parameter(help="DATABASE.")],
+    /,
+    *,
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    """List the views of a database.
+
+    Example:
+        lakeledger view list shop
+    """
+    lake = place.open()
+    names = lake.views(database)
+
+    def text(to: Screen) -> None:
+        if not names:
+            to.line(f"{database} has no views")
+        entries = (lake.view(f"{database}.{each}") for each in names)
+        to.table(("view", "query"), ((each.identifier.name, each.schema.query) for each in entries))
+
+    place.screen.result({"database": database, "views": names}, text)
+
+
+def _print(screen: Screen, entry: ViewEntry) -> None:
+    view = entry.schema
+    screen.line(str(entry.identifier), style="bold")
+    screen.facts(
+        {
+            "comment": view.comment,
+            "changed": f"{moment(entry.audit.updated_at)} UTC by {entry.audit.updated_by}",
+            "query": view.query,
+        }
+    )
+    screen.table(("dialect", "query"), view.dialects.items())
+    screen.table(
+        ("column", "type", "comment"),
+        ((each.name, format_type(each.type), each.description) for each in view.fields),
+    )
+    screen.table(("option", "value"), view.options.items())
+
+
+def _committed(
+    screen: Screen, lake: Ledger, appended: Appended[CatalogState], writing: Writing
+) -> None:
+    commit = lake.log.commit_at(appended.version)
+    mine = [each for each in commit.transactions if each.id == writing.commit_id]
+    transactions = mine or list(commit.transactions)
+    document = {
+        "version": appended.version,
+        "repeated": appended.repeated,
+        "events": [plain(event) for each in transactions for event in each.events],
+    }
+
+    def text(to: Screen) -> None:
+        before = ", committed before; nothing was written now" if appended.repeated else ""
+        to.line(f"catalog version {appended.version}{before}")
+        for transaction in transactions:
+            for said in phrases(transaction):
+                to.line(f"  {said}")
+
+    screen.result(document, text)

@@ -1,0 +1,31 @@
+"""Commands of several words, such as `lakeledger view create`: families of commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cyclopts import App
+
+from ledger.cli.example import help_and_example
+
+
+def family(app: App, name: str, *, text: str, example: str, position: int | None = None) -> App:
+    """Return the family of that name in an app; it is added if it is not there yet.
+
+    Args:
+        app: The whole command line.
+        name: The first word.
+        text: What all of its commands are about.
+        example: One command line.
+        position: Where the help lists it; after all that have one when None.
+    """
+    if name not in app:
+        epilogue = f"Example:\n\n    {example}\n"
+        app.command(App(name=name, help=text, help_epilogue=epilogue, sort_key=position))
+    return app[name]
+
+
+def add(app: App, name: str, command: Callable[..., None]) -> None:
+    """Add a command to an app or a family, its help from its docstring."""
+    text, example = help_and_example(command)
+    app.command(command, name=name, help=text, help_epilogue=example)

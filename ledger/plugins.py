@@ -1,0 +1,57 @@
+"""What other packages bring, found by the entry points of their metadata.
+
+`ledger` never imports the projections. They say in their package's metadata what they offer, by
+group and name, and it is loaded when it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from ledger.model.errors import MissingDependencyError
+
+PROJECTIONS = "lakeledger.projections"
+"""By a format's name, a function that brings a table's files of that format up to a version."""
+
+
+def load(group: str, name: str) -> Any:
+    """Return what an installed package offers under a name.
+
+    Raises:
+        MissingDependencyError: No installed package offers it, or it cannot be imported.
+    """
+    found: Iterable[EntryPoint] = entry_points(group=group, name=name)
+    offered = next(iter(found), None)
+    if offered is None:
+        raise MissingDependencyError(
+            f"nothing that is installed gives {name!r}{_instead(group)}; install the package "
+            "itself, which brings it: pip install lakeledger (in a checkout: pip install -e .)"
+        )
+    return _loaded(offered)
+
+
+def load_all(group: str) -> Iterator[Any]:
+    """Yield all that installed packages offer in a group.
+
+    Raises:
+        MissingDependencyError: Something cannot be imported.
+    """
+    # A package that is on the path twice offers everything twice.
+    for offered in {each.name: each for each in entry_points(group=group)}.values():
+        yield _loaded(offered)
+
+
+def _instead(group: str) -> str:
+    names = sorted({each.name for each in entry_points(group=group)})
+    return f", but {', '.join(names)}" if names else ""
+
+
+def _loaded(offered: EntryPoint) -> Any:
+    try:
+        return offered.load()
+    except (ImportError, AttributeError) as error:
+        raise MissingDependencyError(
+            f"{offered.name} ({offered.value}) cannot be loaded: {error}; install lakeledger anew"
+        ) from error

@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ledger import FileChange, MissingDependencyError, Table
+from ledger import open as open_ledger
+from projections.paimon.materialise import expected, verify
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run
+
+TABLE = "shop.orders"
+ROOT = Path(__file__).parents[2]
+PROJECT = ("project", "paimon", TABLE)
+
+pytestmark = pytest.mark.usefixtures("installed")
+
+
+def add_file(table: Table, name: str) -> None:
+    table.append(
+        [
+            FileChange(
+                path=f"{name}.parquet",
+                partition=("2013-01-01",),
+                record_count=3,
+                file_size_in_bytes=900,
+            )
+        ]
+    )
+
+
+@pytest.fixture
+def orders(shop: Run, tmp_path: Path) -> Table:
+    """Return the table after two snapshots and a tag, in version 3."""
+    del shop
+    table = open_ledger(str(tmp_path / "lake")).table(TABLE)
+    add_file(table, "a")
+    add_file(table, "b")
+    table.create_tag("v1")
+    return table
+
+
+def folder(tmp_path: Path, table: Table) -> Path:
+    return tmp_path / "lake" / table.path
+
+
+def test_the_files_are_where_paimon_looks_for_them(
+    shop: Run, orders: Table, tmp_path: Path
+) -> None:
+    ran = shop(*PROJECT)
+
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == f"{TABLE} stands at version 3 in {orders.location}\n"
+    for path, body in expected(orders).items():
+        assert (folder(tmp_path, orders) / path).read_bytes() == body
+
+
+def test_a_version_may_be_named_and_only_goes_forward(shop: Run, orders: Table) -> None:
+    first = shop(*PROJECT, "--version", "1", "--output", "json")
+    assert first.document == {"table": TABLE, "path": orders.location, "version": 1}
+    assert shop(*PROJECT, "--version", "2").code == 0
+
+    ran = shop(*PROJECT, "--version", "1")
+
+    assert (ran.code, "they only go forward" in ran.err) == (1, True)
+
+
+def test_verify_names_what_is_missing_or_changed_and_rebuild_restores_it(
+    shop: Run, orders: Table, tmp_path: Path
+) -> None:
+    shop(*PROJECT)
+    assert shop(*PROJECT, "--verify").code == 0
+    (folder(tmp_path, orders) / "schema/schema-0").unlink()
+    (folder(tmp_path, orders) / "snapshot/snapshot-2").write_bytes(b"{}")
+    (folder(tmp_path, orders) / "tag/tag-mine").write_bytes(b"{}")
+    wrong = {
+        "table": TABLE,
+        "version": 3,
+        "missing": ["schema/schema-0"],
+        "changed": ["snapshot/snapshot-2"],
+        "foreign": ["tag/tag-mine"],
+    }
+
+    found = shop(*PROJECT, "--verify", "--output", "json")
+    assert (found.code, found.document) == (6, wrong)
+    assert "2 of the Paimon files of shop.orders are missing or changed" in found.err
+    assert "--rebuild" in found.err
+    said = shop(*PROJECT, "--verify").out
+    assert all(word in said for word in ("missing", "schema/schema-0", "changed", "snapshot-2"))
+
+    restored = shop(*PROJECT, "--rebuild", "--output", "json")
+    assert (restored.code, restored.document) == (0, wrong)
+    assert verify(orders).foreign == ("tag/tag-mine",)
+    assert shop(*PROJECT, "--verify").code == 0
+    assert "nothing was to be restored" in shop(*PROJECT, "--rebuild").out
+
+
+def test_a_foreign_file_in_the_way_is_an_error_of_the_store(
+    shop: Run, orders: Table, tmp_path: Path
+) -> None:
+    mine = folder(tmp_path, orders) / "schema/schema-0"
+    mine.parent.mkdir()
+    mine.write_bytes(b"mine")
+
+    ran = shop(*PROJECT)
+
+    assert (ran.code, "schema/schema-0" in ran.err) == (8, True)
+    assert mine.read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ([TABLE, "--verify"], 3, "has no Paimon files yet; begin with: lakeledger project paimon"),
+        ([TABLE, "--version", "9"], 3, "9"),
+        ([TABLE, "--verify", "--rebuild"], 2, "give one of --version, --follow"),
+        ([TABLE, "--version", "1", "--follow"], 2, "give one of --version, --follow"),
+        (["shop.ordrs"], 3, "did you mean shop.orders"),
+        ([], 2, "NAME"),
+    ],
+    ids=str,
+)
+def test_a_mistake_is_one_line_with_its_own_exit_code(
+    shop: Run, line: list[str], code: int, said: str
+) -> None:
+    ran = shop("project", "paimon", *line)
+
+    assert said in ran.err
+    assert (ran.code, ran.out, ran.err.count("\n")) == (code, "", 1)
+
+
+def test_an_unknown_format_names_those_that_there_are(shop: Run) -> None:
+    ran = shop("project", "papaya", TABLE)
+
+    assert (ran.code, "paimon" in ran.err) == (2, True)
+
+
+def test_help_has_an_example(run: Run) -> None:
+    ran = run("project", "paimon", "--help")
+
+    assert ran.code == 0
+    assert "lakeledger project paimon shop.orders" in ran.out.split("Example:")[1]
+
+
+def test_following_says_each_version_until_it_is_interrupted(orders: Table, tmp_path: Path) -> None:
+    following = subprocess.Popen(
+        [sys.executable, "-m", "ledger", *PROJECT, "--follow", "--ledger", str(tmp_path / "lake")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
+    )
+    with following:
+        assert following.stdout is not None
+        assert "version 3" in following.stdout.readline()
+        add_file(orders, "c")
+        assert "version 4" in following.stdout.readline()
+        following.send_signal(signal.SIGINT)
+        _, said = following.communicate(timeout=30)
+
+    assert following.returncode == 130
+    assert "interrupted" in said
+    assert verify(orders).is_empty
+
+
+def test_a_table_projects_itself_by_a_formats_name(orders: Table) -> None:
+    assert orders.project("paimon", version=1) == 1
+    assert orders.project("paimon") == 3
+    assert verify(orders).is_empty
+
+
+def test_a_projection_that_nobody_gives_says_what_there_is(orders: Table) -> None:
+    with pytest.raises(MissingDependencyError, match="'papaya', but paimon; install"):
+        orders.project("papaya")
+
+
+def test_without_an_installation_it_says_what_to_install(
+    orders: Table, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+
+    with pytest.raises(MissingDependencyError, match="pip install lakeledger"):
+        orders.project("paimon")

@@ -1,0 +1,44 @@
+"""Tables with a primary key: what their engine says is carried, what only it knows is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from ledger import FileChange, Schema, SnapshotPlan, Table, UnsupportedError
+from projections.paimon.materialise import expected, project, verify
+from projections.paimon.snapshot_file import snapshot_from_json
+from tests.lakes import lake_on, memory, orders
+
+LISTS = {
+    "base_manifest_list": "manifest-list-1",
+    "delta_manifest_list": "manifest-list-2",
+    "changelog_manifest_list": "manifest-list-3",
+    "index_manifest": "index-manifest-1",
+    "watermark": 7,
+}
+
+
+def keyed() -> Table:
+    schema = Schema.of({"id": "BIGINT NOT NULL"}, primary_keys=["id"], options={"bucket": "2"})
+    return orders(lake_on(memory()), schema)
+
+
+def test_an_engines_snapshot_is_carried_unchanged() -> None:
+    table = keyed()
+    table.commit_snapshot(SnapshotPlan("COMPACT", commit_user="flink", facts=LISTS))
+    table.create_tag("t")
+    project(table)
+
+    written = snapshot_from_json(expected(table)["snapshot/snapshot-1"])
+    assert written == table.at().snapshot
+    assert written.base_manifest_list == "manifest-list-1"
+    assert {"schema/schema-0", "snapshot/snapshot-1", "tag/tag-t"} <= set(expected(table))
+    assert not any("manifest/" in path for path in expected(table))
+    assert verify(table).is_empty
+
+
+def test_files_without_their_keys_are_refused() -> None:
+    table = keyed()
+    table.append([FileChange(path="a.parquet", record_count=1, file_size_in_bytes=1)])
+    with pytest.raises(UnsupportedError, match="primary key"):
+        project(table)
