@@ -63,7 +63,8 @@ def request_of(options: CommitOptions, *, asked: Any, default_author: str) -> Re
 
     Args:
         options: What the caller gave.
-        asked: The subject of the call, in plain data; its digest recognises the same request.
+        asked: The subject of the call, in plain data; its digest recognises the same request
+            under a given commit id.
         default_author: Who, when the caller did not say.
     """
     given = options.get("commit_id")
@@ -71,16 +72,23 @@ def request_of(options: CommitOptions, *, asked: Any, default_author: str) -> Re
         raise InvalidInputError(f"commit_id={given!r} is no key; give a text that is not empty")
     effective = options.get("effective_time")
     try:
-        plain = msgspec.to_builtins(asked, str_keys=True)
-        content = msgspec.json.encode(plain, order="sorted")
+        # Without an id nobody compares, but what is no JSON is refused before it is decided.
+        msgspec.json.encode(asked)
+        digest = _digest(asked) if given else None
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError(f"what was asked cannot be written as JSON: {error}") from error
     return Request(
         commit_id=given or fresh_id(),
-        asked=hashlib.sha256(content).hexdigest() if given else None,
+        asked=digest,
         author=options.get("author", default_author),
         message=options.get("message", ""),
         properties=options.get("properties", {}),
         expect_version=options.get("expect_version"),
         effective_millis=None if effective is None else millis(effective),
     )
+
+
+def _digest(asked: Any) -> str:
+    plain = msgspec.to_builtins(asked, str_keys=True)
+    content = msgspec.json.encode(plain, order="sorted")
+    return hashlib.sha256(content).hexdigest()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TypedDict
 
 from ledger.evolution.schema_paths import dotted
@@ -23,25 +23,40 @@ class OpenColumn(TypedDict):
 class ColumnStore:
     """Columns in order, each either a finished `DataField` or open for change.
 
-    Attributes:
-        names: Column name to field id. Read it; the methods keep it.
+    Most commits change no column, so nothing is indexed before the first question.
     """
 
-    __slots__ = ("_columns", "_open", "names")
+    __slots__ = ("_columns", "_given", "_ids", "_open")
 
-    def __init__(self, columns: Iterable[DataField]) -> None:
+    def __init__(self, columns: tuple[DataField, ...]) -> None:
+        self._given: tuple[DataField, ...] | None = columns
         # The dict keeps the order; None holds the place of a column that stands in `_open`.
-        self._columns: dict[int, DataField | None] = {each.id: each for each in columns}
+        self._columns: dict[int, DataField | None] = {}
         self._open: dict[int, OpenColumn] = {}
-        self.names: dict[str, int] = {
-            each.name: each.id for each in self._columns.values() if each is not None
-        }
+        self._ids: dict[str, int] = {}
 
-    def __len__(self) -> int:
-        return len(self._columns)
+    def _index(self, given: tuple[DataField, ...]) -> None:
+        self._given = None
+        by_id = {each.id: each for each in given}
+        self._columns = {**by_id}
+        # By way of the ids: where one stood twice, both maps hold the same column.
+        self._ids = {each.name: each.id for each in by_id.values()}
+
+    @property
+    def names(self) -> Mapping[str, int]:
+        """Column name to field id."""
+        if self._given is not None:
+            self._index(self._given)
+        return self._ids
+
+    def in_order(self) -> tuple[DataField, ...]:
+        """Return all columns, finished."""
+        return tuple(self.by_id().values()) if self._given is None else self._given
 
     def by_id(self) -> dict[int, DataField]:
         """Return all columns, finished, in order."""
+        if self._given is not None:
+            return {each.id: each for each in self._given}
         for field_id, column in self._open.items():
             self._columns[field_id] = DataField(**column)
         self._open.clear()
@@ -69,10 +84,12 @@ class ColumnStore:
         """
         if not path:
             raise InvalidChangeError("fieldNames is empty: name the column, like ['price']")
-        field_id = self.names.get(path[0])
+        if self._given is not None:
+            self._index(self._given)
+        field_id = self._ids.get(path[0])
         if field_id is None:
             raise ColumnNotFoundError(
-                f"column {path[0]} does not exist; there are: {list(self.names)}"
+                f"column {path[0]} does not exist; there are: {list(self._ids)}"
             )
         return field_id
 
@@ -82,8 +99,9 @@ class ColumnStore:
         Raises:
             InvalidChangeError: The column is missing or has another id.
         """
-        if self.names.get(name) != field_id:
-            raise other_id((name,), field_id, self.id_of((name,)))
+        found = self.id_of((name,))
+        if found != field_id:
+            raise other_id((name,), field_id, found)
 
     def check_free(self, name: str) -> None:
         """Refuse a name that is taken.
@@ -91,7 +109,9 @@ class ColumnStore:
         Raises:
             ColumnExistsError: It is.
         """
-        if name in self.names:
+        if self._given is not None:
+            self._index(self._given)
+        if name in self._ids:
             raise ColumnExistsError(f"column {name} exists already; choose another name")
 
     def open(self, name: str, field_id: int) -> OpenColumn:
@@ -100,7 +120,9 @@ class ColumnStore:
         Raises:
             InvalidChangeError: The column is missing or has another id.
         """
-        if self.names.get(name) != field_id:
+        if self._given is not None:
+            self._index(self._given)
+        if self._ids.get(name) != field_id:
             raise other_id((name,), field_id, self.id_of((name,)))
         opened = self._open.get(field_id)
         if opened is None:
@@ -116,7 +138,7 @@ class ColumnStore:
         return opened
 
     def append(self, field_id: int, name: str, data_type: DataType, comment: str | None) -> None:
-        """Add a column, last. Its name must be free and its id new."""
+        """Add a column, last. Its name must be free, as `check_free` said, and its id new."""
         self._columns[field_id] = None
         self._open[field_id] = {
             "id": field_id,
@@ -125,7 +147,7 @@ class ColumnStore:
             "description": comment,
             "default_value": None,
         }
-        self.names[name] = field_id
+        self._ids[name] = field_id
 
     def rename(self, name: str, field_id: int, new_name: str) -> None:
         """Rename a column in place.
@@ -135,14 +157,14 @@ class ColumnStore:
             ColumnExistsError: The new name is taken.
         """
         column = self.open(name, field_id)
-        if new_name in self.names:
+        if new_name in self._ids:
             self.check_free(new_name)
         column["name"] = new_name
-        self.names[new_name] = self.names.pop(name)
+        self._ids[new_name] = self._ids.pop(name)
 
     def remove(self, name: str) -> None:
-        """Take a column out. It must be there."""
-        field_id = self.names.pop(name)
+        """Take a column out. It must be there, as `check_id` said."""
+        field_id = self._ids.pop(name)
         del self._columns[field_id]
         self._open.pop(field_id, None)
 
@@ -152,9 +174,8 @@ class ColumnStore:
 
     def reorder(self, columns: Iterable[DataField]) -> None:
         """Hold these columns, in this order, and no other."""
-        self._columns = {each.id: each for each in columns}
         self._open.clear()
-        self.names = {each.name: key for key, each in self._columns.items() if each is not None}
+        self._index(tuple(columns))
 
 
 def other_id(path: tuple[str, ...], said: int, found: int) -> InvalidChangeError:

@@ -33,7 +33,7 @@ from ledger.evolution.decide_add import decide_add
 from ledger.evolution.decide_options import option_event
 from ledger.evolution.draft import Draft
 from ledger.evolution.following import Following
-from ledger.evolution.refusals import argument, state
+from ledger.evolution.refusals import argument, runtime, state
 from ledger.evolution.renames import followed_options, renamed_keys, renamed_options
 from ledger.evolution.validation import validate
 from ledger.model.schema import Schema
@@ -83,6 +83,8 @@ def decide_schema(
         >>> decided.events[0].field_id, decided.schema.names
         (1, ('id', 'name'))
     """
+    if len({each.id for each in schema.fields}) != len(schema.fields):
+        raise runtime("broken schema: two columns have one field id, so a change could mean either")
     draft = Draft(schema, has_snapshots=has_snapshots)
     if anchors is None:
         decided = [_decide(draft, change) for change in changes]
@@ -182,7 +184,8 @@ def _finish_keys(draft: Draft) -> None:
     primary, partition = keys.key_lists(
         working.options, working.primary_keys, working.partition_keys
     )
-    keys.check_keys(tuple(working.names), primary, partition)
+    if primary or partition:
+        keys.check_keys(tuple(working.names), primary, partition)
     for key in keys.KEY_OPTIONS:
         if key in working.options:
             draft.record(option_event(key, None))

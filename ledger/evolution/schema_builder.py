@@ -93,7 +93,7 @@ class SchemaBuilder:
     def freeze(self, *, schema_id: int, time_millis: int) -> Schema:
         """Return the schema as it stands now, under this id and time."""
         return Schema(
-            fields=tuple(self.columns.values()),
+            fields=self._columns.in_order(),
             partition_keys=self.partition_keys,
             primary_keys=self.primary_keys,
             options=self.options,
@@ -110,11 +110,7 @@ class SchemaBuilder:
             InvalidChangeError: The fact contradicts the state: an id or a name that is not there,
                 is there already, or belongs to another column.
         """
-        kind = type(event)
-        rule = _RULES.get(kind)
-        if rule is None:
-            rule = _RULES[kind] = _rule_for(event)
-        rule(self, event)
+        (SCHEMA_RULES.get(type(event)) or schema_rule(event))(self, event)
 
     def add(self, event: ColumnAdded) -> None:
         """Add a column whose ids are all new."""
@@ -141,7 +137,7 @@ class SchemaBuilder:
             self._columns.append(event.field_id, name, data_type, event.comment)
         else:
             new = DataField(event.field_id, name, data_type, event.comment)
-            columns = tuple(self.columns.values())
+            columns = self._columns.in_order()
             self._columns.reorder(struct_edits.added(columns, new, move, (name,)))
 
     def _highest_with(self, path: tuple[str, ...], data_type: DataType, *outer: int) -> int:
@@ -179,7 +175,7 @@ class SchemaBuilder:
         self._columns.check_id(path[0], event.field_id)
         if path[0] in self.primary_keys or path[0] in self.partition_keys:
             raise InvalidChangeError(f"{path[0]} is part of a key; a key column cannot go")
-        if len(self._columns) == 1:
+        if len(self.names) == 1:
             raise InvalidChangeError(f"{path[0]} is the table's last column; it cannot go")
         self._columns.remove(path[0])
 
@@ -241,7 +237,7 @@ class SchemaBuilder:
         if len(event.field_names) > 1:
             self._columns.replace(nested_edits.move(self.column(event.field_names), event))
             return
-        columns = tuple(self.columns.values())
+        columns = self._columns.in_order()
         self._columns.reorder(
             struct_edits.moved(columns, event.move, event.field_id, event.reference_id)
         )
@@ -270,12 +266,20 @@ class SchemaBuilder:
         self.primary_keys = event.primary_keys
 
 
-_Rule = Callable[[SchemaBuilder, Any], None]
-_RULES: dict[type, _Rule] = {}
+SchemaRule = Callable[[SchemaBuilder, Any], None]
+SCHEMA_RULES: dict[type, SchemaRule] = {}
 """Which rule applies a kind of fact: one dict look-up a fact, where matching tests kind by kind."""
 
 
-def _rule_for(event: SchemaEvent) -> _Rule:  # noqa: C901, PLR0911, PLR0912 - one case an event
+def schema_rule(event: SchemaEvent) -> SchemaRule:
+    """Return the rule that applies facts of this one's kind."""
+    rule = SCHEMA_RULES[type(event)] = _matching_rule(event)
+    return rule
+
+
+def _matching_rule(  # noqa: C901, PLR0911, PLR0912 - one case an event
+    event: SchemaEvent,
+) -> SchemaRule:
     match event:
         case ColumnAdded():
             return SchemaBuilder.add

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.model.errors import InvalidChangeError
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def _present(value: T | UnsetType) -> T | None:
-    return None if isinstance(value, UnsetType) else value
+    return None if value is UNSET else value
 
 
 def snapshot_of(event: SnapshotCommitted | RolledBack, time_millis: int) -> Snapshot:
@@ -93,8 +93,9 @@ class SnapshotTrail:
         Raises:
             InvalidChangeError: Its id, schema id or total contradicts what came before.
         """
+        snapshot_id = event.snapshot_id
         records = self.record_count + event.delta_record_count
-        if event.snapshot_id != self.last_id + 1 or event.schema_id > schema_id:
+        if snapshot_id != self.last_id + 1 or event.schema_id > schema_id:
             raise InvalidChangeError(
                 f"snapshot {event.snapshot_id} with schema {event.schema_id} cannot follow "
                 f"snapshot {self.last_id} with schema {schema_id}",
@@ -110,11 +111,11 @@ class SnapshotTrail:
         self.file_count += event.delta_file_count
         self.file_size_in_bytes += event.delta_file_size_in_bytes
         created = event.last_file_creation_time
-        if not isinstance(created, UnsetType):
+        if created is not UNSET:
             before = self.last_file_creation_time
             if before is None or created > before:
                 self.last_file_creation_time = created
-        self.last_id = event.snapshot_id
+        self.last_id = snapshot_id
         self.newest = event
         self.newest_millis = time_millis
 

@@ -32,7 +32,7 @@ class Subject:
             schema,
             TableOptions(schema.options),
             {each.name: each for each in schema.fields},
-            tuple(each for each in schema.fields if each.type.root in UNUSUAL_ROOTS),
+            tuple([each for each in schema.fields if each.type.root in UNUSUAL_ROOTS]),
         )
 
     @property

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, assert_never
 
-from msgspec import UnsetType
+from msgspec import UNSET
 
 from ledger.events import TableEvent
-from ledger.events.commit import Commit, Transaction
+from ledger.events.commit import Commit
 from ledger.events.schema_changes import DropPrimaryKey, RemoveOption, SetOption, UpdateComment
 from ledger.events.schema_events import (
     ColumnAdded,
@@ -35,7 +35,7 @@ from ledger.events.snapshot_events import (
     TagReplaced,
 )
 from ledger.events.table_events import SchemaRecord, TableCreated, TableDropped
-from ledger.evolution.schema_builder import SchemaBuilder
+from ledger.evolution.schema_builder import SCHEMA_RULES, SchemaBuilder, schema_rule
 from ledger.evolution.snapshot_fold import SnapshotTrail
 from ledger.evolution.state import TableState, identity_spec
 from ledger.model.errors import InvalidChangeError, TableDroppedError
@@ -130,37 +130,37 @@ class TableBuilder:
             InvalidChangeError: It contradicts what came before.
             TableDroppedError: The stream was sealed.
         """
-        if commit.version != self.version + 1 or commit.time_millis <= self.time_millis:
+        version, millis = commit.version, commit.time_millis
+        if version != self.version + 1 or millis <= self.time_millis:
             raise InvalidChangeError(
-                f"commit {commit.version} at {commit.time_millis} cannot follow "
+                f"commit {version} at {millis} cannot follow "
                 f"commit {self.version} at {self.time_millis}",
                 kind="ILLEGAL_STATE",
             )
         for transaction in commit.transactions:
-            self._transaction(transaction, commit.time_millis)
-        self.version = commit.version
-        self.time_millis = commit.time_millis
+            moment, author = transaction.effective_time_millis, transaction.author
+            if moment is UNSET:
+                moment = millis
+            if not self.effective_millis <= moment <= millis:
+                raise self._untimely(transaction.id, moment, millis)
+            self._changes_schema = False
+            for event in transaction.events:
+                if self._dropped:
+                    raise _sealed()
+                (_RULES.get(type(event)) or self._rule_for(event))(self, event, author, moment)
+            if self._changes_schema and version:
+                self._schema_id += 1
+                self._schema_millis = moment
+            self.effective_millis = moment
+            self._updated = (moment, author)
+        self.version = version
+        self.time_millis = millis
 
-    def _transaction(self, transaction: Transaction[TableEvent], commit_millis: int) -> None:
-        moment = transaction.effective_time_millis
-        if isinstance(moment, UnsetType):
-            moment = commit_millis
-        if not self.effective_millis <= moment <= commit_millis:
-            raise InvalidChangeError(
-                f"transaction {transaction.id} took effect at {moment}, outside of "
-                f"{self.effective_millis} (the one before) to {commit_millis} (its commit)"
-            )
-        self._changes_schema = False
-        author = transaction.author
-        for event in transaction.events:
-            if self._dropped:
-                raise TableDroppedError("the table was dropped; nothing can follow in its stream")
-            (_RULES.get(type(event)) or self._rule_for(event))(self, event, author, moment)
-        if self._changes_schema and self.version >= 0:
-            self._schema_id += 1
-            self._schema_millis = moment
-        self.effective_millis = moment
-        self._updated = (moment, author)
+    def _untimely(self, name: str, moment: int, commit_millis: int) -> InvalidChangeError:
+        return InvalidChangeError(
+            f"transaction {name} took effect at {moment}, outside of "
+            f"{self.effective_millis} (the one before) to {commit_millis} (its commit)"
+        )
 
     @classmethod
     def _rule_for(cls, event: TableEvent) -> _Rule:
@@ -201,7 +201,7 @@ class TableBuilder:
                 assert_never(event)
 
     def _fold_schema(self, event: SchemaEvent, _author: str, _moment: int) -> None:
-        self._schema.apply(event)
+        (SCHEMA_RULES.get(type(event)) or schema_rule(event))(self._schema, event)
         self._changes_schema = True
 
     def _fold_keys(self, event: UpdateKeys, author: str, moment: int) -> None:
@@ -248,7 +248,7 @@ class TableBuilder:
             event.tag_name,
             event.snapshot_id,
             moment,
-            None if isinstance(retained, UnsetType) else retained,
+            None if retained is UNSET else retained,
         )
 
     def _expire(self, event: SnapshotsExpired, _author: str, _moment: int) -> None:
@@ -288,3 +288,7 @@ class TableBuilder:
             updated_by=updated_by,
             dropped=self._dropped,
         )
+
+
+def _sealed() -> TableDroppedError:
+    return TableDroppedError("the table was dropped; nothing can follow in its stream")

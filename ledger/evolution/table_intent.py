@@ -71,14 +71,17 @@ class TableIntent:
         self._others = [_pinned(each, base) for each in changes if isinstance(each, _OTHERS)]
         self._load_files = load_files
         self._anchors: tuple[Anchor, ...] | None = None
+        # Nobody asks for it before the first loss, and most writers never lose.
+        self._claimed: dict[Cell, object] | None = None
         self.base_version = base.version
+        self._highest = base.schema.highest_field_id
         self._first = self._on(base)
-        self._claimed = self._claims(base.schema.highest_field_id)
 
-    def _claims(self, highest: int) -> dict[Cell, object]:
+    def _claims(self) -> dict[Cell, object]:
         """Return the cells that this intent needs as they were at the base.
 
-        Ids above `highest` were given out by the intent itself; another writer's mean other things.
+        Ids above the base's highest were given out by the intent itself; another writer's mean
+        other things.
         """
         if isinstance(self._first, Landed):
             return {}
@@ -92,9 +95,9 @@ class TableIntent:
                 continue
             claimed.update(claims(event))
         return {
-            cell: _own(value, highest)
+            cell: _own(value, self._highest)
             for cell, value in claimed.items()
-            if cell[0] not in {"column", "name"} or cell[1] <= highest
+            if cell[0] not in {"column", "name"} or cell[1] <= self._highest
         }
 
     def decide(
@@ -168,6 +171,8 @@ class TableIntent:
 
     def _refuse_conflicts(self, winners: Sequence[Commit[TableEvent]]) -> None:
         claimed = self._claimed
+        if claimed is None:
+            claimed = self._claimed = self._claims()
         for version, author, event in _facts(winners):
             for cell, value in sets(event):
                 if cell in claimed and claimed[cell] != value:

@@ -52,7 +52,8 @@ class Codec(Generic[E]):
     """
 
     def __init__(self, event_types: Any) -> None:
-        self._decoder: msgspec.json.Decoder[Commit[E]] = _decoder(event_types)
+        decoder: msgspec.json.Decoder[Commit[E]] = _decoder(event_types)
+        self._decode = decoder.decode
         self._event_types = event_types
 
     def decode(self, body: bytes, file: str) -> Commit[E]:
@@ -67,7 +68,7 @@ class Codec(Generic[E]):
             DamagedLogError: Anything else that does not fit: torn, changed, not a commit.
         """
         try:
-            commit = self._decoder.decode(body)
+            commit = self._decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise self._explain(body, file, error) from error
         if commit.format != FORMAT_VERSION:

@@ -16,7 +16,7 @@ import enum
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 from ledger.stores import posix
 from ledger.stores.folder_lock import folder_lock
@@ -64,10 +64,11 @@ class LocalStore:
         """See `Store.create`."""
         check_key(key)
         check_body(key, body)
+        place = self._base + key
         # Losers leave before they pay for a sync. Only the link below decides.
-        if self.exists(key):
+        if _is_file(place):
             return False
-        path, name = os.path.split(self._base + key)
+        path, _, name = place.rpartition("/")
         with self._settled_folder(path) as folder, posix.draft(folder) as (draft, file):
             posix.write(file, body)
             self._sync(file)
@@ -102,10 +103,7 @@ class LocalStore:
     def exists(self, key: str) -> bool:
         """See `Store.exists`."""
         check_key(key)
-        try:
-            return stat.S_ISREG(os.stat(self._base + key).st_mode)
-        except posix.ABSENT:
-            return False
+        return _is_file(self._base + key)
 
     def replace(self, key: str, body: bytes) -> None:
         """See `Store.replace`."""
@@ -151,10 +149,21 @@ class LocalStore:
     def _link(self, folder: int, draft: str, name: str) -> None:
         os.link(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
 
-    def _settled_folder(self, path: str) -> AbstractContextManager[int]:
-        if path not in self._settled or not os.path.isdir(path):
-            self._settle(path)
-        return posix.opened_folder(path)
+    @contextmanager
+    def _settled_folder(self, path: str) -> Iterator[int]:
+        folder = self._open_settled(path)
+        try:
+            yield folder
+        finally:
+            os.close(folder)
+
+    def _open_settled(self, path: str) -> int:
+        if path in self._settled:
+            # Opening asks as well whether it is still there.
+            with suppress(*posix.ABSENT):
+                return posix.open_folder(path)
+        self._settle(path)
+        return posix.open_folder(path)
 
     def _settle(self, path: str) -> None:
         """Make the folder `path`, and make every name from the root down to it durable.
@@ -175,3 +184,10 @@ class LocalStore:
             with posix.opened_folder(parent) as folder:
                 self._sync(folder)
         self._settled.add(path)
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except posix.ABSENT:
+        return False

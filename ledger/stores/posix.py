@@ -18,10 +18,15 @@ _DRAFT: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _READ_BYTES: Final = 65_536
 
 
+def open_folder(path: str) -> int:
+    """Return a descriptor of the folder `path`, which the caller closes."""
+    return os.open(path, _FOLDER)
+
+
 @contextmanager
 def opened_folder(path: str) -> Iterator[int]:
     """Yield a descriptor of the folder `path`, closed afterwards."""
-    folder = os.open(path, _FOLDER)
+    folder = open_folder(path)
     try:
         yield folder
     finally:

@@ -33,6 +33,8 @@ from ledger.evolution.evolve import evolve
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
 from ledger.model.type_json import TypeObject, type_from_json
+from ledger.model.type_text import parse_type
+from ledger.model.types import DataField
 
 ROW = type_from_json(
     {"type": "ROW", "fields": [{"name": "x", "type": "INT"}, {"name": "y", "type": "INT"}]}
@@ -272,3 +274,9 @@ def test_unchanged_means_as_before_the_batch() -> None:
 
     assert kept.options == {"k": "new"}
     assert removed.options == {}
+
+
+def test_a_schema_that_gives_one_id_twice_is_not_changed() -> None:
+    broken = Schema((DataField(0, "a", parse_type("INT")), DataField(0, "b", parse_type("INT"))))
+    with pytest.raises(InvalidChangeError, match="two columns have one field id"):
+        evolve(broken, [SetOption("k", "v")])
