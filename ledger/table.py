@@ -382,8 +382,7 @@ class Table:
                 raise
             intent = self._intent(newest, plan)
         if isinstance(intent, Landed):
-            self.log.store.confirm(self.log.layout.commit(intent.version))
-            return Appended(head_state(self.log), intent.version, repeated=True)
+            return self._appender.acknowledge(intent.version, request)
         return self._appender.append(intent, request)
 
     def _intent(self, base: TableState, plan: Plan) -> TableIntent | Landed:

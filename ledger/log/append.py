@@ -16,7 +16,7 @@ from ledger.evolution.stream import Intent, Landed, StateLike
 from ledger.log.checkpoint import Head
 from ledger.log.codec import digest, encode
 from ledger.log.request import Appended, NowMillis, Request
-from ledger.log.settle import Draft, Patience, settle, unknown
+from ledger.log.settle import Draft, Patience, make_sure, settle, unknown
 from ledger.log.stream_log import StreamLog, given_id_key
 from ledger.model.errors import (
     CommitConflictError,
@@ -109,10 +109,19 @@ class Appender(Generic[S, E]):
                     f"commit id {request.commit_id!r} was used for something else in version "
                     f"{commit.version}; take a new id for a new request"
                 )
-            # Found by reading: whoever wrote it may have died before it was durable.
-            self.log.store.confirm(self.log.layout.commit(commit.version))
-            return Appended(self._state(), commit.version, repeated=True)
+            return self.acknowledge(commit.version, request)
         return None
+
+    def acknowledge(self, version: int, request: Request) -> Appended[S]:
+        """Return what was found by reading, once it is durable: its writer may have died before.
+
+        Raises:
+            CommitUnknownError: The store does not answer.
+        """
+        key = self.log.layout.commit(version)
+        commit_id = request.commit_id
+        make_sure(self.log.store, key, self.patience, version=version, commit_id=commit_id)
+        return Appended(self._state(), version, repeated=True)
 
     def _contend(self, intent: Intent[S, E], request: Request) -> Appended[S]:
         winners = self._since(intent.base_version)
@@ -121,7 +130,7 @@ class Appender(Generic[S, E]):
             state = self.log.head.state if self.log.head else None
             decided = intent.decide(state, tuple(winners))
             if isinstance(decided, Landed):
-                return Appended(self._state(), decided.version, repeated=True)
+                return self.acknowledge(decided.version, request)
             proposal = self._propose(decided, request)
             if settle(self.log.store, proposal.draft, self.patience):
                 self.log.advance(proposal.head, proposal.commit)
@@ -146,7 +155,7 @@ class Appender(Generic[S, E]):
                 return self.log.catch_up()
             except OSError as error:
                 failure = error
-        raise unknown(draft) from failure
+        raise unknown(draft.key, draft.version, draft.commit_id) from failure
 
     def _given_up(self, request: Request) -> CommitConflictError:
         version = self._state().version

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from attrs import frozen
@@ -116,7 +116,3 @@ class Reader(Generic[E]):
                     "file from a backup; nothing was skipped",
                     missing,
                 )
-
-    def bodies(self, versions: Sequence[int]) -> Iterator[bytes | None]:
-        """Yield the files of some versions as they are."""
-        return self._store.read_many([self._layout.commit(each) for each in versions])

@@ -82,15 +82,32 @@ def settle(store: Store, draft: Draft, patience: Patience) -> bool:
             continue
         if found is not None:
             return found == draft.body
-    raise unknown(draft) from failure
+    raise unknown(draft.key, draft.version, draft.commit_id) from failure
 
 
-def unknown(draft: Draft) -> CommitUnknownError:
+def make_sure(store: Store, key: str, patience: Patience, *, version: int, commit_id: str) -> None:
+    """Return once a file that was read would survive a loss of power.
+
+    Raises:
+        CommitUnknownError: The store does not answer in time.
+    """
+    failure: OSError | None = None
+    for _ in patience.attempts():
+        try:
+            store.confirm(key)
+        except OSError as error:
+            failure = error
+        else:
+            return
+    raise unknown(key, version, commit_id) from failure
+
+
+def unknown(key: str, version: int, commit_id: str) -> CommitUnknownError:
     """Return the error that says so."""
     return CommitUnknownError(
-        f"{draft.key}: the store gave no answer and could not be read back; commit "
-        f"{draft.commit_id} may have landed. Look for it in the log before you ask again; asking "
+        f"{key}: the store gave no answer and could not be read back; commit "
+        f"{commit_id} may have landed. Look for it in the log before you ask again; asking "
         "again with the same commit_id= is safe",
-        draft.commit_id,
-        draft.version,
+        commit_id,
+        version,
     )

@@ -64,8 +64,3 @@ def save(store: Store, layout: Layout, position: Position) -> None:
     check = hashlib.sha256(content).hexdigest()
     body = msgspec.json.encode(_File(FORMAT, check, msgspec.Raw(content)))
     store.replace(key(layout), body)
-
-
-def forget(store: Store, layout: Layout) -> None:
-    """Let the next projection begin anew."""
-    store.delete(key(layout))

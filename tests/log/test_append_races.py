@@ -264,3 +264,37 @@ def test_partition_values_are_compared_as_their_types_have_them() -> None:
         table.overwrite([], where={"day": "yesterday"})
     table.overwrite([], where={"day": "2013-01-01"})
     assert table.at().files == ()
+
+
+class CannotConfirm(DeliversTwice):
+    """A store that delivers a create twice, and then cannot say whether it is durable."""
+
+    def confirm(self, _key: str) -> bytes | None:
+        raise OSError("no answer")
+
+
+def test_what_landed_but_may_not_be_durable_is_unknown() -> None:
+    store = memory()
+    orders(lake_on(store))
+    faulty = CannotConfirm(store, on=is_commit)
+    table = lake_on(faulty, patience=no_time()).table("shop.orders")
+    with pytest.raises(CommitUnknownError) as caught:
+        table.alter([SetOption("k", "v")], commit_id="mine")
+    assert (caught.value.commit_id, caught.value.version) == ("mine", 1)
+
+
+def test_a_twins_snapshot_is_acknowledged_only_once_it_is_durable() -> None:
+    confirmed: list[str] = []
+
+    class Confirms(LetsAllIn):
+        def confirm(self, key: str) -> bytes | None:
+            confirmed.append(key)
+            return super().confirm(key)
+
+    store = unlocked()
+    theirs = orders(lake_on(store))
+    plan = SnapshotPlan("APPEND", (), commit_user="job", commit_identifier=7)
+    race = RacesBefore(Confirms(store), lambda: theirs.commit_snapshot(plan), on=is_commit)
+    done = lake_on(race).table("shop.orders").commit_snapshot(plan)
+    assert (done.version, done.repeated) == (1, True)
+    assert any(is_commit(key) for key in confirmed)

@@ -88,7 +88,7 @@ def test_a_lost_or_damaged_position_costs_only_time(seed: int) -> None:
         project(table)
         go_on(table, rng, 8)
         if damage is None:
-            position.forget(store, layout)
+            store.delete(position.key(layout))
         else:
             store.replace(f"{layout.root}/projections/paimon.json", damage)
         project(table)
@@ -122,7 +122,7 @@ def test_rebuilding_needs_no_position() -> None:
     project(table)
     whole = Left.by(table).files
     table.log.store.replace(f"{table.path}/schema/schema-0", b"damage")
-    position.forget(table.log.store, table.log.layout)
+    table.log.store.delete(position.key(table.log.layout))
 
     assert rebuild(table).changed == ("schema/schema-0",)
 
