@@ -31,7 +31,7 @@ def places(state: TableState, where: Mapping[str, PartitionValue]) -> dict[int, 
     Raises:
         InvalidInputError: A name is no partition field.
     """
-    names = [each.name for each in state.specs[-1].fields]
+    names = [each.name for each in state.spec.fields]
     unknown = sorted(set(where) - set(names))
     if unknown:
         raise InvalidInputError(f"{unknown} are no partition keys; there are: {names}")

@@ -9,9 +9,9 @@ from attrs import frozen
 
 from ledger.cli.exits import UsageError
 from ledger.cli.paths import leading_path, whole_path
-from ledger.cli.type_text import read_type
 from ledger.events.schema_changes import Move, MoveType
 from ledger.model.errors import InvalidTypeError
+from ledger.model.sql_type import read_type
 from ledger.model.types import DataType
 
 _PLACE = re.compile(r"\s+(FIRST|LAST|(?:AFTER|BEFORE)\s+(?:`(?:[^`]|``)+`|\S+))\s*$", re.IGNORECASE)

@@ -1,40 +1,22 @@
-"""Column paths and KEY=VALUE, as users write them."""
+"""Column paths and KEY=VALUE, as users write them on the command line."""
 
 from __future__ import annotations
 
-import re
-
 from ledger.cli.exits import UsageError
-
-# A dot ends a segment and a blank or '=' ends the path, unless they stand between backticks.
-_SEGMENT = re.compile(r"`((?:[^`]|``)+)`|([^\s.`=]+)")
+from ledger.model import path_text
+from ledger.model.errors import InvalidInputError
 
 
 def leading_path(text: str) -> tuple[tuple[str, ...], str]:
-    """Return the path that a text begins with, and what follows.
-
-    Segments are parted by dots; a name with dots, blanks or `=` in it stands between backticks,
-    and a backtick in it is doubled.
+    """Return the path that a text begins with, and what follows; see `ledger.model.path_text`.
 
     Raises:
         UsageError: The text begins with no path.
-
-    Example:
-        >>> leading_path("address.`zip.code` STRING")
-        (('address', 'zip.code'), ' STRING')
     """
-    names: list[str] = []
-    position = 0
-    while found := _SEGMENT.match(text, position):
-        names.append(found[1].replace("``", "`") if found[1] is not None else found[2])
-        position = found.end()
-        if not text.startswith(".", position):
-            return tuple(names), text[position:]
-        position += 1
-    raise UsageError(
-        f"{text!r} begins with no column path; write NAME or ROW.MEMBER, and a name with dots, "
-        "blanks or '=' in it between backticks: address.`zip.code`"
-    )
+    try:
+        return path_text.leading_path(text)
+    except InvalidInputError as error:
+        raise UsageError(error.message) from error
 
 
 def whole_path(text: str) -> tuple[str, ...]:
@@ -43,10 +25,10 @@ def whole_path(text: str) -> tuple[str, ...]:
     Raises:
         UsageError: Something follows the path.
     """
-    names, rest = leading_path(text.strip())
-    if rest:
-        raise UsageError(f"{text!r} is no column path: {rest.strip()!r} may not follow")
-    return names
+    try:
+        return path_text.whole_path(text)
+    except InvalidInputError as error:
+        raise UsageError(error.message) from error
 
 
 def path_and_value(text: str) -> tuple[tuple[str, ...], str | None]:
@@ -77,16 +59,3 @@ def key_and_value(text: str) -> tuple[str, str]:
     if not sign or not key:
         raise UsageError(f"{text!r} is not KEY=VALUE")
     return key, value
-
-
-def shown_path(names: tuple[str, ...]) -> str:
-    """Return a path as `leading_path` reads it.
-
-    Example:
-        >>> shown_path(("address", "zip.code"))
-        'address.`zip.code`'
-    """
-    return ".".join(
-        each if re.fullmatch(r"[^\s.`=]+", each) else "`" + each.replace("`", "``") + "`"
-        for each in names
-    )

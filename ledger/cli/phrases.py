@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ledger.cli.paths import shown_path
 from ledger.cli.screen import size
 from ledger.events import catalog_events as c
 from ledger.events import schema_changes as s
@@ -18,6 +17,7 @@ from ledger.events import snapshot_events as n
 from ledger.events import table_events as t
 from ledger.events.commit import Commit, Transaction
 from ledger.events.schema_events import UpdateKeys
+from ledger.model.path_text import shown_path
 from ledger.model.type_json import TypeJson, type_from_wire
 from ledger.model.type_text import format_type
 

@@ -1,7 +1,8 @@
 """Every change that a writer may ask for, every event that the log can hold, and nothing else.
 
-`schema_changes` is what is asked, `schema_events` what it became; `table_events`,
-`snapshot_events` and `catalog_events` hold the rest. `FORMAT.md` describes their bytes.
+`schema_changes` and `spec_changes` are what is asked, `schema_events` and `spec_events` what it
+became; `table_events`, `snapshot_events` and `catalog_events` hold the rest. `FORMAT.md` describes
+their bytes.
 """
 
 from __future__ import annotations
@@ -17,10 +18,14 @@ from ledger.events.snapshot_events import (
     TagDeleted,
     TagReplaced,
 )
+from ledger.events.spec_changes import SpecChange
+from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
 from ledger.events.table_events import TableCreated, TableDropped
 
 TableEvent = (
     SchemaEvent
+    | PartitionSpecUpdated
+    | SortOrderReplaced
     | SnapshotCommitted
     | RolledBack
     | TagCreated
@@ -32,4 +37,4 @@ TableEvent = (
 )
 """Every fact that a table's stream can hold."""
 
-__all__ = ["CatalogEvent", "SchemaChange", "SchemaEvent", "TableEvent"]
+__all__ = ["CatalogEvent", "SchemaChange", "SchemaEvent", "SpecChange", "TableEvent"]

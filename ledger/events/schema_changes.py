@@ -1,4 +1,4 @@
-"""The twelve SchemaChanges, as asked for; names and keys are those of the DLF page and of Paimon.
+"""The SchemaChanges, as asked for: the twelve of the DLF page and of Paimon, and Iceberg's one.
 
 `fieldNames` is a path: one segment a ROW level, and one (`element` or `value`) for each ARRAY or
 MAP on the way.
@@ -46,12 +46,16 @@ class UpdateComment(Record, frozen=True, tag="updateComment"):
 
 
 class AddColumn(Record, frozen=True, tag="addColumn"):
-    """Add a nullable column, or a member of a nested ROW; older files read as NULL there."""
+    """Add a nullable column, or a member of a nested ROW; older files read as NULL there.
+
+    `default_value` is Iceberg's: older files read as it, and new rows get it. Paimon cannot say it.
+    """
 
     field_names: tuple[str, ...]
     data_type: TypeJson
     comment: str | None = None
     move: Move | None = None
+    default_value: str | None = None
 
 
 class RenameColumn(Record, frozen=True, tag="renameColumn"):
@@ -110,6 +114,12 @@ class DropPrimaryKey(Record, frozen=True, tag="dropPrimaryKey"):
     """Turn a primary-key table without snapshots into an append table."""
 
 
+class SetIdentifierFields(Record, frozen=True, tag="setIdentifierFields"):
+    """Say which columns, by path, together identify a row; Iceberg's, and no constraint."""
+
+    field_names: tuple[tuple[str, ...], ...]
+
+
 SchemaChange = (
     SetOption
     | RemoveOption
@@ -123,5 +133,6 @@ SchemaChange = (
     | UpdateColumnDefaultValue
     | UpdateColumnPosition
     | DropPrimaryKey
+    | SetIdentifierFields
 )
 """What a writer may ask of a schema."""

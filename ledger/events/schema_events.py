@@ -14,6 +14,7 @@ from ledger.events.schema_changes import (
     DropPrimaryKey,
     RemoveOption,
     RenameColumn,
+    SetIdentifierFields,
     SetOption,
     UpdateColumnComment,
     UpdateColumnDefaultValue,
@@ -94,6 +95,14 @@ class UpdateKeys(Record, frozen=True, tag="updateKeys"):
     primary_keys: tuple[str, ...] = ()
 
 
+class IdentifierFieldsSet(
+    SetIdentifierFields, frozen=True, tag="setIdentifierFields", kw_only=True
+):
+    """`field_ids` are those columns, sorted."""
+
+    field_ids: tuple[int, ...]
+
+
 SchemaEvent = (
     ColumnAdded
     | SetOption
@@ -108,5 +117,6 @@ SchemaEvent = (
     | UpdateComment
     | DropPrimaryKey
     | UpdateKeys
+    | IdentifierFieldsSet
 )
 """Every fact that changes a schema."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from msgspec import UNSET, Struct, UnsetType
 
 from ledger.events.base import Record
+from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
+from ledger.model.schema import FieldIdPolicy
 from ledger.model.type_json import FieldObject
 
 
@@ -26,13 +28,15 @@ class SchemaRecord(
     primary_keys: tuple[str, ...] = ()
     options: dict[str, str] = {}
     comment: str | None = None
+    identifier_field_ids: tuple[int, ...] = ()
 
 
 class TableCreated(Record, frozen=True, tag="createTable", kw_only=True):
     """A table came to be, under this name and with this schema (its schema 0).
 
     `path` is its location: relative to the ledger's root, or absolute for an external table.
-    `field_id_policy` says who counts field ids; it never changes.
+    `field_id_policy` says who counts field ids; it never changes. `partition_spec` is spec 0;
+    absent: identity over the partition keys. `sort_order` is order 1; absent: unsorted.
     """
 
     identifier: TableName
@@ -40,7 +44,9 @@ class TableCreated(Record, frozen=True, tag="createTable", kw_only=True):
     path: str
     schema: SchemaRecord
     is_external: bool = False
-    field_id_policy: str | UnsetType = UNSET
+    field_id_policy: FieldIdPolicy | UnsetType = UNSET
+    partition_spec: tuple[PartitionFieldRecord, ...] | UnsetType = UNSET
+    sort_order: tuple[SortFieldRecord, ...] | UnsetType = UNSET
 
 
 class TableDropped(Record, frozen=True, tag="dropTable", kw_only=True):

@@ -213,6 +213,8 @@ def _create_table(request: CreateTable, standing: Standing) -> tuple[CatalogEven
         schema=request.schema,
         is_external=request.external_path is not None,
         field_id_policy=request.field_id_policy,
+        partition_spec=request.partition_spec,
+        sort_order=request.sort_order,
     )
     return (event,)
 

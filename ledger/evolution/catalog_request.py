@@ -8,8 +8,10 @@ from attrs import field, frozen
 from msgspec import UNSET, UnsetType
 
 from ledger.events.catalog_events import ViewChange
+from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
 from ledger.events.table_events import SchemaRecord
 from ledger.model.identifier import Identifier
+from ledger.model.schema import FieldIdPolicy
 from ledger.model.view import ViewSchema
 
 
@@ -48,13 +50,17 @@ class CreateTable:
         schema: Its schema, every id resolved.
         external_path: The absolute location of an external table; None to be given one.
         field_id_policy: Who counts field ids, as `TableCreated` has it.
+        partition_spec: Spec 0, as `TableCreated` has it.
+        sort_order: Order 1, as `TableCreated` has it.
     """
 
     identifier: Identifier
     table_id: str
     schema: SchemaRecord
     external_path: str | None = None
-    field_id_policy: str | UnsetType = UNSET
+    field_id_policy: FieldIdPolicy | UnsetType = UNSET
+    partition_spec: tuple[PartitionFieldRecord, ...] | UnsetType = UNSET
+    sort_order: tuple[SortFieldRecord, ...] | UnsetType = UNSET
 
 
 @frozen

@@ -23,6 +23,7 @@ from ledger.events.schema_events import (
     ColumnNullabilityUpdated,
     ColumnRenamed,
     ColumnTypeUpdated,
+    IdentifierFieldsSet,
     UpdateKeys,
 )
 from ledger.events.snapshot_events import (
@@ -33,6 +34,7 @@ from ledger.events.snapshot_events import (
     TagDeleted,
     TagReplaced,
 )
+from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
 from ledger.events.table_events import TableCreated, TableDropped
 from ledger.evolution.anchor import Anchor
 from ledger.model.type_json import TypeJson, type_from_wire
@@ -62,7 +64,7 @@ def sets(  # noqa: C901, PLR0912, PLR0915 - one case an event
     """Yield the cells that an event sets, with their values."""
     match event:
         case ColumnAdded(parent_id=parent):
-            column = (_typed(event.data_type), event.comment, event.move)
+            column = (_typed(event.data_type), event.comment, event.move, event.default_value)
             yield ("name", _owner(parent), event.field_names[-1]), column
         case SetOption(key=key, value=value):
             yield ("option", key), value
@@ -96,6 +98,13 @@ def sets(  # noqa: C901, PLR0912, PLR0915 - one case an event
         case UpdateKeys():
             yield ("primaryKey",), event.primary_keys
             yield ("partitionKeys",), event.partition_keys
+        case IdentifierFieldsSet():
+            yield ("identifierFields",), event.field_ids
+        case PartitionSpecUpdated():
+            layout = tuple((each.source_id, each.transform, each.name) for each in event.fields)
+            yield ("partitionSpec",), (layout, event.set_default)
+        case SortOrderReplaced():
+            yield ("sortOrder",), event.fields
         case TagCreated() | TagReplaced():
             yield ("tag", event.tag_name), (event.snapshot_id, event.time_retained_millis)
         case TagDeleted():

@@ -18,6 +18,7 @@ class OpenColumn(TypedDict):
     type: DataType
     description: str | None
     default_value: str | None
+    initial_default: str | None
 
 
 class ColumnStore:
@@ -133,11 +134,19 @@ class ColumnStore:
                 "type": column.type,
                 "description": column.description,
                 "default_value": column.default_value,
+                "initial_default": column.initial_default,
             }
             self._columns[field_id] = None
         return opened
 
-    def append(self, field_id: int, name: str, data_type: DataType, comment: str | None) -> None:
+    def append(
+        self,
+        field_id: int,
+        name: str,
+        data_type: DataType,
+        comment: str | None,
+        default: str | None,
+    ) -> None:
         """Add a column, last. Its name must be free, as `check_free` said, and its id new."""
         self._columns[field_id] = None
         self._open[field_id] = {
@@ -145,7 +154,8 @@ class ColumnStore:
             "name": name,
             "type": data_type,
             "description": comment,
-            "default_value": None,
+            "default_value": default,
+            "initial_default": default,
         }
         self._ids[name] = field_id
 

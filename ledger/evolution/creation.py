@@ -14,8 +14,9 @@ from ledger.evolution.refusals import argument, runtime
 from ledger.evolution.schema_paths import with_type
 from ledger.evolution.table_options import TableOptions
 from ledger.evolution.validation import validate
+from ledger.model.field_ids import walk_fields
 from ledger.model.schema import Schema
-from ledger.model.types import DataField, walk_fields
+from ledger.model.types import DataField
 
 
 def create_schema(schema: Schema) -> Schema:

@@ -16,8 +16,9 @@ from ledger.evolution.places import struct_around
 from ledger.evolution.refusals import argument
 from ledger.evolution.schema_paths import dotted, member_named
 from ledger.model.errors import ColumnExistsError, ColumnNotFoundError
+from ledger.model.field_ids import assign_field_ids, walk_fields
 from ledger.model.type_json import type_from_wire, type_to_wire
-from ledger.model.types import DataField, DataType, assign_field_ids, walk_fields
+from ledger.model.types import DataField, DataType
 
 
 def decide_add(draft: Draft, change: AddColumn) -> Anchor:

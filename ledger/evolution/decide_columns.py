@@ -9,6 +9,7 @@ from msgspec import UNSET
 from ledger.events.schema_changes import (
     DropColumn,
     RenameColumn,
+    SetIdentifierFields,
     UpdateColumnComment,
     UpdateColumnDefaultValue,
     UpdateColumnPosition,
@@ -19,6 +20,7 @@ from ledger.events.schema_events import (
     ColumnDropped,
     ColumnMoved,
     ColumnRenamed,
+    IdentifierFieldsSet,
 )
 from ledger.evolution import directives
 from ledger.evolution.anchor import Anchor
@@ -167,3 +169,14 @@ def decide_position(draft: Draft, change: UpdateColumnPosition) -> Anchor:
         )
     )
     return Anchor((*parents, mover.id), None if reference is None else reference.id)
+
+
+def decide_identifier_fields(draft: Draft, change: SetIdentifierFields) -> Anchor:
+    """Say which columns identify a row.
+
+    Raises:
+        ColumnNotFoundError: There is no such column.
+    """
+    ids = {named_place(draft, path).owner.id for path in change.field_names}
+    draft.record(IdentifierFieldsSet(field_names=change.field_names, field_ids=tuple(sorted(ids))))
+    return Anchor()

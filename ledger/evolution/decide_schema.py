@@ -18,6 +18,7 @@ from ledger.events.schema_changes import (
     RemoveOption,
     RenameColumn,
     SchemaChange,
+    SetIdentifierFields,
     SetOption,
     UpdateColumnComment,
     UpdateColumnDefaultValue,
@@ -35,6 +36,7 @@ from ledger.evolution.draft import Draft
 from ledger.evolution.following import Following
 from ledger.evolution.refusals import argument, runtime, state
 from ledger.evolution.renames import followed_options, renamed_keys, renamed_options
+from ledger.evolution.rules import PAIMON_RULES, Rules
 from ledger.evolution.validation import validate
 from ledger.model.schema import Schema
 
@@ -62,6 +64,7 @@ def decide_schema(
     *,
     has_snapshots: bool,
     anchors: Sequence[Anchor] | None = None,
+    rules: Rules = PAIMON_RULES,
 ) -> Decision:
     """Decide what a batch of changes means for a schema.
 
@@ -72,6 +75,7 @@ def decide_schema(
         anchors: Those of an earlier decision of the same changes on an older schema. Paths then
             follow the columns that they meant, whatever these are called now, and what somebody
             else has done already is not done again.
+        rules: Whose rules apply.
 
     Raises:
         InvalidChangeError: A rule forbids a change, or the batch as a whole; `kind` is Paimon's.
@@ -85,7 +89,7 @@ def decide_schema(
     """
     if len({each.id for each in schema.fields}) != len(schema.fields):
         raise runtime("broken schema: two columns have one field id, so a change could mean either")
-    draft = Draft(schema, has_snapshots=has_snapshots)
+    draft = Draft(schema, has_snapshots=has_snapshots, rules=rules)
     if anchors is None:
         decided = [_decide(draft, change) for change in changes]
     else:
@@ -139,6 +143,8 @@ def _decide(  # noqa: C901, PLR0911, PLR0912 - one case a change, so that none i
             decide_options.decide_remove_option(draft, change)
         case DropPrimaryKey():
             decide_options.decide_drop_primary_key(draft, change)
+        case SetIdentifierFields():
+            return decide_columns.decide_identifier_fields(draft, change)
         case UpdateComment():
             draft.record(change)
         case _:

@@ -69,6 +69,7 @@ def decide_snapshot(
         "delta_file_count": sums.file_count,
         "delta_file_size_in_bytes": sums.file_size_in_bytes,
         "last_file_creation_time": _or_unset(sums.last_file_creation_time),
+        "named_schema_ids": _named_schema_ids(change.files),
         "files": Raw(listed) if inline else NO_FILES,
         "changes": _or_unset(change.reference),
     }
@@ -84,6 +85,12 @@ def decide_snapshot(
         commit_kind=change.commit_kind,
         commit_identifier=change.commit_identifier,
         **change.facts,
+    )
+
+
+def _named_schema_ids(files: tuple[FileChange, ...]) -> tuple[int, ...]:
+    return tuple(
+        sorted({each.schema_id for each in files if each.kind == "ADD" and not each.field_ids})
     )
 
 

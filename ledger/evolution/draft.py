@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ledger.events.schema_changes import RenameColumn
 from ledger.events.schema_events import SchemaEvent
+from ledger.evolution.rules import PAIMON_RULES, Rules
 from ledger.evolution.schema_builder import SchemaBuilder
 from ledger.evolution.table_options import TableOptions
 from ledger.model.schema import Schema
@@ -16,10 +17,11 @@ class Draft:
     look at the schema before the batch (`old`), existence, ids and types at the `working` copy.
     """
 
-    __slots__ = ("events", "has_snapshots", "old", "old_options", "renames", "working")
+    __slots__ = ("events", "has_snapshots", "old", "old_options", "renames", "rules", "working")
 
-    def __init__(self, old: Schema, *, has_snapshots: bool) -> None:
+    def __init__(self, old: Schema, *, has_snapshots: bool, rules: Rules = PAIMON_RULES) -> None:
         self.old = old
+        self.rules = rules
         self.old_options = TableOptions(old.options)
         self.has_snapshots = has_snapshots
         self.working = SchemaBuilder.of(old)

@@ -26,8 +26,9 @@ from ledger.evolution.places import struct_around
 from ledger.evolution.schema_paths import dotted, locate, member_named
 from ledger.evolution.struct_edits import moved
 from ledger.model.errors import ColumnNotFoundError
+from ledger.model.field_ids import assign_field_ids, walk_fields
 from ledger.model.type_json import type_from_wire
-from ledger.model.types import DataField, RowType, assign_field_ids, walk_fields
+from ledger.model.types import DataField, RowType
 
 PathChange = TypeVar("PathChange", bound="_PathChange")
 _PathChange = (

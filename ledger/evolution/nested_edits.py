@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from attrs import evolve
 from msgspec import UNSET
 
 from ledger.events.schema_events import (
@@ -87,9 +88,7 @@ def comment(column: DataField, event: ColumnCommentUpdated) -> DataField:
     """
 
     def commented(member: DataField) -> DataField:
-        return DataField(
-            member.id, member.name, member.type, event.new_comment, member.default_value
-        )
+        return evolve(member, description=event.new_comment)
 
     return _in_member(column, event, commented)
 
@@ -102,9 +101,7 @@ def default(column: DataField, event: ColumnDefaultValueUpdated) -> DataField:
     """
 
     def defaulted(member: DataField) -> DataField:
-        return DataField(
-            member.id, member.name, member.type, member.description, event.new_default_value
-        )
+        return evolve(member, default_value=event.new_default_value)
 
     return _in_member(column, event, defaulted)
 

@@ -25,6 +25,7 @@ from ledger.events.schema_events import (
     ColumnNullabilityUpdated,
     ColumnRenamed,
     ColumnTypeUpdated,
+    IdentifierFieldsSet,
     SchemaEvent,
     UpdateKeys,
 )
@@ -32,10 +33,11 @@ from ledger.evolution import nested_edits, struct_edits
 from ledger.evolution.column_store import ColumnStore
 from ledger.evolution.schema_paths import dotted
 from ledger.model.errors import InvalidChangeError
-from ledger.model.schema import Schema
+from ledger.model.field_ids import walk_ids
+from ledger.model.schema import FieldIdPolicy, Schema
 from ledger.model.type_json import TypeJson, type_from_wire
 from ledger.model.type_text import parse_type
-from ledger.model.types import DataField, DataType, walk_fields
+from ledger.model.types import DataField, DataType
 
 
 class SchemaBuilder:
@@ -47,12 +49,16 @@ class SchemaBuilder:
         options: Table options.
         comment: None when the table has none.
         highest_field_id: The highest id ever given out, at any depth.
+        identifier_field_ids: As in `Schema`.
+        field_id_policy: As in `Schema`.
     """
 
     __slots__ = (
         "_columns",
         "comment",
+        "field_id_policy",
         "highest_field_id",
+        "identifier_field_ids",
         "options",
         "partition_keys",
         "primary_keys",
@@ -65,6 +71,8 @@ class SchemaBuilder:
         self.options: dict[str, str] = dict(schema.options)
         self.comment: str | None = schema.comment
         self.highest_field_id: int = schema.highest_field_id
+        self.identifier_field_ids: tuple[int, ...] = schema.identifier_field_ids
+        self.field_id_policy: FieldIdPolicy = schema.field_id_policy
 
     @classmethod
     def of(cls, schema: Schema) -> Self:
@@ -101,6 +109,8 @@ class SchemaBuilder:
             id=schema_id,
             highest_field_id=self.highest_field_id,
             time_millis=time_millis,
+            identifier_field_ids=self.identifier_field_ids,
+            field_id_policy=self.field_id_policy,
         )
 
     def apply(self, event: SchemaEvent) -> None:
@@ -126,7 +136,7 @@ class SchemaBuilder:
         if len(path) == 1:
             self._add_column(path[0], data_type, event)
         else:
-            new = DataField(field_id, path[-1] if path else "", data_type, event.comment)
+            new = _new_field(path[-1] if path else "", data_type, event)
             self._columns.replace(nested_edits.add(self.column(path), event, new))
         self.highest_field_id = max(highest, field_id)
 
@@ -134,16 +144,17 @@ class SchemaBuilder:
         self._columns.check_free(name)
         move = event.move
         if move is None or move.type == "LAST":
-            self._columns.append(event.field_id, name, data_type, event.comment)
+            self._columns.append(
+                event.field_id, name, data_type, event.comment, event.default_value
+            )
         else:
-            new = DataField(event.field_id, name, data_type, event.comment)
+            new = _new_field(name, data_type, event)
             columns = self._columns.in_order()
             self._columns.reorder(struct_edits.added(columns, new, move, (name,)))
 
     def _highest_with(self, path: tuple[str, ...], data_type: DataType, *outer: int) -> int:
         """Return the highest id given out once `data_type` stands, if all of its ids are new."""
-        probe = DataField(-1, "", data_type)
-        ids = [*outer, *(each.id for each in walk_fields([probe]) if each is not probe)]
+        ids = [*outer, *walk_ids(data_type)]
         if len(set(ids)) < len(ids) or any(each <= self.highest_field_id for each in ids):
             raise InvalidChangeError(
                 f"{dotted(path)}: ids {sorted(ids)} must be new and given out once; "
@@ -265,6 +276,10 @@ class SchemaBuilder:
         self.partition_keys = event.partition_keys
         self.primary_keys = event.primary_keys
 
+    def set_identifier_fields(self, event: IdentifierFieldsSet) -> None:
+        """Say which columns identify a row."""
+        self.identifier_field_ids = event.field_ids
+
 
 SchemaRule = Callable[[SchemaBuilder, Any], None]
 SCHEMA_RULES: dict[type, SchemaRule] = {}
@@ -307,8 +322,15 @@ def _matching_rule(  # noqa: C901, PLR0911, PLR0912 - one case an event
             return SchemaBuilder.drop_primary_key
         case UpdateKeys():
             return SchemaBuilder.update_keys
+        case IdentifierFieldsSet():
+            return SchemaBuilder.set_identifier_fields
         case _:
             assert_never(event)
+
+
+def _new_field(name: str, data_type: DataType, event: ColumnAdded) -> DataField:
+    default = event.default_value
+    return DataField(event.field_id, name, data_type, event.comment, default, default)
 
 
 def _read(wire: TypeJson) -> DataType:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ledger.model.errors import ColumnNotFoundError, InvalidChangeError
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
@@ -79,15 +79,17 @@ def edit_type(
         case RowType(fields=fields) if isinstance(member, DataField):
             renewed = with_type(member, edited)
             return RowType(replaced(fields, renewed), nullable=data_type.nullable)
-        case MapType(key=key):
-            return MapType(key, edited, nullable=data_type.nullable)
+        case MapType():
+            return evolve(data_type, value=edited)
+        case ArrayType():
+            return evolve(data_type, element=edited)
         case _:
             return ArrayType(edited, nullable=data_type.nullable)
 
 
 def with_type(member: DataField, data_type: DataType) -> DataField:
     """Return the same field with another type."""
-    return DataField(member.id, member.name, data_type, member.description, member.default_value)
+    return evolve(member, type=data_type)
 
 
 def replaced(fields: Sequence[DataField], renewed: DataField) -> tuple[DataField, ...]:

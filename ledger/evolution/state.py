@@ -11,28 +11,9 @@ from collections.abc import Mapping
 from attrs import field, frozen
 
 from ledger.model.errors import NotFoundError
-from ledger.model.partition import (
-    FIRST_PARTITION_FIELD_ID,
-    PartitionField,
-    PartitionSpec,
-    SortOrder,
-)
+from ledger.model.partition import FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Tag, Totals
-
-
-def identity_spec(schema: Schema) -> PartitionSpec:
-    """Return spec 0 of a table: identity over its partition keys.
-
-    Example:
-        >>> identity_spec(Schema.of({"day": "DATE"}, partition_keys=["day"])).fields[0].name
-        'day'
-    """
-    fields = (
-        PartitionField(schema.field(name).id, FIRST_PARTITION_FIELD_ID + index, name)
-        for index, name in enumerate(schema.partition_keys)
-    )
-    return PartitionSpec(0, tuple(fields))
 
 
 @frozen(kw_only=True)
@@ -48,12 +29,16 @@ class TableState:
         path: Its location, relative to the ledger's root unless it is external.
         is_external: Whether the location was given by the user.
         schema: The current schema.
-        specs: Every partition spec, oldest first; the last is the default.
-        sort_order: The default sort order.
+        specs: Every partition spec, oldest first.
+        default_spec_id: The one that files are written with from now on.
+        last_partition_id: The highest partition field id ever given out.
+        sort_orders: Every sort order, oldest first.
+        default_order_id: The one that files are sorted by from now on.
         snapshot: The latest snapshot, if any.
         earliest_snapshot_id: Snapshots before it were expired.
         totals: Sums over the live files.
         tags: By name.
+        named_schema_ids: The schemas whose names files without field ids use, or ever used.
         created_at: Effective time of the creation.
         created_by: Its author.
         updated_at: Effective time of the last commit.
@@ -69,11 +54,15 @@ class TableState:
     is_external: bool = False
     schema: Schema
     specs: tuple[PartitionSpec, ...]
-    sort_order: SortOrder = SortOrder()
+    default_spec_id: int = 0
+    last_partition_id: int = FIRST_PARTITION_FIELD_ID - 1
+    sort_orders: tuple[SortOrder, ...] = (SortOrder(),)
+    default_order_id: int = 0
     snapshot: Snapshot | None = None
     earliest_snapshot_id: int = 1
     totals: Totals = Totals()
     tags: Mapping[str, Tag] = field(factory=dict, hash=False)
+    named_schema_ids: tuple[int, ...] = ()
     created_at: int
     created_by: str
     updated_at: int
@@ -84,6 +73,28 @@ class TableState:
     def last_snapshot_id(self) -> int:
         """The newest snapshot id given out; 0 before the first."""
         return self.snapshot.id if self.snapshot else 0
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """The default partition spec."""
+        return self.spec_by_id(self.default_spec_id)
+
+    def spec_by_id(self, spec_id: int) -> PartitionSpec:
+        """Return a partition spec.
+
+        Raises:
+            NotFoundError: There is none of that id.
+        """
+        for each in self.specs:
+            if each.spec_id == spec_id:
+                return each
+        known = [each.spec_id for each in self.specs]
+        raise NotFoundError(f"partition spec {spec_id} does not exist; there are: {known}")
+
+    @property
+    def sort_order(self) -> SortOrder:
+        """The default sort order."""
+        return next(each for each in self.sort_orders if each.order_id == self.default_order_id)
 
     def tag(self, name: str) -> Tag:
         """Return the tag of that name.

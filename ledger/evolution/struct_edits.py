@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from attrs import evolve
 from msgspec import UNSET, UnsetType
 
 from ledger.events.schema_changes import Move
@@ -41,7 +42,7 @@ def renamed(members: Members, path: Sequence[str], field_id: int, new_name: str)
         members,
         path,
         field_id,
-        lambda each: DataField(each.id, new_name, each.type, each.description, each.default_value),
+        lambda each: evolve(each, name=new_name),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, assert_never
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
@@ -23,6 +23,7 @@ from ledger.events.schema_events import (
     ColumnNullabilityUpdated,
     ColumnRenamed,
     ColumnTypeUpdated,
+    IdentifierFieldsSet,
     SchemaEvent,
     UpdateKeys,
 )
@@ -34,19 +35,24 @@ from ledger.events.snapshot_events import (
     TagDeleted,
     TagReplaced,
 )
-from ledger.events.table_events import SchemaRecord, TableCreated, TableDropped
+from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
+from ledger.events.table_events import TableCreated, TableDropped
+from ledger.evolution.layout_fold import LayoutTrail
 from ledger.evolution.schema_builder import SCHEMA_RULES, SchemaBuilder, schema_rule
 from ledger.evolution.snapshot_fold import SnapshotTrail
-from ledger.evolution.state import TableState, identity_spec
+from ledger.evolution.specs import identity_spec, order_of, spec_of
+from ledger.evolution.state import TableState
 from ledger.model.errors import InvalidChangeError, TableDroppedError
-from ledger.model.partition import PartitionSpec
+from ledger.model.partition import SortOrder
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Tag, Totals
 from ledger.model.type_json import field_from_wire
 
 
-def schema_of(record: SchemaRecord) -> Schema:
+def schema_of(event: TableCreated) -> Schema:
     """Return the schema that a creation recorded."""
+    record = event.schema
+    policy = event.field_id_policy
     return Schema(
         fields=tuple(field_from_wire(each) for each in record.fields),
         partition_keys=record.partition_keys,
@@ -54,6 +60,8 @@ def schema_of(record: SchemaRecord) -> Schema:
         options=record.options,
         comment=record.comment,
         highest_field_id=record.highest_field_id,
+        identifier_field_ids=record.identifier_field_ids,
+        field_id_policy="paimon" if policy is UNSET else policy,
     )
 
 
@@ -71,11 +79,12 @@ class TableBuilder:
         "_dropped",
         "_earliest_snapshot_id",
         "_identity",
+        "_layout",
+        "_named_schema_ids",
         "_schema",
         "_schema_id",
         "_schema_millis",
         "_snapshots",
-        "_specs",
         "_tags",
         "_updated",
         "effective_millis",
@@ -91,6 +100,7 @@ class TableBuilder:
         self._dropped = False
         self._tags: dict[str, Tag] = {}
         self._earliest_snapshot_id = 1
+        self._named_schema_ids: tuple[int, ...] = ()
         self._snapshots = SnapshotTrail(None, Totals())
         self._schema_id = 0
         self._schema_millis = 0
@@ -108,7 +118,8 @@ class TableBuilder:
         self._schema = SchemaBuilder.of(state.schema)
         self._schema_id = state.schema.id
         self._schema_millis = state.schema.time_millis
-        self._specs: tuple[PartitionSpec, ...] = state.specs
+        self._layout = LayoutTrail.of(state)
+        self._named_schema_ids = state.named_schema_ids
         self._identity = (state.table_id, state.path, state.is_external)
         self._created = (state.created_at, state.created_by)
         self._updated = (state.updated_at, state.updated_by)
@@ -193,8 +204,11 @@ class TableBuilder:
                 | RemoveOption()
                 | UpdateComment()
                 | DropPrimaryKey()
+                | IdentifierFieldsSet()
             ):
                 return cls._fold_schema
+            case PartitionSpecUpdated() | SortOrderReplaced():
+                return cls._fold_layout
             case UpdateKeys():
                 return cls._fold_keys
             case _:
@@ -207,13 +221,23 @@ class TableBuilder:
     def _fold_keys(self, event: UpdateKeys, author: str, moment: int) -> None:
         self._fold_schema(event, author, moment)
         # Only before the first snapshot, so no file has been laid out by the old spec.
-        self._specs = (identity_spec(self._frozen_schema()),)
+        self._layout = LayoutTrail((identity_spec(self._frozen_schema()),))
 
     def _fold_snapshot(
         self, event: SnapshotCommitted | RolledBack, _author: str, moment: int
     ) -> None:
         # A snapshot after a schema change of its own transaction has the new schema.
         self._snapshots.apply(event, self._schema_id + self._changes_schema, moment)
+        if event.named_schema_ids and not set(event.named_schema_ids) <= set(
+            self._named_schema_ids
+        ):
+            named = {*self._named_schema_ids, *event.named_schema_ids}
+            self._named_schema_ids = tuple(sorted(named))
+
+    def _fold_layout(
+        self, event: PartitionSpecUpdated | SortOrderReplaced, _author: str, _moment: int
+    ) -> None:
+        self._layout.apply(event)
 
     def _seal(self, _event: TableDropped, _author: str, _moment: int) -> None:
         self._dropped = True
@@ -221,10 +245,14 @@ class TableBuilder:
     def _create(self, event: TableCreated, author: str, moment: int) -> None:
         if self.version >= 0:
             raise InvalidChangeError("a table is created by version 0 only", kind="ILLEGAL_STATE")
-        schema = schema_of(event.schema)
+        schema = schema_of(event)
         self._schema = SchemaBuilder.of(schema)
         self._schema_millis = moment
-        self._specs = (identity_spec(schema),)
+        fields, order = event.partition_spec, event.sort_order
+        self._layout = LayoutTrail(
+            (identity_spec(schema) if isinstance(fields, UnsetType) else spec_of(0, fields),),
+            (SortOrder() if isinstance(order, UnsetType) else order_of(1, order),),
+        )
         self._identity = (event.table_id, event.path, event.is_external)
         self._created = (moment, author)
 
@@ -277,11 +305,16 @@ class TableBuilder:
             path=path,
             is_external=is_external,
             schema=self._frozen_schema(),
-            specs=self._specs,
+            specs=self._layout.specs,
+            default_spec_id=self._layout.default_spec_id,
+            last_partition_id=self._layout.last_partition_id,
+            sort_orders=self._layout.sort_orders,
+            default_order_id=self._layout.default_order_id,
             snapshot=self._snapshots.snapshot(),
             earliest_snapshot_id=self._earliest_snapshot_id,
             totals=self._snapshots.totals(),
             tags=dict(self._tags),
+            named_schema_ids=self._named_schema_ids,
             created_at=created_at,
             created_by=created_by,
             updated_at=updated_at,

@@ -9,6 +9,7 @@ from attrs import field, frozen
 
 from ledger.events.schema_changes import SchemaChange
 from ledger.events.snapshot_events import ChangesReference
+from ledger.events.spec_changes import SpecChange
 from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.snapshot import CommitKind
 
@@ -116,6 +117,11 @@ class ExpireSnapshots:
 
 
 @frozen
+class AllowIncompatibleChanges:
+    """Let this transaction make columns required although older rows may lack them."""
+
+
+@frozen
 class DropTable:
     """Seal the table's stream: nothing can follow."""
 
@@ -125,5 +131,6 @@ class DropTable:
 
 SnapshotChange = CommitSnapshot | Rollback
 TagChange = CreateTag | ReplaceTag | DeleteTag
-TableChange = SchemaChange | SnapshotChange | TagChange | ExpireSnapshots | DropTable
+OtherChange = SnapshotChange | TagChange | ExpireSnapshots | DropTable
+TableChange = SchemaChange | SpecChange | OtherChange | AllowIncompatibleChanges
 """Everything that a writer may ask of a table."""

@@ -6,17 +6,19 @@ looks for a cell or file that both wanted, and is decided again with its paths f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 
 from attrs import evolve
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
-from ledger.events.schema_changes import RemoveOption, SetOption
+from ledger.events.schema_changes import RemoveOption, SchemaChange, SetOption
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.events.spec_changes import ReplaceSortOrder, UpdatePartitionSpec
 from ledger.events.table_events import TableDropped, TableName
 from ledger.evolution.cells import Cell, cell_name, claims, existence, sets
+from ledger.evolution.decide_layout import Sources, decide_layout
 from ledger.evolution.decide_schema import Anchor, decide_schema
 from ledger.evolution.decide_snapshot import (
     decide_expiry,
@@ -24,19 +26,22 @@ from ledger.evolution.decide_snapshot import (
     decide_tag,
     tag_holds,
 )
+from ledger.evolution.layout_fold import LayoutTrail
+from ledger.evolution.legality import LoadNames, refuse_inexpressible
+from ledger.evolution.rules import Rules
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
 from ledger.evolution.table_changes import (
+    AllowIncompatibleChanges,
     CommitSnapshot,
     CreateTag,
     DeleteTag,
     DropTable,
     ExpireSnapshots,
+    OtherChange,
     ReplaceTag,
     Rollback,
-    SnapshotChange,
     TableChange,
-    TagChange,
 )
 from ledger.model.errors import (
     AlreadyExistsError,
@@ -46,9 +51,8 @@ from ledger.model.errors import (
     TableDroppedError,
 )
 from ledger.model.file_change import FileChange
+from ledger.model.schema import Schema
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER
-
-OtherChange = SnapshotChange | TagChange | ExpireSnapshots | DropTable
 
 LoadFiles = Callable[[SnapshotCommitted | RolledBack], Iterable[FileChange]]
 """Gives the file changes of a snapshot event, wherever they stand."""
@@ -62,14 +66,26 @@ class TableIntent:
             before the rest.
         base: The state that the writer looked at. Contradictions to it are refused here.
         load_files: For the winners' file changes.
+        load_names: For the names that files without field ids use.
     """
 
     def __init__(
-        self, changes: Sequence[TableChange], base: TableState, load_files: LoadFiles
+        self,
+        changes: Sequence[TableChange],
+        base: TableState,
+        load_files: LoadFiles,
+        load_names: LoadNames,
     ) -> None:
-        self._schema_changes = [each for each in changes if not isinstance(each, _OTHERS)]
-        self._others = [_pinned(each, base) for each in changes if isinstance(each, _OTHERS)]
+        asked = [each for each in changes if not isinstance(each, AllowIncompatibleChanges)]
+        self._allows_incompatible = len(asked) < len(changes)
+        self._layout_changes = [each for each in asked if isinstance(each, _LAYOUT)]
+        self._others = [_pinned(each, base) for each in asked if isinstance(each, _OTHERS)]
+        self._schema_changes = [
+            each for each in asked if not isinstance(each, (*_OTHERS, *_LAYOUT))
+        ]
+        self._sources = Sources(base.schema.highest_field_id)
         self._load_files = load_files
+        self._load_names = load_names
         self._anchors: tuple[Anchor, ...] | None = None
         # Nobody asks for it before the first loss, and most writers never lose.
         self._claimed: dict[Cell, object] | None = None
@@ -129,17 +145,9 @@ class TableIntent:
 
     def _decide(self, state: TableState) -> Iterator[TableEvent]:
         schema_id = state.schema.id
-        if self._schema_changes:
-            decision = decide_schema(
-                state.schema,
-                self._schema_changes,
-                has_snapshots=state.snapshot is not None,
-                anchors=self._anchors,
-            )
-            # The first decision's anchors stay: its ids are those that the writer meant.
-            self._anchors = self._anchors or decision.anchors
-            schema_id += bool(decision.events)
-            yield from decision.events
+        if self._schema_changes or self._layout_changes:
+            schema = yield from self._decide_table(state)
+            schema_id = schema.id
         snapshot_id = state.last_snapshot_id
         records = state.totals.record_count
         for change in self._others:
@@ -168,6 +176,35 @@ class TableIntent:
                     )
                 case _:
                     assert_never(change)
+
+    def _decide_table(self, state: TableState) -> Generator[TableEvent, None, Schema]:
+        """Yield what changes the schema and the layout; return the schema afterwards."""
+        schema = state.schema
+        if self._schema_changes:
+            decision = decide_schema(
+                schema,
+                self._schema_changes,
+                has_snapshots=state.snapshot is not None,
+                anchors=self._anchors,
+                rules=self._rules(_options_after(schema.options, self._schema_changes)),
+            )
+            # The first decision's anchors stay: its ids are those that the writer meant.
+            self._anchors = self._anchors or decision.anchors
+            if decision.events:
+                schema = decision.schema
+            yield from decision.events
+        rules = self._rules(schema.options)
+        layout = LayoutTrail.of(state)
+        for change in self._layout_changes:
+            event = decide_layout(layout, change, schema=schema, sources=self._sources, rules=rules)
+            if event is not None:
+                layout.apply(event)
+                yield event
+        refuse_inexpressible(state, schema, layout, rules=rules, load_names=self._load_names)
+        return schema
+
+    def _rules(self, options: Mapping[str, str]) -> Rules:
+        return Rules.of(options, allow_incompatible=self._allows_incompatible)
 
     def _refuse_conflicts(self, winners: Sequence[Commit[TableEvent]]) -> None:
         claimed = self._claimed
@@ -227,7 +264,18 @@ _OTHERS = (
 )
 
 
+_LAYOUT = (UpdatePartitionSpec, ReplaceSortOrder)
 _OPTION_CHANGES = (SetOption, RemoveOption)
+
+
+def _options_after(options: Mapping[str, str], changes: Iterable[SchemaChange]) -> dict[str, str]:
+    after = dict(options)
+    for each in changes:
+        if isinstance(each, SetOption):
+            after[each.key] = each.value
+        elif isinstance(each, RemoveOption):
+            after.pop(each.key, None)
+    return after
 
 
 def _pinned(change: OtherChange, base: TableState) -> OtherChange:

@@ -11,12 +11,12 @@ from msgspec import Struct
 from ledger.events import TableEvent
 from ledger.evolution.state import TableState
 from ledger.evolution.table_builder import TableBuilder
-from ledger.model.partition import PartitionSpec, SortOrder
-from ledger.model.schema import Schema
+from ledger.model.partition import FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder
+from ledger.model.schema import FieldIdPolicy, Schema
 from ledger.model.snapshot import Snapshot, Tag, Totals
 from ledger.model.type_json import FieldObject, field_from_wire, field_to_wire
 
-FOLD_VERSION = 1
+FOLD_VERSION = 2
 
 
 class _Schema(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
@@ -28,6 +28,8 @@ class _Schema(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel")
     primary_keys: tuple[str, ...] = ()
     options: dict[str, str] = {}
     comment: str | None = None
+    identifier_field_ids: tuple[int, ...] = ()
+    field_id_policy: FieldIdPolicy = "paimon"
 
 
 class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
@@ -43,11 +45,15 @@ class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     updated_at: int
     updated_by: str
     is_external: bool = False
-    sort_order: SortOrder | None = None
+    default_spec_id: int = 0
+    last_partition_id: int = FIRST_PARTITION_FIELD_ID - 1
+    sort_orders: tuple[SortOrder, ...] = (SortOrder(),)
+    default_order_id: int = 0
     snapshot: Snapshot | None = None
     earliest_snapshot_id: int = 1
     totals: Totals | None = None
     tags: dict[str, Tag] = {}
+    named_schema_ids: tuple[int, ...] = ()
     dropped: bool = False
 
 
@@ -65,6 +71,8 @@ def _schema_record(schema: Schema) -> _Schema:
         primary_keys=schema.primary_keys,
         options=dict(sorted(schema.options.items())),
         comment=schema.comment,
+        identifier_field_ids=schema.identifier_field_ids,
+        field_id_policy=schema.field_id_policy,
     )
 
 
@@ -78,6 +86,8 @@ def _schema(record: _Schema) -> Schema:
         id=record.id,
         highest_field_id=record.highest_field_id,
         time_millis=record.time_millis,
+        identifier_field_ids=record.identifier_field_ids,
+        field_id_policy=record.field_id_policy,
     )
 
 
@@ -106,11 +116,15 @@ class TableStream:
             updated_at=state.updated_at,
             updated_by=state.updated_by,
             is_external=state.is_external,
-            sort_order=state.sort_order,
+            default_spec_id=state.default_spec_id,
+            last_partition_id=state.last_partition_id,
+            sort_orders=state.sort_orders,
+            default_order_id=state.default_order_id,
             snapshot=state.snapshot,
             earliest_snapshot_id=state.earliest_snapshot_id,
             totals=state.totals,
             tags=dict(sorted(state.tags.items())),
+            named_schema_ids=state.named_schema_ids,
             dropped=state.dropped,
         )
         return _ENCODER.encode(record)
@@ -131,11 +145,15 @@ class TableStream:
             is_external=read.is_external,
             schema=_schema(read.schema),
             specs=read.specs,
-            sort_order=read.sort_order or SortOrder(),
+            default_spec_id=read.default_spec_id,
+            last_partition_id=read.last_partition_id,
+            sort_orders=read.sort_orders,
+            default_order_id=read.default_order_id,
             snapshot=read.snapshot,
             earliest_snapshot_id=read.earliest_snapshot_id,
             totals=read.totals or Totals(),
             tags=read.tags,
+            named_schema_ids=read.named_schema_ids,
             created_at=read.created_at,
             created_by=read.created_by,
             updated_at=read.updated_at,

@@ -14,8 +14,9 @@ from attrs import frozen
 from ledger.files.facts import FooterColumn
 from ledger.files.readable import misfits
 from ledger.model.errors import InvalidChangeError
+from ledger.model.field_ids import walk_fields
 from ledger.model.schema import Schema
-from ledger.model.types import DataField, RowType, walk_fields
+from ledger.model.types import DataField, RowType
 
 
 @frozen

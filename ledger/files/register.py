@@ -107,7 +107,7 @@ class _Registrar:
             record_count=footer.record_count,
             file_size_in_bytes=footer.file_size_in_bytes,
             creation_time=footer.creation_time,
-            spec_id=self.state.specs[-1].spec_id,
+            spec_id=self.state.spec.spec_id,
             field_ids=match.field_ids,
             value_counts=statistics.value_counts,
             null_value_counts=statistics.null_value_counts,
@@ -123,7 +123,7 @@ class _Registrar:
         return match
 
     def _partition(self, name: str, footer: Footer, match: Match) -> tuple[Any, ...]:
-        spec = self.state.specs[-1]
+        spec = self.state.spec
         schema = self.state.schema
         self._refuse_lost_values(name, footer)
         values = partition_values(
@@ -143,7 +143,7 @@ class _Registrar:
 
     def _refuse_lost_values(self, name: str, footer: Footer) -> None:
         """Refuse a file whose path alone has values of a column that does not partition it."""
-        partitioning = {each.name for each in self.state.specs[-1].fields}
+        partitioning = {each.name for each in self.state.spec.fields}
         stored = {each.name for each in footer.columns}
         for key in path_keys(name):
             if key in self.state.schema.names and key not in partitioning | stored:

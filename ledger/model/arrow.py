@@ -9,6 +9,7 @@ from attrs import frozen
 
 from ledger.model import types as t
 from ledger.model.errors import InvalidTypeError, UnsupportedError
+from ledger.model.field_ids import assign_field_ids
 from ledger.model.type_text import format_type
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def from_arrow_type(arrow_type: pa.DataType) -> t.DataType:
     Raises:
         UnsupportedError: No type holds such values.
     """
-    numbered, _ = t.assign_field_ids(_from_arrow(arrow_type, "the type"), -1)
+    numbered, _ = assign_field_ids(_from_arrow(arrow_type, "the type"), -1)
     return numbered
 
 
@@ -101,7 +102,7 @@ def fields_from_arrow(schema: pa.Schema, first_id: int = 0) -> tuple[t.DataField
             data_type = _from_arrow_field(each, each.name)
         except InvalidTypeError as error:
             raise InvalidTypeError(f"Arrow column {each.name}: {error.message}") from error
-        numbered, highest = t.assign_field_ids(data_type, next_id)
+        numbered, highest = assign_field_ids(data_type, next_id)
         columns.append(t.DataField(next_id, each.name, numbered))
         next_id = highest + 1
     return tuple(columns)

@@ -55,6 +55,22 @@ class InvalidChangeError(InvalidInputError):
     """
 
 
+class FormatError(InvalidChangeError):
+    """A format that the table is declared to stay expressible in cannot express a change.
+
+    `format` is that format, `rule` what it says, `alternative` what can be done instead.
+    """
+
+    kind = "UNSUPPORTED"
+
+    def __init__(self, message: str, format: str, rule: str, alternative: str) -> None:  # noqa: A002 - the field's word
+        super().__init__(message)
+        self.args = (message, format, rule, alternative)
+        self.format = format
+        self.rule = rule
+        self.alternative = alternative
+
+
 class ColumnNotFoundError(InvalidChangeError):
     """A change names a column, by path, that the schema does not have."""
 

@@ -7,12 +7,17 @@ are all identity.
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from attrs import field, frozen
 
 from ledger.model.errors import InvalidInputError
 
 FIRST_PARTITION_FIELD_ID = 1000
+
+Direction = Literal["asc", "desc"]
+NullOrder = Literal["nulls-first", "nulls-last"]
+
 _PARAMETERISED = re.compile(r"^(bucket|truncate)\[([1-9][0-9]*)\]$")
 _PLAIN = frozenset({"identity", "year", "month", "day", "hour", "void"})
 
@@ -55,8 +60,8 @@ class SortField:
 
     source_id: int
     transform: str = field(default="identity", validator=_check_transform)
-    direction: str = "asc"
-    null_order: str = "nulls-first"
+    direction: Direction = "asc"
+    null_order: NullOrder = "nulls-first"
 
 
 @frozen

@@ -5,25 +5,37 @@ Source: Paimon's TableSchema (`schema/schema-N`) and the DLF metadata API's Sche
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import evolve, field, frozen
 
 from ledger.model.converters import as_fields, as_names, as_texts
 from ledger.model.errors import ColumnNotFoundError
+from ledger.model.field_ids import assign_field_ids, walk_ids
 from ledger.model.type_text import parse_type
-from ledger.model.types import DataField, DataType, assign_field_ids, walk_fields
+from ledger.model.types import (
+    ArrayType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+FieldIdPolicy = Literal["paimon", "iceberg"]
+"""Who counts a table's field ids: Paimon numbers columns and ROW members, from 0; Iceberg numbers
+list elements, map keys and values, too, from 1."""
 
 SCHEMA_FILE_VERSION = 3
 SYSTEM_FIELD_ID_START = 1_073_741_823
 
 
 def highest_field_id(fields: Sequence[DataField]) -> int:
-    """Return the highest id among all fields, nested ones included; -1 when there are none.
+    """Return the highest id among all fields, whatever is nested included; -1 when there are none.
 
     Ids of the formats' system range (1,073,741,823 and above) do not count.
 
@@ -31,8 +43,40 @@ def highest_field_id(fields: Sequence[DataField]) -> int:
         >>> highest_field_id([DataField(7, "a", parse_type("INT"))])
         7
     """
-    ids = (each.id for each in walk_fields(fields))
+    ids = (each for member in fields for each in (member.id, *walk_ids(member.type)))
     return max((each for each in ids if each < SYSTEM_FIELD_ID_START), default=-1)
+
+
+def paths_of(schema: Schema) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Yield every field's path and id; inside a list or map by `element`, `key` and `value`.
+
+    Example:
+        >>> list(paths_of(Schema.of({"a": "INT", "b": ArrayType(parse_type("INT"))})))
+        [(('a',), 0), (('b',), 1)]
+    """
+    for each in schema.fields:
+        yield from _paths((each.name,), each)
+
+
+def _paths(path: tuple[str, ...], member: DataField) -> Iterator[tuple[tuple[str, ...], int]]:
+    yield path, member.id
+    yield from _paths_inside(path, member.type)
+
+
+def _paths_inside(
+    path: tuple[str, ...], data_type: DataType
+) -> Iterator[tuple[tuple[str, ...], int]]:
+    match data_type:
+        case RowType(fields=fields):
+            for each in fields:
+                yield from _paths((*path, each.name), each)
+        case ArrayType(element=inner) | MultisetType(element=inner):
+            yield from _paths_inside((*path, "element"), inner)
+        case MapType(key=key, value=value):
+            yield from _paths_inside((*path, "key"), key)
+            yield from _paths_inside((*path, "value"), value)
+        case _:
+            return
 
 
 @frozen
@@ -50,6 +94,8 @@ class Schema:
             column's id cannot come back.
         time_millis: Unix time of the commit that made this version, in milliseconds.
         version: Version of Paimon's schema file; 3 for everything but old files read as they are.
+        identifier_field_ids: Columns that identify a row, sorted; empty means the primary key's.
+        field_id_policy: Who counts field ids; fixed when the table is created.
 
     Example:
         >>> orders = Schema.of({"id": "BIGINT NOT NULL", "day": "DATE"}, partition_keys=["day"])
@@ -66,6 +112,8 @@ class Schema:
     highest_field_id: int = field()
     time_millis: int = field(default=0, eq=False)
     version: int = SCHEMA_FILE_VERSION
+    identifier_field_ids: tuple[int, ...] = ()
+    field_id_policy: FieldIdPolicy = "paimon"
 
     @highest_field_id.default
     def _highest(self) -> int:

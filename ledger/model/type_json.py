@@ -37,6 +37,9 @@ class TypeObject(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rena
     value: str | TypeObject | UnsetType = UNSET
     fields: tuple[FieldObject, ...] | UnsetType = UNSET
     length: int | UnsetType = UNSET
+    element_id: int | UnsetType = UNSET
+    key_id: int | UnsetType = UNSET
+    value_id: int | UnsetType = UNSET
 
 
 class FieldObject(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
@@ -47,6 +50,7 @@ class FieldObject(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, ren
     type: str | TypeObject
     description: str | UnsetType = UNSET
     default_value: str | UnsetType = UNSET
+    initial_default: str | UnsetType = UNSET
 
 
 TypeJson: TypeAlias = str | TypeObject
@@ -60,8 +64,12 @@ _CONSTRUCTED: dict[str, tuple[Callable[..., DataType], tuple[str, ...]]] = {
     "ROW": (RowType, ()),
 }
 
+_MEMBER_IDS = {"ARRAY": ("element_id",), "MAP": ("key_id", "value_id")}
+
 # DLF's wrapper: exactly one of these keys is set.
 _WRAPPERS = ("primitiveType", "arrayType", "multisetType", "mapType", "rowType")
+
+_ICEBERG_KEYS = frozenset({"elementId", "keyId", "valueId", "initialDefault"})
 
 _MAX_ID = 2147483647
 
@@ -81,10 +89,18 @@ def type_to_wire(data_type: DataType) -> TypeJson:
     """Return what a log record holds for a type: canonical text, or an object."""
     name = data_type.root if data_type.nullable else f"{data_type.root} NOT NULL"
     match data_type:
-        case ArrayType(element=element) | MultisetType(element=element):
+        case ArrayType(element=element, element_id=element_id):
+            return TypeObject(name, element=type_to_wire(element), element_id=_or_unset(element_id))
+        case MultisetType(element=element):
             return TypeObject(name, element=type_to_wire(element))
-        case MapType(key=key, value=value):
-            return TypeObject(name, key=type_to_wire(key), value=type_to_wire(value))
+        case MapType(key=key, value=value, key_id=key_id, value_id=value_id):
+            return TypeObject(
+                name,
+                key=type_to_wire(key),
+                value=type_to_wire(value),
+                key_id=_or_unset(key_id),
+                value_id=_or_unset(value_id),
+            )
         case RowType(fields=fields):
             return TypeObject(name, fields=tuple(map(field_to_wire, fields)))
         case VectorType(element=element, length=length):
@@ -108,8 +124,9 @@ def field_to_wire(member: DataField) -> FieldObject:
         id=member.id,
         name=member.name,
         type=type_to_wire(member.type),
-        description=UNSET if member.description is None else member.description,
-        default_value=UNSET if member.default_value is None else member.default_value,
+        description=_or_unset(member.description),
+        default_value=_or_unset(member.default_value),
+        initial_default=_or_unset(member.initial_default),
     )
 
 
@@ -136,7 +153,7 @@ def type_from_json(obj: object) -> DataType:
 def type_to_json(data_type: DataType) -> str | dict[str, Any]:
     """Return a type as plain JSON, in the canonical form that Paimon writes."""
     plain: str | dict[str, Any] = _as_plain(type_to_wire(data_type))
-    return plain
+    return plain if isinstance(plain, str) else _as_paimon(plain)
 
 
 def field_from_json(obj: object, *, path: str = "$") -> DataField:
@@ -155,13 +172,33 @@ def field_from_json(obj: object, *, path: str = "$") -> DataField:
 
 def field_to_json(member: DataField) -> dict[str, Any]:
     """Return a column as plain JSON; description and default are left out when absent."""
-    plain: dict[str, Any] = _as_plain(field_to_wire(member))
-    return plain
+    return _as_paimon(_as_plain(field_to_wire(member)))
 
 
 def _as_plain(wire: TypeJson | FieldObject) -> Any:
     # Through the bytes, since msgspec.to_builtins keeps tuples, which no JSON decoder gives.
     return msgspec.json.decode(msgspec.json.encode(wire))
+
+
+def _as_paimon(plain: dict[str, Any]) -> dict[str, Any]:
+    """Return plain JSON without what only Iceberg knows."""
+    return {
+        key: _as_paimon(value)
+        if isinstance(value, dict)
+        else [_as_paimon(each) for each in value]
+        if isinstance(value, list)
+        else value
+        for key, value in plain.items()
+        if key not in _ICEBERG_KEYS
+    }
+
+
+def _or_unset(value: _Kind | None) -> _Kind | UnsetType:
+    return UNSET if value is None else value
+
+
+def _or_none(value: _Kind | UnsetType) -> _Kind | None:
+    return None if isinstance(value, UnsetType) else value
 
 
 def _at(path: str, rule: str) -> InvalidTypeError:
@@ -210,8 +247,10 @@ def _type_from_wire(wire: TypeJson | UnsetType, path: str, depth: int) -> DataTy
                 for index, member in enumerate(fields)
             )
         )
+    given = {name: getattr(wire, name) for name in _MEMBER_IDS.get(root, ())}
+    ids = {name: each for name, each in given.items() if each is not UNSET}
     try:
-        return make(*members, nullable="NOT NULL" not in wire.type)
+        return make(*members, nullable="NOT NULL" not in wire.type, **ids)
     except InvalidTypeError as error:
         raise _at(path, error.message) from error
 
@@ -221,8 +260,9 @@ def _field_from_wire(wire: FieldObject, path: str, depth: int) -> DataField:
         wire.id,
         wire.name,
         _type_from_wire(wire.type, f"{path}.type", depth),
-        None if wire.description is UNSET else wire.description,
-        None if wire.default_value is UNSET else wire.default_value,
+        _or_none(wire.description),
+        _or_none(wire.default_value),
+        _or_none(wire.initial_default),
     )
 
 

@@ -6,7 +6,7 @@ A type is a value: frozen, comparable, hashable, and valid by construction. Its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Self
 
 import attrs
@@ -261,10 +261,11 @@ class UnknownType(DataType):
 
 @frozen
 class ArrayType(DataType):
-    """A list of elements of one type."""
+    """A list of elements of one type; `element_id` where Iceberg counts the table's ids."""
 
     root: ClassVar[str] = "ARRAY"
     element: DataType
+    element_id: int | None = field(default=None, kw_only=True, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         self._nest(self.element)
@@ -283,11 +284,13 @@ class MultisetType(DataType):
 
 @frozen
 class MapType(DataType):
-    """Values found by their key."""
+    """Values found by their key; `key_id`, `value_id` where Iceberg counts the table's ids."""
 
     root: ClassVar[str] = "MAP"
     key: DataType
     value: DataType
+    key_id: int | None = field(default=None, kw_only=True, eq=False, repr=False)
+    value_id: int | None = field(default=None, kw_only=True, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         self._nest(self.key, self.value)
@@ -328,72 +331,21 @@ class VectorType(DataType):
 
 @frozen
 class DataField:
-    """A column or a member of a ROW. `id` is what it is; `name` is only what it is called."""
+    """A column or a member of a ROW. `id` is what it is; `name` is only what it is called.
+
+    `default_value` is what writers put where a row says nothing; `initial_default` what files older
+    than the column read as (Iceberg's; None: NULL).
+    """
 
     id: int
     name: str
     type: DataType
     description: str | None = None
     default_value: str | None = None
+    initial_default: str | None = None
 
 
 STRING = VarCharType(MAX_LENGTH)
 BYTES = VarBinaryType(MAX_LENGTH)
 
 _VECTOR_ELEMENTS = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE")
-
-
-def assign_field_ids(data_type: DataType, highest: int) -> tuple[DataType, int]:
-    """Give every ROW member in `data_type` a fresh id; return the type and the greatest id given.
-
-    Paimon's order: the ids inside a member come before its own, a map's key before its value.
-
-    Args:
-        data_type: Whatever ids it holds are discarded.
-        highest: The greatest id given out so far; the first new one is `highest + 1`.
-
-    Example:
-        >>> row = RowType((DataField(0, "a", ArrayType(RowType((DataField(0, "x", IntType()),)))),))
-        >>> [member.id for member in walk_fields(assign_field_ids(row, 5)[0].fields)]
-        [7, 6]
-    """
-    match data_type:
-        case ArrayType(element=element) | MultisetType(element=element):
-            element, highest = assign_field_ids(element, highest)
-            return attrs.evolve(data_type, element=element), highest
-        case MapType(key=key, value=value):
-            key, highest = assign_field_ids(key, highest)
-            value, highest = assign_field_ids(value, highest)
-            return attrs.evolve(data_type, key=key, value=value), highest
-        case RowType(fields=fields):
-            members = []
-            for member in fields:
-                inner, highest = assign_field_ids(member.type, highest)
-                highest += 1
-                members.append(attrs.evolve(member, id=highest, type=inner))
-            return attrs.evolve(data_type, fields=tuple(members)), highest
-        case _:
-            return data_type, highest
-
-
-def walk_fields(fields: Iterable[DataField]) -> Iterator[DataField]:
-    """Yield every field, each before those nested in it (through arrays, maps, multisets).
-
-    >>> inner = RowType((DataField(2, "x", IntType()),))
-    >>> [each.name for each in walk_fields([DataField(1, "a", MapType(STRING, inner))])]
-    ['a', 'x']
-    """
-    for each in fields:
-        yield each
-        yield from _walk_type(each.type)
-
-
-def _walk_type(data_type: DataType) -> Iterator[DataField]:
-    match data_type:
-        case RowType(fields=fields):
-            yield from walk_fields(fields)
-        case ArrayType(element=element) | MultisetType(element=element):
-            yield from _walk_type(element)
-        case MapType(key=key, value=value):
-            yield from _walk_type(key)
-            yield from _walk_type(value)

@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 from ledger.cli.column_text import read_column
 from ledger.cli.exits import UsageError
 from ledger.cli.options import read_instant
-from ledger.cli.paths import key_and_value, leading_path, path_and_value, shown_path, whole_path
+from ledger.cli.paths import key_and_value, leading_path, path_and_value, whole_path
 from ledger.cli.screen import visible
-from ledger.cli.type_text import read_type
 from ledger.model.errors import InvalidTypeError
+from ledger.model.path_text import shown_path
+from ledger.model.sql_type import read_type
 from ledger.model.type_text import format_type
 
 NAMES = st.text(min_size=1, max_size=8)

@@ -32,7 +32,7 @@ def random_table(seed: int, steps: int) -> Table:
 
 def step(table: Table, rng: random.Random, number: int) -> None:
     state = table.state
-    spec = state.specs[-1]
+    spec = state.spec
     partition = tuple("p" for _ in spec.fields)
     match rng.randrange(8):
         case 0 | 1 | 2:

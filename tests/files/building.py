@@ -14,7 +14,8 @@ from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.events.table_events import SchemaRecord, TableCreated, TableName
 from ledger.evolution.decide_snapshot import decide_snapshot
-from ledger.evolution.state import TableState, identity_spec
+from ledger.evolution.specs import identity_spec
+from ledger.evolution.state import TableState
 from ledger.evolution.table_changes import CommitSnapshot
 from ledger.evolution.table_record import TableStream
 from ledger.files.change_file import INLINE_LIMIT, store_changes
@@ -93,7 +94,7 @@ class _Snapshot:
             commit_user="u",
             commit_identifier=state.version + 1,
             files=self.files,
-            reference=store_changes(self.store, self.log.layout, self.files) if long else None,
+            reference=store_changes(self.store, self.log.layout, self.files, 0) if long else None,
         )
         return (
             decide_snapshot(

@@ -313,11 +313,11 @@ def test_partition_keys_given_as_an_option_lay_out_files_anew() -> None:
     lake = lake_on(memory())
     lake.create_database("shop")
     table = lake.create_table("shop.t", Schema.of({"id": "INT", "day": "DATE"}))
-    assert table.state.specs[-1].fields == ()
+    assert table.state.spec.fields == ()
     done = table.alter([SetOption("partition", "day")])
 
     assert done.state.schema.partition_keys == ("day",)
-    assert [each.name for each in done.state.specs[-1].fields] == ["day"]
+    assert [each.name for each in done.state.spec.fields] == ["day"]
     table.append([data_file("a")])
     with pytest.raises(InvalidInputError):
         table.alter([SetOption("partition", "id")])

@@ -19,6 +19,7 @@ from ledger.model.arrow import (
     to_arrow_type,
 )
 from ledger.model.errors import InvalidTypeError, UnsupportedError
+from ledger.model.field_ids import assign_field_ids
 from ledger.model.type_text import parse_type
 
 # What Arrow holds without loss.
@@ -67,7 +68,7 @@ columns = st.lists(
 def _numbered(types: list[t.DataType], first_id: int) -> tuple[t.DataField, ...]:
     fields, next_id = [], first_id
     for index, data_type in enumerate(types):
-        numbered, highest = t.assign_field_ids(data_type, next_id)
+        numbered, highest = assign_field_ids(data_type, next_id)
         fields.append(t.DataField(next_id, f"c{index}", numbered))
         next_id = highest + 1
     return tuple(fields)

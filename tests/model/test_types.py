@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from ledger.model import types as t
 from ledger.model.errors import InvalidTypeError
+from ledger.model.field_ids import assign_field_ids, walk_fields
 from ledger.model.type_json import (
     FieldObject,
     TypeObject,
@@ -89,7 +90,7 @@ def test_types_are_read_and_written_as_paimon_does(case: dict[str, Any]) -> None
 
 @pytest.mark.parametrize("case", CASES["reassignFieldIds"])
 def test_ids_are_given_anew_in_paimons_order(case: dict[str, Any]) -> None:
-    numbered, highest = t.assign_field_ids(
+    numbered, highest = assign_field_ids(
         type_from_json(case["type"]), case["highestFieldIdBefore"]
     )
     assert type_to_json(numbered) == case["expect"]["type"]
@@ -120,10 +121,10 @@ def test_a_columns_wire_bytes_read_back_as_the_column(
 
 @given(all_types, st.integers(-1, 100))
 def test_new_ids_are_dense_and_change_nothing_else(data_type: t.DataType, highest: int) -> None:
-    numbered, after = t.assign_field_ids(data_type, highest)
-    given_out = [each.id for each in t.walk_fields([t.DataField(-1, "c", numbered)])][1:]
+    numbered, after = assign_field_ids(data_type, highest)
+    given_out = [each.id for each in walk_fields([t.DataField(-1, "c", numbered)])][1:]
     assert sorted(given_out) == list(range(highest + 1, after + 1))
-    assert t.assign_field_ids(numbered, highest) == (numbered, after)
+    assert assign_field_ids(numbered, highest) == (numbered, after)
     assert format_type(numbered) == format_type(data_type)
 
 
@@ -247,7 +248,7 @@ def test_rows_without_ids_are_numbered_in_reading_order() -> None:
     inner = _row({"name": "x", "type": "INT"}, {"name": "y", "type": "INT"})
     read = type_from_json(_row({"name": "a", "type": inner}, {"name": "b", "type": "INT"}))
     assert isinstance(read, t.RowType)
-    assert {each.name: each.id for each in t.walk_fields(read.fields)} == {
+    assert {each.name: each.id for each in walk_fields(read.fields)} == {
         "a": 0,
         "x": 1,
         "y": 2,

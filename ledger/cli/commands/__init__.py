@@ -13,11 +13,13 @@ from ledger.cli.commands.create import create
 from ledger.cli.commands.expire import expire
 from ledger.cli.commands.init import init
 from ledger.cli.commands.log import log
+from ledger.cli.commands.maintain import maintain
 from ledger.cli.commands.quickstart import quickstart
 from ledger.cli.commands.rollback import rollback
 from ledger.cli.commands.show import show
 from ledger.cli.commands.snapshots import snapshots
 from ledger.cli.commands.tag import tag
+from ledger.cli.commands.verify import verify
 from ledger.cli.example import help_and_example
 
 _COMMANDS: dict[str, Callable[..., None]] = {
@@ -32,6 +34,8 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "tag": tag,
     "rollback": rollback,
     "expire": expire,
+    "verify": verify,
+    "maintain": maintain,
 }
 
 NAMES: tuple[str, ...] = (*_COMMANDS, "view")

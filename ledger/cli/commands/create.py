@@ -14,8 +14,9 @@ from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, Writing
 from ledger.cli.paths import key_and_value
 from ledger.evolution.schema_json import schema_from_json
+from ledger.model.field_ids import assign_field_ids
 from ledger.model.schema import Schema
-from ledger.model.types import DataField, assign_field_ids
+from ledger.model.types import DataField
 
 _MANY = Parameter(negative="", show_default=False)
 

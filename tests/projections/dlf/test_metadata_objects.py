@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.evolution.catalog_state import Audit, ViewEntry
-from ledger.evolution.state import TableState, identity_spec
+from ledger.evolution.specs import identity_spec
+from ledger.evolution.state import TableState
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.identifier import Identifier
 from ledger.model.instant import SnapshotInstant, TagInstant, VersionInstant

@@ -9,8 +9,8 @@ import json
 import re
 from typing import Any
 
-from ledger.cli.paths import leading_path
-from ledger.model.errors import InvalidTypeError
+from ledger.model.errors import InvalidInputError, InvalidTypeError
+from ledger.model.path_text import leading_path
 from ledger.model.type_json import type_from_json
 from ledger.model.types import DataType
 
@@ -63,7 +63,10 @@ def _nested(root: str, text: str, start: int) -> Any:
 
 
 def _member(text: str) -> dict[str, Any]:
-    names, rest = leading_path(text)
+    try:
+        names, rest = leading_path(text)
+    except InvalidInputError as error:
+        raise InvalidTypeError(f"cannot read the ROW member {text!r}: {error}") from error
     if len(names) != 1 or not rest.strip():
         raise InvalidTypeError(f"cannot read the ROW member {text!r}; write NAME TYPE")
     comment = _COMMENT.search(rest)

@@ -1,0 +1,226 @@
+"""`lakeledger verify`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Final
+
+from attrs import evolve, field, frozen
+from cyclopts import Parameter
+
+from ledger.catalog import Ledger
+from ledger.cli.options import Place
+from ledger.cli.screen import Screen
+from ledger.cli.verifications import differences, rebuild
+from ledger.history.births import Birth, Births, disagreements
+from ledger.history.finding import Expected, Finding
+from ledger.history.subject import Subject
+from ledger.history.verify import Verification, repair, unmet
+from ledger.model.errors import DamagedLogError, NotFoundError
+from ledger.model.identifier import Identifier
+from ledger.table import Table
+from ledger.table_setting import TableSetting
+
+_Flag = Parameter(negative="", show_default=False)
+_QUIET: Final = frozenset({"absent"})
+"""Of a dropped table nobody misses these."""
+
+
+@frozen
+class _Found:
+    """A finding, the stream that it is about, and whether it was repaired."""
+
+    stream: str
+    finding: Finding
+    repaired: bool
+
+    @property
+    def fails(self) -> bool:
+        return self.finding.fails and not self.repaired
+
+    def document(self) -> dict[str, Any]:
+        finding = self.finding
+        facts = {
+            "stream": self.stream,
+            "kind": finding.kind,
+            "what": finding.what,
+            "file": finding.file,
+            "version": finding.version,
+            "advice": finding.advice,
+            "repaired": self.repaired,
+        }
+        return {key: value for key, value in facts.items() if value is not None}
+
+
+@frozen
+class _Run:
+    """One run over some streams of a ledger.
+
+    Attributes:
+        lake: The ledger.
+        setting: For tables that the catalog may not name any more.
+        repairs: Whether what is derived is restored.
+        screen: For progress.
+        expected: Heads noted elsewhere.
+        found: What was found so far.
+        verified: The streams looked at so far.
+    """
+
+    lake: Ledger
+    setting: TableSetting
+    repairs: bool
+    screen: Screen
+    expected: Sequence[Expected]
+    found: list[_Found] = field(factory=list)
+    verified: list[tuple[Subject[Any, Any], Verification[Any, Any]]] = field(factory=list)
+
+    def everything(self) -> None:
+        """Verify the catalog, and every table that it ever named."""
+        for birth in self._catalog():
+            self._table(birth)
+        self._heads()
+
+    def one(self, name: str) -> None:
+        """Verify one table, and what the catalog says of it.
+
+        Raises:
+            NotFoundError: The catalog names no such table.
+        """
+        births = self._catalog()
+        birth = births.named(Identifier.parse(name))
+        if birth is None:
+            raise NotFoundError(f"table {name} does not exist; see: lakeledger show")
+        del self.verified[:]
+        self._table(birth)
+        self._heads()
+
+    def _catalog(self) -> Births:
+        births = Births()
+        subject = Subject("catalog", self.lake.log, has_files=False)
+        self._stream(subject, Verification(subject, self.expected, births.learn))
+        return births
+
+    def _table(self, birth: Birth) -> None:
+        table = Table(birth.identifier, birth.path, self.setting)
+        subject = Subject(birth.name, table.log, has_files=True)
+        verification: Verification[Any, Any] = Verification(subject, self.expected)
+        self._stream(subject, verification, quiet=_QUIET if birth.dropped_millis else frozenset())
+        for finding in disagreements(birth, subject, verification):
+            self._take(subject, finding)
+        if verification.state is not None and not verification.state.dropped:
+            self._projections(table, birth.name)
+
+    def _stream(
+        self,
+        subject: Subject[Any, Any],
+        verification: Verification[Any, Any],
+        quiet: frozenset[str] = frozenset(),
+    ) -> None:
+        self.verified.append((subject, verification))
+        with self.screen.progress(f"verifying {subject.name}") as progress:
+            for finding in verification.run(progress):
+                if finding.kind not in quiet:
+                    self._take(subject, finding)
+
+    def _take(self, subject: Subject[Any, Any], finding: Finding) -> None:
+        repaired = self.repairs and repair(subject, finding)
+        self.found.append(_Found(subject.name, evolve(finding, remedy=()), repaired))
+
+    def _projections(self, table: Table, name: str) -> None:
+        for format_name, findings in differences(table):
+            fails = any(each.fails for each in findings)
+            done = self.repairs and fails
+            if done:
+                rebuild(table, format_name)
+            self.found.extend(_Found(name, each, done and each.fails) for each in findings)
+
+    def _heads(self) -> None:
+        names = {subject.name for subject, _ in self.verified}
+        stream = names.pop() if len(names) == 1 else "ledger"
+        for finding in unmet(self.expected, self.verified):
+            self.found.append(_Found(stream, finding, repaired=False))
+
+
+def verify(
+    name: Annotated[str | None, Parameter(help="DATABASE.TABLE; none: the whole ledger.")] = None,
+    /,
+    *,
+    expect: Annotated[
+        tuple[str, ...],
+        Parameter(negative="", show_default=False, help="A head noted elsewhere; repeatable."),
+    ] = (),
+    repair: Annotated[
+        bool, _Flag, Parameter(help="Restore what is derived from the log, never the log.")
+    ] = False,
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    """Check that everything stands as it was written; exit 6 if not.
+
+    Reads every commit along its hashes, the lists of files that commits name, and compares
+    checkpoints, key indexes, file runs and projections with what the log makes them. Nothing is
+    changed but by --repair, which restores what is derived and touches no log.
+
+    The last lines are the heads. Keep them elsewhere: a log that was cut, or rewritten whole, shows
+    only against such a head (--expect VERSION:sha256:HEX, or sha256:HEX).
+
+    Example:
+        lakeledger verify
+
+        lakeledger verify shop.orders --expect sha256:9f...
+    """
+    heads = [Expected.parse(each) for each in expect]
+    lake = place.open()
+    setting = TableSetting(lake.log.store, place.storage_options(), author="")
+    run = _Run(lake, setting, repair, place.screen, heads)
+    if name is None:
+        run.everything()
+    else:
+        run.one(name)
+    place.screen.result(_document(run), lambda to: _print(to, run))
+    _fail(run)
+
+
+def _fail(run: _Run) -> None:
+    failures = [each for each in run.found if each.fails]
+    if not failures:
+        return
+    first = failures[0]
+    at = "" if first.finding.version is None else f" version {first.finding.version}"
+    others = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
+    raise DamagedLogError(
+        f"{first.stream}{at}: {first.finding.file}: {first.finding.what}{others}; "
+        f"{first.finding.advice}",
+        first.finding.file,
+    )
+
+
+def _heads(run: _Run) -> Iterator[dict[str, Any]]:
+    for subject, verification in run.verified:
+        yield {
+            "stream": subject.name,
+            "location": f"{subject.store.url}/{subject.layout.root}",
+            "version": verification.version,
+            "head": verification.digest,
+        }
+
+
+def _document(run: _Run) -> dict[str, Any]:
+    return {
+        "sound": not any(each.fails for each in run.found),
+        "findings": [each.document() for each in run.found],
+        "streams": list(_heads(run)),
+    }
+
+
+def _print(screen: Screen, run: _Run) -> None:
+    for each in run.found:
+        finding = each.finding
+        at = "" if finding.version is None else f", version {finding.version}"
+        screen.line(f"{'repaired' if each.repaired else finding.kind}: {each.stream}{at}")
+        screen.line(f"  {finding.file}" if finding.file else "  (no file)")
+        screen.line(f"  {finding.what}")
+        if not each.repaired:
+            screen.line(f"  {finding.advice}")
+    for head in _heads(run):
+        digest = head["head"] or "does not fit"
+        screen.line(f"{head['stream']}  {head['version']}:{digest}")

@@ -1,0 +1,71 @@
+"""Which formats a table has to stay expressible in, and so whose rules a change has to pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from ledger.model.errors import InvalidChangeError
+
+FORMATS_OPTION = "ledger.formats"
+FORMAT_VERSION_OPTION = "format-version"
+DEFAULT_FORMATS = "paimon,iceberg"
+DEFAULT_FORMAT_VERSION = 2
+_KNOWN = ("iceberg", "paimon")
+_VERSIONS = ("1", "2", "3")
+
+
+@frozen
+class Rules:
+    """Whose rules apply when a change is decided; replaying what was decided asks nobody.
+
+    Attributes:
+        formats: `paimon`, `iceberg`, or both.
+        format_version: Iceberg's: 1, 2 or 3.
+        allow_incompatible: Whether a column may become required although older rows may lack it.
+    """
+
+    formats: frozenset[str]
+    format_version: int = DEFAULT_FORMAT_VERSION
+    allow_incompatible: bool = False
+
+    @property
+    def paimon(self) -> bool:
+        """Whether the table stays expressible in Paimon."""
+        return "paimon" in self.formats
+
+    @property
+    def iceberg(self) -> bool:
+        """Whether the table stays expressible in Iceberg."""
+        return "iceberg" in self.formats
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], *, allow_incompatible: bool = False) -> Rules:
+        """Return the rules that a table's options declare.
+
+        Raises:
+            InvalidChangeError: They name an unknown format or version.
+
+        Example:
+            >>> sorted(Rules.of({}).formats), Rules.of({"ledger.formats": "paimon"}).iceberg
+            (['iceberg', 'paimon'], False)
+        """
+        text = options.get(FORMATS_OPTION, DEFAULT_FORMATS)
+        formats = frozenset(each.strip() for each in text.split(","))
+        if not formats <= set(_KNOWN):
+            raise InvalidChangeError(
+                f"option {FORMATS_OPTION} is {text!r}; name one or more of {', '.join(_KNOWN)}, "
+                "separated by commas"
+            )
+        version = options.get(FORMAT_VERSION_OPTION, str(DEFAULT_FORMAT_VERSION))
+        if version not in _VERSIONS:
+            raise InvalidChangeError(
+                f"option {FORMAT_VERSION_OPTION} is {version!r}; Iceberg's are "
+                f"{', '.join(_VERSIONS)}"
+            )
+        return cls(formats, int(version), allow_incompatible)
+
+
+PAIMON_RULES = Rules(frozenset({"paimon"}))
+"""The rules of Paimon alone, which the pure `evolve` knows."""

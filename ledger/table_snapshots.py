@@ -1,0 +1,204 @@
+"""SnapshotTable: what a table holds: its files, snapshots and tags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Unpack
+
+from ledger.commit_options import CommitOptions, fresh_id
+from ledger.events.snapshot_events import ChangesReference
+from ledger.evolution.state import TableState
+from ledger.evolution.stream import Landed
+from ledger.evolution.table_changes import (
+    CreateTag,
+    DeleteTag,
+    ExpireSnapshots,
+    Isolation,
+    ReplaceTag,
+    Rollback,
+    TableChange,
+)
+from ledger.files.change_file import INLINE_LIMIT, store_changes
+from ledger.files.register import data_files
+from ledger.log.request import Appended
+from ledger.model.errors import InvalidInputError
+from ledger.model.file_change import FileChange, PartitionValue
+from ledger.model.instant import instant_of
+from ledger.snapshot_plan import SnapshotPlan
+from ledger.snapshot_search import schemas
+from ledger.table_handle import TableHandle
+from ledger.table_setting import Progress, no_progress
+
+
+class SnapshotTable(TableHandle):
+    """The half of a table that writes snapshots and tags; `Table` is what a user holds."""
+
+    def append(
+        self, files: Iterable[FileChange], **options: Unpack[CommitOptions]
+    ) -> Appended[TableState]:
+        """Commit a snapshot that adds files.
+
+        Raises:
+            InvalidChangeError: A file is live already, or does not fit the table.
+        """
+        return self.commit_snapshot(SnapshotPlan("APPEND", tuple(files)), **options)
+
+    def add_files(
+        self,
+        paths: Iterable[str],
+        on_progress: Progress = no_progress,
+        **options: Unpack[CommitOptions],
+    ) -> Appended[TableState]:
+        """Register existing Parquet files as one snapshot; their footers are read, not their rows.
+
+        Args:
+            paths: Files, folders or patterns.
+            on_progress: Told how many footers were read, of how many.
+            options: See CommitOptions.
+
+        Raises:
+            InvalidChangeError: A file's columns, field ids or partition do not fit the table.
+        """
+        return self.append(self.data_files(paths, on_progress), **options)
+
+    def data_files(
+        self, paths: Iterable[str], on_progress: Progress = no_progress
+    ) -> tuple[FileChange, ...]:
+        """Return what `add_files` would register, without registering it."""
+        return data_files(
+            list(paths),
+            state=self.state,
+            history=schemas(self.log),
+            location=self.location,
+            storage_options=dict(self._setting.storage_options),
+            on_progress=on_progress,
+        )
+
+    def delete_files(
+        self, paths: Iterable[str], **options: Unpack[CommitOptions]
+    ) -> Appended[TableState]:
+        """Commit a snapshot that takes live files out of the table; nothing is deleted on disk.
+
+        Raises:
+            InvalidChangeError: A path is not live.
+        """
+        return self.commit_snapshot(SnapshotPlan("OVERWRITE", delete=tuple(paths)), **options)
+
+    def overwrite(
+        self,
+        files: Iterable[FileChange],
+        *,
+        where: Mapping[str, PartitionValue] | None = None,
+        isolation: Isolation = "serializable",
+        **options: Unpack[CommitOptions],
+    ) -> Appended[TableState]:
+        """Commit a snapshot that replaces what is in some partitions, or everything.
+
+        Args:
+            files: What is there afterwards.
+            where: Values of partition keys; every live file that has them goes. None: all files.
+            isolation: With "serializable" a file that somebody else adds there meanwhile is a
+                conflict; with "snapshot" it stays.
+            options: See CommitOptions.
+        """
+        plan = SnapshotPlan("OVERWRITE", tuple(files), where=where or {}, isolation=isolation)
+        return self.commit_snapshot(plan, **options)
+
+    def commit_snapshot(
+        self, plan: SnapshotPlan, **options: Unpack[CommitOptions]
+    ) -> Appended[TableState]:
+        """Commit a snapshot of any kind.
+
+        Raises:
+            InvalidChangeError: A file to add is live, or one to delete is not.
+        """
+
+        def planned(head: TableState) -> list[TableChange] | Landed:
+            known = self._known_snapshot(plan)
+            return known or [plan.on(head, self.live, self._outsourced)]
+
+        return self._commit(["snapshot", plan], options, planned)
+
+    def _outsourced(self, files: Sequence[FileChange]) -> ChangesReference | None:
+        if len(files) <= INLINE_LIMIT:
+            return None
+        now = self._setting.now_millis()
+        return store_changes(self.log.store, self.log.layout, files, now)
+
+    def _known_snapshot(self, plan: SnapshotPlan) -> Landed | None:
+        if plan.key is None:
+            return None
+        self.log.refresh()
+        for version in self.log.last_named(plan.key):
+            if plan.key in self.live.keys_of(self.log.commit_at(version)):
+                return Landed(version)
+        return None
+
+    def rollback(
+        self,
+        *,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        **options: Unpack[CommitOptions],
+    ) -> Appended[TableState]:
+        """Put a snapshot's contents back as a new snapshot; history stays as it was.
+
+        The schema stays the current one. A snapshot that others commit meanwhile is a conflict.
+
+        Raises:
+            NotFoundError: The snapshot or tag does not exist, or was expired without a tag.
+        """
+        if (snapshot is None) == (tag is None):
+            raise InvalidInputError("rollback takes one of snapshot= and tag=")
+
+        def plan(head: TableState) -> list[TableChange]:
+            then = self._at(head, instant_of(snapshot=snapshot, tag=tag))
+            files = self.live.difference(head.version, then.version)
+            target = then.state.last_snapshot_id
+            return [
+                Rollback(
+                    target_snapshot_id=target,
+                    target_tag_name=tag,
+                    commit_user=fresh_id(),
+                    files=files,
+                    reference=self._outsourced(files),
+                )
+            ]
+
+        return self._commit(["rollback", snapshot, tag], options, plan)
+
+    def create_tag(
+        self,
+        name: str,
+        *,
+        snapshot: int | None = None,
+        time_retained_millis: int | None = None,
+        **options: Unpack[CommitOptions],
+    ) -> Appended[TableState]:
+        """Name a snapshot (the newest when None); a tagged one outlives expiry."""
+        change = CreateTag(name, snapshot, time_retained_millis)
+        return self._commit(["createTag", change], options, lambda _: [change])
+
+    def replace_tag(
+        self,
+        name: str,
+        *,
+        snapshot: int | None = None,
+        time_retained_millis: int | None = None,
+        **options: Unpack[CommitOptions],
+    ) -> Appended[TableState]:
+        """Let an existing tag name another snapshot (the newest when None)."""
+        change = ReplaceTag(name, snapshot, time_retained_millis)
+        return self._commit(["replaceTag", change], options, lambda _: [change])
+
+    def delete_tag(self, name: str, **options: Unpack[CommitOptions]) -> Appended[TableState]:
+        """Take a tag away; its snapshot stays unless it was expired."""
+        return self._commit(["deleteTag", name], options, lambda _: [DeleteTag(name)])
+
+    def expire_snapshots(
+        self, *, before: int, **options: Unpack[CommitOptions]
+    ) -> Appended[TableState]:
+        """Expire the snapshots with ids below `before`; tagged ones stay, no file is deleted."""
+        return self._commit(
+            ["expireSnapshots", before], options, lambda _: [ExpireSnapshots(before)]
+        )
