@@ -13,7 +13,11 @@ from ledger.evolution.table_changes import DropTable
 from ledger.log.request import Appended
 from ledger.model.errors import InvalidInputError
 from ledger.plugins import PROJECTIONS, load
+from ledger.replace_sort_order import ReplaceOrder
+from ledger.sql.conditional import on_state
+from ledger.sql.statement import asked_of
 from ledger.table_snapshots import SnapshotTable
+from ledger.update_spec import UpdateSpec
 
 
 class Table(SnapshotTable):
@@ -41,6 +45,41 @@ class Table(SnapshotTable):
         if not asked:
             raise InvalidInputError(f"{self.identifier}: no changes were given; name at least one")
         return self._commit(["alter", asked], options, lambda _: asked)
+
+    def sql(self, statement: str, **options: Unpack[CommitOptions]) -> Appended[TableState]:
+        """Run one `ALTER TABLE` statement, as Spark and Iceberg write it; see `ledger.sql`.
+
+        Raises:
+            InvalidInputError: It cannot be read, or is about another table.
+            InvalidChangeError: A rule forbids a change; nothing was written.
+
+        Example:
+            >>> import ledger
+            >>> lake = ledger.open("memory://table-sql")
+            >>> _ = lake.create_database("shop")
+            >>> orders = lake.create_table("shop.orders", ledger.Schema.of({"id": "BIGINT"}))
+            >>> orders.sql("ALTER TABLE shop.orders ADD COLUMN note STRING").state.schema.names
+            ('id', 'note')
+        """
+        asked = asked_of(statement, self.identifier)
+        return self._commit(["sql", statement], options, lambda state: on_state(asked, state))
+
+    def update_spec(self) -> UpdateSpec:
+        """Begin a change of the partition spec; end it with `.commit()` or `.apply()`."""
+        return UpdateSpec(self)
+
+    def replace_sort_order(self) -> ReplaceOrder:
+        """Begin another sort order; end it with `.commit()` or `.apply()`."""
+        return ReplaceOrder(self)
+
+    def plan(self, changes: Sequence[SchemaChange | SpecChange | Mapping[str, Any]]) -> ChangePlan:
+        """Return what `alter` would do with these changes, and what each format says to it.
+
+        Raises:
+            InvalidChangeError: The changes mean nothing under any format's rules.
+        """
+        asked = self._asked(changes)
+        return plan_changes(self.state, asked, self._past)
 
     def seal(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Write the last event of the table's stream; `Ledger.drop_table` does the rest."""

@@ -1,0 +1,228 @@
+"""What each clause of ALTER TABLE asks for, and where a wrong one says it went wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ledger import InvalidInputError
+from ledger.events.schema_changes import (
+    AddColumn,
+    DropColumn,
+    Move,
+    RemoveOption,
+    RenameColumn,
+    SetIdentifierFields,
+    SetOption,
+    UpdateColumnComment,
+    UpdateColumnDefaultValue,
+    UpdateColumnNullability,
+    UpdateColumnPosition,
+    UpdateColumnType,
+    UpdateComment,
+)
+from ledger.events.spec_changes import (
+    AddPartitionField,
+    RemovePartitionField,
+    RenamePartitionField,
+    ReplaceSortOrder,
+    SortColumn,
+)
+from ledger.evolution.table_changes import CreateTag, DeleteTag, ReplaceTag
+from ledger.model.type_json import type_to_wire
+from ledger.model.type_text import format_type
+from ledger.sql.conditional import (
+    DropIdentifierFields,
+    IfColumn,
+    IfTag,
+    RemoveTerm,
+    UpdateSpec,
+)
+from ledger.sql.statement import AlterTable, RenameTable, parse
+from ledger.sql.types import spark_type
+
+
+def wire(text: str) -> Any:
+    return type_to_wire(spark_type(text))
+
+
+COLUMNS = [
+    ("ADD COLUMN x INT", [AddColumn(("x",), "INT")]),
+    ("add columns (x int, y string)", [AddColumn(("x",), "INT"), AddColumn(("y",), "STRING")]),
+    (
+        "ADD COLUMN point.z DOUBLE COMMENT 'the height' AFTER y",
+        [AddColumn(("point", "z"), "DOUBLE", "the height", Move("z", "AFTER", "y"))],
+    ),
+    ("ADD COLUMN x INT FIRST", [AddColumn(("x",), "INT", None, Move("x", "FIRST"))]),
+    ("ADD COLUMN x INT NOT NULL DEFAULT 7", [AddColumn(("x",), "INT NOT NULL", None, None, "7")]),
+    ("ADD COLUMN x INT COMMENT 'it' 's'", [AddColumn(("x",), "INT", "its")]),
+    ("ADD COLUMN `a b`.`c.d` ARRAY<INT>", [AddColumn(("a b", "c.d"), wire("ARRAY<INT>"))]),
+    (
+        "ADD COLUMN IF NOT EXISTS x INT",
+        [IfColumn(("x",), change=AddColumn(("x",), "INT"), exists=False)],
+    ),
+    ("DROP COLUMN a.b", [DropColumn(("a", "b"))]),
+    ("DROP COLUMNS (a, b)", [DropColumn(("a",)), DropColumn(("b",))]),
+    (
+        "DROP COLUMN IF EXISTS a",
+        [IfColumn(("a",), change=DropColumn(("a",)), exists=True)],
+    ),
+    ("RENAME COLUMN a.b TO c", [RenameColumn(("a", "b"), "c")]),
+    ("ALTER COLUMN a TYPE bigint", [UpdateColumnType(("a",), "BIGINT", keep_nullability=True)]),
+    (
+        "ALTER COLUMN m.value TYPE decimal(12, 2)",
+        [UpdateColumnType(("m", "value"), "DECIMAL(12, 2)", keep_nullability=True)],
+    ),
+    ("ALTER COLUMN a COMMENT ''", [UpdateColumnComment(("a",), "")]),
+    ("ALTER COLUMN a DROP NOT NULL", [UpdateColumnNullability(("a",), new_nullability=True)]),
+    ("ALTER COLUMN a SET NOT NULL", [UpdateColumnNullability(("a",), new_nullability=False)]),
+    ("ALTER COLUMN a SET DEFAULT -1", [UpdateColumnDefaultValue(("a",), "-1")]),
+    ("ALTER COLUMN a DROP DEFAULT", [UpdateColumnDefaultValue(("a",))]),
+    ("ALTER COLUMN a FIRST", [UpdateColumnPosition(Move("a", "FIRST"))]),
+    ("ALTER COLUMN p.a AFTER b", [UpdateColumnPosition(Move("a", "AFTER", "b"), ("p", "a"))]),
+    (
+        "ALTER COLUMN a TYPE bigint, b COMMENT 'x'",
+        [
+            UpdateColumnType(("a",), "BIGINT", keep_nullability=True),
+            UpdateColumnComment(("b",), "x"),
+        ],
+    ),
+]
+PROPERTIES = [
+    ("SET TBLPROPERTIES ('a'='b', c.d=1, 'e' 'f')", None),
+    ("SET TBLPROPERTIES ('a'='b', c.d=1)", [SetOption("a", "b"), SetOption("c.d", "1")]),
+    ("SET TBLPROPERTIES ('comment'='orders')", [UpdateComment("orders")]),
+    ("UNSET TBLPROPERTIES ('a', 'comment')", [RemoveOption("a"), UpdateComment()]),
+    ("UNSET TBLPROPERTIES IF EXISTS ('a')", [RemoveOption("a")]),
+]
+LAYOUT = [
+    ("ADD PARTITION FIELD category", [UpdateSpec((AddPartitionField(("category",)),))]),
+    (
+        "ADD PARTITION FIELD bucket(16, id) AS shard",
+        [UpdateSpec((AddPartitionField(("id",), "bucket[16]", "shard"),))],
+    ),
+    (
+        "ADD PARTITION FIELD truncate(data, 4)",
+        [UpdateSpec((AddPartitionField(("data",), "truncate[4]"),))],
+    ),
+    ("ADD PARTITION FIELD hours(a.ts)", [UpdateSpec((AddPartitionField(("a", "ts"), "hour"),))]),
+    ("ADD PARTITION FIELD day(ts)", [UpdateSpec((AddPartitionField(("ts",), "day"),))]),
+    ("DROP PARTITION FIELD shard", [UpdateSpec((RemoveTerm("shard"),))]),
+    (
+        "DROP PARTITION FIELD years(ts)",
+        [UpdateSpec((RemovePartitionField(None, ("ts",), "year"),))],
+    ),
+    (
+        "REPLACE PARTITION FIELD ts_day WITH months(ts) AS m",
+        [UpdateSpec((RemoveTerm("ts_day"), AddPartitionField(("ts",), "month", "m")))],
+    ),
+    ("RENAME PARTITION FIELD a TO b", [UpdateSpec((RenamePartitionField("a", "b"),))]),
+    (
+        "WRITE ORDERED BY category ASC NULLS LAST, bucket(4, id) DESC",
+        [
+            ReplaceSortOrder(
+                (
+                    SortColumn(("category",), "identity", "asc", "nulls-last"),
+                    SortColumn(("id",), "bucket[4]", "desc"),
+                )
+            ),
+            SetOption("write.distribution-mode", "range"),
+        ],
+    ),
+    (
+        "WRITE LOCALLY ORDERED BY id",
+        [ReplaceSortOrder((SortColumn(("id",)),)), SetOption("write.distribution-mode", "none")],
+    ),
+    (
+        "WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY id",
+        [ReplaceSortOrder((SortColumn(("id",)),)), SetOption("write.distribution-mode", "hash")],
+    ),
+    ("WRITE UNORDERED", [ReplaceSortOrder(()), SetOption("write.distribution-mode", "none")]),
+    (
+        "WRITE DISTRIBUTED BY PARTITION",
+        [ReplaceSortOrder(()), SetOption("write.distribution-mode", "hash")],
+    ),
+    ("SET IDENTIFIER FIELDS id, a.b", [SetIdentifierFields((("id",), ("a", "b")))]),
+    ("DROP IDENTIFIER FIELDS id", [DropIdentifierFields((("id",),))]),
+]
+TAGS = [
+    ("CREATE TAG v1", [CreateTag("v1")]),
+    ("CREATE TAG `v 1` AS OF VERSION 3 RETAIN 2 DAYS", [CreateTag("v 1", 3, 172_800_000)]),
+    ("CREATE TAG IF NOT EXISTS v1", [IfTag(CreateTag("v1"), exists=False)]),
+    (
+        "CREATE OR REPLACE TAG v1 AS OF VERSION 2",
+        [IfTag(CreateTag("v1", 2), exists=False), IfTag(ReplaceTag("v1", 2), exists=True)],
+    ),
+    ("REPLACE TAG v1 RETAIN 5 MINUTES", [ReplaceTag("v1", None, 300_000)]),
+    ("DROP TAG v1", [DeleteTag("v1")]),
+    ("DROP TAG IF EXISTS v1", [IfTag(DeleteTag("v1"), exists=True)]),
+]
+
+
+@pytest.mark.parametrize(
+    ("clause", "asked"),
+    [each for each in [*COLUMNS, *PROPERTIES, *LAYOUT, *TAGS] if each[1] is not None],
+)
+def test_a_clause_asks_for(clause: str, asked: list[Any]) -> None:
+    statement = parse(f"ALTER TABLE shop.orders {clause};  -- why")
+    assert isinstance(statement, AlterTable)
+    assert list(statement.asked) == asked
+
+
+def test_a_table_gets_another_name() -> None:
+    assert parse("ALTER TABLE a.b RENAME TO a.c") == RenameTable(("a", "b"), ("a", "c"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "expected ALTER TABLE at the end"),
+        ("SELECT 1", "expected ALTER TABLE at position 1"),
+        ("ALTER TABLE", "expected a name at the end"),
+        ("ALTER TABLE t", "expected one of RENAME TO, ADD PARTITION FIELD"),
+        ("ALTER TABLE t ADD COLUMN", "expected a name at the end"),
+        ("ALTER TABLE t ADD COLUMN x", "expected a data type"),
+        ("ALTER TABLE t ADD COLUMN x INTT", "INTT is not read as a type"),
+        ("ALTER TABLE t ADD COLUMN x INT FRST", "INT FRST"),
+        ("ALTER TABLE t ADD COLUMN x INT AFTER", "expected a name at the end"),
+        ("ALTER TABLE t ADD COLUMN x INT COMMENT y", "expected a text in quotes at position"),
+        ("ALTER TABLE t ADD COLUMNS (x INT", "expected ) at the end"),
+        ("ALTER TABLE t ALTER COLUMN x UP", "expected TYPE, COMMENT"),
+        ("ALTER TABLE t DROP TAG a b", "expected the end of the statement at position 26"),
+        ("ALTER TABLE t CREATE TAG a RETAIN 3 WEEKS", "expected DAYS, HOURS, MINUTES"),
+        ("ALTER TABLE t CREATE TAG a AS OF VERSION x", "expected a whole number"),
+        ("ALTER TABLE t ADD PARTITION FIELD bucket(id)", "expected ,"),
+        ("ALTER TABLE t WRITE SOMEHOW", "expected ORDERED BY"),
+        ("ALTER TABLE t SET TBLPROPERTIES ('a'=", "expected a value"),
+        ("ALTER TABLE t DROP COLUMN 'a'", "expected a name"),
+        ("ALTER TABLE t DROP COLUMN 'a", "close every quote"),
+        ("ALTER TABLE t DROP TAG a; ALTER TABLE t DROP TAG b", "expected the end of the statement"),
+    ],
+)
+def test_a_wrong_statement_says_where(text: str, said: str) -> None:
+    with pytest.raises(
+        InvalidInputError, match="(?s)" + said.replace("(", r"\(").replace(")", r"\)")
+    ):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("long", "BIGINT"),
+        ("timestamp", "TIMESTAMP(6) WITH LOCAL TIME ZONE"),
+        ("timestamp_ntz", "TIMESTAMP(6)"),
+        ("decimal", "DECIMAL(10, 0)"),
+        ("string", "STRING"),
+        (
+            "struct<a: int, b: array<string> comment 'x'>",
+            "ROW<`a` INT, `b` ARRAY<STRING> COMMENT 'x'>",
+        ),
+        ("map<string, struct<x int not null>>", "MAP<STRING, ROW<`x` INT NOT NULL>>"),
+        ("MULTISET<INT>", "MULTISET<INT>"),
+        ("TIMESTAMP(3)", "TIMESTAMP(3)"),
+    ],
+)
+def test_a_type_is_sparks_or_the_ledgers(text: str, read: str) -> None:
+    assert format_type(spark_type(text)) == read
