@@ -11,8 +11,27 @@ from ledger.model.errors import StoreError
 from ledger.stores.base import Store
 from ledger.stores.local import LocalStore
 from ledger.stores.memory import MemoryStore
+from ledger.stores.object_store import ObjectStore
+from ledger.stores.services import root_of, service_of
+from ledger.stores.storage_options import fsspec_options
 
-_SUPPORTED: Final = "a local path, file:///absolute/path and memory://NAME"
+_SUPPORTED: Final = (
+    "s3://BUCKET/FOLDER, gs://BUCKET/FOLDER, abfs://CONTAINER/FOLDER, a local path, "
+    "file:///absolute/path and memory://NAME"
+)
+_REASONS: Final = {
+    "simplecache": "a cache in between drops the condition of a create",
+    "filecache": "a cache in between drops the condition of a create",
+    "blockcache": "a cache in between drops the condition of a create",
+    "hdfs": "its client overwrites, or deletes and renames",
+    "webhdfs": "its client overwrites",
+    "sftp": "its client leaves an empty file behind where a create fails",
+    "ssh": "its client leaves an empty file behind where a create fails",
+    "smb": "readers see a file while it is written",
+    "oss": "its client knows no conditional create",
+    "http": "it cannot be written to",
+    "https": "it cannot be written to",
+}
 _scheme_of = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)(?:://|::)|((?i:file)):").match
 
 
@@ -24,34 +43,54 @@ def open_store(url: str, storage_options: Mapping[str, Any] | None = None) -> St
 
     Args:
         url: The root.
-        storage_options: What the store's backend needs; none of today's takes any.
+        storage_options: What fsspec takes for that URL, or in the words of delta-rs; local and
+            memory stores take none.
 
     Raises:
         StoreError: No store with a proven conditional create serves this URL or these options.
-        InvalidNameError: The name after `memory://` cannot be a path.
+        InvalidNameError: The folder below a bucket, or the name after `memory://`, cannot be one.
+        MissingDependencyError: The library of that kind of store is not installed.
 
     Example:
         >>> open_store("memory://docs").url, open_store("file:///data/lake/").url
         ('memory://docs', 'file:///data/lake')
     """
+    match = _scheme_of(url)
+    scheme = "" if match is None else (match[1] or match[2]).lower()
+    service = service_of(scheme)
+    if match is not None and service is not None and match[0].endswith("://"):
+        return ObjectStore(root_of(service, url[match.end() :], storage_options or {}))
     if storage_options:
         raise StoreError(
             f"the store {url!r} takes no storage_options, but was given "
             f"{sorted(storage_options)}; leave them out"
         )
-    match = _scheme_of(url)
     if match is None:
         return LocalStore(_local_path(url))
-    scheme = (match[1] or match[2]).lower()
     if scheme == "memory" and match[0].endswith("://"):
         return MemoryStore(url[match.end() :])
     if scheme == "file" and not match[0].endswith("::"):
         return LocalStore(_file_path(url))
     raise StoreError(
         f"{url!r} cannot hold a ledger: {scheme!r} is not on the list of stores with a proven "
-        f"conditional create, and without one, commits get lost. Supported in this version: "
-        f"{_SUPPORTED}"
+        f"conditional create, and without one, commits get lost"
+        f"{f' ({_REASONS[scheme]})' if scheme in _REASONS else ''}. Supported: {_SUPPORTED}"
     )
+
+
+def client_options(url: str, storage_options: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return options as fsspec takes them for files beside a store, the same client as its own.
+
+    Raises:
+        StoreError: Two of them say different things about the same.
+
+    Example:
+        >>> client_options("s3a://bucket/lake", {"AWS_ACCESS_KEY_ID": "mine"})["key"]
+        'mine'
+    """
+    match = _scheme_of(url)
+    service = None if match is None else service_of((match[1] or match[2]).lower())
+    return fsspec_options("" if service is None else service.scheme, storage_options or {})
 
 
 def _local_path(url: str) -> str:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from ledger.model.errors import InvalidNameError, StoreError
+from ledger.model.errors import InvalidNameError, MissingDependencyError, StoreError
 from ledger.stores import LocalStore, MemoryStore, open_store
+from ledger.stores.services import SERVICES, Service, root_of, service_of
 
 
 def test_a_plain_path_and_its_url_open_the_same_store(tmp_path: Path) -> None:
@@ -58,14 +60,14 @@ def test_a_memory_url_opens_the_shared_store() -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "s3://bucket/lake",
-        "gs://bucket/lake",
-        "abfs://container/lake",
         "hdfs://host/lake",
         "https://host/lake",
         "simplecache::s3://bucket/lake",
         "dir::file:///x",
         "memory::x",
+        "s3::x",
+        "adl://container/lake",
+        "oss://bucket/lake",
         "file::/x",
     ],
 )
@@ -95,3 +97,70 @@ def test_options_that_nobody_reads_are_refused(tmp_path: Path) -> None:
     assert open_store(str(tmp_path), {}).url == f"file://{tmp_path}"
     with pytest.raises(StoreError, match=r"no storage_options.*\['key'\]"):
         open_store(str(tmp_path), {"key": "1"})
+
+
+@pytest.mark.parametrize(
+    ("url", "canonical"),
+    [
+        ("s3://bucket/lake/", "s3://bucket/lake"),
+        ("S3A://bucket/lake", "s3://bucket/lake"),
+        ("s3://bucket", "s3://bucket"),
+        ("gcs://bucket/a/b c", "gs://bucket/a/b c"),
+        ("az://container/lake", "abfs://container/lake"),
+        ("abfs://container@account.dfs.core.windows.net/lake", None),
+        ("az://container@account.blob.core.windows.net/lake/", None),
+    ],
+)
+def test_every_spelling_of_a_bucket_has_one_canonical_url(url: str, canonical: str | None) -> None:
+    scheme, _, rest = url.partition("://")
+    service = service_of(scheme.lower())
+    assert service is not None
+    found = root_of(service, rest, {})
+
+    assert found.url == (canonical or f"abfss://{rest.removesuffix('/')}")
+    again, _, rest = found.url.partition("://")
+    assert service_of(again) == service
+    assert root_of(service, rest, {}) == found
+    assert found.options.get("account_name") == (None if canonical else "account")
+
+
+def test_an_account_in_another_cloud_keeps_its_host() -> None:
+    options = root_of(SERVICES[2], "c@account.dfs.core.chinacloudapi.cn/lake", {}).options
+    assert options["account_host"] == "account.blob.core.chinacloudapi.cn"
+    assert options["account_name"] == "account"
+
+
+@pytest.mark.parametrize(
+    "url", ["s3://", "s3:///lake", "s3://a@bucket/x", "s3://b?x=1/y", "abfs://c@host/x", "s3://b*"]
+)
+def test_a_url_without_a_bucket_is_refused(url: str) -> None:
+    with pytest.raises(StoreError, match="write"):
+        open_store(url)
+
+
+@pytest.mark.parametrize("url", ["s3://bucket//x", "s3://bucket/a/../b", "gs://bucket/a//"])
+def test_a_folder_that_is_no_path_is_refused(url: str) -> None:
+    with pytest.raises(InvalidNameError):
+        open_store(url)
+
+
+def test_two_accounts_are_refused() -> None:
+    with pytest.raises(StoreError, match="'one'.*'two'"):
+        open_store("abfs://c@one.dfs.core.windows.net/lake", {"account_name": "two"})
+
+
+@pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.extra)
+def test_a_library_that_is_missing_is_named(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, service.module.partition(".")[0], None)
+    monkeypatch.setitem(sys.modules, service.module, None)
+    expected = rf'pip install "lakeledger\[{service.extra}\]"'
+    with pytest.raises(MissingDependencyError, match=expected):
+        open_store(f"{service.scheme}://bucket/lake")
+
+
+def test_options_that_a_client_refuses_are_named_and_not_quoted() -> None:
+    with pytest.raises(StoreError, match=r"\['connection_string'\]") as refused:
+        open_store("abfs://container/lake", {"connection_string": "AccountKey=hush"})
+    assert "hush" not in str(refused.value)

@@ -1,0 +1,146 @@
+"""Objects in one bucket, through fsspec: the requests, and one meaning for what they come to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+from ledger.model.errors import InvalidNameError, StoreError
+from ledger.stores.answers import Answer, answer_of, cause_of
+from ledger.stores.services import Root
+
+T = TypeVar("T")
+
+# A child must not close the connections that its parent talks on, so nothing here is collected.
+_inherited: Final[list[Any]] = []
+
+
+class Bucket:
+    """The objects below a root, by key.
+
+    Safe to share between threads. A forked child makes itself a client of its own.
+
+    Every failure is an `OSError` that names the key and what the server said, and quotes nothing
+    of the client's text; that is the cause's.
+
+    Args:
+        root: Where they are.
+    """
+
+    def __init__(self, root: Root) -> None:
+        self.root = root
+        self._client: Any = root.service.filesystem(root.options)
+        self._process = os.getpid()
+
+    @property
+    def client(self) -> Any:
+        """The fsspec file system, this process's own."""
+        if self._process != os.getpid():
+            _inherited.append(self._client)
+            self._client = self.root.service.filesystem(self.root.options)
+            self._process = os.getpid()
+        return self._client
+
+    @property
+    def options_digest(self) -> str:
+        """What tells these options from others, without their values."""
+        from fsspec.utils import tokenize
+
+        return str(tokenize(self.root.options))
+
+    def path(self, key: str) -> str:
+        """Return an object's path as the client spells it.
+
+        Raises:
+            InvalidNameError: The client would take the path for another object's.
+        """
+        name = self.root.prefix + key
+        path = f"{self.root.bucket}/{name}"
+        if tuple(self.client.split_path(path))[:2] != (self.root.bucket, name):
+            raise InvalidNameError(
+                f"{key!r} cannot be a key in {self.root.url}: {self.root.service.client} reads a "
+                "part of it as a version or a query; rename it"
+            )
+        return path
+
+    def create(self, key: str, body: bytes) -> bool:
+        """Put an object on condition that there is none; False when there is one.
+
+        A client may send the request again when its answer is lost, and then meets its own
+        object: False, though it was this call that wrote it. Who cares, reads.
+        """
+        path = self.path(key)
+        try:
+            self.client.pipe_file(path, body, mode="create")
+        except Exception as error:
+            if answer_of(error) is Answer.EXISTS:
+                return False
+            raise self._failure("create", key, error) from error
+        return True
+
+    def put(self, key: str, body: bytes) -> None:
+        """Put an object whatever was there."""
+        path = self.path(key)
+        self._request("put", key, lambda: self.client.pipe_file(path, body))
+
+    def get(self, keys: Sequence[str], *, end: int | None = None) -> list[bytes | OSError | None]:
+        """Return objects' bytes up to `end`, all asked for at once.
+
+        What could not be read stands as an error in its place.
+        """
+        paths = [self.path(key) for key in keys]
+        # A range of everything is one request; cat_file of newer clients asks for the size first.
+        ask = self.client.cat_ranges
+        found = self._request(
+            "read", keys[0], lambda: ask(paths, [0] * len(paths), [end] * len(paths))
+        )
+        return [self._body(key, each) for key, each in zip(keys, found, strict=True)]
+
+    def remove(self, key: str) -> None:
+        """Remove an object; one that is absent is fine."""
+        path = self.path(key)
+        try:
+            self.client.rm_file(path)
+        except Exception as error:
+            if answer_of(error) is not Answer.ABSENT:
+                raise self._failure("delete", key, error) from error
+
+    def names(self, prefix: str) -> list[str]:
+        """Return all keys that begin with `prefix`, in no order."""
+        start = self.root.prefix + prefix
+        paths = self._request(
+            "list", prefix, lambda: self.client.find(self.root.bucket, prefix=start)
+        )
+        # One client lists what begins alike, too.
+        names = (path.removeprefix(f"{self.root.bucket}/") for path in paths)
+        return [name[len(self.root.prefix) :] for name in names if name.startswith(start)]
+
+    def _body(self, key: str, found: bytes | Exception) -> bytes | OSError | None:
+        if isinstance(found, bytes | bytearray | memoryview):
+            return bytes(found)
+        if answer_of(found) is Answer.ABSENT:
+            return None
+        failure = self._failure("read", key, found)
+        failure.__cause__ = found
+        return failure
+
+    def _request(self, what: str, key: str, request: Callable[[], T]) -> T:
+        try:
+            return request()
+        except Exception as error:
+            raise self._failure(what, key, error) from error
+
+    def _failure(self, what: str, key: str, error: Exception) -> OSError:
+        answer = answer_of(error)
+        if answer is Answer.NO_BUCKET:
+            raise StoreError(
+                f"{self.root.url}: there is no bucket {self.root.bucket!r}; create it, then try "
+                "again"
+            ) from error
+        said = str(cause_of(error))
+        kind = PermissionError if answer is Answer.DENIED else OSError
+        return kind(
+            f"{self.root.url}: cannot {what} {key!r}: {type(error).__name__}"
+            + (f" ({said})" if said else "")
+        )

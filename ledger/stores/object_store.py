@@ -1,0 +1,125 @@
+"""A store in an object store's bucket: S3 and compatibles, Google Cloud Storage, Azure."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Final
+
+from ledger.stores.bucket import Bucket
+from ledger.stores.key import check_body, check_key, folder_of, folder_prefix, is_key
+from ledger.stores.self_test import self_test
+from ledger.stores.services import Root
+
+_WIDEST: Final = 32
+"""How many objects are asked for at the same time, at most."""
+
+# By process: a child that is forked while somebody holds a turn must not wait for it for ever.
+_turns: Final[dict[tuple[int, str], threading.Lock]] = {}
+_proven: Final[set[tuple[str, str]]] = set()
+
+
+class ObjectStore:
+    """A store below a bucket's folder.
+
+    A write is durable when the service acknowledges it, and reads are strongly consistent, so
+    `confirm` is `read`. The first create of a process proves that the store refuses to create
+    what exists (`self_test`), which costs one request; opening and reading cost none.
+
+    Nothing locks out other processes: `lock` takes turns inside this one.
+
+    Args:
+        root: Where it is.
+
+    Raises:
+        MissingDependencyError: The client's library is not installed.
+        StoreError: The client refuses the options.
+    """
+
+    def __init__(self, root: Root) -> None:
+        self._bucket = Bucket(root)
+        self._place = root.url, self._bucket.options_digest
+
+    def __repr__(self) -> str:
+        return f"ObjectStore({self.url!r})"
+
+    @property
+    def url(self) -> str:
+        """The root as `s3://`, `gs://`, `abfs://` or `abfss://`."""
+        return self._bucket.root.url
+
+    def create(self, key: str, body: bytes) -> bool:
+        """See `Store.create`.
+
+        Raises:
+            StoreError: The store does not refuse to create what exists; nothing was written.
+        """
+        check_key(key)
+        check_body(key, body)
+        if self._place not in _proven:
+            self_test(self.url, self._bucket)
+            _proven.add(self._place)
+        return self._bucket.create(key, bytes(body))
+
+    def read(self, key: str) -> bytes | None:
+        """See `Store.read`."""
+        check_key(key)
+        return _body(self._bucket.get([key])[0])
+
+    def confirm(self, key: str) -> bytes | None:
+        """See `Store.confirm`."""
+        return self.read(key)
+
+    def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
+        """See `Store.read_many`; bodies that are there may have been read a little ahead.
+
+        The first is asked for alone, since most readers look for the one next commit; then twice
+        as many each time. What is absent is asked for again when the iterator gets there.
+        """
+        start, width = 0, 1
+        while start < len(keys):
+            ahead = keys[start : start + width]
+            for key in ahead:
+                check_key(key)
+            for number, found in enumerate(self._bucket.get(ahead)):
+                yield self.read(ahead[number]) if found is None and number else _body(found)
+            start, width = start + width, min(width * 2, _WIDEST)
+
+    def exists(self, key: str) -> bool:
+        """See `Store.exists`."""
+        check_key(key)
+        return _body(self._bucket.get([key], end=1)[0]) is not None
+
+    def replace(self, key: str, body: bytes) -> None:
+        """See `Store.replace`."""
+        check_key(key)
+        check_body(key, body)
+        self._bucket.put(key, bytes(body))
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """See `Store.keys`."""
+        return iter(sorted(filter(is_key, self._bucket.names(folder_prefix(prefix)))))
+
+    def delete(self, key: str) -> None:
+        """See `Store.delete`."""
+        check_key(key)
+        self._bucket.remove(key)
+
+    def lock(self, key: str) -> AbstractContextManager[None]:
+        """See `Store.lock`; takes turns inside this process only."""
+        folder = f"{self.url}/{folder_of(key)}"
+        return _held(_turns.setdefault((os.getpid(), folder), threading.Lock()))
+
+
+@contextmanager
+def _held(turn: threading.Lock) -> Iterator[None]:
+    with turn:
+        yield
+
+
+def _body(found: bytes | OSError | None) -> bytes | None:
+    if isinstance(found, OSError):
+        raise found
+    return found

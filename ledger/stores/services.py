@@ -1,0 +1,153 @@
+"""The object stores whose clients have a proven conditional create, and where their roots are.
+
+Each client is made from its own class, never looked up by protocol: the registry of fsspec may
+hold a wrapper that drops the condition.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, Final
+
+from attrs import frozen
+
+from ledger.model.errors import MissingDependencyError, StoreError
+from ledger.stores.key import check_path
+from ledger.stores.storage_options import ALWAYS, fsspec_options
+
+PROVEN: Final = (
+    "Amazon S3 or a compatible store that honours If-None-Match (SeaweedFS 4 does), "
+    "Google Cloud Storage, Azure Blob Storage, or a local folder"
+)
+"""What to use instead of a store that is refused."""
+
+
+@frozen
+class Service:
+    """A kind of object store.
+
+    Attributes:
+        scheme: How its canonical URLs begin.
+        aliases: Other schemes for the same.
+        extra: What to install, as in `lakeledger[s3]`.
+        module: The module that defines the client.
+        client: The client's class.
+    """
+
+    scheme: str
+    aliases: tuple[str, ...]
+    extra: str
+    module: str
+    client: str
+
+    def filesystem(self, options: Mapping[str, Any]) -> Any:
+        """Return the client, one a process for the same options.
+
+        Raises:
+            MissingDependencyError: Its library is not installed.
+            StoreError: It refuses the options.
+        """
+        try:
+            made: Any = getattr(import_module(self.module), self.client)
+        except ImportError as error:
+            raise MissingDependencyError(
+                f"{self.scheme}:// needs a library that is not installed or cannot be loaded "
+                f'({error}): pip install "lakeledger[{self.extra}]"'
+            ) from error
+        try:
+            return made(**options)
+        except Exception as error:
+            # The client's own text may quote a credential.
+            raise StoreError(
+                f"{self.scheme}:// cannot be opened with the "
+                f"storage_options {sorted(options.keys() - ALWAYS.keys())}: "
+                f"{self.client} refused them ({type(error).__name__}); look at their values"
+            ) from error
+
+
+# gcsfs.GCSFileSystem itself may be another class, whose create overwrites in zonal buckets.
+SERVICES: Final = (
+    Service("s3", ("s3a", "s3n"), "s3", "s3fs.core", "S3FileSystem"),
+    Service("gs", ("gcs",), "gcs", "gcsfs.core", "GCSFileSystem"),
+    Service("abfs", ("abfss", "az"), "azure", "adlfs.spec", "AzureBlobFileSystem"),
+)
+
+_is_bucket = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]*").fullmatch
+_AZURE_HOST: Final = re.compile(r"([a-z0-9]+)\.(?:dfs|blob)\.([a-z0-9.\-]+)").fullmatch
+
+
+@frozen
+class Root:
+    """Where a ledger's root is in an object store.
+
+    Attributes:
+        url: Canonical.
+        service: Which kind of store.
+        bucket: The bucket or container.
+        prefix: What every key below the root begins with; empty, or it ends with a slash.
+        options: What the client takes.
+    """
+
+    url: str
+    service: Service
+    bucket: str
+    prefix: str
+    options: Mapping[str, Any]
+
+
+def service_of(scheme: str) -> Service | None:
+    """Return the service of a URL's scheme, or None.
+
+    Example:
+        >>> service_of("s3a").scheme, service_of("hdfs")
+        ('s3', None)
+    """
+    return next((each for each in SERVICES if scheme in (each.scheme, *each.aliases)), None)
+
+
+def root_of(service: Service, rest: str, storage_options: Mapping[str, Any]) -> Root:
+    """Return the root that a URL names; `rest` is what stands after `scheme://`.
+
+    Raises:
+        StoreError: There is no bucket in it, or another account than in the options.
+        InvalidNameError: Its path cannot be one.
+
+    Example:
+        >>> root_of(SERVICES[0], "bucket/lake/", {}).url
+        's3://bucket/lake'
+    """
+    options = fsspec_options(service.scheme, storage_options)
+    authority, _, path = rest.partition("/")
+    scheme, bucket, at, host = service.scheme, *authority.partition("@")
+    if at and scheme == "abfs":
+        # With the host in its URL, every engine finds the account; they want the secure scheme.
+        scheme, options = "abfss", _with_account(host, options)
+    elif at:
+        raise StoreError(f"{scheme}:// takes no user; write {scheme}://BUCKET/FOLDER")
+    if _is_bucket(bucket) is None:
+        raise StoreError(f"{bucket!r} is no bucket's name; write {scheme}://BUCKET/FOLDER")
+    path = path.removesuffix("/")
+    if path:
+        check_path(path)
+    url = f"{scheme}://{authority}/{path}".removesuffix("/")
+    return Root(url, service, bucket, f"{path}/" if path else "", options)
+
+
+def _with_account(host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    match = _AZURE_HOST(host)
+    if match is None:
+        raise StoreError(
+            f"{host!r} is no Azure storage account's host; write "
+            "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER"
+        )
+    account, domain = match.groups()
+    named = options.get("account_name", account)
+    if named != account:
+        raise StoreError(
+            f"the URL names the account {account!r}, storage_options {named!r}; name one"
+        )
+    if domain == "core.windows.net":
+        return {**options, "account_name": account}
+    return {"account_host": f"{account}.blob.{domain}", **options, "account_name": account}

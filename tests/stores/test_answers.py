@@ -1,0 +1,106 @@
+"""What the clients' own exceptions mean; the servers' tests show that these are the ones raised."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ledger.stores.answers import Answer, answer_of
+
+
+def boto(status: int, code: str) -> Exception:
+    from botocore.exceptions import ClientError
+
+    answer: Any = {
+        "ResponseMetadata": {"HTTPStatusCode": status},
+        "Error": {"Code": code, "Message": "already exists, or not"},
+    }
+    error: Exception = ClientError(answer, "PutObject")
+    return error
+
+
+def caused(error: Exception, cause: BaseException) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "answer"),
+    [
+        (412, "PreconditionFailed", Answer.EXISTS),
+        (409, "ConditionalRequestConflict", Answer.UNKNOWN),
+        (404, "NoSuchKey", Answer.ABSENT),
+        (404, "404", Answer.ABSENT),
+        (404, "NoSuchBucket", Answer.NO_BUCKET),
+        (403, "SignatureDoesNotMatch", Answer.DENIED),
+        (501, "NotImplemented", Answer.UNSUPPORTED),
+        (500, "InternalError", Answer.UNKNOWN),
+        (503, "SlowDown", Answer.UNKNOWN),
+    ],
+)
+def test_an_answer_of_s3_is_told_by_code_and_status(status: int, code: str, answer: Answer) -> None:
+    error = boto(status, code)
+    assert answer_of(error) is answer
+    assert answer_of(caused(OSError(22, "exists"), error)) is answer
+    assert answer_of(caused(OSError("ours"), caused(OSError("theirs"), error))) is answer
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "answer"),
+    [
+        (409, "BlobAlreadyExists", Answer.EXISTS),
+        (409, "ContainerBeingDeleted", Answer.UNKNOWN),
+        (412, "ConditionNotMet", Answer.EXISTS),
+        (412, "LeaseIdMissing", Answer.EXISTS),
+        (404, "ContainerNotFound", Answer.NO_BUCKET),
+        (404, "BlobNotFound", Answer.ABSENT),
+        (403, "AuthorizationFailure", Answer.DENIED),
+        (500, "InternalError", Answer.UNKNOWN),
+    ],
+)
+def test_an_answer_of_azure_goes_before_the_class_that_adlfs_gives_it(
+    status: int, code: str, answer: Answer
+) -> None:
+    from azure.core.exceptions import HttpResponseError
+
+    error = HttpResponseError("already exists, or not")
+    error.status_code = status
+    error.error_code = code  # type: ignore[attr-defined]  # as the blob client sets it
+    assert answer_of(error) is answer
+    for kind in (FileExistsError, FileNotFoundError):
+        wrapped = kind("a")
+        wrapped.__context__ = error
+        assert answer_of(wrapped) is answer
+
+
+@pytest.mark.parametrize(
+    ("code", "answer"), [(401, Answer.DENIED), ("503", Answer.UNKNOWN), (None, Answer.UNKNOWN)]
+)
+def test_an_answer_of_gcsfs_is_told_by_its_code(code: Any, answer: Answer) -> None:
+    from gcsfs.retry import HttpError
+
+    assert answer_of(HttpError({"code": code, "message": "already exists"})) is answer
+
+
+@pytest.mark.parametrize(
+    ("error", "answer"),
+    [
+        (FileExistsError("a"), Answer.EXISTS),
+        (FileNotFoundError("a"), Answer.ABSENT),
+        (PermissionError("a"), Answer.DENIED),
+        (OSError(17, "exists is what the text says"), Answer.EXISTS),
+        (OSError("already exists"), Answer.UNKNOWN),
+        (ValueError("412"), Answer.UNKNOWN),
+        (TimeoutError(), Answer.UNKNOWN),
+        (ConnectionResetError(), Answer.UNKNOWN),
+    ],
+)
+def test_without_an_answer_only_the_class_counts(error: Exception, answer: Answer) -> None:
+    assert answer_of(error) is answer
+
+
+def test_a_chain_that_bites_its_tail_ends() -> None:
+    first, second = OSError("a"), OSError("b")
+    first.__cause__, second.__cause__ = second, first
+    assert answer_of(first) is Answer.UNKNOWN
