@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
+from typing import Any, Final
 
 from msgspec import UnsetType
 
+from ledger.events.commit import Commit
 from ledger.events.snapshot_events import ChangesReference, RolledBack, SnapshotCommitted
 from ledger.evolution.decide_snapshot import inline_files
 from ledger.files.change_table import from_table, parquet_of, parsed, to_table
 from ledger.log.layout import Layout
-from ledger.model.errors import DamagedLogError
+from ledger.model.errors import DamagedLogError, StoreError
 from ledger.model.file_change import FileChange
 from ledger.stores import Store
 
 INLINE_LIMIT = 1000
 """A list of more file changes than this stands in a file of its own."""
+
+COMMITTABLE_MILLIS: Final = 24 * 3_600_000
+"""A commit may name a list that was written so long before it, and no longer.
+
+By the commit's own time, so that it holds whatever anybody's clock says: what is older than the
+newest commit by more, and is not named yet, never will be.
+"""
+
+_name_of = re.compile(r"(\d{13,})-[0-9a-f]{64}\.parquet").fullmatch
 
 
 def write_changes(files: Sequence[FileChange]) -> bytes:
@@ -38,10 +50,18 @@ def read_changes(body: bytes) -> tuple[FileChange, ...]:
     return tuple(from_table(parsed(body)))
 
 
-def store_changes(store: Store, layout: Layout, files: Sequence[FileChange]) -> ChangesReference:
+def store_changes(
+    store: Store, layout: Layout, files: Sequence[FileChange], written_millis: int
+) -> ChangesReference:
     """Keep a list beside the log, durably, and return what a commit says of it.
 
-    Its name is its content's hash, so keeping the same list again is fine.
+    Its name is the time and its content's hash: a key's age can be told on every store.
+
+    Args:
+        store: Where the log is.
+        layout: Under which keys.
+        files: The list.
+        written_millis: Now, Unix milliseconds by the clock that the commit will be timed by.
 
     Raises:
         OSError: Kept or not, nobody knows; nothing was committed, so try again.
@@ -49,13 +69,45 @@ def store_changes(store: Store, layout: Layout, files: Sequence[FileChange]) -> 
     """
     body = write_changes(files)
     digest = hashlib.sha256(body).hexdigest()
-    name = f"{digest}.parquet"
+    name = f"{written_millis:013d}-{digest}.parquet"
     key = layout.changes(name)
     if not store.create(key, body) and store.confirm(key) != body:
         raise DamagedLogError(
             f"{key} was changed after it was written. Restore it from a backup", key
         )
     return ChangesReference(path=f"changes/{name}", sha256=digest, count=len(files))
+
+
+def written_millis(name: str) -> int | None:
+    """Return when a list was written, by its name; None when the name does not say.
+
+    Example:
+        >>> written_millis(f"1700000000000-{64 * 'a'}.parquet")
+        1700000000000
+    """
+    found = _name_of(name)
+    return int(found[1]) if found else None
+
+
+def refuse_stale(commit: Commit[Any]) -> None:
+    """Check that a commit on its way names no list that maintenance may take away.
+
+    Raises:
+        StoreError: A list was written more than a day before; nothing was committed.
+    """
+    for transaction in commit.transactions:
+        for event in transaction.events:
+            if not isinstance(event, SnapshotCommitted | RolledBack):
+                continue
+            if isinstance(event.changes, UnsetType):
+                continue
+            written = written_millis(event.changes.path.removeprefix("changes/"))
+            if written is not None and commit.time_millis - written > COMMITTABLE_MILLIS:
+                raise StoreError(
+                    f"{event.changes.path} was written more than a day before its commit and may "
+                    "have been removed since; nothing was committed, ask again",
+                    kind="STALE_CHANGES",
+                )
 
 
 def load_changes(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Generic, TypeVar
 
 from attrs import frozen
@@ -18,6 +18,7 @@ E = TypeVar("E")
 
 _FIRST_CHUNK = 128
 _CHUNK = 2048
+_STRIDES = (1, 2, 4, 8, 16, 32, 64, 100)
 
 
 @frozen
@@ -97,7 +98,7 @@ class Reader(Generic[E]):
         if last is not None:
             raise DamagedLogError(f"{missing} is missing, but version {last} exists", missing)
 
-    def refuse_hole(self, version: int) -> None:
+    def refuse_hole(self, version: int, strides: Sequence[int] = _STRIDES) -> None:
         """Check that nothing follows `version`, the first that does not exist.
 
         Looks a few steps ahead with growing strides, since listing a long log costs more than
@@ -107,7 +108,7 @@ class Reader(Generic[E]):
             DamagedLogError: A later commit exists.
         """
         missing = self._layout.commit(version)
-        for ahead in (1, 2, 4, 8, 16, 32, 64, 100):
+        for ahead in strides:
             later = self._layout.commit(version + ahead)
             # In this order: a writer may have created both since `version` was found missing.
             if self._store.exists(later) and not self._store.exists(missing):

@@ -18,6 +18,7 @@ from ledger.stores import open_store
 from tests.files.building import add, delete
 
 LAYOUT = Layout("t/_ledger")
+WRITTEN = 1_700_000_000_000
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 whole = st.integers(-(2**63), 2**63 - 1)
@@ -79,24 +80,24 @@ def test_every_attribute_of_a_file_change_has_a_typed_column() -> None:
     assert table.schema.field("lower_bounds").type == pa.map_(pa.int64(), pa.string())
 
 
-def test_a_stored_list_is_named_by_its_hash_and_comes_back() -> None:
+def test_a_stored_list_is_named_by_its_time_and_hash_and_comes_back() -> None:
     store = open_store("memory://change-file-stored")
     files = (add("a"), delete("b"))
 
-    reference = store_changes(store, LAYOUT, files)
+    reference = store_changes(store, LAYOUT, files, WRITTEN)
 
     body = store.read(f"t/_ledger/{reference.path}")
     assert body is not None
-    assert reference.path == f"changes/{hashlib.sha256(body).hexdigest()}.parquet"
+    assert reference.path == f"changes/{WRITTEN}-{hashlib.sha256(body).hexdigest()}.parquet"
     assert reference.count == 2
-    assert store_changes(store, LAYOUT, files) == reference
+    assert store_changes(store, LAYOUT, files, WRITTEN) == reference
     assert load_changes(store, LAYOUT, reference) == files
 
 
 @pytest.mark.parametrize("damage", ["missing", "changed", "torn"])
 def test_a_damaged_list_is_refused_by_name(damage: str) -> None:
     store = open_store(f"memory://change-file-{damage}")
-    reference = store_changes(store, LAYOUT, [add("a")])
+    reference = store_changes(store, LAYOUT, [add("a")], WRITTEN)
     key = f"t/_ledger/{reference.path}"
     if damage == "missing":
         store.delete(key)
@@ -111,12 +112,12 @@ def test_a_damaged_list_is_refused_by_name(damage: str) -> None:
     assert caught.value.file == key
     if damage != "missing":
         with pytest.raises(DamagedLogError, match="was changed"):
-            store_changes(store, LAYOUT, [add("a")])
+            store_changes(store, LAYOUT, [add("a")], WRITTEN)
 
 
 def test_a_list_of_another_length_than_its_commit_says_is_refused() -> None:
     store = open_store("memory://change-file-count")
-    found = store_changes(store, LAYOUT, [add("a")])
+    found = store_changes(store, LAYOUT, [add("a")], WRITTEN)
 
     with pytest.raises(DamagedLogError, match="holds 1 file changes; its commit says 2"):
         load_changes(store, LAYOUT, ChangesReference(found.path, found.sha256, 2))

@@ -1,0 +1,106 @@
+"""What nobody needs any more, and how to take it away beside writers.
+
+Nothing here asks whether a writer is at work; the age rules make that unnecessary.
+
+- A list of file changes that no commit names may go once the log's own newest commit is seven days
+  younger. Whoever would commit it later does so with a time that is later still, and a commit that
+  is more than a day younger than its list is refused (`ledger.files.change_file`). No clock of
+  this machine is asked.
+- After its seal nothing can follow in a dropped table's stream, so its unnamed lists and those of
+  its caches that only writers need may go.
+- A draft was left by a writer that was killed. A stalled one that comes back does not find it,
+  is told that it does not know the outcome, and writes it again.
+
+Logs, checkpoints and what a commit names are never among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Literal
+
+from attrs import frozen
+
+from ledger.events import TableEvent
+from ledger.evolution.state import TableState
+from ledger.files.change_file import written_millis
+from ledger.history.subject import Subject, references
+from ledger.log.replay import START
+from ledger.stores import Store
+from ledger.stores.walk import Draft, discard, drafts, walk
+
+KEPT_MILLIS: Final = 7 * 24 * 3_600_000
+"""How long whatever nobody names is kept."""
+
+Sort = Literal["changes", "draft", "cache"]
+
+
+@frozen
+class Orphan:
+    """One file that may go.
+
+    Attributes:
+        sort: A list of file changes, a draft, or a cache of a dropped table.
+        path: Where it is, below the store's root.
+        written_millis: When it was written, Unix milliseconds; None when nobody knows.
+        draft: The draft that it is, if it is one.
+    """
+
+    sort: Sort
+    path: str
+    written_millis: int | None
+    draft: Draft | None = None
+
+
+def orphaned_changes(subject: Subject[TableState, TableEvent]) -> Iterator[Orphan]:
+    """Yield a table's lists of file changes that no commit names and none will.
+
+    Raises:
+        DamagedLogError: The log cannot be read, so that nobody knows what its commits name.
+    """
+    folder = subject.layout.changes("")
+    # In this order: what a commit names was there before the commit was.
+    found = {key: written_millis(key.removeprefix(folder)) for key in walk(subject.store, folder)}
+    ages = {key: written for key, written in found.items() if written is not None}
+    if not ages:
+        return
+    state = subject.log.refresh()
+    if state is None:
+        return
+    for read in subject.log.reader.after(START, state.version):
+        for each in references(read.commit):
+            ages.pop(f"{subject.layout.root}/{each.path}", None)
+    for key, written in sorted(ages.items()):
+        if state.dropped or state.time_millis - written >= KEPT_MILLIS:
+            yield Orphan("changes", key, written)
+
+
+def orphaned_caches(
+    subject: Subject[TableState, TableEvent], dropped_millis: int, now_millis: int
+) -> Iterator[Orphan]:
+    """Yield those caches of a dropped table that only its writers and projections asked for."""
+    if now_millis - dropped_millis < KEPT_MILLIS:
+        return
+    root = subject.layout.root
+    for folder in ("checkpoints/keys", "checkpoints/files", "statistics"):
+        for key in sorted(walk(subject.store, f"{root}/{folder}")):
+            yield Orphan("cache", key, dropped_millis)
+
+
+def orphaned_drafts(store: Store, folder: str, now_millis: int) -> Iterator[Orphan]:
+    """Yield the drafts in a folder and below that were not written to for seven days."""
+    for each in drafts(store, folder):
+        if now_millis - each.modified_millis >= KEPT_MILLIS:
+            yield Orphan("draft", each.path, each.modified_millis, each)
+
+
+def remove(store: Store, orphan: Orphan) -> None:
+    """Take an orphan away; one that is gone is fine.
+
+    Raises:
+        OSError: The store failed; asking again goes on from there.
+    """
+    if orphan.draft is not None:
+        discard(store, orphan.draft)
+    else:
+        store.delete(orphan.path)

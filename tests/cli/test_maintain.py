@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ledger import FileChange, SetOption, Table
+from ledger import open as open_ledger
+from ledger.commit_options import now_millis
+from ledger.files.change_file import store_changes
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run
+
+TABLE = "shop.orders"
+DAY = 24 * 3_600_000
+
+
+@pytest.fixture
+def orders(shop: Run, tmp_path: Path) -> Table:
+    """Return the table with a list that a commit names, and two that none does: old and young."""
+    del shop
+    table = open_ledger(str(tmp_path / "lake")).table(TABLE)
+    files = [_file(str(number)) for number in range(1_001)]
+    table.append(files)
+    for age in (8 * DAY, 6 * DAY):
+        store_changes(table.log.store, table.log.layout, [_file("x")], now_millis() - age)
+    table.alter([SetOption("k", "v")])
+    return table
+
+
+def _file(path: str) -> FileChange:
+    return FileChange(path=path, partition=("2013-01-01",), record_count=1, file_size_in_bytes=1)
+
+
+def _names(folder: Path) -> set[str]:
+    return {each.relative_to(folder).as_posix() for each in folder.rglob("*") if each.is_file()}
+
+
+def test_a_dry_run_says_what_would_go_and_removes_nothing(
+    shop: Run, orders: Table, tmp_path: Path
+) -> None:
+    del orders
+    draft = tmp_path / "lake" / "_ledger" / "log" / f".tmp-{'a' * 16}"
+    draft.write_bytes(b"half")
+    os.utime(draft, (0, 0))
+    before = _names(tmp_path / "lake")
+
+    ran = shop("maintain", "--dry-run", "--output", "json")
+
+    assert (ran.code, ran.err, _names(tmp_path / "lake")) == (0, "", before)
+    assert ran.document["dryRun"] is True
+    kinds = {(each["stream"], each["kind"]) for each in ran.document["removed"]}
+    assert kinds == {("catalog", "draft"), (TABLE, "changes")}
+    assert "would be removed: 1 x a draft" in shop("maintain", "--dry-run").out
+
+    gone = {each["file"].rpartition("/")[2] for each in ran.document["removed"]}
+    assert shop("maintain", "--output", "json").document == {**ran.document, "dryRun": False}
+    assert {each.rpartition("/")[2] for each in before - _names(tmp_path / "lake")} == gone
+    assert shop("maintain").out == "nothing removed\n"
+
+
+def test_what_a_commit_names_is_still_read_afterwards(shop: Run, orders: Table) -> None:
+    assert shop("maintain").code == 0
+
+    assert shop("verify").code == 0
+    assert len(orders.at().files) == 1_001
+
+
+def test_a_damaged_log_stops_maintenance(shop: Run, orders: Table, tmp_path: Path) -> None:
+    (tmp_path / "lake" / orders.log.layout.commit(1)).unlink()
+    before = _names(tmp_path / "lake")
+
+    ran = shop("maintain")
+
+    assert (ran.code, ran.out) == (6, "")
+    assert _names(tmp_path / "lake") == before

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ledger import SetOption, Table
+from ledger import open as open_ledger
+from ledger.log.codec import digest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run
+
+TABLE = "shop.orders"
+
+
+@pytest.fixture
+def lake(shop: Run, tmp_path: Path) -> Path:
+    """A ledger's folder; its table has 103 commits and a checkpoint."""
+    del shop
+    table = open_ledger(str(tmp_path / "lake")).table(TABLE)
+    for number in range(102):
+        table.alter([SetOption("k", str(number))])
+    return tmp_path / "lake"
+
+
+def stream(lake: Path) -> Path:
+    return lake / "shop.db" / "orders" / "_ledger"
+
+
+def commit(lake: Path, version: int) -> Path:
+    return stream(lake) / "log" / f"{version:020d}.json"
+
+
+def test_a_healthy_ledger_ends_with_the_heads_to_keep_elsewhere(shop: Run, lake: Path) -> None:
+    ran = shop("verify")
+    head = digest(commit(lake, 102).read_bytes())
+
+    assert (ran.code, ran.err) == (0, "")
+    lines = ran.out.strip().splitlines()
+    assert lines[-1] == f"{TABLE}  102:{head}"
+    assert re.fullmatch(r"catalog  1:sha256:[0-9a-f]{64}", lines[-2])
+    assert len(lines) == 2
+    assert shop("verify", TABLE).out.strip() == lines[-1]
+
+
+def test_the_head_that_was_printed_is_what_expect_takes(shop: Run, lake: Path) -> None:
+    printed = [line.split()[-1] for line in shop("verify").out.strip().splitlines()]
+    assert shop("verify", "--expect", printed[0], "--expect", printed[1]).code == 0
+
+    open_ledger(str(lake)).table(TABLE).alter([SetOption("k", "later")])
+    assert shop("verify", TABLE, "--expect", printed[1]).code == 0
+
+    for version in (102, 103):
+        commit(lake, version).unlink()
+    assert shop("verify").code == 0
+    ran = shop("verify", TABLE, "--expect", printed[1], "--output", "json")
+    assert ran.code == 6
+    assert [each["version"] for each in ran.document["findings"]] == [102]
+    assert "the log ends at 101" in ran.err
+
+
+def test_damage_names_the_version_the_file_and_what_to_do(shop: Run, lake: Path) -> None:
+    path = commit(lake, 40)
+    path.write_bytes(path.read_bytes().replace(b'"value":"39"', b'"value":"99"'))
+
+    ran = shop("verify", "--output", "json")
+
+    assert ran.code == 6
+    document = ran.document
+    assert not document["sound"]
+    first = document["findings"][0]
+    assert (first["stream"], first["kind"], first["version"]) == (TABLE, "damage", 40)
+    assert first["file"] == path.relative_to(lake).as_posix()
+    assert "backup" in first["advice"]
+    assert ran.err.count("\n") == 1
+    assert f"{TABLE} version 40" in ran.err
+    assert "damage: shop.orders, version 40" in shop("verify").out
+
+
+def test_a_damaged_catalog_does_not_hide_its_tables(shop: Run, lake: Path) -> None:
+    (lake / "_ledger" / "log" / f"{9:020d}.json").write_text("{}")
+    commit(lake, 7).unlink()
+
+    found = shop("verify", "--output", "json").document["findings"]
+
+    assert {(each["stream"], each["version"]) for each in found} >= {("catalog", 2), (TABLE, 7)}
+
+
+def test_a_missing_cache_is_told_and_passes_and_a_wrong_one_fails(shop: Run, lake: Path) -> None:
+    checkpoint = stream(lake) / "checkpoints" / f"{100:020d}.json"
+    body = checkpoint.read_bytes()
+    checkpoint.unlink()
+    ran = shop("verify", "--output", "json")
+    assert (ran.code, ran.document["sound"]) == (0, True)
+    assert [each["kind"] for each in ran.document["findings"]] == ["absent"]
+
+    checkpoint.write_bytes(body.replace(b'"99"', b'"97"'))
+    ran = shop("verify")
+    assert ran.code == 6
+    assert "lakeledger verify --repair" in ran.err
+
+
+def test_repair_restores_the_caches_and_no_log(shop: Run, lake: Path) -> None:
+    before = {each: each.read_bytes() for each in lake.rglob("*.*") if each.is_file()}
+    shutil.rmtree(stream(lake) / "checkpoints")
+
+    ran = shop("verify", "--repair", "--output", "json")
+
+    assert ran.code == 0
+    assert all(each["repaired"] for each in ran.document["findings"])
+    assert {each: each.read_bytes() for each in before} == before
+    assert shop("verify", "--output", "json").document["findings"] == []
+
+
+def test_repair_does_not_hide_damage_that_it_cannot_mend(shop: Run, lake: Path) -> None:
+    commit(lake, 30).unlink()
+
+    ran = shop("verify", "--repair")
+
+    assert ran.code == 6
+    assert "version 30" in ran.err
+
+
+def test_a_table_in_the_catalog_without_its_stream_is_found(shop: Run, lake: Path) -> None:
+    shutil.rmtree(lake / "shop.db" / "orders")
+
+    ran = shop("verify")
+
+    assert ran.code == 6
+    assert "has no stream" in ran.err
+    # Verifying did not begin the table anew.
+    assert not (lake / "shop.db" / "orders" / "_ledger" / "log").exists()
+
+
+def test_a_dropped_table_is_looked_at_as_well(shop: Run, lake: Path) -> None:
+    open_ledger(str(lake)).drop_table(TABLE)
+    assert "shop.orders (dropped)  103:sha256:" in shop("verify").out
+    assert shop("verify", TABLE).code == 3
+
+    commit(lake, 50).unlink()
+    assert shop("verify").code == 6
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["shop.nothing"], 3, "shop.nothing does not exist"),
+        (["--expect", "abc"], 1, "is no head"),
+    ],
+)
+def test_mistakes_are_told_apart(
+    shop: Run, lake: Path, options: list[str], code: int, said: str
+) -> None:
+    del lake
+    ran = shop("verify", *options)
+
+    assert (ran.code, ran.out, said in ran.err) == (code, "", True), ran.err
+
+
+def test_projections_are_compared_and_rebuilt_through_their_entry_points(
+    shop: Run, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _offer(tmp_path / "offered", monkeypatch)
+    table: Table = open_ledger(str(lake)).table(TABLE)
+    from projections.paimon.materialise import project
+
+    project(table)
+    assert shop("verify").code == 0
+    schema = lake / "shop.db" / "orders" / "schema" / "schema-3"
+    body = schema.read_bytes()
+    schema.unlink()
+
+    ran = shop("verify", "--output", "json")
+    assert ran.code == 6
+    assert [(each["kind"], each["file"]) for each in ran.document["findings"]] == [
+        ("derived", "schema/schema-3")
+    ]
+    assert shop("verify", "--repair").code == 0
+    assert schema.read_bytes() == body
+    assert shop("verify").code == 0
+
+
+def _offer(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = site / "offered-0.0.0.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: offered\nVersion: 0.0.0\n")
+    (folder / "entry_points.txt").write_text(
+        "[lakeledger.verifications]\npaimon = projections.paimon.materialise\n"
+    )
+    monkeypatch.syspath_prepend(str(site))

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ledger import Identifier, Ledger, Schema, Table
+from ledger.history.births import Birth, Births, disagreements
+from ledger.history.finding import Finding
+from ledger.history.subject import Subject
+from ledger.history.verify import Verification
+from ledger.stores import Durability, LocalStore
+from tests.faults import Died, DiesAfter
+from tests.lakes import lake_on, orders
+
+
+def _lake(folder: Path) -> Ledger:
+    return lake_on(LocalStore(folder, durable=Durability.NONE))
+
+
+def _told(lake: Ledger, birth: Birth) -> list[Finding]:
+    table = Table(birth.identifier, birth.path, lake._setting)
+    subject: Subject[Any, Any] = Subject(birth.name, table.log, has_files=True)
+    verification: Verification[Any, Any] = Verification(subject)
+    found = list(verification.run())
+    return [*found, *disagreements(birth, subject, verification)]
+
+
+def _births(lake: Ledger) -> Births:
+    return Births.of(lake.events())
+
+
+def test_every_table_that_ever_was_is_known_by_its_newest_name(tmp_path: Path) -> None:
+    lake = _lake(tmp_path)
+    orders(lake)
+    lake.rename_table("shop.orders", "shop.sales")
+    orders_again = lake.create_table("shop.orders", Schema.of({"id": "INT"}))
+    lake.drop_table("shop.orders")
+
+    births = _births(lake)
+
+    assert [each.name for each in births] == ["shop.sales", "shop.orders (dropped)"]
+    assert births.named(Identifier("shop", "orders")) is None
+    assert [_told(lake, each) for each in births] == [[], []]
+    assert orders_again.path in {each.path for each in births}
+
+
+def test_a_table_without_its_stream_is_found(tmp_path: Path) -> None:
+    lake = _lake(tmp_path)
+    orders(lake)
+    shutil.rmtree(tmp_path / "shop.db" / "orders")
+
+    (found,) = _told(lake, *_births(lake))
+
+    assert (found.kind, found.version) == ("damage", 0)
+    assert "no stream" in found.what
+
+
+def test_a_stream_of_another_table_is_found(tmp_path: Path) -> None:
+    lake = _lake(tmp_path)
+    orders(lake)
+    lake.create_table("shop.other", Schema.of({"id": "INT"}))
+    shutil.rmtree(tmp_path / "shop.db" / "orders")
+    shutil.copytree(tmp_path / "shop.db" / "other", tmp_path / "shop.db" / "orders")
+
+    first, other = _births(lake)
+
+    (found,) = _told(lake, first)
+    assert (found.kind, found.version) == ("damage", 0)
+    assert _told(lake, other) == []
+
+
+def test_a_drop_left_half_done_is_told_and_is_no_failure(tmp_path: Path) -> None:
+    lake = _lake(tmp_path)
+    table = orders(lake)
+    store = DiesAfter(lake.log.store, 1)
+    with pytest.raises(Died):
+        lake_on(store).drop_table("shop.orders")
+
+    (found,) = _told(lake, *_births(lake))
+
+    assert table.state.dropped
+    assert (found.kind, found.fails) == ("unfinished", False)
+
+
+def test_a_dropped_table_whose_seal_is_gone_is_found(tmp_path: Path) -> None:
+    lake = _lake(tmp_path)
+    table = orders(lake)
+    lake.drop_table("shop.orders")
+    (tmp_path / table.log.layout.commit(1)).unlink()
+
+    (found,) = _told(lake, *_births(lake))
+
+    assert (found.kind, found.version) == ("damage", 1)

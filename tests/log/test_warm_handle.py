@@ -1,0 +1,92 @@
+"""A handle that was idle while somebody removed files does not go on from what is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from attrs import define
+
+from ledger import DamagedLogError, SetOption, Table
+from ledger.log.settle import Patience
+from ledger.log.stream_log import SURE_FOR_S
+from ledger.stores import MemoryStore
+from tests.faults import Wrapped
+from tests.lakes import lake_on, memory, orders
+
+
+@define
+class Watch:
+    seconds: float = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+class CountsReads(Wrapped):
+    reads = 0
+
+    def read(self, key: str) -> bytes | None:
+        self.reads += 1
+        return super().read(key)
+
+    def exists(self, key: str) -> bool:
+        self.reads += 1
+        return super().exists(key)
+
+
+def warm(store: MemoryStore | CountsReads, watch: Watch) -> Table:
+    table = orders(lake_on(store, patience=Patience(monotonic=watch)))
+    for value in ("0", "1", "2"):
+        table.alter([SetOption("k", value)])
+    return table
+
+
+def keys(table: Table, versions: Sequence[int]) -> list[str]:
+    return [table.log.layout.commit(each) for each in versions]
+
+
+@pytest.mark.parametrize("body", [None, b"{}\n"])
+def test_a_handle_whose_newest_commit_was_taken_away_is_refused(body: bytes | None) -> None:
+    store, watch = memory(), Watch()
+    table = warm(store, watch)
+    (newest, following) = keys(table, (3, 4))
+    store.delete(newest)
+    if body is not None:
+        store.create(newest, body)
+    watch.seconds += SURE_FOR_S
+
+    with pytest.raises(DamagedLogError, match="0003.json was read before") as refused:
+        table.alter([SetOption("k", "v")])
+
+    assert refused.value.file == newest
+    assert not store.exists(following)
+
+
+def test_a_handle_does_not_fill_the_hole_that_somebody_made_behind_it() -> None:
+    store, watch = memory(), Watch()
+    table = warm(store, watch)
+    other = lake_on(store).table("shop.orders")
+    other.alter([SetOption("a", "v")])
+    other.alter([SetOption("b", "v")])
+    hole = keys(table, (4,))[0]
+    store.delete(hole)
+    watch.seconds += SURE_FOR_S
+
+    with pytest.raises(DamagedLogError, match="the log has a gap"):
+        table.alter([SetOption("k", "v")])
+    assert not store.exists(hole)
+
+
+def test_a_writer_at_work_does_not_look_again() -> None:
+    store, watch = CountsReads(memory()), Watch()
+    table = warm(store, watch)
+    before = store.reads
+
+    table.alter([SetOption("k", "3")])
+    assert store.reads == before
+
+    watch.seconds += SURE_FOR_S
+    table.alter([SetOption("k", "4")])
+    table.alter([SetOption("k", "5")])
+    assert store.reads == before + 2
