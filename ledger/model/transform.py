@@ -1,0 +1,272 @@
+"""Partition transforms: how a partition field's value derives from a column's.
+
+Source: the Iceberg table specification, partition transforms. Values have the form that
+`transform_value` describes.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from attrs import frozen
+
+from ledger.model import types as t
+from ledger.model.errors import InvalidInputError
+from ledger.model.transform_calendar import SECONDS_A_DAY, calendar_day
+from ledger.model.transform_hash import bucket_hash
+from ledger.model.transform_value import Value, is_comparable, unit_digits
+from ledger.model.type_text import format_type
+
+Unit = Literal["year", "month", "day", "hour"]
+
+_UNITS: tuple[Unit, ...] = ("year", "month", "day", "hour")
+_PARAMETERISED = re.compile(r"(bucket|truncate)\[\s*(-?[0-9]+)\s*\]")
+_FIRST_YEAR = 1970
+_MOST = 2**31 - 1
+
+_NUMBERS = (t.TinyIntType, t.SmallIntType, t.IntType, t.BigIntType, t.DecimalType)
+_BYTES = (t.BinaryType, t.VarBinaryType)
+_TEXTS = (t.CharType, t.VarCharType)
+_MOMENTS = (t.TimestampType, t.LocalZonedTimestampType)
+
+
+@frozen
+class Transform:
+    """A transform; NULL becomes NULL under each of them."""
+
+    @property
+    def text(self) -> str:
+        """As it stands in specs, such as `bucket[16]`."""
+        raise NotImplementedError
+
+    @property
+    def preserves_order(self) -> bool:
+        """Whether a greater value never has a lesser result."""
+        return False
+
+    def accepts(self, source: t.DataType) -> bool:
+        """Return whether a column of that type may be its source."""
+        raise NotImplementedError
+
+    def result_type(self, source: t.DataType) -> t.DataType:
+        """Return the type of its results; always nullable."""
+        raise NotImplementedError
+
+    def apply(self, value: Value | None, source: t.DataType) -> Value | None:
+        """Return its result for a value of a column.
+
+        Args:
+            value: None for NULL.
+            source: The column's type, which gives the value's unit.
+
+        Raises:
+            InvalidInputError: It does not accept the type.
+
+        Example:
+            >>> transform_of("month").apply(-1, t.DateType())  # 1969-12-31
+            -1
+        """
+        if not self.accepts(source):
+            raise InvalidInputError(
+                f"transform {self.text} does not accept {format_type(source)}: choose another "
+                "transform or column"
+            )
+        return None if value is None else self._apply(value, source)
+
+    def _apply(self, value: Value, source: t.DataType) -> Value | None:
+        raise NotImplementedError
+
+
+@frozen
+class Identity(Transform):
+    """The value itself."""
+
+    @property
+    def text(self) -> str:
+        """As it stands in specs."""
+        return "identity"
+
+    @property
+    def preserves_order(self) -> bool:
+        """Always."""
+        return True
+
+    def accepts(self, source: t.DataType) -> bool:
+        """Return whether values of the type compare."""
+        return is_comparable(source)
+
+    def result_type(self, source: t.DataType) -> t.DataType:
+        """Return the source's."""
+        return source.with_nullability(nullable=True)
+
+    def _apply(self, value: Value, source: t.DataType) -> Value:  # noqa: ARG002
+        return value
+
+
+@frozen
+class Bucket(Transform):
+    """One of `count` buckets, by the value's hash."""
+
+    count: int
+
+    @property
+    def text(self) -> str:
+        """As it stands in specs."""
+        return f"bucket[{self.count}]"
+
+    def accepts(self, source: t.DataType) -> bool:
+        """Return whether the type hashes alike in every engine: not BOOLEAN, FLOAT, DOUBLE."""
+        uneven = (t.BooleanType, t.FloatType, t.DoubleType)
+        return is_comparable(source) and not isinstance(source, uneven)
+
+    def result_type(self, source: t.DataType) -> t.DataType:  # noqa: ARG002
+        """Return INT: the bucket's number from 0."""
+        return t.IntType()
+
+    def _apply(self, value: Value, source: t.DataType) -> int:
+        return (bucket_hash(value, source) & _MOST) % self.count
+
+
+@frozen
+class Truncate(Transform):
+    """Numbers down to a multiple of `width`, text and bytes to their first `width`."""
+
+    width: int
+
+    @property
+    def text(self) -> str:
+        """As it stands in specs."""
+        return f"truncate[{self.width}]"
+
+    @property
+    def preserves_order(self) -> bool:
+        """Always."""
+        return True
+
+    def accepts(self, source: t.DataType) -> bool:
+        """Return whether the type is of whole numbers, decimals, text or bytes."""
+        return isinstance(source, (*_NUMBERS, *_TEXTS, *_BYTES))
+
+    def result_type(self, source: t.DataType) -> t.DataType:
+        """Return the source's."""
+        return source.with_nullability(nullable=True)
+
+    def _apply(self, value: Value, source: t.DataType) -> Value:  # noqa: ARG002
+        if isinstance(value, str | bytes):
+            return value[: self.width]
+        return int(value) - int(value) % self.width
+
+
+@frozen
+class Period(Transform):
+    """Whole years, months, days or hours since 1970, in UTC; negative before."""
+
+    unit: Unit
+
+    @property
+    def text(self) -> str:
+        """As it stands in specs."""
+        return self.unit
+
+    @property
+    def preserves_order(self) -> bool:
+        """Always."""
+        return True
+
+    def accepts(self, source: t.DataType) -> bool:
+        """Return whether the type has such a unit; a DATE has no hour."""
+        return isinstance(source, _MOMENTS) or (
+            isinstance(source, t.DateType) and self.unit != "hour"
+        )
+
+    def result_type(self, source: t.DataType) -> t.DataType:  # noqa: ARG002
+        """Return DATE for days and INT for the others."""
+        return t.DateType() if self.unit == "day" else t.IntType()
+
+    def is_coarser_than(self, other: Period) -> bool:
+        """Return whether each of its units is made of the other's."""
+        return _UNITS.index(self.unit) < _UNITS.index(other.unit)
+
+    def _apply(self, value: Value, source: t.DataType) -> int:
+        count = int(value)
+        if isinstance(source, _MOMENTS):
+            seconds = count // 10 ** unit_digits(source)
+            if self.unit == "hour":
+                return int(seconds // 3600)
+            count = seconds // SECONDS_A_DAY
+        if self.unit == "day":
+            return count
+        year, month, _day = calendar_day(count)
+        years = year - _FIRST_YEAR
+        return years if self.unit == "year" else years * 12 + month - 1
+
+
+@frozen
+class Void(Transform):
+    """Always NULL: what is left of a field that was removed."""
+
+    @property
+    def text(self) -> str:
+        """As it stands in specs."""
+        return "void"
+
+    def accepts(self, source: t.DataType) -> bool:  # noqa: ARG002
+        """Return True."""
+        return True
+
+    def result_type(self, source: t.DataType) -> t.DataType:
+        """Return the source's."""
+        return source.with_nullability(nullable=True)
+
+    def _apply(self, value: Value, source: t.DataType) -> None:  # noqa: ARG002
+        return None
+
+
+@frozen
+class Unknown(Transform):
+    """A transform that only a newer writer knows: nobody can write with it or plan by it."""
+
+    name: str
+
+    @property
+    def text(self) -> str:
+        """As it stands in specs."""
+        return self.name
+
+    def accepts(self, source: t.DataType) -> bool:  # noqa: ARG002
+        """Return False: nothing may be written with it."""
+        return False
+
+    def result_type(self, source: t.DataType) -> t.DataType:  # noqa: ARG002
+        """Return STRING."""
+        return t.STRING
+
+
+def transform_of(text: str) -> Transform:
+    """Return the transform that a spec names; upper and lower case do not matter.
+
+    Raises:
+        InvalidInputError: The count or width is not from 1 to 2,147,483,647.
+
+    Example:
+        >>> transform_of("bucket[16]").apply(34, t.IntType())
+        3
+        >>> transform_of("zorder[2]")
+        Unknown(name='zorder[2]')
+    """
+    name = text.lower()
+    match name:
+        case "identity":
+            return Identity()
+        case "void":
+            return Void()
+        case "year" | "month" | "day" | "hour":
+            return Period(name)
+    found = _PARAMETERISED.fullmatch(name)
+    if found is None:
+        return Unknown(text)
+    number = int(found[2])
+    if not 1 <= number <= _MOST:
+        raise InvalidInputError(f"transform {text} is out of range: give 1 to {_MOST}")
+    return Bucket(number) if found[1] == "bucket" else Truncate(number)
