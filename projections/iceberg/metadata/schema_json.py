@@ -1,0 +1,197 @@
+"""Schemas and types as JSON.
+
+Source: the Iceberg table specification, appendix C.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ledger.model.errors import InvalidInputError, InvalidTypeError
+from projections.iceberg.metadata.default_values import check_default
+from projections.iceberg.metadata.schema import Schema
+from projections.iceberg.metadata.schema_checks import check_schema
+from projections.iceberg.metadata.type_text import primitive_type, type_text
+from projections.iceberg.metadata.types import (
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    Type,
+)
+from projections.iceberg.metadata.wire import Int
+
+DEEPEST = 64
+"""Types nested deeper than this are refused; no engine reads them."""
+
+
+def schema_from_json(obj: Any, place: str = "$") -> Schema:
+    """Read a schema and check it.
+
+    Args:
+        obj: What a JSON decoder made of it.
+        place: Where it stands in what is being read, for messages.
+
+    Raises:
+        InvalidInputError: It is no schema, or contradicts itself; the message names the place.
+    """
+    struct = type_from_json(_member(obj, "type", str, place) and obj, place)
+    if not isinstance(struct, StructType):
+        raise _wrong(place, 'a schema is an object of type "struct"')
+    schema = Schema(
+        _optional(obj, "schema-id", Int, place) or 0,
+        struct.fields,
+        tuple(_optional(obj, "identifier-field-ids", list[Int], place) or ()),
+    )
+    try:
+        check_schema(schema)
+    except InvalidInputError as error:
+        raise _wrong(place, str(error)) from error
+    return schema
+
+
+def schema_to_json(schema: Schema) -> dict[str, Any]:
+    """Return a schema's JSON, keys in Java's order."""
+    identifiers = list(schema.identifier_field_ids)
+    return {
+        "type": "struct",
+        "schema-id": schema.schema_id,
+        **({"identifier-field-ids": identifiers} if identifiers else {}),
+        "fields": [_field_to_json(each) for each in schema.fields],
+    }
+
+
+def type_from_json(obj: Any, place: str = "$", depth: int = 0) -> Type:
+    """Read a type.
+
+    Raises:
+        InvalidTypeError: It is none, or nested too deeply; the message names the place.
+
+    Example:
+        >>> type_from_json({"type": "list", "element-id": 1, "element": "int",
+        ...                 "element-required": False}).element_id
+        1
+    """
+    if isinstance(obj, str):
+        try:
+            return primitive_type(obj)
+        except InvalidTypeError as error:
+            raise _wrong(place, str(error)) from error
+    if depth > DEEPEST:
+        raise _wrong(place, f"types are nested more than {DEEPEST} deep")
+    match _member(obj, "type", str, place):
+        case "struct":
+            return StructType(_fields(obj, place, depth))
+        case "list":
+            return ListType(
+                element_id=_member(obj, "element-id", Int, place),
+                element=_inner(obj, "element", place, depth),
+                element_required=_member(obj, "element-required", bool, place),
+            )
+        case "map":
+            return MapType(
+                key_id=_member(obj, "key-id", Int, place),
+                key=_inner(obj, "key", place, depth),
+                value_id=_member(obj, "value-id", Int, place),
+                value=_inner(obj, "value", place, depth),
+                value_required=_member(obj, "value-required", bool, place),
+            )
+        case other:
+            raise _wrong(f"{place}.type", f"{other!r:.80} is none of struct, list, map")
+
+
+def type_to_json(kind: Type) -> str | dict[str, Any]:
+    """Return a type's JSON, keys in Java's order."""
+    match kind:
+        case StructType(fields=fields):
+            return {"type": "struct", "fields": [_field_to_json(each) for each in fields]}
+        case ListType():
+            return {
+                "type": "list",
+                "element-id": kind.element_id,
+                "element": type_to_json(kind.element),
+                "element-required": kind.element_required,
+            }
+        case MapType():
+            return {
+                "type": "map",
+                "key-id": kind.key_id,
+                "key": type_to_json(kind.key),
+                "value-id": kind.value_id,
+                "value": type_to_json(kind.value),
+                "value-required": kind.value_required,
+            }
+        case _:
+            return type_text(kind)
+
+
+def _fields(obj: Any, place: str, depth: int) -> tuple[NestedField, ...]:
+    items = _member(obj, "fields", list, place)
+    return tuple(
+        _field(each, f"{place}.fields[{index}]", depth) for index, each in enumerate(items)
+    )
+
+
+def _field(obj: Any, place: str, depth: int) -> NestedField:
+    kind = _inner(obj, "type", place, depth)
+    defaults = {key: obj.get(key) for key in ("initial-default", "write-default")}
+    for key, value in defaults.items():
+        try:
+            check_default(kind, value)
+        except InvalidInputError as error:
+            raise _wrong(f"{place}.{key}", str(error)) from error
+    return NestedField(
+        id=_member(obj, "id", Int, place),
+        name=_member(obj, "name", str, place),
+        type=kind,
+        required=_member(obj, "required", bool, place),
+        doc=_optional(obj, "doc", str, place),
+        initial_default=defaults["initial-default"],
+        write_default=defaults["write-default"],
+    )
+
+
+def _field_to_json(each: NestedField) -> dict[str, Any]:
+    extras = {
+        "doc": each.doc,
+        "initial-default": each.initial_default,
+        "write-default": each.write_default,
+    }
+    return {
+        "id": each.id,
+        "name": each.name,
+        "required": each.required,
+        "type": type_to_json(each.type),
+        **{key: value for key, value in extras.items() if value is not None},
+    }
+
+
+def _inner(obj: Any, key: str, place: str, depth: int) -> Type:
+    return type_from_json(_member(obj, key, object, place), f"{place}.{key}", depth + 1)
+
+
+def _member(obj: Any, key: str, kind: Any, place: str) -> Any:
+    if not isinstance(obj, dict):
+        raise _wrong(place, f"{obj!r:.80} is not an object")
+    if key not in obj:
+        raise _wrong(f"{place}.{key}", "is missing")
+    return _typed(obj[key], kind, f"{place}.{key}")
+
+
+def _optional(obj: Any, key: str, kind: Any, place: str) -> Any:
+    return None if obj.get(key) is None else _typed(obj[key], kind, f"{place}.{key}")
+
+
+def _typed(value: Any, kind: Any, place: str) -> Any:
+    if kind is object or type(value) is kind:
+        return value
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise _wrong(place, str(error)) from error
+
+
+def _wrong(place: str, problem: str) -> InvalidTypeError:
+    return InvalidTypeError(f"{place}: {problem}")

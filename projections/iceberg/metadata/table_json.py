@@ -1,0 +1,241 @@
+"""Metadata files: reading versions 1 to 3, and writing them key by key as Java does.
+
+Source: the Iceberg table specification, "Table Metadata Fields" and appendix C; what an absent
+field stands for is as in Java's TableMetadataParser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from ledger.model.errors import InvalidInputError, UpgradeRequiredError
+from projections.iceberg.metadata.layout import (
+    FIRST_PARTITION_FIELD_ID,
+    PartitionField,
+    PartitionSpec,
+    SortOrder,
+)
+from projections.iceberg.metadata.schema import Schema
+from projections.iceberg.metadata.schema_json import schema_from_json, schema_to_json
+from projections.iceberg.metadata.snapshot import (
+    MAIN,
+    EncryptionKey,
+    MetadataLogEntry,
+    PartitionStatisticsFile,
+    Snapshot,
+    SnapshotLogEntry,
+    SnapshotRef,
+    StatisticsFile,
+)
+from projections.iceberg.metadata.table import (
+    NO_SNAPSHOT,
+    ROW_IDS_SINCE,
+    SEQUENCES_SINCE,
+    SUPPORTED_VERSIONS,
+    TableMetadata,
+)
+from projections.iceberg.metadata.table_checks import check_table
+from projections.iceberg.metadata.wire import Int, Long, decoded, encoded, inflated, not_a
+
+_WHAT = "table metadata"
+_T = TypeVar("_T")
+
+
+class _Version(msgspec.Struct, rename="kebab"):
+    format_version: Int
+
+
+class _TableFile(msgspec.Struct, kw_only=True, rename="kebab"):
+    """The keys of a file, in Java's order; what is UNSET is absent."""
+
+    format_version: Int
+    table_uuid: str | UnsetType | None = UNSET
+    location: str | UnsetType = UNSET
+    last_sequence_number: Long | UnsetType = UNSET
+    last_updated_ms: Long | UnsetType = UNSET
+    last_column_id: Int | UnsetType = UNSET
+    schema: Any | UnsetType = UNSET
+    current_schema_id: Int | UnsetType = UNSET
+    schemas: list[Any] | UnsetType = UNSET
+    partition_spec: tuple[PartitionField, ...] | UnsetType = UNSET
+    default_spec_id: Int | UnsetType = UNSET
+    partition_specs: tuple[PartitionSpec, ...] | UnsetType = UNSET
+    last_partition_id: Int | UnsetType = UNSET
+    default_sort_order_id: Int | UnsetType = UNSET
+    sort_orders: tuple[SortOrder, ...] | UnsetType = UNSET
+    properties: Mapping[str, str] | UnsetType | None = UNSET
+    current_snapshot_id: Long | UnsetType | None = UNSET
+    next_row_id: Long | UnsetType = UNSET
+    encryption_keys: tuple[EncryptionKey, ...] | UnsetType | None = UNSET
+    refs: Mapping[str, SnapshotRef] | UnsetType = UNSET
+    snapshots: Sequence[Snapshot] | UnsetType | None = UNSET
+    statistics: tuple[StatisticsFile, ...] | UnsetType | None = UNSET
+    partition_statistics: tuple[PartitionStatisticsFile, ...] | UnsetType | None = UNSET
+    snapshot_log: tuple[SnapshotLogEntry, ...] | UnsetType | None = UNSET
+    metadata_log: tuple[MetadataLogEntry, ...] | UnsetType | None = UNSET
+
+
+def read_metadata(content: bytes | str) -> TableMetadata:
+    """Read a metadata file, compressed with gzip or not, and check it as Java does.
+
+    Raises:
+        UpgradeRequiredError: It is of a newer format version than 3.
+        InvalidInputError: It is no table metadata, or contradicts itself; the message names the
+            place in the JSON.
+    """
+    text = inflated(content)
+    version = decoded(text, _Version, _WHAT).format_version
+    if version > SUPPORTED_VERSIONS[-1]:
+        raise UpgradeRequiredError(
+            f"the table is of format version {version}, and {SUPPORTED_VERSIONS[-1]} is the "
+            "newest that this lakeledger reads; upgrade it"
+        )
+    if version not in SUPPORTED_VERSIONS:
+        raise not_a(_WHAT, f"$.format-version: {version} is below 1")
+    metadata = _table(decoded(text, _TableFile, _WHAT))
+    check_table(metadata)
+    return metadata
+
+
+def write_metadata(metadata: TableMetadata, snapshots: Sequence[bytes] | None = None) -> bytes:
+    """Return the bytes of a metadata file: compact JSON with the keys of its format version.
+
+    Args:
+        metadata: The table.
+        snapshots: The table's snapshots, each as `snapshot_json` renders it. Who keeps them from
+            one commit to the next saves rendering all of them again.
+
+    Raises:
+        InvalidInputError: There are not as many rendered snapshots as the table has.
+    """
+    if snapshots is not None and len(snapshots) != len(metadata.snapshots):
+        raise InvalidInputError(
+            f"{len(snapshots)} rendered snapshots for a table of {len(metadata.snapshots)}; "
+            "render every one with snapshot_json"
+        )
+    return encoded(_file(metadata, snapshots))
+
+
+def _file(metadata: TableMetadata, rendered: Sequence[bytes] | None) -> _TableFile:
+    version = metadata.format_version
+    v1 = version < SEQUENCES_SINCE
+    current = metadata.current_snapshot_id
+    if current is None and version < ROW_IDS_SINCE:
+        current = NO_SNAPSHOT
+    # A Raw is encoded as the bytes that it holds.
+    raw: Any = metadata.snapshots if rendered is None else [msgspec.Raw(each) for each in rendered]
+    return _TableFile(
+        format_version=version,
+        table_uuid=metadata.table_uuid or UNSET,
+        location=metadata.location,
+        last_sequence_number=UNSET if v1 else metadata.last_sequence_number,
+        last_updated_ms=metadata.last_updated_ms,
+        last_column_id=metadata.last_column_id,
+        schema=schema_to_json(metadata.schema) if v1 else UNSET,
+        current_schema_id=metadata.current_schema_id,
+        schemas=[schema_to_json(each) for each in metadata.schemas],
+        partition_spec=metadata.spec.fields if v1 else UNSET,
+        default_spec_id=metadata.default_spec_id,
+        partition_specs=metadata.partition_specs,
+        last_partition_id=metadata.last_partition_id,
+        default_sort_order_id=metadata.default_sort_order_id,
+        sort_orders=metadata.sort_orders,
+        properties=metadata.properties,
+        current_snapshot_id=current,
+        next_row_id=metadata.next_row_id if version >= ROW_IDS_SINCE else UNSET,
+        encryption_keys=metadata.encryption_keys or UNSET,
+        refs=metadata.refs,
+        snapshots=raw,
+        statistics=metadata.statistics,
+        partition_statistics=metadata.partition_statistics,
+        snapshot_log=metadata.snapshot_log,
+        metadata_log=metadata.metadata_log,
+    )
+
+
+def _table(file: _TableFile) -> TableMetadata:
+    version = file.format_version
+    v1 = version < SEQUENCES_SINCE
+    schemas = _schemas(file)
+    specs = _specs(file)
+    orders = (SortOrder(0),) if v1 and file.sort_orders is UNSET else _given(file, "sort_orders")
+    current = _present(file.current_snapshot_id, NO_SNAPSHOT)
+    last_partition_id = (
+        max(each.last_field_id for each in specs) if specs else (FIRST_PARTITION_FIELD_ID - 1)
+    )
+    return TableMetadata(
+        format_version=version,
+        table_uuid=_present(file.table_uuid, None) if v1 else _given(file, "table_uuid"),
+        location=_given(file, "location"),
+        last_sequence_number=0 if v1 else _given(file, "last_sequence_number"),
+        last_updated_ms=_given(file, "last_updated_ms"),
+        last_column_id=_given(file, "last_column_id"),
+        current_schema_id=_id(file, "current_schema_id", "schemas", schemas[0].schema_id),
+        schemas=schemas,
+        default_spec_id=_id(file, "default_spec_id", "partition_specs", 0),
+        partition_specs=specs,
+        last_partition_id=(
+            last_partition_id
+            if v1 and file.last_partition_id is UNSET
+            else _given(file, "last_partition_id")
+        ),
+        default_sort_order_id=_id(file, "default_sort_order_id", "sort_orders", 0),
+        sort_orders=orders,
+        properties=_present(file.properties, {}),
+        current_snapshot_id=None if current == NO_SNAPSHOT else current,
+        next_row_id=_given(file, "next_row_id") if version >= ROW_IDS_SINCE else 0,
+        encryption_keys=_present(file.encryption_keys, ()),
+        refs=_refs(file.refs, current),
+        snapshots=tuple(_present(file.snapshots, ())),
+        statistics=_present(file.statistics, ()),
+        partition_statistics=_present(file.partition_statistics, ()),
+        snapshot_log=_present(file.snapshot_log, ()),
+        metadata_log=_present(file.metadata_log, ()),
+    )
+
+
+def _schemas(file: _TableFile) -> tuple[Schema, ...]:
+    if file.format_version < SEQUENCES_SINCE and file.schemas is UNSET:
+        return (schema_from_json(_given(file, "schema"), "$.schema"),)
+    listed = _given(file, "schemas")
+    if not listed:
+        raise not_a(_WHAT, "$.schemas: a table has a schema")
+    return tuple(schema_from_json(each, f"$.schemas[{index}]") for index, each in enumerate(listed))
+
+
+def _specs(file: _TableFile) -> tuple[PartitionSpec, ...]:
+    if file.format_version < SEQUENCES_SINCE and file.partition_specs is UNSET:
+        fields: tuple[PartitionField, ...] = _given(file, "partition_spec")
+        return (PartitionSpec(0, fields),)
+    specs: tuple[PartitionSpec, ...] = _given(file, "partition_specs")
+    return specs
+
+
+def _refs(refs: Mapping[str, SnapshotRef] | UnsetType, current: int) -> Mapping[str, SnapshotRef]:
+    if refs is not UNSET:
+        return refs
+    return {} if current == NO_SNAPSHOT else {MAIN: SnapshotRef(snapshot_id=current, type="branch")}
+
+
+def _id(file: _TableFile, name: str, listed: str, absent: int) -> int:
+    """Return which one of a list is in force; old version 1 files have no list."""
+    if getattr(file, listed) is UNSET:
+        return absent
+    number: int = _given(file, name)
+    return number
+
+
+def _given(file: _TableFile, name: str) -> Any:
+    value = getattr(file, name)
+    if value is UNSET or value is None:
+        key = name.replace("_", "-")
+        raise not_a(_WHAT, f"$.{key}: is missing, version {file.format_version} requires it")
+    return value
+
+
+def _present(value: _T | UnsetType | None, absent: Any) -> Any:
+    return absent if value is UNSET or value is None else value

@@ -1,0 +1,98 @@
+"""Decoding JSON into typed records, with errors that name the place.
+
+Numbers have Java's ranges, which is what every other reader has room for.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from ledger.model.errors import InvalidInputError
+
+Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+MOST_BYTES = 2**30
+"""A file whose content is larger than this is refused, compressed or not."""
+
+_GZIP = b"\x1f\x8b"
+_GZIP_WINDOW = zlib.MAX_WBITS | 16
+
+_Record = TypeVar("_Record")
+_encoder = msgspec.json.Encoder()
+
+
+def decoded(content: bytes | str, kind: type[_Record], what: str) -> _Record:
+    """Return JSON as a typed record; keys that the record does not have are ignored.
+
+    Args:
+        content: The JSON.
+        kind: The record's class.
+        what: What the JSON should be, for the message.
+
+    Raises:
+        InvalidInputError: It is none; the message names the place.
+    """
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise not_a(what, error) from error
+
+
+def converted(obj: Any, kind: type[_Record], what: str) -> _Record:
+    """Return what a JSON decoder made as a typed record, as `decoded` does.
+
+    Raises:
+        InvalidInputError: It is none; the message names the place.
+    """
+    try:
+        return msgspec.convert(obj, kind)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise not_a(what, error) from error
+
+
+def not_a(what: str, error: Exception | str) -> InvalidInputError:
+    """Return the error for JSON that is not what it should be."""
+    return InvalidInputError(f"not Iceberg {what}: {error}; see the Iceberg specification")
+
+
+def encoded(value: Any) -> bytes:
+    """Return a record as compact JSON; it has the record's order of keys."""
+    return _encoder.encode(value)
+
+
+def inflated(content: bytes | str) -> bytes | str:
+    """Return the content of a file that may be compressed with gzip.
+
+    Raises:
+        InvalidInputError: The compressed bytes are torn, or too much comes out of them.
+    """
+    if len(content) > MOST_BYTES:
+        raise InvalidInputError(f"a metadata file of more than {MOST_BYTES} bytes is not read")
+    if isinstance(content, str) or not content.startswith(_GZIP):
+        return content
+    inflater = zlib.decompressobj(_GZIP_WINDOW)
+    try:
+        found = inflater.decompress(content, MOST_BYTES)
+    except zlib.error as error:
+        raise InvalidInputError(f"not gzip: {error}; fetch the metadata file again") from error
+    if inflater.unconsumed_tail or not inflater.eof:
+        raise InvalidInputError(
+            f"the gzip data ends early or holds more than {MOST_BYTES} bytes; "
+            "fetch the metadata file again"
+        )
+    return found
+
+
+def kebab(class_name: str) -> str:
+    """Return a class's name as the tag that its JSON has.
+
+    Example:
+        >>> kebab("AddSnapshot")
+        'add-snapshot'
+    """
+    words = "".join(f"-{each.lower()}" if each.isupper() else each for each in class_name)
+    return words.removeprefix("-")
