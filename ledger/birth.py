@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+
+from attrs import asdict, frozen
 
 from ledger.commit_options import CommitOptions, request_of
 from ledger.events import TableEvent
 from ledger.events.catalog_events import CatalogEvent
+from ledger.events.spec_changes import AddPartitionField, SortColumn
+from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
 from ledger.events.table_events import SchemaRecord, TableCreated, TableDropped
 from ledger.evolution.catalog_birth import first_commit
 from ledger.evolution.catalog_builder import identifier_of
 from ledger.evolution.catalog_decide import CatalogIntent
 from ledger.evolution.catalog_request import DropTable
 from ledger.evolution.catalog_state import CatalogState, TableEntry
+from ledger.evolution.creation import create_schema, with_policy
+from ledger.evolution.creation_layout import first_order, first_spec
+from ledger.evolution.legality import refuse_at_creation
+from ledger.evolution.rules import Rules
 from ledger.evolution.schema_json import schema_from_json
+from ledger.evolution.specs import order_records, spec_records
 from ledger.evolution.state import TableState
 from ledger.log.append import Appender
 from ledger.log.codec import encode
@@ -23,8 +32,9 @@ from ledger.log.settle import Draft, Patience, settle
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, NotFoundError
 from ledger.model.identifier import Identifier
-from ledger.model.schema import Schema
+from ledger.model.schema import FieldIdPolicy, Schema
 from ledger.model.type_json import field_to_wire
+from ledger.transforms import Term
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,7 +64,67 @@ def schema_record(schema: Schema) -> SchemaRecord:
         primary_keys=schema.primary_keys,
         options=dict(sorted(schema.options.items())),
         comment=schema.comment,
+        identifier_field_ids=schema.identifier_field_ids,
     )
+
+
+@frozen
+class Born:
+    """What a new table begins with, every id resolved; None where nothing was asked.
+
+    Attributes:
+        schema: Its schema 0.
+        field_id_policy: Who counts field ids; None for Paimon.
+        partition_spec: Spec 0; None for identity over the partition keys.
+        sort_order: Order 1; None for unsorted.
+    """
+
+    schema: SchemaRecord
+    field_id_policy: FieldIdPolicy | None
+    partition_spec: tuple[PartitionFieldRecord, ...] | None
+    sort_order: tuple[SortFieldRecord, ...] | None
+
+    def rest(self) -> dict[str, Any]:
+        """Return what was asked beside the schema, by the names of `CreateTable`."""
+        rest = asdict(self, recurse=False, filter=lambda _, value: value is not None)
+        del rest["schema"]
+        return rest
+
+
+def born(
+    schema: Schema,
+    *,
+    field_id_policy: FieldIdPolicy | None = None,
+    partition_spec: Sequence[AddPartitionField | Term] | None = None,
+    sort_order: Sequence[SortColumn | Term] | None = None,
+) -> Born:
+    """Return what a table begins with that is asked for like this.
+
+    Raises:
+        InvalidChangeError: The schema, the spec or the order breaks a rule.
+        FormatError: One of the table's formats cannot express it.
+    """
+    rules = Rules.of(schema.options)
+    created = create_schema(with_policy(schema, field_id_policy), rules)
+    fields = None if partition_spec is None else [_partition_field(each) for each in partition_spec]
+    spec = first_spec(created, fields, rules)
+    order = first_order(created, [_sort_column(each) for each in sort_order or ()], rules)
+    refuse_at_creation(created, spec, order, rules)
+    policy = created.field_id_policy
+    return Born(
+        schema_record(created),
+        None if policy == "paimon" else policy,
+        None if fields is None else spec_records(spec),
+        order_records(order) or None,
+    )
+
+
+def _partition_field(given: AddPartitionField | Term) -> AddPartitionField:
+    return AddPartitionField(given.source, given.transform) if isinstance(given, Term) else given
+
+
+def _sort_column(given: SortColumn | Term) -> SortColumn:
+    return SortColumn(given.source, given.transform) if isinstance(given, Term) else given
 
 
 def bear(

@@ -4,63 +4,29 @@ from __future__ import annotations
 
 import getpass
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Unpack
 
-import msgspec
-
-from ledger.birth import NOTHING, as_schema, bear, drop_asked, finish_drop, schema_record
+from ledger.birth import as_schema, bear, born, drop_asked, finish_drop
+from ledger.catalog_views import ViewCatalog
 from ledger.commit_options import CommitOptions, fresh_id, now_millis, request_of
-from ledger.events.catalog_events import CatalogEvent, ViewChange, ViewCreated
-from ledger.events.commit import Commit
+from ledger.events.spec_changes import AddPartitionField, SortColumn
 from ledger.events.table_events import TableCreated
 from ledger.evolution.catalog_builder import identifier_of
-from ledger.evolution.catalog_decide import CatalogIntent
-from ledger.evolution.catalog_record import CatalogStream
-from ledger.evolution.catalog_request import (
-    AlterDatabase,
-    AlterView,
-    CatalogRequest,
-    CreateDatabase,
-    CreateTable,
-    CreateView,
-    DropDatabase,
-    DropView,
-    RenameTable,
-    RenameView,
-)
-from ledger.evolution.catalog_state import EMPTY_CATALOG, CatalogState, TableEntry, ViewEntry
-from ledger.evolution.creation import create_schema
-from ledger.log.append import Appender
+from ledger.evolution.catalog_request import CatalogRequest, CreateTable, RenameTable
+from ledger.evolution.catalog_state import CatalogState, TableEntry
 from ledger.log.request import Appended, NowMillis
-from ledger.log.settle import Draft, settle
-from ledger.log.stream_log import StreamLog
-from ledger.model.errors import (
-    DamagedLogError,
-    NotFoundError,
-    TableDroppedError,
-    UpgradeRequiredError,
-)
+from ledger.model.errors import DamagedLogError, NotFoundError, TableDroppedError
 from ledger.model.identifier import Identifier
-from ledger.model.schema import Schema
-from ledger.model.view import ViewSchema
-from ledger.stores import Store, open_store
+from ledger.model.schema import FieldIdPolicy, Schema
+from ledger.stores import client_options, open_store
 from ledger.table import Table
 from ledger.table_setting import TableSetting
+from ledger.transforms import Term
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-ROOT_FORMAT = 1
-_ROOT_KEY = "_ledger/ledger.json"
-
-
-class _Root(msgspec.Struct, frozen=True, rename="camel"):
-    """The file `_ledger/ledger.json`, written once."""
-
-    format: int
-    ledger_id: str
 
 
 def default_author() -> str:
@@ -81,8 +47,9 @@ def open(  # noqa: A001 - `ledger.open(url)` is what reads well
     """Open the ledger at a URL; one that is not there yet begins with its first commit.
 
     Args:
-        url: A folder, `file:///folder` or `memory://name`.
-        storage_options: What fsspec takes for that URL.
+        url: A folder, `file:///folder`, `memory://name`, `s3://bucket/path`, `gs://bucket/path`
+            or `abfs://container@account.dfs.core.windows.net/path`.
+        storage_options: What fsspec takes for that URL; delta-rs's names are understood, too.
         author: Who commits when a call does not say; `user@host` when None.
         clock: Unix time in milliseconds.
 
@@ -99,112 +66,15 @@ def open(  # noqa: A001 - `ledger.open(url)` is what reads well
     """
     setting = TableSetting(
         store=open_store(url, storage_options),
-        storage_options=storage_options or {},
+        storage_options=client_options(url, storage_options),
         author=author or default_author(),
         now_millis=clock,
     )
     return Ledger(setting)
 
 
-class Ledger:
+class Ledger(ViewCatalog):
     """A catalog stream and the tables that it names; open one with `ledger.open`."""
-
-    def __init__(self, setting: TableSetting) -> None:
-        self._setting = setting
-        self._store: Store = setting.store
-        self.log: StreamLog[CatalogState, CatalogEvent] = StreamLog(
-            setting.store, "_ledger", CatalogStream()
-        )
-        self._appender: Appender[CatalogState, CatalogEvent] = Appender(
-            self.log, setting.now_millis, setting.patience
-        )
-        self.ledger_id = self._read_root()
-
-    @property
-    def url(self) -> str:
-        """The root's canonical URL."""
-        return self._store.url
-
-    def _read_root(self) -> str | None:
-        body = self._store.read(_ROOT_KEY)
-        if body is None:
-            return None
-        try:
-            root = msgspec.json.decode(body, type=_Root)
-        except msgspec.DecodeError as error:
-            raise DamagedLogError(f"{_ROOT_KEY} is no ledger's root: {error}", _ROOT_KEY) from error
-        if root.format != ROOT_FORMAT:
-            raise UpgradeRequiredError(
-                f"{self.url} has format {root.format}; this version reads {ROOT_FORMAT}: "
-                "upgrade lakeledger"
-            )
-        return root.ledger_id
-
-    def init(self) -> str:
-        """Write the root's file if it is not there; return the ledger's id."""
-        if self.ledger_id is None:
-            body = msgspec.json.encode(_Root(ROOT_FORMAT, fresh_id())) + b"\n"
-            settle(self._store, Draft(_ROOT_KEY, body, 0, "init"), self._setting.patience)
-            self.ledger_id = self._read_root()
-        return self.ledger_id or ""
-
-    @property
-    def state(self) -> CatalogState:
-        """The newest state, after reading what others appended since the last look."""
-        return self.log.refresh() or EMPTY_CATALOG
-
-    def events(self, first: int = 0) -> Iterator[Commit[CatalogEvent]]:
-        """Yield the catalog's commits from `first` on."""
-        return (read.commit for read in self.log.commits(first, self.state.version))
-
-    def _commit(
-        self, make: Callable[[], CatalogRequest | None], asked: Any, options: CommitOptions
-    ) -> Appended[CatalogState]:
-        request = request_of(options, asked=asked, default_author=self._setting.author)
-        self.init()
-        landed = self._appender.landed_before(request)
-        if landed is not None:
-            return landed
-        self.log.refresh()
-        wanted = make()
-        return self._appender.append(NOTHING if wanted is None else CatalogIntent(wanted), request)
-
-    def _ask(self, request: CatalogRequest, options: CommitOptions) -> Appended[CatalogState]:
-        return self._commit(lambda: request, [type(request).__name__, request], options)
-
-    # Databases
-
-    def databases(self) -> list[str]:
-        """Return the names of all databases, sorted."""
-        return sorted(self.state.databases)
-
-    def create_database(
-        self, name: str, options: Mapping[str, str] | None = None, **commit: Unpack[CommitOptions]
-    ) -> Appended[CatalogState]:
-        """Create a database.
-
-        Raises:
-            AlreadyExistsError: There is one of that name.
-            InvalidNameError: The name would not be safe as a path.
-        """
-        return self._ask(CreateDatabase(name, options or {}), commit)
-
-    def alter_database(
-        self,
-        name: str,
-        *,
-        removals: Sequence[str] = (),
-        updates: Mapping[str, str] | None = None,
-        **commit: Unpack[CommitOptions],
-    ) -> Appended[CatalogState]:
-        """Remove and set options of a database."""
-        return self._ask(AlterDatabase(name, tuple(removals), updates or {}), commit)
-
-    def drop_database(self, name: str, **commit: Unpack[CommitOptions]) -> Appended[CatalogState]:
-        """Drop an empty database."""
-        return self._ask(DropDatabase(name), commit)
-
-    # Tables
 
     def tables(self, database: str) -> list[str]:
         """Return the names of a database's tables, sorted."""
@@ -218,6 +88,9 @@ class Ledger:
         schema: Schema | Mapping[str, Any] | pa.Schema,
         *,
         location: str | None = None,
+        field_id_policy: FieldIdPolicy | None = None,
+        partition_spec: Sequence[AddPartitionField | Term] | None = None,
+        sort_order: Sequence[SortColumn | Term] | None = None,
         **commit: Unpack[CommitOptions],
     ) -> Table:
         """Create a table and return its handle.
@@ -227,25 +100,36 @@ class Ledger:
             schema: Its first schema, checked and completed as Paimon does: a Schema, its JSON as
                 the DLF metadata API has it, or an Arrow schema (its columns get new ids).
             location: An absolute folder for an external table; None for one under the root.
+            field_id_policy: Who counts field ids, now and ever after: "paimon", or "iceberg", which
+                numbers everything from 1 unless the schema has Iceberg's ids already. None: as
+                the schema says, which is Paimon unless it came from an Iceberg table.
+            partition_spec: How files are laid out at first; None: by the partition keys.
+            sort_order: How rows are ordered inside files at first; None: not at all.
             commit: See CommitOptions.
 
         Raises:
             AlreadyExistsError: There is a table or view of that name.
             NotFoundError: The database does not exist.
-            InvalidChangeError: The schema breaks a rule.
+            InvalidChangeError: The schema, the spec or the order breaks a rule; a FormatError
+                where one of the table's formats cannot express it.
         """
         name = Identifier.parse(identifier)
-        created = create_schema(as_schema(schema))
-        record = schema_record(created)
+        wanted = born(
+            as_schema(schema),
+            field_id_policy=field_id_policy,
+            partition_spec=partition_spec,
+            sort_order=sort_order,
+        )
 
         def make() -> CatalogRequest:
             if name in self.state.tables:
                 # Opening finishes a drop that was left half done; the name is free then.
                 with suppress(NotFoundError):
                     self.table(name)
-            return CreateTable(name, fresh_id(), record, location)
+            return CreateTable(name, fresh_id(), wanted.schema, location, **wanted.rest())
 
-        appended = self._commit(make, ["CreateTable", str(name), record, location], commit)
+        asked = ["CreateTable", str(name), wanted.schema, location, *wanted.rest().items()]
+        appended = self._commit(make, asked, commit)
         entry = self.state.table_by_id(self._created_in(appended.version, name))
         if entry is None:
             raise TableDroppedError(f"table {name} was created and dropped since; create it anew")
@@ -258,10 +142,6 @@ class Ledger:
             for event in self._events_of(version)
             if isinstance(event, TableCreated) and identifier_of(event.identifier) == name
         )
-
-    def _events_of(self, version: int) -> Iterator[CatalogEvent]:
-        for transaction in self.log.commit_at(version).transactions:
-            yield from transaction.events
 
     def table(self, identifier: str | Identifier) -> Table:
         """Return a table's handle.
@@ -334,61 +214,3 @@ class Ledger:
         # The table's version was expected of the table's stream; the catalog has its own.
         options.pop("expect_version", None)
         return self._commit(lambda: None, asked, options)
-
-    # Views
-
-    def views(self, database: str) -> list[str]:
-        """Return the names of a database's views, sorted."""
-        state = self.state
-        state.database(database)
-        return sorted(each.name for each in state.views if each.database == database)
-
-    def view(self, identifier: str | Identifier) -> ViewEntry:
-        """Return a view.
-
-        Raises:
-            NotFoundError: It does not exist; the message names similar ones.
-        """
-        return self.state.view(Identifier.parse(identifier))
-
-    def create_view(
-        self, identifier: str | Identifier, schema: ViewSchema, **commit: Unpack[CommitOptions]
-    ) -> ViewEntry:
-        """Create a view and return it."""
-        name = Identifier.parse(identifier)
-        asked = ["CreateView", str(name), repr(schema)]
-        done = self._commit(lambda: CreateView(name, fresh_id(), schema), asked, commit)
-        created = (
-            event.view_id
-            for event in self._events_of(done.version)
-            if isinstance(event, ViewCreated) and identifier_of(event.identifier) == name
-        )
-        view = self.state.view_by_id(next(created))
-        if view is None:
-            raise NotFoundError(f"view {name} was created and dropped since; create it anew")
-        return view
-
-    def alter_view(
-        self,
-        identifier: str | Identifier,
-        changes: Sequence[ViewChange],
-        **commit: Unpack[CommitOptions],
-    ) -> Appended[CatalogState]:
-        """Change a view's options, comment or dialects."""
-        return self._ask(AlterView(Identifier.parse(identifier), tuple(changes)), commit)
-
-    def rename_view(
-        self,
-        source: str | Identifier,
-        destination: str | Identifier,
-        **commit: Unpack[CommitOptions],
-    ) -> Appended[CatalogState]:
-        """Give a view another name."""
-        names = Identifier.parse(source), Identifier.parse(destination)
-        return self._ask(RenameView(*names), commit)
-
-    def drop_view(
-        self, identifier: str | Identifier, **commit: Unpack[CommitOptions]
-    ) -> Appended[CatalogState]:
-        """Drop a view."""
-        return self._ask(DropView(Identifier.parse(identifier)), commit)

@@ -15,6 +15,13 @@ from ledger.model.errors import MissingDependencyError
 PROJECTIONS = "lakeledger.projections"
 """By a format's name, a function that brings a table's files of that format up to a version."""
 
+PLANS = "lakeledger.plans"
+"""By a format's name, a function from a table's state before and after a change to the files that
+projecting the change would write."""
+
+READERS = "lakeledger.readers"
+"""By a format's name, a function that scans the rows of a table at an instant."""
+
 
 def load(group: str, name: str) -> Any:
     """Return what an installed package offers under a name.
@@ -32,6 +39,11 @@ def load(group: str, name: str) -> Any:
     return _loaded(offered)
 
 
+def names(group: str) -> set[str]:
+    """Return the names under which installed packages offer something."""
+    return {each.name for each in entry_points(group=group)}
+
+
 def load_all(group: str) -> Iterator[Any]:
     """Yield all that installed packages offer in a group.
 
@@ -44,8 +56,8 @@ def load_all(group: str) -> Iterator[Any]:
 
 
 def _instead(group: str) -> str:
-    names = sorted({each.name for each in entry_points(group=group)})
-    return f", but {', '.join(names)}" if names else ""
+    others = sorted(names(group))
+    return f", but {', '.join(others)}" if others else ""
 
 
 def _loaded(offered: EntryPoint) -> Any:

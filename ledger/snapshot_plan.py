@@ -11,54 +11,81 @@ from msgspec.structs import replace
 from ledger.commit_options import fresh_id
 from ledger.events.snapshot_events import ChangesReference
 from ledger.evolution.decide_snapshot import readable_files
+from ledger.evolution.partition_filter import PartitionFilter
 from ledger.evolution.state import TableState
 from ledger.evolution.table_changes import CommitSnapshot, Isolation
 from ledger.evolution.table_intent import snapshot_key_of
 from ledger.files.live import LiveFiles
-from ledger.files.partition_text import value_of
+from ledger.files.partition_text import typed_value
 from ledger.model.errors import InvalidChangeError, InvalidInputError
 from ledger.model.file_change import FileChange, PartitionValue
+from ledger.model.partition import PartitionField
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+from ledger.model.transform import transform_of
+from ledger.model.transform_path import field_types
 from ledger.model.type_text import format_type
+from ledger.model.types import DataType
 
 Outsource = Callable[[Sequence[FileChange]], ChangesReference | None]
 """Writes a long list beside the log; None when it is short enough for a commit."""
 
 
-def places(state: TableState, where: Mapping[str, PartitionValue]) -> dict[int, PartitionValue]:
-    """Return partition values by their place in the default spec.
+def partition_filter(state: TableState, where: Mapping[str, PartitionValue]) -> PartitionFilter:
+    """Return a filter over partition values, whose names are those of the default spec.
+
+    A field is named by its own name or, where it is the identity of a column, by the column's.
 
     Raises:
-        InvalidInputError: A name is no partition field.
+        InvalidInputError: A name is no partition field, or a value is not one of its type.
     """
-    names = [each.name for each in state.spec.fields]
-    unknown = sorted(set(where) - set(names))
-    if unknown:
-        raise InvalidInputError(f"{unknown} are no partition keys; there are: {names}")
-    return {names.index(name): _typed(state, name, value) for name, value in where.items()}
+    values: dict[tuple[int, str], PartitionValue] = {}
+    for name, value in where.items():
+        field, source = _partition_field(state, name)
+        transform = transform_of(field.transform)
+        try:
+            typed = typed_value(value, transform, source)
+        except ValueError as error:
+            kind = format_type(transform.result_type(source))
+            raise InvalidInputError(
+                f"{value!r} is no value of partition key {name} {kind}"
+            ) from error
+        values[field.source_id, field.transform] = typed
+    return PartitionFilter(values)
 
 
-def _typed(state: TableState, name: str, value: PartitionValue) -> PartitionValue:
-    """Return a value in the form that file changes have it in, so that equal ones are equal."""
-    if value is None:
-        return None
-    column = state.schema.field(name)
-    try:
-        return value_of(str(value), column.type)
-    except ValueError as error:
-        kind = format_type(column.type)
-        raise InvalidInputError(f"{value!r} is no value of partition key {name} {kind}") from error
-
-
-def files_in(
-    live: LiveFiles, state: TableState, where: Mapping[int, PartitionValue]
-) -> list[FileChange]:
-    """Return the live files that have those partition values."""
-    return [
-        each
-        for each in live.at(state.version).values()
-        if all(each.partition[place] == value for place, value in where.items())
+def _partition_field(state: TableState, name: str) -> tuple[PartitionField, DataType]:
+    types = field_types(state.schema)
+    usable = [
+        each for each in state.spec.fields if each.transform != "void" and each.source_id in types
     ]
+    column = next((each.id for each in state.schema.fields if each.name == name), None)
+    for each in usable:
+        if each.name == name or (each.transform, each.source_id) == ("identity", column):
+            return each, types[each.source_id]
+    raise InvalidInputError(
+        f"{name!r} is no partition key; there are: {[each.name for each in usable]}"
+    )
+
+
+def files_in(live: LiveFiles, state: TableState, where: PartitionFilter) -> list[FileChange]:
+    """Return the live files that have some partition values, each by its own spec.
+
+    Raises:
+        InvalidChangeError: A file's spec does not say whether it has them.
+    """
+    found: list[FileChange] = []
+    for each in live.at_state(state).values():
+        spec = state.spec_by_id(each.spec_id)
+        has = where.matches(each, spec)
+        if has is None:
+            raise InvalidChangeError(
+                f"file {each.path} was written with partition spec {each.spec_id}, whose fields "
+                f"{[field.name for field in spec.fields]} do not say whether it has the values; "
+                "rewrite it under the default spec first, or name the files that go in delete="
+            )
+        if has:
+            found.append(each)
+    return found
 
 
 def removals(files: Iterable[FileChange]) -> tuple[FileChange, ...]:
@@ -117,8 +144,8 @@ class SnapshotPlan:
         kind: APPEND, COMPACT, OVERWRITE or ANALYZE.
         files: Files that come.
         delete: Paths of live files that go.
-        where: Partition values by key; every live file that has them goes, too. Empty: all files.
-            None: none but those in `delete`.
+        where: Values by partition key of the default spec; every live file that has them goes,
+            too, whatever its spec. Empty: all files. None: none but those in `delete`.
         isolation: Whether a file that others add under `where` meanwhile is a conflict.
         commit_user: Stable for a stream; None for a fresh one.
         commit_identifier: The stream's own number; the same (user, identifier, kind) is never
@@ -148,7 +175,7 @@ class SnapshotPlan:
         Raises:
             InvalidChangeError: A file to add is live, or one to delete is not.
         """
-        where = None if self.where is None else places(head, self.where)
+        where = None if self.where is None else partition_filter(head, self.where)
         gone = live_among(live, head, self.delete)
         if where is not None:
             gone += files_in(live, head, where)

@@ -10,8 +10,8 @@ from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.evolution.state import TableState
 from ledger.evolution.table_builder import TableBuilder
 from ledger.log.stream_log import StreamLog
-from ledger.log.travel import head_state, last_while
-from ledger.model.errors import NotFoundError
+from ledger.log.travel import head_state, last_checkpoint_while, last_while
+from ledger.model.errors import InvalidInputError, NotFoundError
 from ledger.model.schema import Schema
 
 TableLog = StreamLog[TableState, TableEvent]
@@ -25,23 +25,35 @@ def state_at_snapshot(log: TableLog, snapshot_id: int) -> TableState:
     """
     if not 1 <= snapshot_id <= head_state(log).last_snapshot_id:
         raise NotFoundError(f"snapshot {snapshot_id} does not exist")
-    seen = 0
+    before = last_while(
+        log,
+        lambda state: state.last_snapshot_id < snapshot_id,
+        lambda commit: all(each < snapshot_id for each in _snapshot_ids(commit)),
+    )
+    builder = TableBuilder(before)
+    # A commit of many writers may hold later snapshots, too.
+    for _ in _steps(log, builder, log.commit_at(before.version + 1)):
+        if builder.last_snapshot_id >= snapshot_id:
+            break
+    return builder.freeze()
 
-    def before(commit: Commit[TableEvent]) -> bool:
-        nonlocal seen
-        earlier, seen = seen, max([seen, *_snapshot_ids(commit)])
-        return earlier < snapshot_id
 
-    return last_while(log, lambda state: state.last_snapshot_id < snapshot_id, before)
+def _snapshot_ids(commit: Commit[TableEvent]) -> Iterator[int]:
+    for transaction in commit.transactions:
+        for event in transaction.events:
+            if isinstance(event, SnapshotCommitted | RolledBack):
+                yield event.snapshot_id
 
 
-def _snapshot_ids(commit: Commit[TableEvent]) -> list[int]:
-    return [
-        event.snapshot_id
-        for transaction in commit.transactions
-        for event in transaction.events
-        if isinstance(event, SnapshotCommitted | RolledBack)
-    ]
+def _steps(log: TableLog, builder: TableBuilder, commit: Commit[TableEvent]) -> Iterator[None]:
+    """Fold a commit transaction by transaction, stopping after each."""
+    try:
+        builder.begin(commit.version, commit.time_millis)
+        for transaction in commit.transactions:
+            builder.add(transaction)
+            yield
+    except InvalidInputError as error:
+        raise log.contradiction(commit, error) from error
 
 
 def schema_of_snapshot(log: TableLog, state: TableState) -> Schema:
@@ -49,21 +61,44 @@ def schema_of_snapshot(log: TableLog, state: TableState) -> Schema:
     snapshot = state.snapshot
     if snapshot is None or snapshot.schema_id == state.schema.id:
         return state.schema
-    return next(each for each in schemas(log) if each.id == snapshot.schema_id)
+    return schema_by_id(log, snapshot.schema_id)
+
+
+def schema_by_id(log: TableLog, schema_id: int) -> Schema:
+    """Return a schema of the table.
+
+    Raises:
+        NotFoundError: There never was one of that id.
+    """
+    newest = head_state(log).schema
+    if schema_id == newest.id:
+        return newest
+    if not 0 <= schema_id < newest.id:
+        raise NotFoundError(f"schema {schema_id} does not exist; there are 0 to {newest.id}")
+    return _schemas_up_to(log, schema_id)[schema_id]
 
 
 def schemas(log: TableLog) -> Iterator[Schema]:
     """Yield every schema of the table, newest first; older ones are read when asked for."""
-    newest = head_state(log)
-    yield newest.schema
-    if newest.schema.id == 0:
-        return
-    found: dict[int, Schema] = {}
-    builder = TableBuilder()
-    for read in log.commits(0, newest.version):
-        log.fold(builder, read.commit)
-        if builder.schema_id not in found:
-            schema = builder.freeze().schema
-            found[schema.id] = schema
-    for schema_id in sorted(found, reverse=True)[1:]:
-        yield found[schema_id]
+    newest = head_state(log).schema
+    yield newest
+    wanted = newest.id - 1
+    while wanted >= 0:
+        older = _schemas_up_to(log, wanted)
+        yield from (older[each] for each in range(wanted, min(older) - 1, -1))
+        wanted = min(older) - 1
+
+
+def _schemas_up_to(log: TableLog, schema_id: int) -> dict[int, Schema]:
+    """Return a schema, and those since the nearest checkpoint before it, by id."""
+    nearest = last_checkpoint_while(log, lambda state: state.schema.id <= schema_id)
+    start = nearest.state if nearest else None
+    found = {start.schema.id: start.schema} if start else {}
+    builder = TableBuilder(start)
+    for read in log.commits(start.version + 1 if start else 0, head_state(log).version):
+        for _ in _steps(log, builder, read.commit):
+            if builder.schema_id not in found:
+                found[builder.schema_id] = builder.freeze().schema
+        if builder.schema_id > schema_id:
+            break
+    return found

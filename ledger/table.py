@@ -12,11 +12,13 @@ from ledger.evolution.state import TableState
 from ledger.evolution.table_changes import DropTable
 from ledger.log.request import Appended
 from ledger.model.errors import InvalidInputError
+from ledger.plan import ChangePlan, plan_changes
 from ledger.plugins import PROJECTIONS, load
 from ledger.replace_sort_order import ReplaceOrder
 from ledger.sql.conditional import on_state
 from ledger.sql.statement import asked_of
 from ledger.table_snapshots import SnapshotTable
+from ledger.update_schema import UpdateSchema
 from ledger.update_spec import UpdateSpec
 
 
@@ -41,9 +43,7 @@ class Table(SnapshotTable):
             CommitConflictError: Somebody else set the same thing to another value meanwhile.
             CommitUnknownError: The store gave no answer.
         """
-        asked = tuple(map(as_table_change, changes))
-        if not asked:
-            raise InvalidInputError(f"{self.identifier}: no changes were given; name at least one")
+        asked = self._asked(changes)
         return self._commit(["alter", asked], options, lambda _: asked)
 
     def sql(self, statement: str, **options: Unpack[CommitOptions]) -> Appended[TableState]:
@@ -64,6 +64,10 @@ class Table(SnapshotTable):
         asked = asked_of(statement, self.identifier)
         return self._commit(["sql", statement], options, lambda state: on_state(asked, state))
 
+    def update_schema(self) -> UpdateSchema:
+        """Begin an update of the schema, Iceberg's way; end it with `.commit()` or `.apply()`."""
+        return UpdateSchema(self.state, self._commit, self._intent)
+
     def update_spec(self) -> UpdateSpec:
         """Begin a change of the partition spec; end it with `.commit()` or `.apply()`."""
         return UpdateSpec(self)
@@ -78,8 +82,15 @@ class Table(SnapshotTable):
         Raises:
             InvalidChangeError: The changes mean nothing under any format's rules.
         """
-        asked = self._asked(changes)
-        return plan_changes(self.state, asked, self._past)
+        return plan_changes(self.state, self._asked(changes), self.past)
+
+    def _asked(
+        self, changes: Sequence[SchemaChange | SpecChange | Mapping[str, Any]]
+    ) -> tuple[SchemaChange | SpecChange, ...]:
+        asked = tuple(map(as_table_change, changes))
+        if not asked:
+            raise InvalidInputError(f"{self.identifier}: no changes were given; name at least one")
+        return asked
 
     def seal(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Write the last event of the table's stream; `Ledger.drop_table` does the rest."""

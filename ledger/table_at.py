@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
-from attrs import frozen
+from attrs import field, frozen
 
 from ledger.evolution.state import TableState
 from ledger.files.live import LiveFiles
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Tag, Totals
+from ledger.planning.filter import Filter
+from ledger.planning.plan import FilePlan
+from ledger.plugins import READERS, load
+from ledger.snapshot_search import TableLog
+from ledger.table_past import TablePast
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Source(Protocol):
+    """The table that an instant is of."""
+
+    log: TableLog
+    live: LiveFiles
+    past: TablePast
 
 
 @frozen
@@ -25,7 +42,7 @@ class TableAt:
 
     state: TableState
     schema: Schema
-    _live: LiveFiles
+    _source: Source = field(repr=False)
 
     @property
     def version(self) -> int:
@@ -55,4 +72,60 @@ class TableAt:
     @property
     def files(self) -> tuple[FileChange, ...]:
         """The live files, in the order in which they were added; read when asked for."""
-        return tuple(self._live.at(self.version).values())
+        return tuple(self._source.live.at_state(self.state).values())
+
+    def plan(self, where: Filter = None) -> FilePlan:
+        """Return which files a filter has to read, and why not the others.
+
+        Files of every partition spec are judged by what the filter says of that spec, then by
+        their columns' bounds; nobody has to name a partition.
+
+        Args:
+            where: `[("ts", ">=", moment), ...]` (all hold), a list of such lists (one holds), or
+                SQL such as `"ts >= TIMESTAMP '2024-01-01' AND category IN ('a', 'b')"`.
+
+        Raises:
+            InvalidInputError: The filter cannot be read.
+
+        Example:
+            >>> import ledger
+            >>> lake = ledger.open("memory://plan-example")
+            >>> _ = lake.create_database("shop")
+            >>> orders = lake.create_table("shop.orders", ledger.Schema.of({"id": "BIGINT"}))
+            >>> orders.at().plan("id > 7").files
+            ()
+        """
+        from ledger.planning.table_plan import plan
+
+        return plan(
+            self._source.log,
+            self.state,
+            schema=self.schema,
+            specs=self.state.specs,
+            where=where,
+            schemas=self._source.past.schemas,
+        )
+
+    def scan(self, where: Filter = None, columns: Iterable[str] | None = None) -> Any:
+        """Return PyIceberg's scan of the rows, for `to_pandas`, `to_duckdb`, `to_polars`, ...
+
+        Brings the table's Iceberg files up to date first.
+
+        Raises:
+            MissingDependencyError: PyIceberg is not installed.
+            UnsupportedError: Iceberg cannot express the table.
+        """
+        return load(READERS, "iceberg")(self._source, self, where=where, columns=columns)
+
+    def to_arrow(self, where: Filter = None, columns: Iterable[str] | None = None) -> pa.Table:
+        """Return the rows; for a look, and for tables that fit into memory.
+
+        Args:
+            where: As for `plan`.
+            columns: Names; None for all.
+
+        Raises:
+            MissingDependencyError: PyIceberg is not installed.
+            UnsupportedError: Iceberg cannot express the table.
+        """
+        return self.scan(where, columns).to_arrow()

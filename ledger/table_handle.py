@@ -31,10 +31,11 @@ from ledger.model.instant import (
     VersionInstant,
     instant_of,
 )
-from ledger.model.schema import Schema, paths_of
+from ledger.model.schema import Schema
 from ledger.snapshot_search import schema_of_snapshot, schemas, state_at_snapshot
 from ledger.stores import open_store
 from ledger.table_at import TableAt
+from ledger.table_past import TablePast
 from ledger.table_setting import Plan, TableSetting
 
 
@@ -47,11 +48,12 @@ class TableHandle:
         self._setting = setting
         # An external table's stream is in its own folder, which is a store of its own.
         external = "://" in path or path.startswith("/")
-        store = open_store(path, setting.storage_options) if external else setting.store
+        store = open_store(path, _options_for(path, setting)) if external else setting.store
         self.log: StreamLog[TableState, TableEvent] = StreamLog(
             store, "_ledger" if external else f"{path}/_ledger", TableStream()
         )
         self.live = LiveFiles(self.log)
+        self.past = TablePast(self.log, self.live)
         self.log.remember(self.live.keys_of, self.live.save)
         self._appender: Appender[TableState, TableEvent] = Appender(
             self.log, setting.now_millis, setting.patience, refuse_stale
@@ -115,7 +117,7 @@ class TableHandle:
                 return self._at_snapshot(head, head.tag(name).snapshot_id)
             case SnapshotInstant(snapshot_id=snapshot_id):
                 return self._at_snapshot(head, snapshot_id)
-        return TableAt(state, state.schema, self.live)
+        return TableAt(state, state.schema, self)
 
     def _at_snapshot(self, head: TableState, snapshot_id: int) -> TableAt:
         if not head.reachable(snapshot_id):
@@ -125,7 +127,7 @@ class TableHandle:
                 "Its commit can still be read by version="
             )
         state = state_at_snapshot(self.log, snapshot_id)
-        return TableAt(state, schema_of_snapshot(self.log, state), self.live)
+        return TableAt(state, schema_of_snapshot(self.log, state), self)
 
     def schemas(self) -> Iterator[Schema]:
         """Yield every schema that the table ever had, newest first."""
@@ -144,13 +146,17 @@ class TableHandle:
             raise NotFoundError(f"version {end} does not exist; the newest is {head}")
         return (read.commit for read in self.log.commits(first, end))
 
-    def _commit(self, asked: Any, options: CommitOptions, plan: Plan) -> Appended[TableState]:
+    def _commit(
+        self, asked: Any, options: CommitOptions, plan: Plan, base: TableState | None = None
+    ) -> Appended[TableState]:
+        """Commit what a plan means on `base`: by default on the state that this handle holds."""
         request = request_of(options, asked=asked, default_author=self._setting.author)
         landed = self._appender.landed_before(request)
         if landed is not None:
             return landed
         head = self.log.head
         held = self.state if head is None or request.expect_version is not None else head.state
+        held = base or held
         try:
             intent = self._intent(held, plan)
         except LedgerError:
@@ -159,7 +165,7 @@ class TableHandle:
             if landed is not None:
                 return landed
             newest = self.state
-            if newest.version == held.version:
+            if base is not None or newest.version == held.version:
                 raise
             intent = self._intent(newest, plan)
         if isinstance(intent, Landed):
@@ -170,19 +176,16 @@ class TableHandle:
         changes = plan(base)
         if isinstance(changes, Landed):
             return changes
-        return TableIntent(changes, base, self._files_of, self._names_of)
+        return TableIntent(changes, base, self._files_of, self.past)
 
     def _files_of(self, event: SnapshotCommitted | RolledBack) -> Iterable[FileChange]:
         return event_files(self.log.store, self.log.layout, event)
 
-    def _names_of(self, schema_ids: tuple[int, ...]) -> Mapping[tuple[str, ...], int]:
-        """Return the field id that each column path of some schemas stands for."""
-        return {
-            path: field_id
-            for schema in schemas(self.log)
-            if schema.id in schema_ids
-            for path, field_id in paths_of(schema)
-        }
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.identifier)!r}, {self.location!r})"
+
+
+def _options_for(url: str, setting: TableSetting) -> Mapping[str, Any]:
+    """Return the storage options for an external table: the ledger's own, on the same service."""
+    same = url.partition("://")[0] == setting.store.url.partition("://")[0]
+    return setting.storage_options if same else {}

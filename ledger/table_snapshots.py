@@ -153,7 +153,7 @@ class SnapshotTable(TableHandle):
 
         def plan(head: TableState) -> list[TableChange]:
             then = self._at(head, instant_of(snapshot=snapshot, tag=tag))
-            files = self.live.difference(head.version, then.version)
+            files = self.live.difference(head, then.state)
             target = then.state.last_snapshot_id
             return [
                 Rollback(

@@ -1,4 +1,4 @@
-"""The README's example prints what the README says."""
+"""The README's examples print what the README says."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from pathlib import Path
 README = (Path(__file__).parent.parent / "README.md").read_text()
 
 
-def test_the_example_prints_what_stands_below_it() -> None:
-    found = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL)
-    assert found is not None
-    code, expected = found.groups()
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(code, "README.md", "exec"), {})  # noqa: S102 - our own example
-    assert printed.getvalue() == expected
+def test_the_examples_print_what_stands_below_them() -> None:
+    found = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL)
+    assert len(found) == README.count("```python")
+    told: dict[str, object] = {}
+    for code, expected in found:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, "README.md", "exec"), told)  # noqa: S102 - our own example
+        assert printed.getvalue() == expected

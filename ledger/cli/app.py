@@ -55,6 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Python would complain once more when it closes stdout on its way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exits.BROKEN_PIPE
+    except OSError as error:
+        return _said(f"the store failed: {error}", exits.STORE)
     return exits.OK
 
 

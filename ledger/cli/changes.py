@@ -1,4 +1,4 @@
-"""From the options of `lakeledger alter` to SchemaChanges, in the order they were written."""
+"""From the options of `lakeledger alter` to changes, in the order they were written."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ from ledger.events.schema_changes import (
     UpdateColumnType,
     UpdateComment,
 )
-from ledger.evolution.change_json import schema_change_from_json
+from ledger.events.spec_changes import SpecChange
+from ledger.evolution.layout_json import table_change_from_json
 from ledger.model.errors import InvalidInputError
 from ledger.model.type_json import type_to_wire
 
 
-def changes_of(options: Sequence[tuple[str, str]]) -> list[SchemaChange]:
+def changes_of(options: Sequence[tuple[str, str]]) -> list[SchemaChange | SpecChange]:
     """Return the changes that options mean.
 
     Args:
@@ -43,7 +44,7 @@ def changes_of(options: Sequence[tuple[str, str]]) -> list[SchemaChange]:
         >>> changes_of([("--rename", "addr=address"), ("--drop", "fax")])
         [RenameColumn(field_names=('addr',), new_name='address'), DropColumn(field_names=('fax',))]
     """
-    changes: list[SchemaChange] = []
+    changes: list[SchemaChange | SpecChange] = []
     for option, value in options:
         try:
             changes.extend(_READERS[option](value))
@@ -98,25 +99,25 @@ def _move(text: str) -> list[SchemaChange]:
     return [UpdateColumnPosition(move, path if len(path) > 1 else ())]
 
 
-def _json_change(text: str) -> list[SchemaChange]:
+def _json_change(text: str) -> list[SchemaChange | SpecChange]:
     try:
-        return [schema_change_from_json(json.loads(text), path="--change")]
+        return [table_change_from_json(json.loads(text), path="--change")]
     except json.JSONDecodeError as error:
         raise UsageError(f"{text!r} is no JSON: {error}") from error
 
 
-def _json_file(text: str) -> list[SchemaChange]:
+def _json_file(text: str) -> list[SchemaChange | SpecChange]:
     decoded = read_json(Path(text))
     if isinstance(decoded, dict):
         decoded = decoded.get("changes")
     if not isinstance(decoded, list):
         raise InvalidInputError(f'file {text} holds no list of changes; write [...] or "changes"')
     return [
-        schema_change_from_json(each, path=f"{text}[{index}]") for index, each in enumerate(decoded)
+        table_change_from_json(each, path=f"{text}[{index}]") for index, each in enumerate(decoded)
     ]
 
 
-_READERS: dict[str, Callable[[str], list[SchemaChange]]] = {
+_READERS: dict[str, Callable[[str], Sequence[SchemaChange | SpecChange]]] = {
     "--add": _add,
     "--drop": lambda text: [DropColumn(whole_path(text))],
     "--rename": _rename,

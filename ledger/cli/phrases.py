@@ -14,6 +14,7 @@ from ledger.cli.screen import size
 from ledger.events import catalog_events as c
 from ledger.events import schema_changes as s
 from ledger.events import snapshot_events as n
+from ledger.events import spec_events as p
 from ledger.events import table_events as t
 from ledger.events.commit import Commit, Transaction
 from ledger.events.schema_events import UpdateKeys
@@ -76,6 +77,26 @@ def _keys(event: UpdateKeys) -> str:
     return f"set the {keys}, the primary keys to {list(event.primary_keys)}"
 
 
+def _identifiers(event: s.SetIdentifierFields) -> str:
+    return f"set the identifier fields to {[shown_path(each) for each in event.field_names]}"
+
+
+def _spec(event: p.PartitionSpecUpdated) -> str:
+    fields = ", ".join(f"{each.name}={each.transform}" for each in event.fields)
+    said = "files are partitioned by" if event.set_default else "added"
+    return f"{said} partition spec {event.spec_id}: {fields or 'unpartitioned'}"
+
+
+def _order(event: p.SortOrderReplaced) -> str:
+    fields = ", ".join(
+        f"{shown_path(each.source)} {each.direction}"
+        if each.transform == "identity"
+        else f"{each.transform} of {shown_path(each.source)} {each.direction}"
+        for each in event.columns
+    )
+    return f"files are sorted by order {event.order_id}: {fields or 'unsorted'}"
+
+
 def _renamed(what: str, event: t.TableRenamed | c.ViewRenamed) -> str:
     return f"renamed {what} {_name(event.source)} to {_name(event.destination)}"
 
@@ -96,6 +117,9 @@ _SAYINGS: dict[type, Callable[[Any], str]] = {
     ),
     s.DropPrimaryKey: lambda _: "dropped the primary key",
     UpdateKeys: _keys,
+    s.SetIdentifierFields: _identifiers,
+    p.PartitionSpecUpdated: _spec,
+    p.SortOrderReplaced: _order,
     n.SnapshotCommitted: lambda it: (
         f"snapshot {it.snapshot_id}: {it.commit_kind}, {_difference(it)}"
     ),

@@ -20,6 +20,13 @@ Schemas, fold:
     `schema_builder`             facts in, `Schema` out; `column_store` holds the columns,
                                  `nested_edits`, `struct_edits` and `schema_paths` go inside them
 
+Layouts (partition specs and sort orders):
+    `decide_layout`              changes to facts; `spec_draft` holds Iceberg's rules of a spec,
+                                 `sources` finds columns and follows them
+    `layout_fold`, `specs`       facts in, specs and orders out
+    `partition_filter`           partition values, asked of files of any spec
+    `layout_json`                changes from JSON
+
 Tables and catalogs (`state`, `table_builder`, `cells`, `table_intent`, `catalog_*` and others):
 see the modules.
 """

@@ -11,6 +11,7 @@ class Anchor:
 
     Attributes:
         ids: One field id a path segment; None for wrapper segments and for a new column's name.
+            Where a change names several paths, those of the first path come first.
         reference_id: The column that a move refers to.
         assigned: The ids that this change gave out, the column's own first.
     """

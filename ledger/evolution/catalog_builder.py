@@ -17,7 +17,7 @@ from ledger.events.catalog_events import (
     ViewDropped,
     ViewRenamed,
 )
-from ledger.events.commit import Commit
+from ledger.events.commit import Commit, Transaction
 from ledger.events.table_events import TableCreated, TableDropped, TableName, TableRenamed
 from ledger.evolution.catalog_state import (
     EMPTY_CATALOG,
@@ -73,20 +73,36 @@ class CatalogBuilder:
             InvalidChangeError: It contradicts the state; the builder must be thrown away.
             InvalidTypeError: A view's column has no valid type.
         """
-        if commit.version != self.version + 1 or commit.time_millis <= self.time_millis:
+        self.begin(commit.version, commit.time_millis)
+        for transaction in commit.transactions:
+            self.add(transaction)
+
+    def begin(self, version: int, time_millis: int) -> None:
+        """Begin the next commit; its transactions are added one by one.
+
+        Raises:
+            InvalidChangeError: It cannot follow.
+        """
+        if version != self.version + 1 or time_millis <= self.time_millis:
             raise _contradiction(
-                f"commit {commit.version} at {commit.time_millis} cannot follow "
+                f"commit {version} at {time_millis} cannot follow "
                 f"commit {self.version} at {self.time_millis}"
             )
-        self.version = commit.version
-        self.time_millis = commit.time_millis
-        for transaction in commit.transactions:
-            effective = transaction.effective_time_millis
-            self._moment = commit.time_millis if isinstance(effective, UnsetType) else effective
-            self._author = transaction.author
-            for event in transaction.events:
-                self._apply(event)
-            self.effective_millis = max(self.effective_millis, self._moment)
+        self.version = version
+        self.time_millis = time_millis
+
+    def add(self, transaction: Transaction[CatalogEvent]) -> None:
+        """Fold one transaction of the commit that was begun last.
+
+        Raises:
+            InvalidChangeError: It contradicts the state; the builder must be thrown away.
+        """
+        effective = transaction.effective_time_millis
+        self._moment = self.time_millis if isinstance(effective, UnsetType) else effective
+        self._author = transaction.author
+        for event in transaction.events:
+            self._apply(event)
+        self.effective_millis = max(self.effective_millis, self._moment)
 
     def freeze(self) -> CatalogState:
         """Return the state after all commits so far."""

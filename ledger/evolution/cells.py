@@ -102,9 +102,13 @@ def sets(  # noqa: C901, PLR0912, PLR0915 - one case an event
             yield ("identifierFields",), event.field_ids
         case PartitionSpecUpdated():
             layout = tuple((each.source_id, each.transform, each.name) for each in event.fields)
-            yield ("partitionSpec",), (layout, event.set_default)
+            yield ("partitionSpec",), (event.set_default, *layout)
         case SortOrderReplaced():
-            yield ("sortOrder",), event.fields
+            order = (
+                (each.source_id, each.transform, each.direction, each.null_order)
+                for each in event.fields
+            )
+            yield ("sortOrder",), tuple(order)
         case TagCreated() | TagReplaced():
             yield ("tag", event.tag_name), (event.snapshot_id, event.time_retained_millis)
         case TagDeleted():
@@ -125,13 +129,18 @@ def claims(event: TableEvent) -> Iterator[tuple[Cell, Any]]:
     """Yield the cells that must not have been set to another value meanwhile.
 
     They are those that the event sets; but an append claims nothing, since it lands on whatever it
-    meets, an expiry only moves a bound forward, and a rollback claims that no snapshot came.
+    meets, an expiry only moves a bound forward, a rollback claims that no snapshot came, and a
+    layout claims that its columns are there.
     """
     match event:
         case SnapshotCommitted() | TableDropped() | SnapshotsExpired():
             return
         case RolledBack():
             yield ("snapshots",), event.snapshot_id - 1
+        case PartitionSpecUpdated() | SortOrderReplaced():
+            yield from sets(event)
+            for each in event.fields:
+                yield ("column", each.source_id, "exists"), True
         case _:
             yield from sets(event)
 

@@ -1,5 +1,7 @@
 """SchemaChanges from and to the JSON of the two dialects: DLF's `type` and Paimon's `action`.
 
+What only Iceberg has is written and read in DLF's manner; neither dialect has it.
+
 Source: Paimon's SchemaChange and the DLF metadata API. Reading takes both and ignores
 unknown keys; a log record, in contrast, is read strictly by its codec.
 """
@@ -21,6 +23,7 @@ from ledger.events.schema_changes import (
     RemoveOption,
     RenameColumn,
     SchemaChange,
+    SetIdentifierFields,
     SetOption,
     UpdateColumnComment,
     UpdateColumnDefaultValue,
@@ -82,11 +85,13 @@ def schema_change_to_json(
 
     Args:
         change: The change.
-        discriminator: "type" gives the DLF page's form and leaves absent keys out; "action" gives
-            Paimon's wire form, in which they are null.
+        discriminator: "type" gives the DLF page's form and leaves absent keys out; what only
+            Iceberg has (`setIdentifierFields`, the `defaultValue` of `addColumn`) is said in the
+            same manner. "action" gives Paimon's wire form, in which absent keys are null.
 
     Raises:
-        UnsupportedError: A nested column moves, which Paimon's wire form cannot say.
+        UnsupportedError: Paimon's wire form cannot say it: a nested column moves, or the change
+            is Iceberg's alone.
 
     Example:
         >>> schema_change_to_json(UpdateComment(), discriminator="action")
@@ -104,10 +109,38 @@ def schema_change_to_json(
                 f"{'.'.join(change.field_names)}"
             )
         return {"action": kind, "move": _full_move(change.move)}
+    refuse_iceberg_only(change, "Paimon's wire form")
     full = {_camel(name): plain.get(_camel(name)) for name in change.__struct_fields__}
+    if isinstance(change, AddColumn):
+        del full["defaultValue"]
     if isinstance(change, AddColumn) and change.move is not None:
         full["move"] = _full_move(change.move)
     return {"action": kind, **full, **_never_left_out(change)}
+
+
+def refuse_iceberg_only(change: object, where: str) -> None:
+    """Refuse to write what a document of Paimon's or DLF's has no word for.
+
+    Args:
+        change: What is to be written, a change or not.
+        where: Whose document, for the message.
+
+    Raises:
+        UnsupportedError: The change is Iceberg's alone.
+    """
+    match change:
+        case SetIdentifierFields():
+            raise UnsupportedError(
+                f"{where} cannot set identifier fields, which only Iceberg has; commit this "
+                "change through the ledger"
+            )
+        case AddColumn(default_value=str(), field_names=path):
+            raise UnsupportedError(
+                f"{where} cannot add column {'.'.join(path)} with a default, which only Iceberg "
+                "can; commit this change through the ledger"
+            )
+        case _:
+            return
 
 
 def _never_left_out(change: SchemaChange) -> dict[str, Any]:
@@ -178,6 +211,18 @@ def _add_column(obj: _Json, path: str) -> AddColumn:
         _type(obj, "dataType", path),
         read.optional_text(obj, "comment", path),
         None if move is None else _move(move, f"{path}.move"),
+        read.optional_text(obj, "defaultValue", path),
+    )
+
+
+def _identifier_fields(obj: _Json, path: str) -> SetIdentifierFields:
+    given = obj.get("fieldNames")
+    if not isinstance(given, list | tuple):
+        raise read.bad(f"{path}.fieldNames", "is missing; give a list of column paths")
+    return SetIdentifierFields(
+        tuple(
+            _fields({"fieldNames": each}, f"{path}.fieldNames[{i}]") for i, each in enumerate(given)
+        )
     )
 
 
@@ -223,6 +268,7 @@ _READERS: dict[str, Callable[[_Json, str], SchemaChange]] = {
     ),
     "updateColumnPosition": _update_position,
     "dropPrimaryKey": lambda _obj, _path: DropPrimaryKey(),
+    "setIdentifierFields": _identifier_fields,
 }
 
 

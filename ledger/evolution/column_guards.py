@@ -46,12 +46,12 @@ def check_not_key(draft: Draft, path: tuple[str, ...]) -> None:
 
 
 def check_not_index_column(draft: Draft, path: tuple[str, ...], verb: str) -> None:
-    """Refuse to touch a column that a primary-key index is built on.
+    """Refuse to touch a column that one of Paimon's primary-key indexes is built on.
 
     Raises:
         InvalidChangeError: UNSUPPORTED.
     """
-    if len(path) != 1:
+    if len(path) != 1 or not draft.rules.paimon:
         return
     for option in INDEX_COLUMN_OPTIONS:
         if path[0] in draft.old_options.names(option):

@@ -49,7 +49,8 @@ def decide_rename(draft: Draft, change: RenameColumn) -> Anchor:
     check_not_partition_key(draft, path, "renamed")
     check_not_index_column(draft, path, "renamed")
     is_column = len(path) == 1 and path[0] in draft.working.names
-    if is_column and directives.is_blob(draft.working.column(path).type):
+    is_blob = is_column and directives.is_blob(draft.working.column(path).type)
+    if is_blob and draft.rules.paimon:
         raise unsupported(f"column {path[0]} holds BLOBs, which are found by its name")
     place = named_place(draft, path)
     owners = [each for each in place.ids[:-1] if each is not None]
@@ -82,7 +83,7 @@ def decide_drop(draft: Draft, change: DropColumn) -> Anchor:
     if len(siblings) == 1:
         raise argument(f"column {dotted(path)} is the last of its struct; drop the whole instead")
     draft.record(ColumnDropped(field_names=path, field_id=place.owner.id))
-    if len(path) == 1:
+    if len(path) == 1 and draft.rules.paimon:
         options = draft.working.options
         for key, value in directives.unlisting(path[0], place.type, options):
             draft.record(option_event(key, value))
@@ -97,7 +98,7 @@ def decide_comment(draft: Draft, change: UpdateColumnComment) -> Anchor:
         ColumnNotFoundError: There is no such column.
     """
     path = change.field_names
-    if directives.read_directive(change.new_comment) is not None:
+    if draft.rules.paimon and directives.read_directive(change.new_comment) is not None:
         raise argument(f"column {dotted(path)} exists: a directive works on new columns only")
     place = named_place(draft, path)
     draft.record(
@@ -172,11 +173,12 @@ def decide_position(draft: Draft, change: UpdateColumnPosition) -> Anchor:
 
 
 def decide_identifier_fields(draft: Draft, change: SetIdentifierFields) -> Anchor:
-    """Say which columns identify a row.
+    """Say which columns identify a row; whether they can is looked at when the batch is done.
 
     Raises:
         ColumnNotFoundError: There is no such column.
     """
-    ids = {named_place(draft, path).owner.id for path in change.field_names}
-    draft.record(IdentifierFieldsSet(field_names=change.field_names, field_ids=tuple(sorted(ids))))
-    return Anchor()
+    places = [named_place(draft, path) for path in change.field_names]
+    field_ids = tuple(sorted({each.owner.id for each in places}))
+    draft.record(IdentifierFieldsSet(field_names=change.field_names, field_ids=field_ids))
+    return Anchor(tuple(each for place in places for each in place.ids))

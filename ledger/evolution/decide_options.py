@@ -5,6 +5,7 @@ from __future__ import annotations
 from ledger.events.schema_changes import DropPrimaryKey, RemoveOption, SetOption
 from ledger.evolution import option_guards
 from ledger.evolution.draft import Draft
+from ledger.evolution.keys import KEY_OPTIONS
 from ledger.evolution.refusals import unsupported
 from ledger.evolution.table_options import comma_list
 
@@ -21,9 +22,9 @@ def decide_set_option(draft: Draft, change: SetOption) -> None:
         if draft.working.options.get(key) == value:
             draft.record(change)
         return
-    if key == "type":
+    if key == "type" and draft.rules.paimon:
         raise unsupported("option type can never change, with or without snapshots")
-    if draft.has_snapshots:
+    if _is_guarded(draft, key):
         option_guards.check_set(draft.old_options, key, value)
     draft.record(change)
 
@@ -34,9 +35,9 @@ def decide_remove_option(draft: Draft, change: RemoveOption) -> None:
     Raises:
         InvalidChangeError: UNSUPPORTED for `type`, and by the guards of tables with snapshots.
     """
-    if change.key == "type":
+    if change.key == "type" and draft.rules.paimon:
         raise unsupported("option type can never be removed, with or without snapshots")
-    if draft.has_snapshots:
+    if _is_guarded(draft, change.key):
         option_guards.check_remove(draft.old_options, change.key)
     draft.record(change)
 
@@ -47,9 +48,14 @@ def decide_drop_primary_key(draft: Draft, change: DropPrimaryKey) -> None:
     Raises:
         InvalidChangeError: UNSUPPORTED: the table has snapshots.
     """
-    if draft.has_snapshots:
+    if draft.has_snapshots and draft.rules.paimon:
         raise unsupported("the primary key cannot be dropped while the table has snapshots")
     draft.record(change)
+
+
+def _is_guarded(draft: Draft, key: str) -> bool:
+    """Return whether an option may be one that snapshots fix; the keys' two are in any table."""
+    return draft.has_snapshots and (draft.rules.paimon or key in KEY_OPTIONS)
 
 
 def _is_unchanged(draft: Draft, key: str, value: str) -> bool:

@@ -1,4 +1,4 @@
-"""From what was asked to what is a fact: all of Paimon's rules, run once, by the writer.
+"""From what was asked to what is a fact: the rules of a table's formats, run once, by the writer.
 
 The facts go through the same fold that replays them later, so what is decided here and what a
 reader sees can never differ.
@@ -34,11 +34,13 @@ from ledger.evolution.decide_add import decide_add
 from ledger.evolution.decide_options import option_event
 from ledger.evolution.draft import Draft
 from ledger.evolution.following import Following
+from ledger.evolution.identifier_fields import check_identifier_fields
 from ledger.evolution.refusals import argument, runtime, state
 from ledger.evolution.renames import followed_options, renamed_keys, renamed_options
 from ledger.evolution.rules import PAIMON_RULES, Rules
+from ledger.evolution.schema_paths import dotted
 from ledger.evolution.validation import validate
-from ledger.model.schema import Schema
+from ledger.model.schema import Schema, paths_of
 
 __all__ = ["Anchor", "Decision", "decide_schema"]
 
@@ -96,9 +98,12 @@ def decide_schema(
         decided = _decide_again(draft, changes, anchors)
     _finish_renames(draft)
     _finish_keys(draft)
-    schema = draft.freeze()
-    validate(schema)
-    return Decision(tuple(draft.events), tuple(decided), schema)
+    result = draft.freeze()
+    if result.identifier_field_ids:
+        old_names = {field_id: dotted(path) for path, field_id in paths_of(schema)}
+        check_identifier_fields(result.fields, result.identifier_field_ids, old_names)
+    validate(result, rules)
+    return Decision(tuple(draft.events), tuple(decided), result)
 
 
 def _decide_again(
@@ -153,7 +158,8 @@ def _decide(  # noqa: C901, PLR0911, PLR0912 - one case a change, so that none i
 
 
 def _finish_renames(draft: Draft) -> None:
-    if not draft.renames:
+    # Only Paimon's options name columns, and only it maps old names to new ones once.
+    if not draft.renames or not draft.rules.paimon:
         return
     working = draft.working
     options = renamed_options(working.options, draft.renames)

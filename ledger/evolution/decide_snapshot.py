@@ -89,9 +89,12 @@ def decide_snapshot(
 
 
 def _named_schema_ids(files: tuple[FileChange, ...]) -> tuple[int, ...]:
-    return tuple(
-        sorted({each.schema_id for each in files if each.kind == "ADD" and not each.field_ids})
-    )
+    return tuple(sorted({each.schema_id for each in files if is_named(each)}))
+
+
+def is_named(file: FileChange) -> bool:
+    """Whether a file comes whose columns are found by their names alone."""
+    return file.kind == "ADD" and not file.field_ids
 
 
 def readable_files(files: tuple[FileChange, ...]) -> bytes:

@@ -13,31 +13,30 @@ from ledger.evolution.column_guards import (
 from ledger.evolution.decide_columns import check_default
 from ledger.evolution.directives import is_blob
 from ledger.evolution.draft import Draft
-from ledger.evolution.refusals import state, unsupported
+from ledger.evolution.refusals import argument, state, unsupported
 from ledger.evolution.schema_paths import dotted, edit_type, locate, with_type
 from ledger.model.casts import can_alter
+from ledger.model.promotions import can_promote
 from ledger.model.type_json import type_from_wire, type_to_wire
 from ledger.model.type_text import format_type
-from ledger.model.types import DataType
+from ledger.model.types import ArrayType, DataType, MapType
 
 
 def decide_type(draft: Draft, change: UpdateColumnType) -> Anchor:
-    """Change a type along the cast tables; the id stays.
+    """Change a type along Paimon's cast tables, or Iceberg's promotions; the id stays.
 
     Raises:
-        InvalidChangeError: Keys, index columns and BLOBs keep their types; the cast is not
-            allowed or has no implementation; the default cannot be read as the new type.
+        InvalidChangeError: Under Paimon keys, index columns and BLOBs keep their types; the cast
+            is not allowed or has no implementation; the default cannot be read as the new type.
         ColumnNotFoundError: There is no such column.
     """
     path = change.field_names
     target = type_from_wire(change.new_data_type)
-    check_not_partition_key(draft, path, "re-typed")
-    check_not_primary_key(draft, path, "re-typed")
-    check_not_index_column(draft, path, "re-typed")
-    _check_not_blob(draft, path, target)
+    if draft.rules.paimon:
+        _check_paimon_keeps(draft, path, target)
     column = draft.working.column(path)
     place = locate(column, path)
-    if len(path) == 1 and path[0] in draft.working.primary_keys:
+    if draft.rules.paimon and len(path) == 1 and path[0] in draft.working.primary_keys:
         raise unsupported(f"primary-key column {path[0]} cannot be re-typed, renamed or not")
     if change.keep_nullability:
         target = target.with_nullability(place.type.nullable)
@@ -46,18 +45,47 @@ def decide_type(draft: Draft, change: UpdateColumnType) -> Anchor:
     _check_cast(draft, path, place.type, target)
     retyped = with_type(column, edit_type(column.type, path, lambda _: target))
     check_default(path, place.owner.default_value, locate(retyped, path).owner.type)
-    draft.record(
-        ColumnTypeUpdated(
-            field_names=path,
-            new_data_type=type_to_wire(target),
-            keep_nullability=change.keep_nullability,
-            field_id=place.owner.id,
+    for inner, wanted in _recorded(draft, path, place.type, target):
+        draft.record(
+            ColumnTypeUpdated(
+                field_names=inner,
+                new_data_type=type_to_wire(wanted),
+                keep_nullability=change.keep_nullability,
+                field_id=place.owner.id,
+            )
         )
-    )
     return Anchor(place.ids)
 
 
-def _check_not_blob(draft: Draft, path: tuple[str, ...], target: DataType) -> None:
+def _recorded(
+    draft: Draft, path: tuple[str, ...], source: DataType, target: DataType
+) -> list[tuple[tuple[str, ...], DataType]]:
+    """Return the places that get another type: where Iceberg counts ids, those without members.
+
+    A list or map written anew would have other ids than before, so only what it holds is.
+    """
+    if draft.working.field_id_policy == "paimon" or not target.depth:
+        return [(path, target)]
+    if source.nullable != target.nullable:
+        raise argument(
+            f"column {dotted(path)} is {source.root}: change whether it may be NULL on its own"
+        )
+    match source, target:
+        case ArrayType(element=before), ArrayType(element=after):
+            return _recorded(draft, (*path, "element"), before, after)
+        case MapType(key=key, value=before), MapType(key=same, value=after) if key == same:
+            return _recorded(draft, (*path, "value"), before, after)
+        case _:
+            raise argument(
+                f"column {dotted(path)} is {source.root}: change its members one by one, "
+                "so that they keep their ids"
+            )
+
+
+def _check_paimon_keeps(draft: Draft, path: tuple[str, ...], target: DataType) -> None:
+    check_not_partition_key(draft, path, "re-typed")
+    check_not_primary_key(draft, path, "re-typed")
+    check_not_index_column(draft, path, "re-typed")
     if len(path) != 1 or path[0] not in draft.working.names:
         return
     source = draft.working.column(path).type
@@ -66,6 +94,14 @@ def _check_not_blob(draft: Draft, path: tuple[str, ...], target: DataType) -> No
 
 
 def _check_cast(draft: Draft, path: tuple[str, ...], source: DataType, target: DataType) -> None:
+    if not draft.rules.paimon:
+        version = draft.rules.format_version
+        if not can_promote(source, target, format_version=version):
+            raise state(
+                f"column {dotted(path)}: {_described(source)} cannot become {_described(target)}; "
+                f"Iceberg {version} reads old files through the new type and casts nothing"
+            )
+        return
     explicit_allowed = not draft.old_options.is_true("disable-explicit-type-casting")
     if not can_alter(source, target, explicit_allowed=explicit_allowed):
         raise state(
@@ -79,10 +115,10 @@ def _described(data_type: DataType) -> str:
 
 
 def decide_nullability(draft: Draft, change: UpdateColumnNullability) -> Anchor:
-    """Allow NULL in a column, or forbid it where the table's flag lets that happen.
+    """Allow NULL in a column, or forbid it where the table's flag or the request lets that happen.
 
     Raises:
-        InvalidChangeError: UNSUPPORTED: a primary-key column, or the flag is not set.
+        InvalidChangeError: UNSUPPORTED: a primary-key column, or older rows may hold NULL.
         ColumnNotFoundError: There is no such column.
     """
     path = change.field_names
@@ -101,8 +137,17 @@ def decide_nullability(draft: Draft, change: UpdateColumnNullability) -> Anchor:
 def _check_nullability(
     draft: Draft, path: tuple[str, ...], source: DataType, *, is_nullable: bool
 ) -> None:
+    if is_nullable or not source.nullable:
+        return
+    if not draft.rules.paimon:
+        if not draft.rules.allow_incompatible:
+            raise unsupported(
+                f"column {dotted(path)} may hold NULL already; allow incompatible changes to make "
+                "it NOT NULL"
+            )
+        return
     option = "alter-column-null-to-not-null.disabled"
-    if source.nullable and not is_nullable and draft.old_options.is_true(option, default=True):
+    if draft.old_options.is_true(option, default=True):
         raise unsupported(
             f"column {dotted(path)} may hold NULL already; set {option}=false to make it NOT NULL"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from ledger.events.schema_changes import (
     Move,
     RenameColumn,
     SchemaChange,
+    SetIdentifierFields,
     UpdateColumnComment,
     UpdateColumnDefaultValue,
     UpdateColumnNullability,
@@ -76,6 +78,8 @@ class Following:
                 return self._follow_position(change, anchor)
             case UpdateColumnNullability() | UpdateColumnComment() | UpdateColumnDefaultValue():
                 return self._at(change, anchor)
+            case SetIdentifierFields():
+                return self._follow_identifiers(change, anchor)
             case _:
                 return change
 
@@ -120,13 +124,20 @@ class Following:
         if there is not None:
             wanted, comment, _ = effective_column(self._draft, followed)
             if assign_field_ids(wanted, 0) == assign_field_ids(there.type, 0) and (
-                comment == there.description
+                (comment, change.default_value) == (there.description, there.initial_default)
             ):
                 self.learn(anchor.assigned, [each.id for each in walk_fields([there])])
                 return None
         if change.move is None:
             return followed
         return replace(followed, move=self._follow_move(change.move, path, anchor))
+
+    def _follow_identifiers(
+        self, change: SetIdentifierFields, anchor: Anchor
+    ) -> SetIdentifierFields:
+        ids = iter(anchor.ids)
+        paths = (self._path(path, islice(ids, len(path))) for path in change.field_names)
+        return replace(change, field_names=tuple(paths))
 
     def _follow_position(
         self, change: UpdateColumnPosition, anchor: Anchor

@@ -2,35 +2,250 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Iterator
+from itertools import pairwise
+from typing import Protocol
 
+from attrs import frozen
+
+from ledger.evolution import legality_iceberg as iceberg
+from ledger.evolution import legality_paimon as paimon
 from ledger.evolution.layout_fold import LayoutTrail
+from ledger.evolution.legality_names import bindings, name_clashes
+from ledger.evolution.legality_rule import broken
+from ledger.evolution.legality_steps import Step
 from ledger.evolution.rules import Rules
 from ledger.evolution.state import TableState
+from ledger.model.errors import FormatError, InvalidChangeError
+from ledger.model.partition import PartitionSpec, SortOrder
 from ledger.model.schema import Schema
-
-LoadNames = Callable[[tuple[int, ...]], Mapping[tuple[str, ...], int]]
-"""Gives, for some schemas by id, the field id that each of their column paths stands for."""
+from ledger.model.types import DataField
 
 
-def refuse_inexpressible(
-    before: TableState,
-    schema: Schema,
-    layout: LayoutTrail,
-    *,
-    rules: Rules,
-    load_names: LoadNames,
-) -> None:
-    """Refuse what a batch made of a table, when one of its formats cannot express it.
+@frozen
+class Reach:
+    """What the snapshots that can be read, tagged ones included, hold.
 
-    Args:
-        before: The table before the batch.
+    Attributes:
+        schema_ids: Schemas of snapshots and of their files.
+        named_schema_ids: Schemas whose names files without field ids use.
+        spec_ids: Partition specs of files.
+    """
+
+    schema_ids: frozenset[int] = frozenset()
+    named_schema_ids: frozenset[int] = frozenset()
+    spec_ids: frozenset[int] = frozenset()
+
+
+class History(Protocol):
+    """What the rules have to know of a table's past; asked for only when it decides."""
+
+    def schemas(self, schema_ids: Collection[int]) -> list[Schema]:
+        """Return some schemas, oldest first."""
+
+    def reach(self, state: TableState) -> Reach:
+        """Return what can be read at a state; may read every file change that is live."""
+
+
+@frozen
+class Batch:
+    """What a transaction makes of a table.
+
+    Attributes:
+        before: The table before it.
         schema: Its schema afterwards.
         layout: Its specs and orders afterwards.
         rules: Whose rules apply, by the options afterwards.
-        load_names: For the names that files without field ids use.
+        history: The table's past.
+    """
+
+    before: TableState
+    schema: Schema
+    layout: LayoutTrail
+    rules: Rules
+    history: History
+
+    def declared_before(self) -> Rules:
+        """Return the rules before; those of no format where they cannot be read."""
+        try:
+            return Rules.of(self.before.schema.options)
+        except InvalidChangeError:
+            return Rules(frozenset())
+
+    def is_new(self, format_name: str) -> bool:
+        """Whether the format, or the version of it that is meant, was not declared before."""
+        before = self.declared_before()
+        if format_name not in before.formats:
+            return True
+        return format_name == "iceberg" and self.rules.format_version != before.format_version
+
+    def is_same_shape(self) -> bool:
+        """Return whether columns, keys and layout are all as they were."""
+        return _shape(self.before.schema, self.before) == _shape(self.schema, self.layout)
+
+    def changed_columns(self) -> tuple[DataField, ...]:
+        """Return the columns afterwards that are not as they were."""
+        before = {each.id: each for each in self.before.schema.fields}
+        return tuple(each for each in self.schema.fields if before.get(each.id) != each)
+
+
+def _shape(schema: Schema, layout: TableState | LayoutTrail) -> tuple[object, ...]:
+    identity = (schema.identifier_field_ids, schema.primary_keys)
+    return schema.fields, identity, layout.spec, layout.sort_order
+
+
+def refuse_inexpressible(batch: Batch) -> None:
+    """Refuse what a batch made of a table, when one of its formats cannot express it.
 
     Raises:
-        FormatError: Names the format, its rule and the alternative.
+        FormatError: The first problem; it names the format, its rule and the alternative.
     """
-    del before, schema, layout, rules, load_names
+    for problem in problems(batch):
+        raise problem
+
+
+def problems(batch: Batch) -> Iterator[FormatError]:
+    """Yield everything that the formats of `batch.rules` cannot express.
+
+    What was so before is not held against a change, unless the format is declared by it.
+    """
+    if batch.rules.paimon:
+        yield from _paimon_problems(batch)
+    if batch.rules.iceberg:
+        yield from _iceberg_problems(batch)
+
+
+def refuse_at_creation(schema: Schema, spec: PartitionSpec, order: SortOrder, rules: Rules) -> None:
+    """Refuse a table that one of its formats cannot express.
+
+    Raises:
+        FormatError: As `refuse_inexpressible`.
+    """
+    for problem in creation_problems(schema, spec, order, rules):
+        raise problem
+
+
+def creation_problems(
+    schema: Schema, spec: PartitionSpec, order: SortOrder, rules: Rules
+) -> Iterator[FormatError]:
+    """Yield everything that a new table's formats cannot express."""
+    if rules.paimon:
+        yield from paimon.column_problems(schema.fields)
+        yield from paimon.spec_problems(schema, [spec])
+    if rules.iceberg:
+        yield from iceberg.type_problems(schema.fields, rules.format_version)
+        yield from _iceberg_whole(schema, spec, order)
+
+
+def refuse_names(
+    schema: Schema, schema_ids: Collection[int], state: TableState, history: History
+) -> None:
+    """Refuse files without field ids whose names mean other fields than the schema's.
+
+    Args:
+        schema: The table's schema, which is to be expressible in Iceberg.
+        schema_ids: The schemas whose names the files use.
+        state: The table before.
+        history: Its past.
+
+    Raises:
+        FormatError: A name would stand for two fields.
+    """
+    if set(schema_ids) <= {schema.id}:
+        return
+    used = set(schema_ids).union(history.reach(state).named_schema_ids)
+    for problem in name_clashes(schema, history.schemas(used - {schema.id})):
+        raise problem
+
+
+def _paimon_problems(batch: Batch) -> Iterator[FormatError]:
+    if not batch.is_new("paimon"):
+        yield from paimon.column_problems(batch.changed_columns())
+        yield from paimon.spec_problems(batch.schema, [batch.layout.spec])
+        return
+    reach = batch.history.reach(batch.before)
+    yield from paimon.column_problems(batch.schema.fields)
+    for older in batch.history.schemas(reach.schema_ids - {batch.schema.id}):
+        yield from paimon.column_problems(older.fields)
+    used = {*reach.spec_ids, batch.layout.default_spec_id}
+    yield from paimon.spec_problems(
+        batch.schema, [each for each in batch.layout.specs if each.spec_id in used]
+    )
+
+
+def _iceberg_problems(batch: Batch) -> Iterator[FormatError]:
+    yield from _version_problem(batch)
+    version = batch.rules.format_version
+    is_new = batch.is_new("iceberg")
+    columns = batch.schema.fields if is_new else batch.changed_columns()
+    yield from iceberg.type_problems(columns, version)
+    if is_new:
+        yield from _past_problems(batch)
+    else:
+        yield from _step(batch, batch.before.schema).problems(columns)
+    if is_new or not batch.is_same_shape():
+        yield from _whole_problems(batch, is_new=is_new)
+    yield from _name_problems(batch, is_new=is_new)
+
+
+def _whole_problems(batch: Batch, *, is_new: bool) -> Iterator[FormatError]:
+    found = list(_iceberg_whole(batch.schema, batch.layout.spec, batch.layout.sort_order))
+    if found and not is_new:
+        state = batch.before
+        before = _iceberg_whole(state.schema, state.spec, state.sort_order)
+        stood = {each.message for each in before}
+        found = [each for each in found if each.message not in stood]
+    yield from found
+
+
+def _iceberg_whole(schema: Schema, spec: PartitionSpec, order: SortOrder) -> Iterator[FormatError]:
+    yield from iceberg.name_problems(schema)
+    yield from iceberg.identifier_problems(schema)
+    yield from iceberg.source_problems(schema, spec, order)
+
+
+def _version_problem(batch: Batch) -> Iterator[FormatError]:
+    before = batch.declared_before()
+    if before.iceberg and batch.rules.format_version < before.format_version:
+        yield broken(
+            "iceberg",
+            f"format-version {batch.rules.format_version}",
+            f"format versions only go up, and the table's is {before.format_version}",
+            f"keep format-version={before.format_version}",
+        )
+
+
+def _past_problems(batch: Batch) -> Iterator[FormatError]:
+    """Yield what Iceberg cannot say of the schemas that can still be read, and of their order."""
+    reach = batch.history.reach(batch.before)
+    older = batch.history.schemas(reach.schema_ids - {batch.schema.id})
+    for each in older:
+        yield from iceberg.type_problems(each.fields, batch.rules.format_version)
+    # The change itself counts, too, however few rows can be read.
+    known = {each.id for each in older}
+    newest = [each for each in (batch.before.schema,) if each.id not in known]
+    for before, after in pairwise([*older, *newest, batch.schema]):
+        yield from _step(batch, before).problems(after.fields)
+
+
+def _step(batch: Batch, before: Schema) -> Step:
+    return Step(
+        before,
+        batch.rules.format_version,
+        batch.layout.specs,
+        may_require=batch.rules.allow_incompatible or batch.before.snapshot is None,
+    )
+
+
+def _name_problems(batch: Batch, *, is_new: bool) -> Iterator[FormatError]:
+    state = batch.before
+    if not state.named_schema_ids:
+        return
+    if not is_new and bindings(batch.schema).items() <= bindings(state.schema).items():
+        return
+    suspects = set(state.named_schema_ids)
+    named = batch.history.schemas(suspects)
+    if any(name_clashes(batch.schema, named)):
+        # Only now, as it reads much: those that no readable snapshot holds any more do not count.
+        held = batch.history.reach(state).named_schema_ids
+        yield from name_clashes(batch.schema, [each for each in named if each.id in held])

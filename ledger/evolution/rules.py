@@ -12,7 +12,9 @@ FORMATS_OPTION = "ledger.formats"
 FORMAT_VERSION_OPTION = "format-version"
 DEFAULT_FORMATS = "paimon,iceberg"
 DEFAULT_FORMAT_VERSION = 2
-_KNOWN = ("iceberg", "paimon")
+FORMATS = ("paimon", "iceberg")
+"""Every format that a table can be declared to stay expressible in."""
+
 _VERSIONS = ("1", "2", "3")
 
 
@@ -53,9 +55,9 @@ class Rules:
         """
         text = options.get(FORMATS_OPTION, DEFAULT_FORMATS)
         formats = frozenset(each.strip() for each in text.split(","))
-        if not formats <= set(_KNOWN):
+        if not formats <= set(FORMATS):
             raise InvalidChangeError(
-                f"option {FORMATS_OPTION} is {text!r}; name one or more of {', '.join(_KNOWN)}, "
+                f"option {FORMATS_OPTION} is {text!r}; name one or more of {', '.join(FORMATS)}, "
                 "separated by commas"
             )
         version = options.get(FORMAT_VERSION_OPTION, str(DEFAULT_FORMAT_VERSION))

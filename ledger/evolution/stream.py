@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 from attrs import frozen
 
-from ledger.events.commit import Commit
+from ledger.events.commit import Commit, Transaction
 
 S_co = TypeVar("S_co", covariant=True)
 S = TypeVar("S")
@@ -49,8 +49,22 @@ class Builder(Protocol[S_co, E_contra]):
             InvalidChangeError: It contradicts the state; the builder must be thrown away.
         """
 
+    def begin(self, version: int, time_millis: int) -> None:
+        """Begin the next commit; `commit` is this, and every `add` of its transactions.
+
+        Raises:
+            InvalidChangeError: It cannot follow.
+        """
+
+    def add(self, transaction: Transaction[E_contra]) -> None:
+        """Fold one transaction of the commit that was begun.
+
+        Raises:
+            InvalidChangeError: It contradicts the state; the builder must be thrown away.
+        """
+
     def freeze(self) -> S_co:
-        """Return the state after all commits so far."""
+        """Return the state after everything so far."""
 
 
 class Stream(Protocol[S, E_contra]):
@@ -83,6 +97,14 @@ class Landed:
     version: int
 
 
+class Postponed(Exception):  # noqa: N818 - it is no error, and never leaves the log
+    """An intent has to wait until what it is decided on stands in the log.
+
+    Several writers' transactions may ride in one commit, each decided on those before it; what has
+    to read the log can only see what has landed.
+    """
+
+
 class Intent(Protocol[S_contra, E]):
     """What a writer wants, ready to be decided on whatever state it meets."""
 
@@ -102,4 +124,5 @@ class Intent(Protocol[S_contra, E]):
         Raises:
             InvalidChangeError: It contradicts the state.
             CommitConflictError: A winner set the same cell to another value.
+            Postponed: It cannot be decided before the winners have landed.
         """

@@ -12,7 +12,7 @@ from typing import Any, assert_never
 from msgspec import UNSET, UnsetType
 
 from ledger.events import TableEvent
-from ledger.events.commit import Commit
+from ledger.events.commit import Commit, Transaction
 from ledger.events.schema_changes import DropPrimaryKey, RemoveOption, SetOption, UpdateComment
 from ledger.events.schema_events import (
     ColumnAdded,
@@ -141,36 +141,52 @@ class TableBuilder:
             InvalidChangeError: It contradicts what came before.
             TableDroppedError: The stream was sealed.
         """
-        version, millis = commit.version, commit.time_millis
-        if version != self.version + 1 or millis <= self.time_millis:
+        self.begin(commit.version, commit.time_millis)
+        for transaction in commit.transactions:
+            self.add(transaction)
+
+    def begin(self, version: int, time_millis: int) -> None:
+        """Begin the next commit; its transactions are added one by one.
+
+        Raises:
+            InvalidChangeError: It cannot follow.
+        """
+        if version != self.version + 1 or time_millis <= self.time_millis:
             raise InvalidChangeError(
-                f"commit {version} at {millis} cannot follow "
+                f"commit {version} at {time_millis} cannot follow "
                 f"commit {self.version} at {self.time_millis}",
                 kind="ILLEGAL_STATE",
             )
-        for transaction in commit.transactions:
-            moment, author = transaction.effective_time_millis, transaction.author
-            if moment is UNSET:
-                moment = millis
-            if not self.effective_millis <= moment <= millis:
-                raise self._untimely(transaction.id, moment, millis)
-            self._changes_schema = False
-            for event in transaction.events:
-                if self._dropped:
-                    raise _sealed()
-                (_RULES.get(type(event)) or self._rule_for(event))(self, event, author, moment)
-            if self._changes_schema and version:
-                self._schema_id += 1
-                self._schema_millis = moment
-            self.effective_millis = moment
-            self._updated = (moment, author)
         self.version = version
-        self.time_millis = millis
+        self.time_millis = time_millis
 
-    def _untimely(self, name: str, moment: int, commit_millis: int) -> InvalidChangeError:
+    def add(self, transaction: Transaction[TableEvent]) -> None:
+        """Fold one transaction of the commit that was begun last.
+
+        Raises:
+            InvalidChangeError: It contradicts what came before.
+            TableDroppedError: The stream was sealed.
+        """
+        moment, author = transaction.effective_time_millis, transaction.author
+        if moment is UNSET:
+            moment = self.time_millis
+        if not self.effective_millis <= moment <= self.time_millis:
+            raise self._untimely(transaction.id, moment)
+        self._changes_schema = False
+        for event in transaction.events:
+            if self._dropped:
+                raise _sealed()
+            (_RULES.get(type(event)) or self._rule_for(event))(self, event, author, moment)
+        if self._changes_schema and self.version:
+            self._schema_id += 1
+            self._schema_millis = moment
+        self.effective_millis = moment
+        self._updated = (moment, author)
+
+    def _untimely(self, name: str, moment: int) -> InvalidChangeError:
         return InvalidChangeError(
             f"transaction {name} took effect at {moment}, outside of "
-            f"{self.effective_millis} (the one before) to {commit_millis} (its commit)"
+            f"{self.effective_millis} (the one before) to {self.time_millis} (its commit)"
         )
 
     @classmethod
@@ -243,7 +259,7 @@ class TableBuilder:
         self._dropped = True
 
     def _create(self, event: TableCreated, author: str, moment: int) -> None:
-        if self.version >= 0:
+        if self.version:
             raise InvalidChangeError("a table is created by version 0 only", kind="ILLEGAL_STATE")
         schema = schema_of(event)
         self._schema = SchemaBuilder.of(schema)

@@ -10,7 +10,8 @@ from attrs import field, frozen
 from ledger.events.schema_changes import SchemaChange
 from ledger.events.snapshot_events import ChangesReference
 from ledger.events.spec_changes import SpecChange
-from ledger.model.file_change import FileChange, PartitionValue
+from ledger.evolution.partition_filter import PartitionFilter
+from ledger.model.file_change import FileChange
 from ledger.model.snapshot import CommitKind
 
 Isolation = Literal["serializable", "snapshot"]
@@ -54,8 +55,8 @@ class CommitSnapshot:
         commit_identifier: Batch commits have Long.MAX and never deduplicate.
         files: Every ADD and DELETE.
         reference: The same list on the store, when it is too long for a commit.
-        where: The partition values that an overwrite replaced, by their place in the default
-            spec; empty for the whole table, None when files were named one by one.
+        where: The partition values that an overwrite replaced; None when files were named one by
+            one.
         isolation: Whether files that others add to those partitions meanwhile are a conflict.
         facts: Further keys of Paimon's snapshot file, by their names in the event.
     """
@@ -65,7 +66,7 @@ class CommitSnapshot:
     commit_identifier: int
     files: tuple[FileChange, ...] = ()
     reference: ChangesReference | None = None
-    where: Mapping[int, PartitionValue] | None = field(default=None, hash=False)
+    where: PartitionFilter | None = None
     isolation: Isolation = "serializable"
     facts: Mapping[str, Any] = field(factory=dict, hash=False)
 

@@ -13,21 +13,18 @@ from attrs import evolve
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
-from ledger.events.schema_changes import RemoveOption, SchemaChange, SetOption
+from ledger.events.schema_changes import RemoveOption, SetOption
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
-from ledger.events.spec_changes import ReplaceSortOrder, UpdatePartitionSpec
 from ledger.events.table_events import TableDropped, TableName
 from ledger.evolution.cells import Cell, cell_name, claims, existence, sets
-from ledger.evolution.decide_layout import Sources, decide_layout
-from ledger.evolution.decide_schema import Anchor, decide_schema
 from ledger.evolution.decide_snapshot import (
     decide_expiry,
     decide_snapshot,
     decide_tag,
+    is_named,
     tag_holds,
 )
-from ledger.evolution.layout_fold import LayoutTrail
-from ledger.evolution.legality import LoadNames, refuse_inexpressible
+from ledger.evolution.legality import History, refuse_inexpressible, refuse_names
 from ledger.evolution.rules import Rules
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
@@ -43,6 +40,7 @@ from ledger.evolution.table_changes import (
     Rollback,
     TableChange,
 )
+from ledger.evolution.table_decision import TableWishes
 from ledger.model.errors import (
     AlreadyExistsError,
     CommitConflictError,
@@ -66,7 +64,7 @@ class TableIntent:
             before the rest.
         base: The state that the writer looked at. Contradictions to it are refused here.
         load_files: For the winners' file changes.
-        load_names: For the names that files without field ids use.
+        history: What the formats' rules have to know of the past.
     """
 
     def __init__(
@@ -74,19 +72,17 @@ class TableIntent:
         changes: Sequence[TableChange],
         base: TableState,
         load_files: LoadFiles,
-        load_names: LoadNames,
+        history: History,
     ) -> None:
         asked = [each for each in changes if not isinstance(each, AllowIncompatibleChanges)]
         self._allows_incompatible = len(asked) < len(changes)
-        self._layout_changes = [each for each in asked if isinstance(each, _LAYOUT)]
         self._others = [_pinned(each, base) for each in asked if isinstance(each, _OTHERS)]
-        self._schema_changes = [
-            each for each in asked if not isinstance(each, (*_OTHERS, *_LAYOUT))
-        ]
-        self._sources = Sources(base.schema.highest_field_id)
+        self._wishes = TableWishes(
+            (each for each in asked if not isinstance(each, _OTHERS)),
+            base.schema.highest_field_id,
+        )
         self._load_files = load_files
-        self._load_names = load_names
-        self._anchors: tuple[Anchor, ...] | None = None
+        self._history = history
         # Nobody asks for it before the first loss, and most writers never lose.
         self._claimed: dict[Cell, object] | None = None
         self.base_version = base.version
@@ -101,9 +97,9 @@ class TableIntent:
         """
         if isinstance(self._first, Landed):
             return {}
-        asked = {each.key for each in self._schema_changes if isinstance(each, _OPTION_CHANGES)}
+        asked = {each.key for each in self._wishes.schema if isinstance(each, _OPTION_CHANGES)}
         claimed: dict[Cell, object] = {}
-        for anchor in self._anchors or ():
+        for anchor in self._wishes.anchors or ():
             claimed.update(existence(anchor))
         for event in self._first:
             # What Paimon derives from a change is derived again, on whatever stands there then.
@@ -127,7 +123,7 @@ class TableIntent:
         landed = self._landed_in(winners)
         if landed is not None:
             return landed
-        self._refuse_conflicts(winners)
+        self._refuse_conflicts(state, winners)
         try:
             return self._on(state)
         except TableDroppedError:
@@ -144,21 +140,21 @@ class TableIntent:
         raise TableDroppedError("the table was dropped; open its name again to see what is there")
 
     def _decide(self, state: TableState) -> Iterator[TableEvent]:
-        schema_id = state.schema.id
-        if self._schema_changes or self._layout_changes:
+        schema = state.schema
+        if self._wishes:
             schema = yield from self._decide_table(state)
-            schema_id = schema.id
         snapshot_id = state.last_snapshot_id
         records = state.totals.record_count
         for change in self._others:
             match change:
                 case CommitSnapshot() | Rollback():
+                    self._refuse_names(state, schema, change)
                     snapshot_id += 1
                     event = decide_snapshot(
                         state,
                         change,
                         snapshot_id=snapshot_id,
-                        schema_id=schema_id,
+                        schema_id=schema.id,
                         records=records,
                     )
                     records = event.total_record_count
@@ -179,34 +175,22 @@ class TableIntent:
 
     def _decide_table(self, state: TableState) -> Generator[TableEvent, None, Schema]:
         """Yield what changes the schema and the layout; return the schema afterwards."""
-        schema = state.schema
-        if self._schema_changes:
-            decision = decide_schema(
-                schema,
-                self._schema_changes,
-                has_snapshots=state.snapshot is not None,
-                anchors=self._anchors,
-                rules=self._rules(_options_after(schema.options, self._schema_changes)),
-            )
-            # The first decision's anchors stay: its ids are those that the writer meant.
-            self._anchors = self._anchors or decision.anchors
-            if decision.events:
-                schema = decision.schema
-            yield from decision.events
-        rules = self._rules(schema.options)
-        layout = LayoutTrail.of(state)
-        for change in self._layout_changes:
-            event = decide_layout(layout, change, schema=schema, sources=self._sources, rules=rules)
-            if event is not None:
-                layout.apply(event)
-                yield event
-        refuse_inexpressible(state, schema, layout, rules=rules, load_names=self._load_names)
-        return schema
+        decided = self._wishes.decide(state, self._rules, self._history)
+        yield from decided.events
+        refuse_inexpressible(decided.batch)
+        return decided.batch.schema
 
     def _rules(self, options: Mapping[str, str]) -> Rules:
         return Rules.of(options, allow_incompatible=self._allows_incompatible)
 
-    def _refuse_conflicts(self, winners: Sequence[Commit[TableEvent]]) -> None:
+    def _refuse_names(
+        self, state: TableState, schema: Schema, change: CommitSnapshot | Rollback
+    ) -> None:
+        named = {each.schema_id for each in change.files if is_named(each)} - {schema.id}
+        if named and self._rules(schema.options).iceberg:
+            refuse_names(schema, named, state, self._history)
+
+    def _refuse_conflicts(self, state: TableState, winners: Sequence[Commit[TableEvent]]) -> None:
         claimed = self._claimed
         if claimed is None:
             claimed = self._claimed = self._claims()
@@ -222,17 +206,19 @@ class TableIntent:
                         event,
                     )
             if isinstance(event, SnapshotCommitted | RolledBack):
-                self._refuse_file_conflicts(version, author, event)
+                self._refuse_file_conflicts(state, version, author, event)
 
     def _refuse_file_conflicts(
-        self, version: int, author: str, event: SnapshotCommitted | RolledBack
+        self, state: TableState, version: int, author: str, event: SnapshotCommitted | RolledBack
     ) -> None:
         mine = [each for each in self._others if isinstance(each, CommitSnapshot)]
         if not any(each.files or each.where is not None for each in mine):
             return
         wanted = {(file.kind, file.path) for change in mine for file in change.files}
         for file in self._load_files(event):
-            if (file.kind, file.path) in wanted or any(_overlaps(each, file) for each in mine):
+            if (file.kind, file.path) in wanted or any(
+                _overlaps(each, file, state) for each in mine
+            ):
                 done = "added" if file.kind == "ADD" else "removed"
                 raise CommitConflictError(
                     f"file {file.path} was {done} by {author or 'somebody'} in version {version}; "
@@ -264,18 +250,7 @@ _OTHERS = (
 )
 
 
-_LAYOUT = (UpdatePartitionSpec, ReplaceSortOrder)
 _OPTION_CHANGES = (SetOption, RemoveOption)
-
-
-def _options_after(options: Mapping[str, str], changes: Iterable[SchemaChange]) -> dict[str, str]:
-    after = dict(options)
-    for each in changes:
-        if isinstance(each, SetOption):
-            after[each.key] = each.value
-        elif isinstance(each, RemoveOption):
-            after.pop(each.key, None)
-    return after
 
 
 def _pinned(change: OtherChange, base: TableState) -> OtherChange:
@@ -289,6 +264,11 @@ def _own(value: object, highest: int) -> object:
     """Return a claimed value; one that refers to an own new column equals nobody else's."""
     match value:
         case (str(), int(reference)) if reference > highest:
+            return object()
+        case tuple() if any(isinstance(each, tuple) and each[0] > highest for each in value):
+            # A layout's fields begin with their sources.
+            return object()
+        case tuple() if any(isinstance(each, int) and each > highest for each in value):
             return object()
         case _:
             return value
@@ -316,11 +296,11 @@ def _facts(winners: Sequence[Commit[TableEvent]]) -> Iterator[tuple[int, str, Ta
                 yield commit.version, transaction.author, event
 
 
-def _overlaps(change: CommitSnapshot, file: FileChange) -> bool:
-    """Whether a file that somebody added falls into what an overwrite replaced."""
+def _overlaps(change: CommitSnapshot, file: FileChange, state: TableState) -> bool:
+    """Whether a file that somebody added falls, or may fall, into what an overwrite replaced."""
     if change.where is None or change.isolation == "snapshot" or file.kind != "ADD":
         return False
-    return all(file.partition[place] == value for place, value in change.where.items())
+    return change.where.matches(file, state.spec_by_id(file.spec_id)) is not False
 
 
 def _lost(winners: Sequence[Commit[TableEvent]], error: Exception) -> CommitConflictError:

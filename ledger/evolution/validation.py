@@ -18,6 +18,7 @@ from ledger.evolution import (
     validation_scan,
 )
 from ledger.evolution.refusals import argument, state, unsupported
+from ledger.evolution.rules import PAIMON_RULES, Rules
 from ledger.evolution.subject import Check, Subject
 from ledger.model.schema import Schema
 
@@ -28,14 +29,14 @@ SYSTEM_NAMES = frozenset({"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind"
 KEY_NAME_PREFIX = "_KEY_"
 
 
-def validate(schema: Schema) -> None:
-    """Refuse a schema that Paimon's tables could not work with.
+def validate(schema: Schema, rules: Rules = PAIMON_RULES) -> None:
+    """Refuse a schema that its tables could not work with: Paimon's, or those of any format.
 
     Raises:
         InvalidChangeError: The first broken rule; `kind` is the cause that Paimon would give.
     """
     subject = Subject.of(schema)
-    for check in CHECKS:
+    for check in CHECKS if rules.paimon else CHECKS_OF_ALL:
         check(subject)
 
 
@@ -110,3 +111,6 @@ CHECKS: tuple[Check, ...] = (
     validation_scan.branches,
 )
 """Every rule, in the order in which Paimon looks at them."""
+
+CHECKS_OF_ALL: tuple[Check, ...] = (_key_types, _blank_names)
+"""The rules that hold for tables that Paimon does not read, too."""

@@ -5,6 +5,8 @@
 - `bounds`: least and greatest values as Iceberg's single-value bytes.
 - `hive`: partition values from `key=value` paths and back.
 - `partition_text`: one partition value from its text in a path.
+- `single_result`: what a footer says of a partition field.
+- `partition_value`: one partition value of a file to register, from its path or its rows.
 - `match`: the schema whose names a file uses.
 - `expand`: which files a path, folder or glob means.
 - `register`: all of these together, for `table.add_files`.

@@ -54,7 +54,7 @@ def _bound(
     elif isinstance(value, float):
         encoded = _floating(value, wanted, upper=upper)
     else:
-        encoded = _whole(_in_unit(int(value), found, wanted, upper=upper), wanted)
+        encoded = _whole(in_unit(int(value), found, wanted, upper=upper), wanted)
     return None if encoded is None else encoded.hex()
 
 
@@ -82,8 +82,15 @@ def _fixed(value: int, width: int) -> bytes | None:
         return None
 
 
-def _in_unit(value: int, found: t.DataType, wanted: t.DataType, *, upper: bool) -> int:
-    """Return a moment in Iceberg's unit, rounded outwards."""
+def in_unit(value: int, found: t.DataType, wanted: t.DataType, *, upper: bool) -> int:
+    """Return a number as it is, and a moment in Iceberg's unit, rounded outwards.
+
+    Args:
+        value: In the file's unit.
+        found: The file's type.
+        wanted: The column's type.
+        upper: Which way is outwards.
+    """
     digits = _MICROSECONDS
     match found, wanted:
         case (

@@ -8,15 +8,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ledger.files.partition_text import value_of
+from msgspec import UNSET, UnsetType
+
+from ledger.files.partition_text import transformed_value_of
 from ledger.model.errors import InvalidChangeError, UnsupportedError
 from ledger.model.file_change import PartitionValue
 from ledger.model.partition import PartitionSpec
+from ledger.model.transform import Identity, Transform, Void, transform_of
 from ledger.model.type_text import format_type
-from ledger.model.types import DataType
+from ledger.model.types import CharType, DataType, UnknownType, VarCharType
 
 DEFAULT_NAME = "__DEFAULT_PARTITION__"
 """What stands for NULL in Paimon's paths; the option `partition.default-name` names another."""
+
+ICEBERG_NULL = "null"
+"""What stands for NULL in Iceberg's paths, and for the text `null`, too."""
 
 _HIVE_DEFAULT_NAME = "__HIVE_DEFAULT_PARTITION__"
 _SPECIAL = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
@@ -69,19 +75,23 @@ def partition_values(
     types: Mapping[int, DataType],
     *,
     default_name: str = DEFAULT_NAME,
-) -> tuple[PartitionValue, ...]:
-    """Return a file's partition values, in the spec's order, from its path.
+) -> tuple[PartitionValue | UnsetType, ...]:
+    """Return what a file's path says of its partition values, in the spec's order.
 
     Args:
         path: Of the file; folders that the spec does not name are passed over.
-        spec: Which keys to look for.
+        spec: Which keys to look for. Results of transforms are read in the form that Iceberg's
+            paths have.
         types: Column types by field id.
-        default_name: What stands for NULL; Hive's name does, too.
+        default_name: What stands for NULL; Hive's name does, too, and Iceberg's `null` wherever
+            it cannot be a text.
+
+    Returns:
+        UNSET for a field that no folder names.
 
     Raises:
-        InvalidChangeError: A key is missing, or its text is no value of its column's type.
-        UnsupportedError: A value cannot be taken from a path: its column's type has no text form,
-            or its transform is not identity.
+        InvalidChangeError: A text is no value of its field.
+        UnsupportedError: A column's type has no text form.
 
     Example:
         >>> from ledger.model.partition import PartitionField
@@ -94,34 +104,36 @@ def partition_values(
         return ()
     found = path_keys(path)
     nulls = (default_name, _HIVE_DEFAULT_NAME)
-    values: list[PartitionValue] = []
+    values: list[PartitionValue | UnsetType] = []
     for field in spec.fields:
-        if field.transform != "identity":
-            raise UnsupportedError(
-                f"partition field {field.name!r} is {field.transform} of a column, which a path "
-                "does not say; name the files' partition values yourself"
-            )
         text = found.get(field.name)
-        if text is None:
-            raise InvalidChangeError(
-                f"path {path} has no folder {field.name}=...; the table is partitioned by "
-                f"{[each.name for each in spec.fields]}"
-            )
-        values.append(
-            None if text in nulls else _value(path, field.name, text, types[field.source_id])
-        )
+        transform = transform_of(field.transform)
+        if isinstance(transform, Void) or text in nulls:
+            values.append(None)
+        elif text is None:
+            values.append(UNSET)
+        else:
+            source = types.get(field.source_id, UnknownType())
+            values.append(_value(path, field.name, text, transform, source))
     return tuple(values)
 
 
-def _value(path: str, key: str, text: str, data_type: DataType) -> PartitionValue:
+def _value(
+    path: str, key: str, text: str, transform: Transform, source: DataType
+) -> PartitionValue:
+    result = transform.result_type(source)
+    if text == ICEBERG_NULL and not isinstance(result, CharType | VarCharType):
+        return None
     try:
-        return value_of(text, data_type)
+        return transformed_value_of(text, transform, source)
     except UnsupportedError as error:
         raise UnsupportedError(f"path {path}, partition key {key!r}: {error}") from error
     except (ValueError, OverflowError) as error:
+        what = format_type(source)
         raise InvalidChangeError(
-            f"path {path}, partition key {key!r}: {text!r} is no {format_type(data_type)}; move "
-            "the file, or name its partition values yourself"
+            f"path {path}, partition key {key!r}: {text!r} is no "
+            f"{what if isinstance(transform, Identity) else f'{transform.text} of a {what}'}; "
+            "move the file, or name its partition values yourself"
         ) from error
 
 

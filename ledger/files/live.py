@@ -90,6 +90,53 @@ class LiveFiles:
         live.apply(self.changes(boundary + 1 if boundary else 0, version))
         return live.added
 
+    def at_state(self, state: TableState) -> dict[str, FileChange]:
+        """Return the live files of a state, which may stand inside a commit of many writers.
+
+        Raises:
+            DamagedLogError: A commit or a list of file changes is missing or damaged.
+        """
+        return {path: each.change for path, each in self.placed_at_state(state).items()}
+
+    def placed_at_state(self, state: TableState) -> dict[str, Placed]:
+        """Return the live files of a state, each with the commit that added it; see `at_state`.
+
+        Raises:
+            DamagedLogError: A commit or a list of file changes is missing or damaged.
+        """
+        newest = state.last_snapshot_id
+        if not self.goes_on_after(state):
+            return self.placed_at(state.version)
+        live = Net(self.placed_at(state.version - 1).values())
+        live.apply(self.snapshot_changes(1, newest, state.version, state.version))
+        return live.added
+
+    def snapshot_changes(
+        self, first_id: int, last_id: int, first: int, last: int
+    ) -> Iterator[Placed]:
+        """Yield the file changes of the snapshots `first_id` to `last_id`, both included.
+
+        Args:
+            first_id: A snapshot.
+            last_id: A snapshot.
+            first: The version of the first one's commit.
+            last: The version of the last one's commit.
+
+        Raises:
+            DamagedLogError: A commit or a list of file changes is missing or damaged.
+        """
+        for each in self.changes(first, last):
+            if first_id <= each.snapshot_id <= last_id:
+                yield each
+
+    def goes_on_after(self, state: TableState) -> bool:
+        """Whether the commit that a state stands in holds later snapshots."""
+        head = self._log.head
+        if head is None or head.state.last_snapshot_id == state.last_snapshot_id:
+            return False
+        commit = self._log.commit_at(state.version)
+        return any(each.snapshot_id > state.last_snapshot_id for each in _snapshots(commit))
+
     def save(self, version: int) -> None:
         """Keep the run that ends at a checkpoint's version; best effort.
 
@@ -128,10 +175,10 @@ class LiveFiles:
         found = self._newest(wanted, version)
         return {path: found[path] for path in wanted if path in found}
 
-    def difference(self, version_from: int, version_to: int) -> tuple[FileChange, ...]:
-        """Return the changes that turn the files live at one version into those at another.
+    def difference(self, before: TableState, after: TableState) -> tuple[FileChange, ...]:
+        """Return the changes that turn the files live at one state into those at another.
 
-        Either version may be the older. A file live at both stays as it is.
+        Either state may be the older. A file live at both stays as it is.
 
         Returns:
             DELETEs of the files live at the first only, ADDs of those at the second; by path.
@@ -139,13 +186,20 @@ class LiveFiles:
         Raises:
             DamagedLogError: A commit or a list of file changes is missing or damaged.
         """
-        older, newer = sorted((version_from, version_to))
-        net = Net(self.changes(older + 1, newer))
-        gone = self.lookup(net.deleted.keys() - net.added.keys(), older)
+        older, newer = sorted((before, after), key=lambda state: state.last_snapshot_id)
+        between = (older.last_snapshot_id + 1, newer.last_snapshot_id)
+        net = Net(self.snapshot_changes(*between, older.version, newer.version))
+        gone = self._lookup_at(net.deleted.keys() - net.added.keys(), older)
         come = {path: each.change for path, each in net.added.items() if path not in net.deleted}
-        removed, added = (gone, come) if older == version_from else (come, gone)
+        removed, added = (gone, come) if older is before else (come, gone)
         both = [*(replace(each, kind="DELETE") for each in removed.values()), *added.values()]
         return tuple(sorted(both, key=lambda each: each.path))
+
+    def _lookup_at(self, paths: Collection[str], state: TableState) -> dict[str, FileChange]:
+        """Return those of some files that are live at a state; see `lookup`."""
+        here = self.snapshot_changes(1, state.last_snapshot_id, state.version, state.version)
+        found = self.newest(paths, state.version - 1) | _among(paths, here)
+        return {path: each for path, each in found.items() if each.kind == "ADD"}
 
     def _newest(self, wanted: Collection[str], version: int) -> dict[str, FileChange]:
         """Return the newest change of each file up to a version."""

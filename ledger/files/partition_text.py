@@ -1,4 +1,4 @@
-"""One partition value from its text in a path, by the type of its column."""
+"""One partition value from its text in a path, by the type of its column and its transform."""
 
 from __future__ import annotations
 
@@ -11,17 +11,24 @@ from uuid import UUID
 
 from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import PartitionValue
+from ledger.model.transform import Bucket, Identity, Period, Transform, Truncate
+from ledger.model.transform_value import decode_value, encode_value
 from ledger.model.type_text import format_type
-from ledger.model.types import DataType
+from ledger.model.types import DataType, DateType
 
 _WHOLE = re.compile(r"-?[0-9]{1,40}")
 _DECIMAL = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIME = re.compile(r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?")
-_MOMENT = re.compile(rf"({_DATE.pattern})(?:[T ]({_TIME.pattern}))?Z?")
+_MOMENT = re.compile(rf"({_DATE.pattern})(?:[T ]({_TIME.pattern}))?(?:Z|\+00:00)?")
+_PERIODS = {
+    "year": re.compile(r"(-?[0-9]{1,6})"),
+    "month": re.compile(r"(-?[0-9]{1,6})-([0-9]{2})"),
+    "hour": re.compile(rf"({_DATE.pattern})-([0-9]{{2}})"),
+}
 _EPOCH = date(1970, 1, 1)
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
-_LAST_HOUR, _LAST_MINUTE = 23, 59
+_LAST_MONTH, _LAST_HOUR, _LAST_MINUTE = 12, 23, 59
 
 
 def value_of(text: str, data_type: DataType) -> PartitionValue:
@@ -50,6 +57,78 @@ def value_of(text: str, data_type: DataType) -> PartitionValue:
             "values instead"
         )
     return read(text, data_type)
+
+
+def transformed_value_of(text: str, transform: Transform, source: DataType) -> PartitionValue:
+    """Return the value of a partition field from its text, in the form that Iceberg's paths have.
+
+    Args:
+        text: Unescaped, and not NULL's.
+        transform: The field's; not void.
+        source: The type of its column.
+
+    Raises:
+        ValueError: The text is no such value, or no result of the transform.
+        UnsupportedError: As `value_of`.
+
+    Example:
+        >>> from ledger.model.transform import transform_of
+        >>> from ledger.model.types import TimestampType
+        >>> transformed_value_of("2017-12-01-10", transform_of("hour"), TimestampType())
+        420034
+    """
+    match transform:
+        case Identity():
+            return value_of(text, source)
+        case Period(unit="day"):
+            return value_of(text, DateType())
+        case Period():
+            return _period(text, transform)
+        case Bucket(count=count):
+            number = int(text) if _WHOLE.fullmatch(text) else -1
+            if not 0 <= number < count:
+                raise ValueError(text)
+            return number
+    value = value_of(text, source)
+    decoded = decode_value(value, source)
+    if transform.apply(decoded, source) != decoded:
+        raise ValueError(text)
+    return value
+
+
+def _period(text: str, period: Period) -> int:
+    found = _PERIODS[period.unit].fullmatch(text)
+    if not found:
+        raise ValueError(text)
+    if period.unit == "hour":
+        if int(found[2]) > _LAST_HOUR:
+            raise ValueError(text)
+        return (date.fromisoformat(found[1]) - _EPOCH).days * 24 + int(found[2])
+    years = int(found[1]) - _EPOCH.year
+    if period.unit == "year":
+        return years
+    if not 1 <= int(found[2]) <= _LAST_MONTH:
+        raise ValueError(text)
+    return years * 12 + int(found[2]) - 1
+
+
+def typed_value(value: PartitionValue, transform: Transform, source: DataType) -> PartitionValue:
+    """Return a value in the form that file changes have it in, so that equal ones are equal.
+
+    Args:
+        value: In that form, or in one that means the same, such as 1 and "1".
+        transform: The partition field's.
+        source: The type of its column.
+
+    Raises:
+        ValueError: It is no such value.
+    """
+    if value is None:
+        return None
+    if isinstance(transform, Identity | Truncate) and source.root in _READERS:
+        return value_of(str(value), source)
+    result = transform.result_type(source)
+    return encode_value(decode_value(value, result), result)
 
 
 def _text(text: str, _type: Any) -> str:

@@ -14,10 +14,12 @@ from ledger.files.facts import ColumnFacts, Footer, FooterColumn
 from ledger.files.footers import OnProgress, read_footers
 from ledger.files.hive import DEFAULT_NAME, partition_values, path_keys
 from ledger.files.match import Match, pairs, schema_id_of
-from ledger.files.partition_check import check_single_valued
+from ledger.files.partition_value import partition_value
 from ledger.model.errors import InvalidChangeError
-from ledger.model.file_change import FileChange
+from ledger.model.field_ids import walk_fields
+from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.schema import Schema
+from ledger.model.transform_path import field_types
 from ledger.model.types import DataField
 
 
@@ -32,8 +34,9 @@ def data_files(
 ) -> tuple[FileChange, ...]:
     """Return the file changes that add existing Parquet files, sorted by path.
 
-    Only footers are read. Partition values come from `key=value` folders; the schema id is that
-    of the newest schema whose names a file uses.
+    Only footers are read. Partition values are those of the default spec, from `key=value` folders
+    and the files' own statistics; the schema id is that of the newest schema whose names a file
+    uses.
 
     Args:
         paths: Files, folders or globs; paths or URLs.
@@ -46,7 +49,8 @@ def data_files(
     Raises:
         NotFoundError: A path means no file.
         InvalidInputError: A file is no Parquet file, or the paths lie on two file systems.
-        InvalidChangeError: A file's columns, ids, types or partition values do not fit the table.
+        InvalidChangeError: A file's columns, ids, types or partition values do not fit the table,
+            or nothing says its partition values.
         UnsupportedError: A partition value cannot be taken from a path.
     """
     found = expand(paths, storage_options)
@@ -122,24 +126,21 @@ class _Registrar:
             self.matches[footer.columns] = match
         return match
 
-    def _partition(self, name: str, footer: Footer, match: Match) -> tuple[Any, ...]:
-        spec = self.state.spec
+    def _partition(self, name: str, footer: Footer, match: Match) -> tuple[PartitionValue, ...]:
         schema = self.state.schema
         self._refuse_lost_values(name, footer)
-        values = partition_values(
+        said = partition_values(
             name,
-            spec,
-            {each.id: each.type for each in schema.fields},
+            self.state.spec,
+            field_types(schema),
             default_name=schema.options.get("partition.default-name", DEFAULT_NAME),
         )
-        by_id = {
-            field.id: (column, field)
-            for column, field in pairs(footer.columns, match.schema.fields)
-        }
-        for field, value in zip(spec.fields, values, strict=True):
-            if field.source_id in by_id:
-                check_single_valued(name, *by_id[field.source_id], value)
-        return values
+        stored = {field.id: column for column, field in pairs(footer.columns, match.schema.fields)}
+        sources = {each.id: each for each in walk_fields(schema.fields)}
+        return tuple(
+            partition_value(name, field, value, sources.get(field.source_id), stored)
+            for field, value in zip(self.state.spec.fields, said, strict=True)
+        )
 
     def _refuse_lost_values(self, name: str, footer: Footer) -> None:
         """Refuse a file whose path alone has values of a column that does not partition it."""

@@ -1,44 +1,39 @@
 """The one retry loop: decide, encode, create; on a loss read the winners and decide again.
 
-The outcome of a create is never guessed (`settle`), and nothing is written that a reader could
-not decode.
+Transactions that threads of one process ask for at the same time ride in one commit, in the order
+in which they came. The outcome of a create is never guessed (`settle`), and nothing is written
+that a reader could not decode.
 """
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import groupby
 from typing import Generic, TypeVar
 
 from attrs import field, frozen
-from msgspec import UNSET
 
-from ledger.events.commit import FORMAT_VERSION, Commit, Transaction
-from ledger.evolution.stream import Intent, Landed, StateLike
-from ledger.log.checkpoint import Head
-from ledger.log.codec import digest, encode
+from ledger.events.commit import Commit
+from ledger.evolution.stream import Intent, Landed, Postponed, StateLike
+from ledger.log.entry import Entry
+from ledger.log.open_commit import OpenCommit
 from ledger.log.request import Appended, NowMillis, Request
 from ledger.log.settle import Draft, Patience, make_sure, settle, unknown
 from ledger.log.stream_log import StreamLog, given_id_key
+from ledger.log.winners import Winners, holds
 from ledger.model.errors import (
     CommitConflictError,
-    DamagedLogError,
+    CommitUnknownError,
     InvalidInputError,
+    LedgerError,
     StoreError,
-    UpgradeRequiredError,
 )
 
 S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")
 
 CLOCK_TOLERANCE_MILLIS = 60_000
-
-
-@frozen
-class Proposal(Generic[S, E]):
-    """A commit ready to be created, and the head that it would make."""
-
-    commit: Commit[E]
-    draft: Draft
-    head: Head[S]
 
 
 @frozen
@@ -49,11 +44,14 @@ class Appender(Generic[S, E]):
         log: The stream.
         now_millis: The clock.
         patience: How long to go on.
+        check: Raises for a commit that must not be created at its time.
     """
 
     log: StreamLog[S, E]
     now_millis: NowMillis
     patience: Patience = field(factory=Patience)
+    check: Callable[[Commit[E]], None] = lambda _: None
+    _queue: deque[Entry[S, E]] = field(factory=deque, init=False, eq=False, repr=False)
 
     def append(self, intent: Intent[S, E], request: Request) -> Appended[S]:
         """Append one transaction; it is durable when this returns.
@@ -65,15 +63,113 @@ class Appender(Generic[S, E]):
             CommitUnknownError: The store gave no answer; the commit may have landed.
             StoreError: This machine's clock is behind the log's.
         """
+        entry = Entry(intent, request)
+        self._queue.append(entry)
         with self.log.mutex:
+            # Whoever comes in here first leads for all that wait outside.
+            while not entry.settled:
+                self._lead([self._queue.popleft() for _ in range(len(self._queue))])
+        return entry.outcome()
+
+    def _lead(self, entries: list[Entry[S, E]]) -> None:
+        """Settle every entry."""
+        try:
             with self.log.store.lock(self.log.layout.lock):
-                if self.log.head is None or request.expect_version is not None:
-                    self.log.catch_up()
-                # Others may have landed since the caller looked, under the same id, too.
-                done = self._known(request) or self._contend(intent, request)
-            # After the lock: others need not wait for this writer's caches.
-            self.log.keep_due()
-            return done
+                for together in _in_order(entries):
+                    self._settle(together)
+        except BaseException as error:
+            for each in entries:
+                if not each.settled:
+                    each.fail(error)
+            if not isinstance(error, Exception):
+                raise
+        # After the lock: others need not wait for this writer's caches.
+        self.log.keep_due()
+
+    def _settle(self, entries: list[Entry[S, E]]) -> None:
+        if self.log.head is None or entries[0].request.expect_version is not None:
+            self.log.catch_up()
+        else:
+            self.log.look_again(self.patience.monotonic())
+        for entry in entries:
+            # Others may have landed since the caller looked, under the same id, too.
+            self._answer(entry, self._known)
+        winners = Winners(self.log)
+        for _ in self.patience.attempts():
+            if all(each.settled for each in entries):
+                return
+            self._attempt([each for each in entries if not each.settled], winners)
+        for each in entries:
+            if not each.settled:
+                each.fail(self._given_up(each.request))
+
+    def _answer(self, entry: Entry[S, E], look: Callable[[Request], Appended[S] | None]) -> None:
+        try:
+            found = look(entry.request)
+        except LedgerError as error:
+            entry.fail(error)
+        else:
+            if found is not None:
+                entry.done(found)
+
+    def _attempt(self, entries: list[Entry[S, E]], winners: Winners[E]) -> None:
+        """Try to land one commit with all that fits into it."""
+        head = self.log.head
+        time_millis = self._time(head.state.time_millis if head else 0)
+        opened = OpenCommit(self.log, time_millis, self.check)
+        joined = [each for each in entries if self._joins(each, opened, winners)]
+        if not joined:
+            return
+        proposal = opened.proposal()
+        try:
+            landed = settle(self.log.store, proposal.draft, self.patience)
+            if not landed:
+                self._read_winners(proposal.draft)
+        except CommitUnknownError as error:
+            for each in joined:
+                each.fail(_unknown_to(each, error))
+            return
+        if not landed:
+            for each in entries:
+                self._answer(each, lambda request: self._mine(request, winners))
+            return
+        self.log.advance(proposal.head, proposal.commit)
+        for each in joined:
+            each.done(Appended(proposal.head.state, proposal.commit.version))
+        for each in entries:
+            each.believe()
+
+    def _joins(self, entry: Entry[S, E], opened: OpenCommit[S, E], winners: Winners[E]) -> bool:
+        request, intent = entry.request, entry.intent
+        if opened.is_full or opened.holds(request.commit_id):
+            return False
+        try:
+            self._check_expected(request)
+            since = winners.since(intent.base_version)
+            if not opened.is_empty:
+                since.append(opened.commit())
+            decided = intent.decide(opened.state(), tuple(since))
+            if isinstance(decided, Landed):
+                self._acknowledge_landed(entry, decided, opened)
+                return False
+            opened.join(decided, request)
+        except Postponed:
+            return False
+        except LedgerError as error:
+            if opened.is_empty:
+                entry.fail(error)
+            else:
+                # Those before it may not land, and then it is decided anew.
+                entry.doubt(error)
+            return False
+        return True
+
+    def _acknowledge_landed(
+        self, entry: Entry[S, E], landed: Landed, opened: OpenCommit[S, E]
+    ) -> None:
+        if landed.version >= opened.version:
+            raise Postponed
+        entry.done(self.acknowledge(landed.version, entry.request))
 
     def landed_before(self, request: Request) -> Appended[S] | None:
         """Return what a caller-given commit id came to before, if it did.
@@ -93,24 +189,15 @@ class Appender(Generic[S, E]):
         if request.asked is None:
             return None
         for version in self.log.last_named(given_id_key(request.commit_id)):
-            found = self._holding(self.log.commit_at(version), request)
-            if found is not None:
-                return found
+            if holds(self.log.commit_at(version), request):
+                return self.acknowledge(version, request)
         return None
 
-    def _holding(self, commit: Commit[E], request: Request) -> Appended[S] | None:
-        """Return the transaction's outcome if this commit holds it."""
-        for transaction in commit.transactions:
-            if transaction.id != request.commit_id:
-                continue
-            asked = None if transaction.asked is UNSET else transaction.asked
-            if asked != request.asked:
-                raise InvalidInputError(
-                    f"commit id {request.commit_id!r} was used for something else in version "
-                    f"{commit.version}; take a new id for a new request"
-                )
-            return self.acknowledge(commit.version, request)
-        return None
+    def _mine(self, request: Request, winners: Winners[E]) -> Appended[S] | None:
+        version = winners.holding(request)
+        if version is None:
+            return None
+        return Appended(self.acknowledge(version, request).state, version)
 
     def acknowledge(self, version: int, request: Request) -> Appended[S]:
         """Return what was found by reading, once it is durable: its writer may have died before.
@@ -123,28 +210,8 @@ class Appender(Generic[S, E]):
         make_sure(self.log.store, key, self.patience, version=version, commit_id=commit_id)
         return Appended(self._state(), version, repeated=True)
 
-    def _contend(self, intent: Intent[S, E], request: Request) -> Appended[S]:
-        winners = self._since(intent.base_version)
-        for _ in self.patience.attempts():
-            self._check_expected(request)
-            state = self.log.head.state if self.log.head else None
-            decided = intent.decide(state, tuple(winners))
-            if isinstance(decided, Landed):
-                return self.acknowledge(decided.version, request)
-            proposal = self._propose(decided, request)
-            if settle(self.log.store, proposal.draft, self.patience):
-                self.log.advance(proposal.head, proposal.commit)
-                return Appended(proposal.head.state, proposal.commit.version)
-            won = self._read_winners(proposal.draft)
-            winners += won
-            for commit in won:
-                mine = self._holding(commit, request)
-                if mine is not None:
-                    return Appended(mine.state, mine.version)
-        raise self._given_up(request)
-
-    def _read_winners(self, draft: Draft) -> list[Commit[E]]:
-        """Return what landed instead; the one who cannot read it does not know whether it is his.
+    def _read_winners(self, draft: Draft) -> None:
+        """Read what landed instead; who cannot read it does not know whether it is his.
 
         Raises:
             CommitUnknownError: The store does not answer.
@@ -152,9 +219,11 @@ class Appender(Generic[S, E]):
         failure: OSError | None = None
         for _ in self.patience.attempts():
             try:
-                return self.log.catch_up()
+                self.log.catch_up()
             except OSError as error:
                 failure = error
+            else:
+                return
         raise unknown(draft.key, draft.version, draft.commit_id) from failure
 
     def _given_up(self, request: Request) -> CommitConflictError:
@@ -165,12 +234,6 @@ class Appender(Generic[S, E]):
             f"version {version}",
             version,
         )
-
-    def _since(self, base: int | None) -> list[Commit[E]]:
-        newest = self.log.head.state.version if self.log.head else -1
-        if base is None or base >= newest:
-            return []
-        return [read.commit for read in self.log.commits(base + 1, newest)]
 
     def _state(self) -> S:
         head = self.log.head
@@ -195,50 +258,6 @@ class Appender(Generic[S, E]):
             author,
         )
 
-    def _propose(self, events: tuple[E, ...], request: Request) -> Proposal[S, E]:
-        head = self.log.head
-        moment = self._time(head.state.time_millis if head else 0)
-        effective = request.effective_millis
-        transaction: Transaction[E] = Transaction(
-            id=request.commit_id,
-            author=request.author,
-            message=request.message,
-            properties=dict(sorted(request.properties.items())),
-            asked=UNSET if request.asked is None else request.asked,
-            effective_time_millis=UNSET if effective is None else effective,
-            events=events,
-        )
-        commit: Commit[E] = Commit(
-            format=FORMAT_VERSION,
-            version=head.state.version + 1 if head else 0,
-            time_millis=moment,
-            parent=head.digest if head else UNSET,
-            transactions=(transaction,),
-        )
-        # Folding before writing: what contradicts the state is refused before any I/O.
-        builder = self.log.stream.builder(head.state if head else None)
-        builder.commit(commit)
-        key = self.log.layout.commit(commit.version)
-        body = self._readable(commit, key)
-        draft = Draft(key, body, commit.version, request.commit_id)
-        return Proposal(commit, draft, Head(builder.freeze(), digest(body)))
-
-    def _readable(self, commit: Commit[E], key: str) -> bytes:
-        """Return a commit's bytes, which readers can decode: Python checks no types."""
-        try:
-            body = encode(commit)
-            self.log.codec.decode(body, key)
-        except (DamagedLogError, UpgradeRequiredError) as error:
-            cause = error.__cause__ or error
-            raise InvalidInputError(
-                f"what was asked cannot stand in the log: {cause}; nothing was written"
-            ) from error
-        except (TypeError, ValueError, OverflowError) as error:
-            raise InvalidInputError(
-                f"what was asked cannot be written as JSON: {error}; nothing was written"
-            ) from error
-        return body
-
     def _time(self, previous: int) -> int:
         now = self.now_millis()
         if previous > now + CLOCK_TOLERANCE_MILLIS:
@@ -247,3 +266,23 @@ class Appender(Generic[S, E]):
                 "commit; set it, then try again"
             )
         return max(now, previous + 1)
+
+
+def _in_order(entries: list[Entry[S, E]]) -> Iterator[list[Entry[S, E]]]:
+    """Yield the entries in their order: those that ride alone, and the groups between them."""
+    for alone, some in groupby(entries, key=lambda each: each.rides_alone):
+        if alone:
+            yield from ([each] for each in some)
+        else:
+            yield list(some)
+
+
+def _unknown_to(entry: Entry[S, E], error: CommitUnknownError) -> CommitUnknownError:
+    """Return the error that names an entry's own commit id."""
+    told = CommitUnknownError(
+        error.message.replace(error.commit_id, entry.request.commit_id),
+        entry.request.commit_id,
+        error.version,
+    )
+    told.__cause__ = error.__cause__
+    return told

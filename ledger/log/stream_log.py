@@ -29,6 +29,9 @@ from ledger.stores import Store
 S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")
 
+SURE_FOR_S = 10.0
+"""For so long a writer does not look again whether its head still stands on the store."""
+
 _log = structlog.get_logger("ledger.log")
 
 
@@ -79,6 +82,7 @@ class StreamLog(Generic[S, E]):
         self._head: Head[S] | None = None
         self._recent: Recent[E] | None = None
         self._due: Head[S] | None = None
+        self._looked_s: float | None = None
 
     def remember(
         self, keys_of: Callable[[Commit[E]], Iterable[str]], on_boundary: Callable[[int], None]
@@ -122,6 +126,38 @@ class StreamLog(Generic[S, E]):
         self.reader.refuse_hole(self._head.state.version + 1 if self._head else 0)
         return read
 
+    def look_again(self, moment_s: float) -> None:
+        """Check, now and then, that a log that is held in memory still stands on the store.
+
+        Whoever goes on from a commit that somebody removed meanwhile makes a log that nobody can
+        read. A writer at work does not pay for this; one that was idle pays two requests.
+
+        Args:
+            moment_s: Now, in seconds by a monotonic clock.
+
+        Raises:
+            DamagedLogError: The head is missing or another file, or what follows it is missing.
+        """
+        head, looked = self._head, self._looked_s
+        if looked is None or moment_s - looked >= SURE_FOR_S:
+            self._looked_s = moment_s
+            if looked is not None and head is not None:
+                # A store that does not answer now says nothing about the log.
+                with suppress(OSError):
+                    self._check_stands(head)
+
+    def _check_stands(self, head: Head[S]) -> None:
+        version = head.state.version
+        key = self.layout.commit(version)
+        body = self.store.read(key)
+        if body is None or digest(body) != head.digest:
+            raise DamagedLogError(
+                f"{key} was read before and is {'missing' if body is None else 'another file'} "
+                "now; nothing was written. Restore it from a backup",
+                key,
+            )
+        self.reader.refuse_hole(version + 1, strides=(1,))
+
     def _check_fits(self, found: Head[S]) -> None:
         key = self.layout.commit(found.state.version)
         body = self.store.read(key)
@@ -152,10 +188,12 @@ class StreamLog(Generic[S, E]):
         try:
             builder.commit(commit)
         except InvalidInputError as error:
-            key = self.layout.commit(commit.version)
-            raise DamagedLogError(
-                f"{key} contradicts the commits before it: {error}", key
-            ) from error
+            raise self.contradiction(commit, error) from error
+
+    def contradiction(self, commit: Commit[E], error: InvalidInputError) -> DamagedLogError:
+        """Return the error of a commit that stands in the log and cannot have been written so."""
+        key = self.layout.commit(commit.version)
+        return DamagedLogError(f"{key} contradicts the commits before it: {error}", key)
 
     def advance(self, head: Head[S], commit: Commit[E]) -> None:
         """Take a commit that this writer landed as the new head."""

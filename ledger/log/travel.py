@@ -80,6 +80,16 @@ def last_while(
 
     Both conditions hold for a prefix of the stream and fail after it; version 0 fits.
     """
+    return _fold_while(log, last_checkpoint_while(log, state_fits), commit_fits)
+
+
+def last_checkpoint_while(
+    log: StreamLog[S, E], state_fits: Callable[[S], bool]
+) -> Head[S] | None:
+    """Return the last checkpoint whose state fits; None when the first does not.
+
+    The condition holds for a prefix of the stream and fails after it.
+    """
     low, high = 0, head_state(log).version // CHECKPOINT_INTERVAL
     found: Head[S] | None = None
     while low < high:
@@ -89,7 +99,7 @@ def last_while(
             found, low = near or found, middle
         else:
             high = min(middle, near.state.version // CHECKPOINT_INTERVAL) - 1
-    return _fold_while(log, found, commit_fits)
+    return found
 
 
 def _fold_while(

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import msgspec
 
-from ledger.events.schema_changes import Move, UpdateColumnPosition
+from ledger.events.schema_changes import AddColumn, Move, UpdateColumnPosition
 from ledger.model.identifier import Identifier
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot
@@ -33,6 +33,8 @@ from projections.dlf.views import GetViewResponse
 _AUDIT = ("owner", "created_at", "created_by", "updated_at", "updated_by")
 _SUMS = ("record_count", "file_size_in_bytes", "file_count", "last_file_creation_time")
 _SCHEMA = ("fields", "partition_keys", "primary_keys", "options", "comment")
+# A default for older files is Iceberg's alone.
+_ADD_COLUMN = ("field_names", "data_type", "comment", "move")
 _MOVE = ("field_name", "reference_field_name", "type")
 _OPTIONAL_LISTS = (
     "changelog_manifest_list",
@@ -60,6 +62,7 @@ _ATTRIBUTES: dict[Style, dict[type, tuple[str, ...]]] = {
             *("version", "id", "schema_id", *_MANIFESTS, "commit_user", *_COMMIT),
             *("log_offsets", *_COUNTS, "watermark", "statistics"),
         ),
+        AddColumn: _ADD_COLUMN,
         Move: _MOVE,
         UpdateColumnPosition: ("field_names", "move"),
     },
@@ -71,6 +74,7 @@ _ATTRIBUTES: dict[Style, dict[type, tuple[str, ...]]] = {
             *(*_COMMIT, *_COUNTS, "watermark", "statistics"),
             *("properties", "next_row_id", "operation"),
         ),
+        AddColumn: _ADD_COLUMN,
         Move: _MOVE,
         UpdateColumnPosition: ("move",),
     },

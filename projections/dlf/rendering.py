@@ -9,7 +9,13 @@ from typing import Any, overload
 import msgspec
 from cattrs import Converter
 
-from ledger.events.schema_changes import AddColumn, UpdateColumnPosition, UpdateColumnType
+from ledger.events.schema_changes import (
+    AddColumn,
+    SetIdentifierFields,
+    UpdateColumnPosition,
+    UpdateColumnType,
+)
+from ledger.evolution.change_json import refuse_iceberg_only
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.instant import (
     Instant,
@@ -48,7 +54,8 @@ def render(view: object, style: Style = Style.DLF) -> Any:
         style: Whose spelling.
 
     Raises:
-        UnsupportedError: The style has no word for it; the message names the column or instant.
+        UnsupportedError: The style has no word for it; the message names the column, the change
+            or the instant.
         InvalidInputError: It is no object of the metadata API.
 
     Example:
@@ -75,6 +82,8 @@ def _converter(style: Style) -> Converter:
     converter.register_unstructure_hook(DataField, partial(field_json, style=style))
     converter.register_unstructure_hook(DataType, partial(type_json, style=style, where="type"))
     converter.register_unstructure_hook(UpdateColumnPosition, _position_hook(style, converter))
+    for kind in (AddColumn, SetIdentifierFields):
+        converter.register_unstructure_hook(kind, _partly_iceberg_hook(kind, style, converter))
     return converter
 
 
@@ -128,6 +137,18 @@ def _plain(value: Any, converter: Converter) -> Any:
     if isinstance(value, tuple):
         return [_plain(each, converter) for each in value]
     return converter.unstructure(value)
+
+
+def _partly_iceberg_hook(
+    kind: type, style: Style, converter: Converter
+) -> Callable[[Any], dict[str, Any]]:
+    by_keys = _keys_hook(kind, style, converter)
+
+    def unstructure(change: Any) -> dict[str, Any]:
+        refuse_iceberg_only(change, f"{style.value} objects")
+        return by_keys(change)
+
+    return unstructure
 
 
 def _position_hook(

@@ -10,8 +10,10 @@ from ledger.events import catalog_events as c
 from ledger.events import schema_changes as s
 from ledger.events import schema_events as e
 from ledger.events import snapshot_events as n
+from ledger.events import spec_events as p
 from ledger.events import table_events as t
 from ledger.events.commit import Transaction
+from ledger.events.spec_changes import SortColumn
 
 A = t.TableName("shop", "a")
 B = t.TableName("shop", "b")
@@ -25,6 +27,7 @@ SUMS: dict[str, Any] = {
     "delta_file_size_in_bytes": -1500,
 }
 SCHEMA = t.SchemaRecord((), 0)
+BUCKET = p.PartitionFieldRecord(0, 1000, "a_bucket", "bucket[4]")
 
 CASES: list[tuple[object, str]] = [
     (e.ColumnAdded(("r", "a"), "INT", field_id=4), "added column r.a INT (id 4)"),
@@ -51,6 +54,22 @@ CASES: list[tuple[object, str]] = [
     (s.RemoveOption("k"), "removed option k"),
     (s.UpdateComment("x"), "changed the table's comment"),
     (s.DropPrimaryKey(), "dropped the primary key"),
+    (e.IdentifierFieldsSet((("r", "a"),), field_ids=(4,)), "set the identifier fields to ['r.a']"),
+    (
+        p.PartitionSpecUpdated((), spec_id=1, fields=(BUCKET,)),
+        "files are partitioned by partition spec 1: a_bucket=bucket[4]",
+    ),
+    (
+        p.PartitionSpecUpdated((), set_default=False, spec_id=2, fields=()),
+        "added partition spec 2: unpartitioned",
+    ),
+    (
+        p.SortOrderReplaced(
+            (SortColumn(("a",)), SortColumn(("r", "b"), "day", "desc")), order_id=1, fields=()
+        ),
+        "files are sorted by order 1: a asc, day of r.b desc",
+    ),
+    (p.SortOrderReplaced((), order_id=0, fields=()), "files are sorted by order 0: unsorted"),
     (e.UpdateKeys(("p",)), "set the partition keys to ['p'], the primary keys to []"),
     (
         n.SnapshotCommitted(commit_kind="OVERWRITE", **SUMS),

@@ -2,16 +2,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from ledger.files.hive import escape, partition_path, partition_values, path_keys, unescape
 from ledger.files.partition_text import value_of
 from ledger.model import types as t
 from ledger.model.errors import InvalidChangeError, UnsupportedError
 from ledger.model.partition import PartitionField, PartitionSpec
+from ledger.model.schema import Schema
+from ledger.model.transform import transform_of
+from ledger.model.transform_path import partition_path as iceberg_path
+from ledger.model.transform_value import decode_value
 from ledger.model.type_text import parse_type
 
 CASES = json.loads((Path(__file__).parents[1] / "data/paimon/partition_paths.json").read_text())
@@ -123,9 +129,8 @@ def test_what_is_no_value_is_refused_by_path_and_key(text: str, type_text: str) 
     assert path in str(caught.value)
 
 
-def test_a_missing_key_is_refused_by_name() -> None:
-    with pytest.raises(InvalidChangeError, match=r"path hour=1/x has no folder day="):
-        partition_values("hour=1/x", spec_of("day"), {0: t.IntType()})
+def test_of_a_missing_key_a_path_says_nothing() -> None:
+    assert partition_values("hour=1/x", spec_of("day"), {0: t.IntType()}) == (UNSET,)
 
 
 def test_a_key_named_twice_is_refused() -> None:
@@ -134,12 +139,69 @@ def test_a_key_named_twice_is_refused() -> None:
 
 
 def test_what_a_path_cannot_say_is_refused() -> None:
-    bucketed = PartitionSpec(0, (PartitionField(0, 1000, "b", "bucket[4]"),))
-
-    with pytest.raises(UnsupportedError, match=r"'b' is bucket\[4\]"):
-        partition_values("b=1/x", bucketed, {0: t.IntType()})
     with pytest.raises(UnsupportedError, match="BYTES cannot be read from a path"):
         partition_values("day=1/x", spec_of("day"), {0: t.BYTES})
+
+
+@pytest.mark.parametrize(
+    ("transform", "type_text", "value"),
+    [
+        ("identity", "DATE", "2017-12-01"),
+        ("identity", "TIMESTAMP_LTZ(6)", "2017-12-01T10:12:55.5"),
+        ("bucket[16]", "BIGINT", 9),
+        ("truncate[10]", "INT", -20),
+        ("truncate[3]", "STRING", "ice"),
+        ("truncate[10]", "DECIMAL(9, 2)", "10.60"),
+        ("year", "DATE", 47),
+        ("year", "TIMESTAMP(6)", -1),
+        ("month", "DATE", 575),
+        ("month", "TIMESTAMP(3)", -1),
+        ("day", "TIMESTAMP_LTZ(6)", "1969-12-31"),
+        ("hour", "TIMESTAMP(6)", 420034),
+        ("hour", "TIMESTAMP(6)", -1),
+        ("void", "INT", None),
+    ],
+)
+def test_icebergs_own_paths_are_read(transform: str, type_text: str, value: Any) -> None:
+    spec = PartitionSpec(0, (PartitionField(0, 1000, "p", transform),))
+    column = t.DataField(0, "c", parse_type(type_text))
+    result = transform_of(transform).result_type(column.type)
+    path = iceberg_path(spec, [decode_value(value, result)], Schema([column]))
+
+    assert partition_values(f"{path}/x.parquet", spec, {0: column.type}) == (value,)
+
+
+@pytest.mark.parametrize(
+    ("text", "transform", "type_text"),
+    [
+        ("16", "bucket[16]", "INT"),
+        ("-1", "bucket[16]", "INT"),
+        ("15", "truncate[10]", "INT"),
+        ("iceb", "truncate[3]", "STRING"),
+        ("2017-13", "month", "DATE"),
+        ("2017-12-01", "month", "DATE"),
+        ("2017-1", "day", "DATE"),
+        ("2017-12-01-24", "hour", "TIMESTAMP(6)"),
+        ("2017-02-30-01", "hour", "TIMESTAMP(6)"),
+        ("x", "year", "DATE"),
+    ],
+)
+def test_what_is_no_result_of_a_transform_is_refused(
+    text: str, transform: str, type_text: str
+) -> None:
+    spec = PartitionSpec(0, (PartitionField(0, 1000, "p", transform),))
+
+    with pytest.raises(InvalidChangeError, match=f"'{text}' is no {transform[:4]}"):
+        partition_values(f"p={text}/x", spec, {0: parse_type(type_text)})
+
+
+def test_icebergs_null_is_null_where_it_is_no_text() -> None:
+    truncated = PartitionSpec(0, (PartitionField(0, 1000, "day", "truncate[4]"),))
+
+    assert partition_values("day=null/x", spec_of("day"), {0: t.IntType()}) == (None,)
+    assert partition_values("day=null/x", truncated, {0: t.IntType()}) == (None,)
+    assert partition_values("day=null/x", spec_of("day"), {0: t.STRING}) == ("null",)
+    assert partition_values("day=null/x", truncated, {0: t.STRING}) == ("null",)
 
 
 @pytest.mark.parametrize("name", ["__DEFAULT_PARTITION__", "__HIVE_DEFAULT_PARTITION__"])

@@ -8,6 +8,7 @@ import structlog
 from ledger.events.snapshot_events import SnapshotCommitted
 from ledger.files.live import LiveFiles, file_key
 from ledger.files.runs import Net, Placed
+from ledger.log.travel import at_version
 from ledger.model.errors import DamagedLogError
 from ledger.model.file_change import FileChange
 from tests.files.building import Table, add, delete
@@ -75,7 +76,8 @@ def test_the_difference_turns_one_set_into_the_other(
 ) -> None:
     before, after = replayed(long_table, start), replayed(long_table, end)
 
-    difference = long_table.live.difference(start, end)
+    log = long_table.log
+    difference = long_table.live.difference(at_version(log, start), at_version(log, end))
 
     assert [each.path for each in difference] == sorted({*before} ^ {*after})
     turned = dict(before)
@@ -93,7 +95,8 @@ def test_a_difference_takes_what_comes_back_from_the_commit_that_added_it() -> N
     # An engine's DELETE may say less than the ADD did.
     now = table.commit(FileChange(kind="DELETE", path="a", record_count=5, file_size_in_bytes=0))
 
-    assert table.live.difference(now, then) == (add("a", records=5),)
+    states = at_version(table.log, now), at_version(table.log, then)
+    assert table.live.difference(*states) == (add("a", records=5),)
 
 
 def test_runs_are_kept_at_boundaries_and_merged_by_eight(long_table: Table) -> None:

@@ -10,14 +10,17 @@ from ledger.cli.commands import view
 from ledger.cli.commands.add_files import add_files
 from ledger.cli.commands.alter import alter
 from ledger.cli.commands.create import create
+from ledger.cli.commands.doctor import doctor
 from ledger.cli.commands.expire import expire
 from ledger.cli.commands.init import init
 from ledger.cli.commands.log import log
 from ledger.cli.commands.maintain import maintain
+from ledger.cli.commands.plan import plan
 from ledger.cli.commands.quickstart import quickstart
 from ledger.cli.commands.rollback import rollback
 from ledger.cli.commands.show import show
 from ledger.cli.commands.snapshots import snapshots
+from ledger.cli.commands.sql import sql
 from ledger.cli.commands.tag import tag
 from ledger.cli.commands.verify import verify
 from ledger.cli.example import help_and_example
@@ -27,6 +30,8 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "init": init,
     "create": create,
     "alter": alter,
+    "plan": plan,
+    "sql": sql,
     "add-files": add_files,
     "show": show,
     "log": log,
@@ -34,6 +39,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "tag": tag,
     "rollback": rollback,
     "expire": expire,
+    "doctor": doctor,
     "verify": verify,
     "maintain": maintain,
 }

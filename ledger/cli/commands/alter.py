@@ -12,9 +12,11 @@ from ledger.cli.commands.committed import committed
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, Writing
 from ledger.events.schema_changes import DropPrimaryKey, SchemaChange
+from ledger.events.spec_changes import SpecChange
 
 
-def _as_written(_type: Any, tokens: Sequence[Token]) -> tuple[tuple[str, str], ...]:
+def as_written(_type: Any, tokens: Sequence[Token]) -> tuple[tuple[str, str], ...]:
+    """Return options and values in the order of the command line."""
     return tuple((token.keyword or "", token.value) for token in tokens)
 
 
@@ -25,7 +27,7 @@ def alter(
     change: Annotated[
         tuple[str, ...],
         # One parameter under many names: so the order of the command line is kept.
-        Parameter(name=CHANGE_OPTIONS, converter=_as_written, negative="", show=False),
+        Parameter(name=CHANGE_OPTIONS, converter=as_written, negative="", show=False),
     ] = (),
     drop_primary_key: Annotated[
         bool,
@@ -61,11 +63,24 @@ def alter(
         lakeledger alter shop.orders --rename addr=address \
             --add "address.zip STRING AFTER city" --message "split the address"
     """  # noqa: E501 - a table's row is one line
-    # Cyclopts hands over what `_as_written` gave.
+    # Cyclopts hands over what `as_written` gave.
     written: Any = change
-    changes: list[SchemaChange] = [DropPrimaryKey()] if drop_primary_key else []
+    changes = wanted_changes(written, drop_primary_key)
+    table = place.table(name)
+    committed(place.screen, table, table.alter(changes, **writing.options()), writing)
+
+
+def wanted_changes(
+    written: Sequence[tuple[str, str]],
+    drop_primary_key: bool,  # noqa: FBT001 - the option's value
+) -> list[SchemaChange | SpecChange]:
+    """Return the changes that a command line asks for.
+
+    Raises:
+        UsageError: There are none, or one is not written as its option wants it.
+    """
+    changes: list[SchemaChange | SpecChange] = [DropPrimaryKey()] if drop_primary_key else []
     changes += changes_of(written)
     if not changes:
         raise UsageError('no change is named; for example --add "zip STRING"')
-    table = place.table(name)
-    committed(place.screen, table, table.alter(changes, **writing.options()), writing)
+    return changes

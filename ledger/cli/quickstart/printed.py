@@ -41,6 +41,8 @@ def _schemas(story: Story, screen: Screen) -> None:
         ("id", f"at {story.tag}", "today", "what changed"),
         ((each.field_id, each.then, each.now, each.what) for each in story.columns),
     )
+    screen.line("The table stays readable as Paimon and as Iceberg, so one change is refused:")
+    screen.line(f"  {story.refusal}")
 
 
 def _standings(story: Story, screen: Screen) -> None:
@@ -89,6 +91,7 @@ def _next(story: Story, screen: Screen, shown_url: str) -> None:
         f"export LAKELEDGER_URL={shown_url}",
         f"lakeledger show {story.identifier} --at tag:{story.tag}",
         f"lakeledger log {story.identifier} --limit 5 --output json",
+        f'lakeledger plan {story.identifier} --type "distance STRING"',
         f'lakeledger alter {story.identifier} --add "route.stops INT" --message "connections"',
     ):
         screen.line(f"  {line}")

@@ -89,6 +89,9 @@ EVOLUTIONS: tuple[Evolution, ...] = (
     ),
 )
 
+REFUSED = UpdateColumnType(("distance",), "STRING", True)  # noqa: FBT003 - keep nullability
+"""What Paimon would convert while it reads, and Iceberg, which converts nothing, could not."""
+
 
 def happen(lake: Ledger, flights: pa.Table, on_progress: Progress = no_progress) -> Table:
     """Let the story happen in an empty ledger, and return its table.

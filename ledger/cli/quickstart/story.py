@@ -9,7 +9,7 @@ from attrs import frozen
 
 from ledger.catalog import Ledger
 from ledger.cli.phrases import plain
-from ledger.cli.quickstart.steps import TAG, happen
+from ledger.cli.quickstart.steps import REFUSED, TAG, happen
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.events.schema_events import ColumnMoved
@@ -73,6 +73,7 @@ class Story:
         standings: What was in the table: at the tag, before and after the mistake, after the
             rollback.
         columns: The schema at the tag beside today's.
+        refusal: What is said to a change that one of the table's formats cannot express.
         statistics: The busiest partitions, as the `stats` command gives them; None without Spark.
         statistics_missing: Why there are none.
     """
@@ -84,6 +85,7 @@ class Story:
     tag: str
     standings: Sequence[Standing]
     columns: Sequence[ColumnThenAndNow]
+    refusal: str
     statistics: Mapping[str, Any] | None
     statistics_missing: str | None
 
@@ -99,6 +101,7 @@ class Story:
                 {"fieldId": each.field_id, "then": each.then, "now": each.now, "what": each.what}
                 for each in self.columns
             ],
+            "refusal": self.refusal,
             "statistics": self.statistics,
             "statisticsMissing": self.statistics_missing,
             "commits": [plain(each) for each in self.commits],
@@ -136,6 +139,7 @@ def story_of(lake: Ledger, table: Table, statistics: Statistics) -> Story:
         tag=TAG,
         standings=_standings(table, _rollback(commits)),
         columns=list(_columns(table.at(tag=TAG).schema, table.at().schema, _moved(commits))),
+        refusal=" ".join(each.message for each in table.plan([REFUSED]).refusals),
         statistics=busiest,
         statistics_missing=missing,
     )

@@ -1,0 +1,46 @@
+"""DatabaseCatalog: the databases of a ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Unpack
+
+from ledger.catalog_handle import CatalogHandle
+from ledger.commit_options import CommitOptions
+from ledger.evolution.catalog_request import AlterDatabase, CreateDatabase, DropDatabase
+from ledger.evolution.catalog_state import CatalogState
+from ledger.log.request import Appended
+
+
+class DatabaseCatalog(CatalogHandle):
+    """The part of a ledger that knows databases; `Ledger` is what a user holds."""
+
+    def databases(self) -> list[str]:
+        """Return the names of all databases, sorted."""
+        return sorted(self.state.databases)
+
+    def create_database(
+        self, name: str, options: Mapping[str, str] | None = None, **commit: Unpack[CommitOptions]
+    ) -> Appended[CatalogState]:
+        """Create a database.
+
+        Raises:
+            AlreadyExistsError: There is one of that name.
+            InvalidNameError: The name would not be safe as a path.
+        """
+        return self._ask(CreateDatabase(name, options or {}), commit)
+
+    def alter_database(
+        self,
+        name: str,
+        *,
+        removals: Sequence[str] = (),
+        updates: Mapping[str, str] | None = None,
+        **commit: Unpack[CommitOptions],
+    ) -> Appended[CatalogState]:
+        """Remove and set options of a database."""
+        return self._ask(AlterDatabase(name, tuple(removals), updates or {}), commit)
+
+    def drop_database(self, name: str, **commit: Unpack[CommitOptions]) -> Appended[CatalogState]:
+        """Drop an empty database."""
+        return self._ask(DropDatabase(name), commit)

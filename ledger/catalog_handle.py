@@ -1,0 +1,105 @@
+"""CatalogHandle: reading a ledger's catalog, and the way in for all that is asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from ledger.birth import NOTHING
+from ledger.commit_options import CommitOptions, fresh_id, request_of
+from ledger.events.catalog_events import CatalogEvent
+from ledger.events.commit import Commit
+from ledger.evolution.catalog_decide import CatalogIntent
+from ledger.evolution.catalog_record import CatalogStream
+from ledger.evolution.catalog_request import CatalogRequest
+from ledger.evolution.catalog_state import EMPTY_CATALOG, CatalogState
+from ledger.log.append import Appender
+from ledger.log.request import Appended
+from ledger.log.settle import Draft, settle
+from ledger.log.stream_log import StreamLog
+from ledger.model.errors import DamagedLogError, UpgradeRequiredError
+from ledger.stores import Store
+from ledger.table_setting import TableSetting
+
+ROOT_FORMAT = 1
+_ROOT_KEY = "_ledger/ledger.json"
+
+
+class _Root(msgspec.Struct, frozen=True, rename="camel"):
+    """The file `_ledger/ledger.json`, written once."""
+
+    format: int
+    ledger_id: str
+
+
+class CatalogHandle:
+    """One ledger's catalog stream; `Ledger` is what a user holds."""
+
+    def __init__(self, setting: TableSetting) -> None:
+        self._setting = setting
+        self._store: Store = setting.store
+        self.log: StreamLog[CatalogState, CatalogEvent] = StreamLog(
+            setting.store, "_ledger", CatalogStream()
+        )
+        self._appender: Appender[CatalogState, CatalogEvent] = Appender(
+            self.log, setting.now_millis, setting.patience
+        )
+        self.ledger_id = self._read_root()
+
+    @property
+    def url(self) -> str:
+        """The root's canonical URL."""
+        return self._store.url
+
+    def _read_root(self) -> str | None:
+        body = self._store.read(_ROOT_KEY)
+        if body is None:
+            return None
+        try:
+            root = msgspec.json.decode(body, type=_Root)
+        except msgspec.DecodeError as error:
+            raise DamagedLogError(f"{_ROOT_KEY} is no ledger's root: {error}", _ROOT_KEY) from error
+        if root.format != ROOT_FORMAT:
+            raise UpgradeRequiredError(
+                f"{self.url} has format {root.format}; this version reads {ROOT_FORMAT}: "
+                "upgrade lakeledger"
+            )
+        return root.ledger_id
+
+    def init(self) -> str:
+        """Write the root's file if it is not there; return the ledger's id."""
+        if self.ledger_id is None:
+            body = msgspec.json.encode(_Root(ROOT_FORMAT, fresh_id())) + b"\n"
+            settle(self._store, Draft(_ROOT_KEY, body, 0, "init"), self._setting.patience)
+            self.ledger_id = self._read_root()
+        return self.ledger_id or ""
+
+    @property
+    def state(self) -> CatalogState:
+        """The newest state, after reading what others appended since the last look."""
+        return self.log.refresh() or EMPTY_CATALOG
+
+    def events(self, first: int = 0) -> Iterator[Commit[CatalogEvent]]:
+        """Yield the catalog's commits from `first` on."""
+        return (read.commit for read in self.log.commits(first, self.state.version))
+
+    def _commit(
+        self, make: Callable[[], CatalogRequest | None], asked: Any, options: CommitOptions
+    ) -> Appended[CatalogState]:
+        request = request_of(options, asked=asked, default_author=self._setting.author)
+        self.init()
+        landed = self._appender.landed_before(request)
+        if landed is not None:
+            return landed
+        self.log.refresh()
+        wanted = make()
+        return self._appender.append(NOTHING if wanted is None else CatalogIntent(wanted), request)
+
+    def _ask(self, request: CatalogRequest, options: CommitOptions) -> Appended[CatalogState]:
+        return self._commit(lambda: request, [type(request).__name__, request], options)
+
+    def _events_of(self, version: int) -> Iterator[CatalogEvent]:
+        for transaction in self.log.commit_at(version).transactions:
+            yield from transaction.events

@@ -1,0 +1,102 @@
+"""`lakeledger plan`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from ledger.cli.changes import CHANGE_OPTIONS
+from ledger.cli.commands.alter import as_written, wanted_changes
+from ledger.cli.options import Place
+from ledger.cli.phrases import phrase, plain
+from ledger.cli.screen import Document, Screen
+from ledger.plan import ChangePlan, Verdict, refusal_record
+
+
+def plan(
+    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    /,
+    *,
+    change: Annotated[
+        tuple[str, ...],
+        Parameter(name=CHANGE_OPTIONS, converter=as_written, negative="", show=False),
+    ] = (),
+    drop_primary_key: Annotated[
+        bool,
+        Parameter(
+            negative="", show_default=False, help="Drop the primary key, before all other changes."
+        ),
+    ] = False,
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    """Show what `alter` would do with the same options; nothing is written.
+
+    For each format, declared or not: the files that it would get, or every rule that is in the way
+    and what can be done instead. A change that `alter` would refuse ends with its exit code.
+
+    Example:
+        lakeledger plan shop.orders --type "amount STRING"
+    """
+    # Cyclopts hands over what `as_written` gave.
+    written: Any = change
+    changes = wanted_changes(written, drop_primary_key)
+    table = place.table(name)
+    planned = table.plan(changes)
+    place.screen.result(
+        {"table": name, **_document(planned)}, lambda screen: _text(screen, name, planned)
+    )
+    for refusal in planned.refusals:
+        raise refusal
+
+
+def _document(planned: ChangePlan) -> Document:
+    before, after = planned.before, planned.after
+    return {
+        "version": before.version,
+        "isAllowed": not planned.refusals,
+        "schemaId": {"before": before.schema.id, "after": after.schema.id},
+        "differences": [
+            {"what": each.what, "before": each.before, "after": each.after}
+            for each in planned.differences
+        ],
+        "events": [plain(each) for each in planned.events],
+        "formats": {each.format: _verdict(each) for each in planned.verdicts},
+    }
+
+
+def _verdict(verdict: Verdict) -> Document:
+    return {
+        "isDeclared": verdict.is_declared,
+        "isAllowed": verdict.is_allowed,
+        "files": None if verdict.files is None else list(verdict.files),
+        "refusals": [refusal_record(each) for each in verdict.refusals],
+    }
+
+
+def _text(screen: Screen, name: str, planned: ChangePlan) -> None:
+    screen.line(f"{name} at version {planned.before.version}; nothing was written")
+    if not planned.events:
+        screen.line("  nothing: all that was asked holds already")
+    for event in planned.events:
+        screen.line(f"  {phrase(event)}")
+    old, new = planned.before.schema.id, planned.after.schema.id
+    if old != new:
+        screen.line(f"  schema {old} becomes schema {new}")
+    screen.table(
+        ("what", "before", "after"),
+        [(each.what, each.before, each.after) for each in planned.differences],
+    )
+    screen.table(("format", "declared", "verdict", "files"), map(_row, planned.verdicts))
+    for verdict in planned.verdicts:
+        if verdict.refusals:
+            screen.heading(f"Refused by {verdict.format}")
+        for refusal in verdict.refusals:
+            screen.line(f"  {refusal.message}")
+
+
+def _row(verdict: Verdict) -> tuple[str, str, str, str]:
+    count = len(verdict.refusals)
+    said = "allowed" if not count else f"refused by {count} rule{'s'[: count > 1]}"
+    files = "" if verdict.files is None else ", ".join(verdict.files) or "none"
+    return verdict.format, "yes" if verdict.is_declared else "no", said, files

@@ -1,0 +1,136 @@
+"""What an Iceberg schema may be, whatever was before it.
+
+Source: the Iceberg table specification: schemas, identifier fields, partitioning, sorting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ledger.evolution.identifier_fields import check_identifier_fields
+from ledger.evolution.legality_rule import broken
+from ledger.evolution.type_places import TypePlace, type_places
+from ledger.model.errors import FormatError, InvalidChangeError, UnsupportedError
+from ledger.model.field_ids import walk_fields
+from ledger.model.iceberg_types import FIRST_VERSION_OF_NEW_TYPES, iceberg_type
+from ledger.model.partition import PartitionField, PartitionSpec, SortField, SortOrder
+from ledger.model.schema import Schema
+from ledger.model.transform import transform_of
+from ledger.model.type_text import format_type
+from ledger.model.types import ArrayType, DataField, MapType, RowType
+
+FIRST_VERSION_OF_INITIAL_DEFAULTS = 3
+_NESTED = (ArrayType, MapType, RowType)
+_WITHOUT_DEFAULTS = frozenset({"UNKNOWN", "VARIANT", "GEOMETRY", "GEOGRAPHY"})
+
+
+def type_problems(columns: Iterable[DataField], format_version: int) -> Iterator[FormatError]:
+    """Yield what Iceberg cannot say of some columns: types and defaults, at every depth."""
+    for place in type_places(columns):
+        if not isinstance(place.type, _NESTED):
+            yield from _type_problem(place, format_version)
+        if place.field is not None:
+            yield from _default_problems(place, place.field, format_version)
+
+
+def _type_problem(place: TypePlace, format_version: int) -> Iterator[FormatError]:
+    try:
+        iceberg_type(place.type, format_version=format_version)
+    except UnsupportedError as error:
+        newest = FIRST_VERSION_OF_NEW_TYPES
+        instead = "take another type"
+        if format_version < newest and _is_in(place, newest):
+            instead = f"set format-version={newest}"
+        yield broken("iceberg", f"column {place.name}", error.message, instead)
+
+
+def _is_in(place: TypePlace, format_version: int) -> bool:
+    try:
+        iceberg_type(place.type, format_version=format_version)
+    except UnsupportedError:
+        return False
+    return True
+
+
+def _default_problems(
+    place: TypePlace, column: DataField, format_version: int
+) -> Iterator[FormatError]:
+    what = f"column {place.name}"
+    first = FIRST_VERSION_OF_INITIAL_DEFAULTS
+    if column.initial_default is not None and format_version < first:
+        yield broken(
+            "iceberg",
+            what,
+            f"older files read as a default from format version {first} on only, and the table's "
+            f"is {format_version}",
+            f"set format-version={first} first, or add the column without a default",
+        )
+    if column.type.root in _WITHOUT_DEFAULTS and not (
+        column.initial_default is column.default_value is None
+    ):
+        yield broken(
+            "iceberg", what, f"{column.type.root} has no default but NULL", "leave the default out"
+        )
+
+
+def name_problems(schema: Schema) -> Iterator[FormatError]:
+    """Yield the full names that two places of a schema have: a dot in a name can cause that."""
+    if not any("." in each.name for each in walk_fields(schema.fields)):
+        return
+    seen: dict[str, tuple[str, ...]] = {}
+    for place in type_places(schema.fields):
+        other = seen.setdefault(place.name, place.path)
+        if other != place.path:
+            yield broken(
+                "iceberg",
+                f"column {place.name}",
+                f"full names are unique in a schema, and {list(other)} and {list(place.path)} "
+                "have one",
+                "rename one of them",
+            )
+
+
+def identifier_problems(schema: Schema) -> Iterator[FormatError]:
+    """Yield what is wrong with the columns that identify a row; by default the primary key's."""
+    wanted = schema.identifier_field_ids
+    if not wanted:
+        wanted = tuple(schema.field(name).id for name in schema.primary_keys)
+    try:
+        check_identifier_fields(schema.fields, wanted, {})
+    except InvalidChangeError as error:
+        yield broken("iceberg", "the table", error.message, "set other identifier fields")
+
+
+def source_problems(schema: Schema, spec: PartitionSpec, order: SortOrder) -> Iterator[FormatError]:
+    """Yield the fields of the default spec and order whose column is gone or does not fit."""
+    if not spec.fields and not order.fields:
+        return
+    places = {each.field.id: each for each in type_places(schema.fields) if each.field}
+    for each in spec.fields:
+        if each.transform != "void":
+            yield from _source_problem(
+                places.get(each.source_id),
+                each,
+                f"partition field {each.name}",
+                "remove the partition field first",
+            )
+    for sorted_by in order.fields:
+        yield from _source_problem(
+            places.get(sorted_by.source_id),
+            sorted_by,
+            f"sort field {sorted_by.transform}({sorted_by.source_id})",
+            "replace the sort order first",
+        )
+
+
+def _source_problem(
+    place: TypePlace | None, used: PartitionField | SortField, what: str, instead: str
+) -> Iterator[FormatError]:
+    if place is None:
+        rule = (
+            f"field {used.source_id}, which it is made of, is used by what is written from now on"
+        )
+        yield broken("iceberg", what, f"{rule}, so it cannot be dropped", instead)
+    elif not transform_of(used.transform).accepts(place.type):
+        rule = f"transform {used.transform} does not accept {format_type(place.type)}"
+        yield broken("iceberg", what, f"{rule} of column {place.name}", instead)

@@ -1,0 +1,129 @@
+"""What may become of a column from one schema to a later one, so that no value reads otherwise.
+
+Source: the Iceberg table specification, "Schema Evolution".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from attrs import frozen
+
+from ledger.evolution.legality_rule import broken
+from ledger.evolution.type_places import TypePlace, type_places
+from ledger.model.errors import FormatError
+from ledger.model.partition import PartitionSpec
+from ledger.model.promotions import can_promote
+from ledger.model.schema import Schema
+from ledger.model.type_text import format_type
+from ledger.model.types import ArrayType, DataField, DataType, DateType, MapType, RowType
+
+_SAME_FOR_MOMENTS = frozenset({"year", "month", "day", "void"})
+
+
+@frozen
+class Step:
+    """From one schema to a later one.
+
+    Attributes:
+        before: The earlier schema.
+        format_version: Iceberg's.
+        specs: Every partition spec of the table.
+        may_require: Whether a column may become required although older rows may lack it.
+    """
+
+    before: Schema
+    format_version: int
+    specs: tuple[PartitionSpec, ...]
+    may_require: bool
+
+    def problems(self, columns: Iterable[DataField]) -> Iterator[FormatError]:
+        """Yield what Iceberg forbids of what some columns of the later schema became."""
+        later = tuple(columns)
+        ids = {each.id for each in later}
+        earlier = (each for each in self.before.fields if each.id in ids)
+        before = {each.field.id: each for each in type_places(earlier) if each.field}
+        for place in type_places(later):
+            if place.field is None:
+                continue
+            old = before.get(place.field.id)
+            if old is not None:
+                yield from self._nullability(place.name, old.type, place.type)
+                yield from self._type(place, place.name, old.type, place.type)
+            elif place.level[0] is None or place.level[0] in before:
+                yield from self._added(place, place.field)
+
+    def _added(self, place: TypePlace, column: DataField) -> Iterator[FormatError]:
+        if column.type.nullable or self.may_require or column.initial_default is not None:
+            return
+        yield broken(
+            "iceberg",
+            f"column {place.name}",
+            "older files have no value for a new NOT NULL column",
+            "add it as nullable, or with a default under format-version=3, or allow incompatible "
+            "changes if there are no such rows",
+        )
+
+    def _nullability(self, name: str, before: DataType, after: DataType) -> Iterator[FormatError]:
+        if not before.nullable or after.nullable or self.may_require:
+            return
+        yield broken(
+            "iceberg",
+            f"column {name}",
+            "older files may hold NULL in it, so it cannot become NOT NULL",
+            "keep it nullable, or allow incompatible changes if there is none",
+        )
+
+    def _type(
+        self, place: TypePlace, name: str, before: DataType, after: DataType
+    ) -> Iterator[FormatError]:
+        match before, after:
+            case RowType(), RowType():
+                # Its members are columns of their own.
+                return
+            case ArrayType(element=old), ArrayType(element=new):
+                yield from self._member(place, f"{name}.element", old, new)
+            case MapType(), MapType():
+                if before.key != after.key:
+                    yield broken(
+                        "iceberg", f"column {name}.key", "map keys never change", "add a new map"
+                    )
+                yield from self._member(place, f"{name}.value", before.value, after.value)
+            case _ if not can_promote(before, after, format_version=self.format_version):
+                rule = "Iceberg reads old files as the new type and only ever widens types"
+                yield self._retyped(name, before, after, rule)
+            case DateType(), _ if not isinstance(after, DateType):
+                yield from self._widened_date(place, name, before, after)
+
+    def _member(
+        self, place: TypePlace, name: str, before: DataType, after: DataType
+    ) -> Iterator[FormatError]:
+        yield from self._nullability(name, before, after)
+        yield from self._type(place, name, before, after)
+
+    def _widened_date(
+        self, place: TypePlace, name: str, before: DataType, after: DataType
+    ) -> Iterator[FormatError]:
+        for spec in self.specs:
+            for each in spec.fields:
+                is_source = place.field is not None and each.source_id == place.field.id
+                if is_source and each.transform not in _SAME_FOR_MOMENTS:
+                    rule = (
+                        f"partition field {each.name} of spec {spec.spec_id} would have other "
+                        "values for old files"
+                    )
+                    yield self._retyped(name, before, after, rule)
+
+    def _retyped(self, name: str, before: DataType, after: DataType, rule: str) -> FormatError:
+        return broken(
+            "iceberg",
+            f"column {name} from {_shown(before)} to {_shown(after)}",
+            rule,
+            "add a column of the new type and fill it",
+        )
+
+
+def _shown(data_type: DataType) -> str:
+    if data_type.depth:
+        return data_type.root
+    return format_type(data_type.with_nullability(nullable=True))

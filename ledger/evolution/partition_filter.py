@@ -1,0 +1,45 @@
+"""PartitionFilter: the partition values that files have to have, whatever their specs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import field, frozen
+
+from ledger.model.file_change import FileChange, PartitionValue
+from ledger.model.partition import PartitionSpec
+
+
+@frozen
+class PartitionFilter:
+    """Values by what they derive from, since each spec keeps them in other places.
+
+    Attributes:
+        values: By source field id and transform, such as `(3, "identity")`; empty: every file.
+    """
+
+    values: Mapping[tuple[int, str], PartitionValue] = field(hash=False)
+
+    def matches(self, file: FileChange, spec: PartitionSpec) -> bool | None:
+        """Return whether a file has the values; None when its spec does not say.
+
+        Args:
+            file: Written with `spec`.
+            spec: The one that the file names.
+
+        Example:
+            >>> from ledger.model.partition import PartitionField
+            >>> spec = PartitionSpec(0, (PartitionField(3, 1000, "day"),))
+            >>> file = FileChange(path="a", partition=("d",), record_count=1, file_size_in_bytes=9)
+            >>> PartitionFilter({(3, "identity"): "d"}).matches(file, spec)
+            True
+            >>> PartitionFilter({(4, "identity"): "x"}).matches(file, spec) is None
+            True
+        """
+        there = {
+            (each.source_id, each.transform): value
+            for each, value in zip(spec.fields, file.partition, strict=True)
+        }
+        if any(there[each] != value for each, value in self.values.items() if each in there):
+            return False
+        return None if self.values.keys() - there.keys() else True

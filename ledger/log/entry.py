@@ -1,0 +1,70 @@
+"""Entry: one transaction on its way into the log, and what came of it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Generic, TypeVar
+
+from ledger.evolution.stream import Intent
+from ledger.log.request import Appended, Request
+
+S = TypeVar("S")
+E = TypeVar("E")
+
+
+class Entry(Generic[S, E]):
+    """What one thread asked for; whoever leads the commit says what came of it.
+
+    Attributes:
+        intent: What is wanted.
+        request: Who wants it, and under which id.
+    """
+
+    __slots__ = ("_done", "_doubt", "_error", "intent", "request")
+
+    def __init__(self, intent: Intent[S, E], request: Request) -> None:
+        self.intent = intent
+        self.request = request
+        self._done: Appended[S] | None = None
+        self._error: BaseException | None = None
+        self._doubt: Exception | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is known what came of it."""
+        return self._done is not None or self._error is not None
+
+    @property
+    def rides_alone(self) -> bool:
+        """Whether no other transaction may stand in the same commit."""
+        return self.request.expect_version is not None or self.request.effective_millis is not None
+
+    def done(self, appended: Appended[S]) -> None:
+        """Say that it is in the log."""
+        self._done = appended
+
+    def fail(self, error: BaseException) -> None:
+        """Say that it is not in the log, or that nobody knows."""
+        self._error = error
+
+    def doubt(self, error: Exception) -> None:
+        """Keep why it was refused beside others that have not landed yet."""
+        self._doubt = error
+
+    def believe(self) -> None:
+        """Say that the others have landed, so that the refusal stands."""
+        if self._doubt is not None:
+            self._error = self._doubt
+
+    def outcome(self) -> Appended[S]:
+        """Return what came of it.
+
+        Raises:
+            LedgerError: What `fail` was given.
+        """
+        if self._error is not None:
+            # A thread of its own gets an error of its own: raising adds the traceback.
+            raise copy.copy(self._error) from self._error.__cause__
+        if self._done is None:
+            raise AssertionError("nobody has settled this entry")
+        return self._done

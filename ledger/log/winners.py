@@ -1,0 +1,68 @@
+"""Winners: what others landed since somebody looked, and whether it is one's own."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+from msgspec import UNSET
+
+from ledger.events.commit import Commit
+from ledger.log.request import Request
+from ledger.log.stream_log import StreamLog
+from ledger.model.errors import InvalidInputError
+
+E = TypeVar("E")
+
+
+class Winners(Generic[E]):
+    """The commits that landed since the bases of those who append.
+
+    Args:
+        log: The stream.
+    """
+
+    def __init__(self, log: StreamLog[Any, E]) -> None:
+        self._log = log
+        self._commits: dict[int, Commit[E]] = {}
+        self._met = self._newest
+
+    @property
+    def _newest(self) -> int:
+        return self._log.head.state.version if self._log.head else -1
+
+    def since(self, base: int | None) -> list[Commit[E]]:
+        """Return the commits after `base`, oldest first; of no base, those after the beginning."""
+        first = (self._met if base is None else base) + 1
+        missing = [each for each in range(first, self._newest + 1) if each not in self._commits]
+        if missing:
+            for read in self._log.commits(missing[0], missing[-1]):
+                self._commits[read.commit.version] = read.commit
+        return [self._commits[version] for version in range(first, self._newest + 1)]
+
+    def holding(self, request: Request) -> int | None:
+        """Return the version of the one among them that holds a request's transaction.
+
+        Raises:
+            InvalidInputError: One has its id, and is something else.
+        """
+        landed = (each.version for each in self.since(None) if holds(each, request))
+        return next(landed, None)
+
+
+def holds(commit: Commit[E], request: Request) -> bool:
+    """Say whether a commit holds a request's transaction.
+
+    Raises:
+        InvalidInputError: It holds one of the same id that is something else.
+    """
+    for transaction in commit.transactions:
+        if transaction.id != request.commit_id:
+            continue
+        asked = None if transaction.asked is UNSET else transaction.asked
+        if asked != request.asked:
+            raise InvalidInputError(
+                f"commit id {request.commit_id!r} was used for something else in version "
+                f"{commit.version}; take a new id for a new request"
+            )
+        return True
+    return False

@@ -1,0 +1,180 @@
+"""What a change would come to, before it is made: facts, differences, and each format's verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import attrs
+from attrs import frozen
+
+from ledger.events import SchemaChange, SpecChange, TableEvent
+from ledger.events.commit import FORMAT_VERSION, Commit, Transaction
+from ledger.evolution.legality import History, problems
+from ledger.evolution.rules import FORMATS, Rules
+from ledger.evolution.state import TableState
+from ledger.evolution.table_builder import TableBuilder
+from ledger.evolution.table_decision import Decided, TableWishes
+from ledger.model.errors import FormatError, InvalidChangeError
+from ledger.plan_difference import Difference, differences
+from ledger.plugins import PLANS, load, names
+
+
+@frozen
+class Verdict:
+    """What a format says to a change.
+
+    Attributes:
+        format: `paimon` or `iceberg`.
+        is_declared: Whether the table is to stay expressible in it, by its options afterwards.
+        refusals: Why it cannot take the change; empty when it can.
+        files: What projecting the change would write, relative to the table's location; None when
+            the change is refused or nothing that is installed projects the format.
+    """
+
+    format: str
+    is_declared: bool
+    refusals: tuple[InvalidChangeError, ...]
+    files: tuple[str, ...] | None
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether the format can express the table after the change."""
+        return not self.refusals
+
+
+@frozen
+class ChangePlan:
+    """What changes would come to on the state that was met; nothing was written.
+
+    Attributes:
+        before: The table as it is.
+        after: The table as it would be; its version and times are of no meaning.
+        events: The facts that would stand in the log.
+        verdicts: One a format, declared or not.
+    """
+
+    before: TableState
+    after: TableState
+    events: tuple[TableEvent, ...]
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def refusals(self) -> tuple[InvalidChangeError, ...]:
+        """Why the change would be refused; empty when it would be made."""
+        return tuple(
+            refusal for each in self.verdicts if each.is_declared for refusal in each.refusals
+        )
+
+    @property
+    def differences(self) -> tuple[Difference, ...]:
+        """What is not as it was, in schema, options and layout."""
+        return tuple(differences(self.before, self.after))
+
+
+def plan_changes(
+    state: TableState, changes: Sequence[SchemaChange | SpecChange], history: History
+) -> ChangePlan:
+    """Return what changes of schema and layout would come to.
+
+    Args:
+        state: The table.
+        changes: One batch, as for `Table.alter`.
+        history: The table's past.
+
+    Raises:
+        InvalidChangeError: No format has rules under which the changes mean anything.
+    """
+    trial = _Trial(state, tuple(changes), history)
+    outcome = trial.outcome()
+    after = _folded(state, outcome.events)
+    declared = Rules.of(after.schema.options).formats
+    verdicts = []
+    for name in FORMATS:
+        refusals = tuple(trial.refusals(name, outcome))
+        files = None if refusals else _files(name, state, after)
+        verdicts.append(Verdict(name, name in declared, refusals, files))
+    return ChangePlan(state, after, outcome.events, tuple(verdicts))
+
+
+@frozen
+class _Trial:
+    state: TableState
+    changes: tuple[SchemaChange | SpecChange, ...]
+    history: History
+
+    def outcome(self) -> Decided:
+        """Return what the changes come to by the declared rules, or by whichever take them."""
+        refusals: list[InvalidChangeError] = []
+        for rules_of in (Rules.of, *map(_only, FORMATS), _nobodys):
+            try:
+                return self._decide(rules_of)
+            except InvalidChangeError as error:
+                refusals.append(error)
+        raise refusals[0]
+
+    def refusals(self, format_name: str, outcome: Decided) -> Iterator[InvalidChangeError]:
+        """Yield why a format cannot take the changes.
+
+        Args:
+            format_name: The format.
+            outcome: What the changes come to by the rules of whoever takes them.
+        """
+        rules_of = _only(format_name)
+        try:
+            yield from problems(self._decide(rules_of).batch)
+        except InvalidChangeError as error:
+            # One that is refused while it is decided: all that is wrong with it is said first.
+            rules = rules_of(outcome.batch.schema.options)
+            found = tuple(problems(attrs.evolve(outcome.batch, rules=rules)))
+            yield from found or (error,)
+
+    def _decide(self, rules_of: Callable[[Mapping[str, str]], Rules]) -> Decided:
+        # The first decision pins columns, so each trial begins anew.
+        wishes = TableWishes(self.changes, self.state.schema.highest_field_id)
+        return wishes.decide(self.state, rules_of, self.history)
+
+
+def _only(format_name: str) -> Callable[[Mapping[str, str]], Rules]:
+    return lambda options: attrs.evolve(Rules.of(options), formats=frozenset({format_name}))
+
+
+def _nobodys(options: Mapping[str, str]) -> Rules:
+    return attrs.evolve(Rules.of(options), formats=frozenset())
+
+
+def _folded(state: TableState, events: Sequence[TableEvent]) -> TableState:
+    if not events:
+        return state
+    builder = TableBuilder(state)
+    transaction: Transaction[TableEvent] = Transaction(id="plan", events=tuple(events))
+    builder.commit(
+        Commit(
+            format=FORMAT_VERSION,
+            version=state.version + 1,
+            time_millis=state.time_millis + 1,
+            transactions=(transaction,),
+        )
+    )
+    return builder.freeze()
+
+
+def _files(format_name: str, before: TableState, after: TableState) -> tuple[str, ...] | None:
+    if format_name not in names(PLANS):
+        return None
+    return tuple(load(PLANS, format_name)(before, after))
+
+
+def refusal_record(refusal: InvalidChangeError) -> dict[str, str]:
+    """Return a refusal as plain JSON: its message and, where a format refuses, rule and ways out.
+
+    Example:
+        >>> refusal_record(InvalidChangeError("column b does not exist"))
+        {'message': 'column b does not exist'}
+    """
+    if not isinstance(refusal, FormatError):
+        return {"message": refusal.message}
+    return {
+        "message": refusal.message,
+        "rule": refusal.rule,
+        "alternative": refusal.alternative,
+    }

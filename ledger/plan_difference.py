@@ -1,0 +1,129 @@
+"""What differs between two states of a table, row by row, for people and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from attrs import frozen
+
+from ledger.evolution.state import TableState
+from ledger.evolution.type_places import TypePlace, type_places
+from ledger.model.partition import PartitionSpec, SortOrder
+from ledger.model.schema import Schema
+from ledger.model.type_text import format_type
+from ledger.model.types import DataField, DataType
+
+
+@frozen
+class Difference:
+    """One thing that is not as it was; None where it was not there, or is no longer."""
+
+    what: str
+    before: str | None
+    after: str | None
+
+
+def differences(before: TableState, after: TableState) -> Iterator[Difference]:
+    """Yield what differs, columns by their field id first.
+
+    Example:
+        >>> one, two = Schema.of({"a": "INT"}), Schema.of({"b": "INT"})
+        >>> [(each.what, each.before, each.after) for each in _columns(one, two)]
+        [('field 0', 'a INT', 'b INT')]
+    """
+    one, two = before.schema, after.schema
+    yield from _columns(one, two)
+    yield from _texts("column order", _order_among(one, two), _order_among(two, one))
+    yield from _texts("primary key", _listed(one.primary_keys), _listed(two.primary_keys))
+    yield from _texts("partition keys", _listed(one.partition_keys), _listed(two.partition_keys))
+    yield from _texts("identifier fields", _identifiers(one), _identifiers(two))
+    yield from _mapped("option ", one.options, two.options)
+    yield from _texts("comment", one.comment, two.comment)
+    yield from _texts("partition spec", _spec(before.spec, one), _spec(after.spec, two))
+    yield from _texts("sort order", _order(before.sort_order, one), _order(after.sort_order, two))
+
+
+def _columns(before: Schema, after: Schema) -> Iterator[Difference]:
+    yield from _mapped("field ", _described(before), _described(after))
+
+
+def _described(schema: Schema) -> dict[int, str]:
+    return {
+        place.field.id: _column(place, place.field)
+        for place in type_places(schema.fields)
+        if place.field is not None
+    }
+
+
+def _column(place: TypePlace, column: DataField) -> str:
+    text = f"{place.name} {_type(column.type)}"
+    if column.initial_default is not None:
+        text += f" INITIAL DEFAULT {column.initial_default!r}"
+    if column.default_value is not None:
+        text += f" DEFAULT {column.default_value!r}"
+    if column.description is not None:
+        text += f" COMMENT {column.description!r}"
+    return text
+
+
+def _type(data_type: DataType) -> str:
+    if not data_type.depth:
+        return format_type(data_type)
+    # What is inside a ROW is a field of its own; the rest of a type reads as it is written.
+    _, *inside = type_places([DataField(0, "", data_type)])
+    if all(each.field is None for each in inside):
+        return format_type(data_type)
+    return data_type.root if data_type.nullable else f"{data_type.root} NOT NULL"
+
+
+def _mapped(
+    noun: str,
+    before: Mapping[int, str] | Mapping[str, str],
+    after: Mapping[int, str] | Mapping[str, str],
+) -> Iterator[Difference]:
+    old = {str(key): value for key, value in before.items()}
+    new = {str(key): value for key, value in after.items()}
+    for key in dict.fromkeys((*old, *new)):
+        yield from _texts(f"{noun}{key}", old.get(key), new.get(key))
+
+
+def _texts(what: str, before: str | None, after: str | None) -> Iterator[Difference]:
+    if before != after:
+        yield Difference(what, before, after)
+
+
+def _order_among(schema: Schema, other: Schema) -> str:
+    kept = {each.id for each in other.fields}
+    return " ".join(str(each.id) for each in schema.fields if each.id in kept)
+
+
+def _listed(names: Sequence[str]) -> str | None:
+    return ", ".join(names) or None
+
+
+def _identifiers(schema: Schema) -> str | None:
+    names = _names(schema)
+    return _listed([names.get(each, str(each)) for each in schema.identifier_field_ids])
+
+
+def _spec(spec: PartitionSpec, schema: Schema) -> str:
+    names = _names(schema)
+    fields = (
+        f"{each.name}={each.transform}({names.get(each.source_id, each.source_id)})"
+        for each in spec.fields
+    )
+    return f"spec {spec.spec_id}: {', '.join(fields) or 'unpartitioned'}"
+
+
+def _order(order: SortOrder, schema: Schema) -> str:
+    names = _names(schema)
+    fields = (
+        f"{each.transform}({names.get(each.source_id, each.source_id)}) {each.direction} "
+        f"{each.null_order}"
+        for each in order.fields
+    )
+    return f"order {order.order_id}: {', '.join(fields) or 'unsorted'}"
+
+
+def _names(schema: Schema) -> dict[int, str]:
+    return {each.field.id: each.name for each in type_places(schema.fields) if each.field}

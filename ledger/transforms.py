@@ -1,0 +1,101 @@
+"""Transforms of columns, for `table.update_spec` and `table.replace_sort_order`.
+
+A column is its name, or the names down to a member of a ROW: `("address", "zip")`, or
+`address.zip` where no name holds a dot.
+
+Example:
+    >>> bucket("id", 8)
+    Term(source=('id',), transform='bucket[8]')
+    >>> day("event.ts")
+    Term(source=('event', 'ts'), transform='day')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from ledger.model.errors import InvalidInputError
+from ledger.model.transform import transform_of
+
+__all__ = [
+    "Column",
+    "Term",
+    "bucket",
+    "day",
+    "hour",
+    "identity",
+    "month",
+    "term_of",
+    "truncate",
+    "void",
+    "year",
+]
+
+Column = str | Sequence[str]
+"""A column's path; a text is split at its dots."""
+
+
+@frozen
+class Term:
+    """A transform of a column."""
+
+    source: tuple[str, ...]
+    transform: str = "identity"
+
+
+def term_of(given: Term | Column) -> Term:
+    """Return a term as it is, and a column as its identity.
+
+    Raises:
+        InvalidInputError: It is neither.
+    """
+    return given if isinstance(given, Term) else identity(given)
+
+
+def identity(column: Column) -> Term:
+    """Return the column's own values."""
+    return Term(_path(column))
+
+
+def bucket(column: Column, count: int) -> Term:
+    """Return which of `count` buckets a value's hash falls into, from 0."""
+    return Term(_path(column), transform_of(f"bucket[{count}]").text)
+
+
+def truncate(column: Column, width: int) -> Term:
+    """Return text and bytes cut to `width`, and numbers down to a multiple of it."""
+    return Term(_path(column), transform_of(f"truncate[{width}]").text)
+
+
+def year(column: Column) -> Term:
+    """Return the year of a date or timestamp, in UTC."""
+    return Term(_path(column), "year")
+
+
+def month(column: Column) -> Term:
+    """Return the month of a date or timestamp, in UTC."""
+    return Term(_path(column), "month")
+
+
+def day(column: Column) -> Term:
+    """Return the day of a date or timestamp, in UTC."""
+    return Term(_path(column), "day")
+
+
+def hour(column: Column) -> Term:
+    """Return the hour of a timestamp, in UTC."""
+    return Term(_path(column), "hour")
+
+
+def void(column: Column) -> Term:
+    """Return NULL, whatever the value is."""
+    return Term(_path(column), "void")
+
+
+def _path(column: Column) -> tuple[str, ...]:
+    path = tuple(column.split(".")) if isinstance(column, str) else tuple(column)
+    if not path or not all(path):
+        raise InvalidInputError(f"{column!r} names no column; give a name or a path of names")
+    return path

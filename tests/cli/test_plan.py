@@ -1,0 +1,58 @@
+"""`lakeledger plan`: what `alter` would do, for people and for programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Ran, Run
+
+
+@pytest.fixture
+def shop(run: Run, tmp_path: Path) -> Run:
+    root = tmp_path / "lake"
+
+    def there(*argv: object) -> Ran:
+        return run(*argv, "--ledger", root)
+
+    columns = ("--column", "id BIGINT NOT NULL", "--column", "amount INT")
+    for line in (("init",), ("create", "shop"), ("create", "shop.orders", *columns)):
+        assert there(*line).code == 0
+    return there
+
+
+def test_the_text_names_facts_differences_and_verdicts(shop: Run) -> None:
+    ran = shop("plan", "shop.orders", "--add", "zip STRING", "--rename", "amount=total")
+    assert (ran.code, ran.err) == (0, "")
+    for said in ("nothing was written", "added column zip", "amount INT", "total INT", "allowed"):
+        assert said in ran.out
+    assert shop("log", "shop.orders", "--output", "json").out.count('"version"') == 1
+
+
+def test_a_refused_change_ends_as_alter_would(shop: Run) -> None:
+    line = ("shop.orders", "--type", "amount STRING")
+    planned, altered = shop("plan", *line), shop("alter", *line)
+    assert planned.code == altered.code == 1
+    assert planned.err == altered.err
+    assert "Refused by iceberg" in planned.out
+    assert "add a column of the new type" in planned.out
+
+
+def test_json_holds_the_rule_and_the_alternative(shop: Run) -> None:
+    ran = shop("plan", "shop.orders", "--type", "amount STRING", "--output", "json")
+    assert ran.code == 1
+    document = ran.document
+    assert (document["isAllowed"], document["version"]) == (False, 0)
+    assert document["schemaId"] == {"before": 0, "after": 1}
+    assert document["differences"] == [
+        {"what": "field 1", "before": "amount INT", "after": "amount STRING"}
+    ]
+    assert [each["type"] for each in document["events"]] == ["updateColumnType"]
+    assert document["formats"]["paimon"]["isAllowed"]
+    (refusal,) = document["formats"]["iceberg"]["refusals"]
+    assert set(refusal) == {"message", "rule", "alternative"}
+
+
+def test_without_a_change_the_line_is_wrong(shop: Run) -> None:
+    assert shop("plan", "shop.orders").code == 2

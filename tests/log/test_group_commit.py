@@ -1,0 +1,261 @@
+"""Many threads' transactions in one commit: each lands once, or its thread is told why not."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+from msgspec.structs import replace
+
+from ledger import (
+    AddColumn,
+    CommitConflictError,
+    CommitUnknownError,
+    DropColumn,
+    FileChange,
+    InvalidChangeError,
+    RenameColumn,
+    Schema,
+    SetOption,
+    SnapshotPlan,
+    Table,
+)
+from ledger.stores import MemoryStore, Store
+from projections.paimon.materialise import project, verify
+from tests.faults import Wrapped
+from tests.lakes import data_file, lake_on, memory, no_time
+
+
+class Gate(Wrapped):
+    """Holds the first commit back until it is told to let go; the others gather behind it."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.closed = False
+        self.waiting = threading.Event()
+        self.opened = threading.Event()
+        self.answers: list[OSError] = []
+
+    def create(self, key: str, body: bytes) -> bool:
+        if self.closed:
+            self.closed = False
+            self.waiting.set()
+            assert self.opened.wait(30)
+        elif self.answers:
+            raise self.answers.pop()
+        return self.inner.create(key, body)
+
+    def read(self, key: str) -> bytes | None:
+        if self.answers:
+            raise self.answers.pop()
+        return self.inner.read(key)
+
+    def confirm(self, key: str) -> bytes | None:
+        return self.read(key)
+
+
+class Crowd:
+    """Threads that ask while one commit is under way, in the order in which they are named."""
+
+    def __init__(self, schema: Schema | None = None) -> None:
+        self.gate = Gate(memory())
+        lake = lake_on(self.gate, patience=no_time())
+        lake.create_database("db")
+        self.table = lake.create_table("db.t", schema or Schema.of({"id": "INT", "b": "INT"}))
+
+    def asks(self, *work: Callable[[Table], object]) -> list[Future[object]]:
+        """Ask all of it at once; the first commits alone, the others ride behind it together."""
+        self.gate.closed = True
+        with ThreadPoolExecutor(len(work) + 1) as pool:
+            first = pool.submit(self.table.alter, [SetOption("first", "1")])
+            assert self.gate.waiting.wait(30)
+            asked = []
+            for number, each in enumerate(work, 1):
+                asked.append(pool.submit(each, self.table))
+                self._gathered(number)
+            self.gate.opened.set()
+            first.result(30)
+        return asked
+
+    def _gathered(self, count: int) -> None:
+        """Wait for one more in the queue; who is refused on sight looks again and comes to none."""
+        queue = self.table._appender._queue
+        for _ in range(300):
+            if len(queue) == count:
+                return
+            threading.Event().wait(0.001)
+
+
+def adds(name: str, **options: object) -> Callable[[Table], object]:
+    return lambda table: table.alter([AddColumn((name,), "INT")], **options)  # type: ignore[arg-type]
+
+
+def appends(name: str, schema_id: int = 0) -> Callable[[Table], object]:
+    return lambda table: table.append([file(name, schema_id)])
+
+
+def file(name: str, schema_id: int = 0) -> FileChange:
+    return replace(data_file(name), partition=(), schema_id=schema_id, field_ids=True)
+
+
+def reopened(table: Table) -> Table:
+    store: Store = MemoryStore(table.log.store.url.removeprefix("memory://"))
+    return lake_on(store).table("db.t")
+
+
+def test_all_that_wait_ride_in_one_commit_each_with_its_own_name() -> None:
+    crowd = Crowd()
+
+    asked = crowd.asks(*(adds(f"c{n}", author=f"a{n}", message=f"m{n}") for n in range(16)))
+
+    assert {each.result().version for each in asked} == {2}  # type: ignore[attr-defined]
+    table = reopened(crowd.table)
+    commit = list(table.events())[-1]
+    assert [(each.author, each.message) for each in commit.transactions] == [
+        (f"a{n}", f"m{n}") for n in range(16)
+    ]
+    assert table.at().schema.names == ("id", "b", *(f"c{n}" for n in range(16)))
+    assert table.at().schema.id == 17
+    assert [each.id for each in table.schemas()] == list(range(17, -1, -1))
+
+
+def test_one_that_is_refused_harms_no_other() -> None:
+    crowd = Crowd()
+
+    good, bad, other = crowd.asks(
+        adds("x"),
+        lambda table: table.alter([AddColumn(("b",), "INT")]),
+        adds("y"),
+    )
+
+    with pytest.raises(InvalidChangeError, match="b exists already"):
+        bad.result()
+    assert good.exception() is None
+    assert other.exception() is None
+    assert reopened(crowd.table).at().schema.names == ("id", "b", "x", "y")
+
+
+def test_a_conflict_inside_a_commit_names_the_transaction_that_came_first() -> None:
+    crowd = Crowd()
+
+    first, second, third = crowd.asks(
+        lambda table: table.alter([RenameColumn(("b",), "c")], author="ann"),
+        lambda table: table.alter([RenameColumn(("b",), "d")], author="bob"),
+        lambda table: table.alter([DropColumn(("b",))], author="cem"),
+    )
+
+    assert first.exception() is None
+    with pytest.raises(CommitConflictError) as told:
+        second.result()
+    assert (told.value.author, told.value.version, told.value.cell) == ("ann", 2, "column 1 name")
+    # The column that he meant is called c by now.
+    assert third.exception() is None
+    assert reopened(crowd.table).at().schema.names == ("id",)
+
+
+def test_the_same_commit_id_twice_lands_once() -> None:
+    crowd = Crowd()
+    work = adds("x", commit_id="mine")
+    with ThreadPoolExecutor(4) as pool:
+        done = [each.result() for each in [pool.submit(work, crowd.table) for _ in range(4)]]
+    assert len({each.version for each in done}) == 1  # type: ignore[attr-defined]
+    assert sum(not each.repeated for each in done) == 1  # type: ignore[attr-defined]
+    assert len(list(reopened(crowd.table).events())) == 2
+
+
+def test_the_same_snapshot_key_twice_lands_once() -> None:
+    crowd = Crowd()
+
+    def plan(table: Table) -> object:
+        plan = SnapshotPlan("APPEND", (file("a"),), commit_user="job", commit_identifier=1)
+        return table.commit_snapshot(plan)
+
+    one, other = crowd.asks(plan, plan)
+
+    assert {one.result().version, other.result().version} == {2}  # type: ignore[attr-defined]
+    assert reopened(crowd.table).at().snapshot.id == 1  # type: ignore[union-attr]
+
+
+def test_who_expects_a_version_rides_alone() -> None:
+    crowd = Crowd()
+
+    x, alone, y = crowd.asks(adds("x"), adds("z", expect_version=2), adds("y"))
+
+    assert alone.result().version == 3  # type: ignore[attr-defined]
+    assert {x.result().version, y.result().version} == {2}  # type: ignore[attr-defined]
+    counts = [len(each.transactions) for each in reopened(crowd.table).events()]
+    assert counts == [1, 1, 2, 1]
+
+
+def test_nobody_knows_is_told_to_everybody_with_his_own_id() -> None:
+    crowd = Crowd()
+    crowd.gate.answers = []
+
+    def breaks(table: Table) -> object:
+        # From now on the store answers nobody.
+        crowd.gate.answers += [OSError("gone")] * 10_000
+        return adds("x", commit_id=None)(table)
+
+    asked = crowd.asks(adds("w"), breaks)
+    for each in asked:
+        with pytest.raises(CommitUnknownError) as told:
+            each.result()
+        assert told.value.commit_id in str(told.value)
+    crowd.gate.answers.clear()
+    assert reopened(crowd.table).at().schema.names == ("id", "b")
+
+
+def test_every_snapshot_of_one_commit_can_be_read() -> None:
+    crowd = Crowd()
+    crowd.table.append([file("a")])
+
+    done = crowd.asks(
+        appends("b"),
+        adds("x"),
+        lambda table: table.delete_files(["a"]),
+        appends("c"),
+    )
+
+    assert {each.result().version for each in done} == {3}  # type: ignore[attr-defined]
+    table = reopened(crowd.table)
+    live = {n: [each.path for each in table.at(snapshot=n).files] for n in (1, 2, 3, 4)}
+    assert live == {1: ["a"], 2: ["a", "b"], 3: ["b"], 4: ["b", "c"]}
+    assert [table.at(snapshot=n).schema.id for n in (2, 3)] == [1, 2]
+    assert table.at(snapshot=2).totals.file_count == 2
+
+
+def test_a_rollback_to_the_middle_of_a_commit_takes_back_the_rest() -> None:
+    crowd = Crowd()
+    crowd.table.append([file("a")])
+    crowd.asks(appends("b"), lambda table: table.delete_files(["a"]), appends("c"))
+    table = reopened(crowd.table)
+
+    table.rollback(snapshot=2)
+
+    assert sorted(each.path for each in table.at().files) == ["a", "b"]
+    assert sorted(each.path for each in reopened(table).at(snapshot=3).files) == ["b"]
+
+
+def test_paimons_files_list_every_snapshot_of_one_commit() -> None:
+    crowd = Crowd()
+    crowd.table.append([file("a.parquet")])
+    crowd.asks(
+        appends("b.parquet"),
+        adds("x"),
+        lambda table: table.delete_files(["a.parquet"]),
+        adds("y"),
+        appends("c.parquet"),
+    )
+    table = reopened(crowd.table)
+
+    project(table)
+
+    assert verify(table).is_empty
+    store = table.log.store
+    names = {key.rsplit("/", 1)[1] for key in store.keys("db.db/t/snapshot")}
+    assert names >= {"snapshot-1", "snapshot-2", "snapshot-3", "snapshot-4"}
+    assert {key.rsplit("/", 1)[1] for key in store.keys("db.db/t/schema")} == {
+        f"schema-{n}" for n in range(4)
+    }
