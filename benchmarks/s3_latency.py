@@ -82,7 +82,8 @@ def _figures(times: Mapping[str, Times]) -> Iterator[Figure]:
 
 
 @contextmanager
-def _place(url: str | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def place_for(url: str | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Give a place and its options: a URL as it is, or a bucket of a server made for it."""
     if url is not None:
         yield url, {}
         return
@@ -99,7 +100,7 @@ def main(*, url: str | None = None, repeats: int = 300, output: Output = "text")
         repeats: How often each case is timed; the median counts.
         output: text or json.
     """
-    with _place(url) as (place, options):
+    with place_for(url) as (place, options):
         show(run(place, options, repeats=repeats), output)
 
 

@@ -7,7 +7,6 @@ that a reader could not decode.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import Generic, TypeVar
@@ -21,6 +20,7 @@ from ledger.log.open_commit import OpenCommit
 from ledger.log.request import Appended, NowMillis, Request
 from ledger.log.settle import Draft, Patience, make_sure, settle, unknown
 from ledger.log.stream_log import StreamLog, given_id_key
+from ledger.log.waiting import Waiting
 from ledger.log.winners import Winners, holds
 from ledger.model.errors import (
     CommitConflictError,
@@ -51,7 +51,7 @@ class Appender(Generic[S, E]):
     now_millis: NowMillis
     patience: Patience = field(factory=Patience)
     check: Callable[[Commit[E]], None] = lambda _: None
-    _queue: deque[Entry[S, E]] = field(factory=deque, init=False, eq=False, repr=False)
+    _waiting: Waiting[S, E] = field(factory=Waiting, init=False, eq=False, repr=False)
 
     def append(self, intent: Intent[S, E], request: Request) -> Appended[S]:
         """Append one transaction; it is durable when this returns.
@@ -64,27 +64,33 @@ class Appender(Generic[S, E]):
             StoreError: This machine's clock is behind the log's.
         """
         entry = Entry(intent, request)
-        self._queue.append(entry)
-        with self.log.mutex:
-            # Whoever comes in here first leads for all that wait outside.
-            while not entry.settled:
-                self._lead([self._queue.popleft() for _ in range(len(self._queue))])
+        self._waiting.come(entry)
+        if not entry.settled:
+            self._lead()
         return entry.outcome()
 
-    def _lead(self, entries: list[Entry[S, E]]) -> None:
-        """Settle every entry."""
+    def _lead(self) -> None:
+        """Settle every entry that waits, this thread's own among them."""
+        entries: list[Entry[S, E]] = []
         try:
-            with self.log.store.lock(self.log.layout.lock):
-                for together in _in_order(entries):
-                    self._settle(together)
+            with self.log.mutex:
+                entries = self._waiting.gathered()
+                with self.log.store.lock(self.log.layout.lock):
+                    for together in _in_order(entries):
+                        self._settle(together)
         except BaseException as error:
             for each in entries:
                 if not each.settled:
                     each.fail(error)
             if not isinstance(error, Exception):
                 raise
-        # After the lock: others need not wait for this writer's caches.
-        self.log.keep_due()
+        finally:
+            for each in entries:
+                each.wake()
+            self._waiting.hand_over()
+        # After the others went on: they need not wait for this writer's caches.
+        with self.log.mutex:
+            self.log.keep_due()
 
     def _settle(self, entries: list[Entry[S, E]]) -> None:
         if self.log.head is None or entries[0].request.expect_version is not None:

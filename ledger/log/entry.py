@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 from typing import Generic, TypeVar
 
 from ledger.evolution.stream import Intent
@@ -20,7 +21,7 @@ class Entry(Generic[S, E]):
         request: Who wants it, and under which id.
     """
 
-    __slots__ = ("_done", "_doubt", "_error", "intent", "request")
+    __slots__ = ("_awake", "_done", "_doubt", "_error", "intent", "request")
 
     def __init__(self, intent: Intent[S, E], request: Request) -> None:
         self.intent = intent
@@ -28,6 +29,17 @@ class Entry(Generic[S, E]):
         self._done: Appended[S] | None = None
         self._error: BaseException | None = None
         self._doubt: Exception | None = None
+        self._awake = threading.Lock()
+        self._awake.acquire()
+
+    def wait(self) -> None:
+        """Return once somebody woke it."""
+        self._awake.acquire()
+
+    def wake(self) -> None:
+        """Let `wait` return; once."""
+        if self._awake.locked():
+            self._awake.release()
 
     @property
     def settled(self) -> bool:

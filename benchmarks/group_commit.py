@@ -1,0 +1,114 @@
+"""How many transactions a second do 64 threads land through one handle, beside a single writer?
+
+Each appends data files of its own to one table in a bucket of a real server on this machine
+(SeaweedFS), or of yours, and then changes an option of its own; what the threads ask for at the
+same time rides in one commit. Fairness is the slowest thread's count, when the first is done,
+beside an equal share.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import cyclopts
+
+import ledger
+from benchmarks.measure import Figure, Output, Report, question_of, show
+from benchmarks.s3_latency import place_for
+from ledger import FileChange, Schema, SetOption, Table
+
+THREADS = 64
+TIMES_ALONE = 20.0
+
+
+def run(url: str, options: Mapping[str, Any], *, each: int, threads: int = THREADS) -> Report:
+    lake = ledger.open(url, options, author="bench")
+    lake.create_database("shop")
+    figures: list[Figure] = []
+    landed: list[int] = []
+    for name, ask in (("appends", _append), ("options", _set_option)):
+        alone = _table(lake, f"{name}_alone")
+        start = time.perf_counter()
+        for number in range(each):
+            ask(alone, 0, number)
+        rate_alone = each / (time.perf_counter() - start)
+        shared = _table(lake, name)
+        counts, seconds = _together(shared, ask, threads, each)
+        rate = threads * each / seconds
+        landed.append(sum(len(commit.transactions) for commit in shared.events(1)))
+        figures += (
+            Figure(f"{name}: one writer", rate_alone, "transactions/s"),
+            Figure(f"{name}: {threads} threads", rate, "transactions/s"),
+            Figure(
+                f"{name}: {threads} threads / one writer",
+                rate / rate_alone,
+                "x",
+                at_least=TIMES_ALONE,
+            ),
+            Figure(f"{name}: transactions / commit", landed[-1] / shared.state.version, "x"),
+            Figure(f"{name}: slowest thread / equal share", min(counts) / each, "x"),
+        )
+    return Report(
+        question_of(__doc__),
+        f"(transactions landed, asked)={(landed, threads * each)}",
+        tuple(figures),
+    )
+
+
+def _table(lake: ledger.Ledger, name: str) -> Table:
+    return lake.create_table(f"shop.{name}", Schema.of({"id": "BIGINT"}))
+
+
+def _append(table: Table, writer: int, number: int) -> None:
+    path = f"bucket-0/{writer}-{number}.parquet"
+    table.append([FileChange(path=path, record_count=1, file_size_in_bytes=1000, field_ids=True)])
+
+
+def _set_option(table: Table, writer: int, number: int) -> None:
+    table.alter([SetOption(f"team.writer{writer}", str(number))])
+
+
+Ask = Callable[[Table, int, int], None]
+
+
+def _together(table: Table, ask: Ask, threads: int, each: int) -> tuple[list[int], float]:
+    """Return what each thread had landed when the first was done, and how long all took."""
+    done = [0] * threads
+    at_first_end: list[list[int]] = []
+    barrier = threading.Barrier(threads + 1)
+
+    def write(writer: int) -> None:
+        barrier.wait()
+        for number in range(each):
+            ask(table, writer, number)
+            done[writer] += 1
+        at_first_end.append(list(done))
+
+    workers = [threading.Thread(target=write, args=(number,)) for number in range(threads)]
+    for worker in workers:
+        worker.start()
+    barrier.wait()
+    start = time.perf_counter()
+    for worker in workers:
+        worker.join()
+    return at_first_end[0], time.perf_counter() - start
+
+
+def main(*, url: str | None = None, each: int = 30, output: Output = "text") -> None:
+    """Land transactions from many threads.
+
+    Args:
+        url: An empty s3://BUCKET/FOLDER, with credentials from the environment, or a local
+            folder; None starts SeaweedFS.
+        each: Transactions a thread.
+        output: text or json.
+    """
+    with place_for(url) as (place, options):
+        show(run(place, options, each=each), output)
+
+
+if __name__ == "__main__":
+    cyclopts.run(main)

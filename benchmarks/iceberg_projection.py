@@ -1,0 +1,129 @@
+"""What does it cost to keep Iceberg's files up to date, and does it grow with the history?
+
+First, 200 columns are added one by one, each projected at once; beside it PyIceberg does the same
+with a SQLite catalog, where it can be imported. Then one snapshot is committed to tables of
+different age and only its projection is timed: what grows with the history is copied as bytes, so
+those are told, too. Nothing is synced on our side; PyIceberg syncs its catalog.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import cyclopts
+
+from benchmarks.measure import WORKDIR, Figure, Output, Report, Times, once_each, question_of, show
+from benchmarks.rivals import rivals
+from ledger import AddColumn, FileChange, Ledger, Schema, Table
+from ledger.log.travel import head_state
+from ledger.stores.local import Durability, LocalStore
+from ledger.table_setting import TableSetting
+from projections.iceberg.materialise import project
+from projections.iceberg.names import Names
+
+MILLISECOND = 1e6
+FASTER = 20.0
+LAST = 10
+
+
+def run(workdir: Path, *, columns: int, sizes: tuple[int, ...], repeats: int) -> Report:
+    workdir.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=workdir) as folder:
+        figures = _columns(Path(folder), columns)
+        tables = {size: _aged(Path(folder) / str(size), size) for size in sizes}
+        samples: dict[int, list[int]] = {size: [] for size in sizes}
+        for _ in range(repeats):
+            cases = {str(size): _project_one(table) for size, table in tables.items()}
+            for name, each in once_each(cases).items():
+                samples[int(name)].append(each)
+        for size, table in tables.items():
+            times = Times(tuple(samples[size]))
+            figures.append(
+                Figure(f"project one more at {size}", times.median_ns / MILLISECOND, "ms")
+            )
+            figures.append(Figure(f"its metadata file at {size}", _metadata_kb(table), "kB"))
+        snapshots = [head_state(table.log).last_snapshot_id for table in tables.values()]
+    return Report(question_of(__doc__), f"columns={columns} snapshots={snapshots}", tuple(figures))
+
+
+def _columns(folder: Path, columns: int) -> list[Figure]:
+    """Add columns one by one, here and there; return what the last ones cost."""
+    schema = Schema.of({"c0": "STRING"})
+    table = _lake(folder / "columns").create_table("bench.t", schema)
+
+    def add(number: int) -> None:
+        table.alter([AddColumn((f"n{number}",), "INT")])
+        project(table)
+
+    ours = _last(add, columns)
+    name = f"add column {columns} and project it"
+    figures = [Figure(name, ours, "ms")]
+    rival = rivals("add column").get("PyIceberg")
+    if rival is not None:
+        theirs = _last(rival(folder / "rival", 1), columns)
+        figures.append(Figure(f"add column {columns} with PyIceberg", theirs, "ms"))
+        figures.append(Figure("PyIceberg / ledger", theirs / ours, "x", at_least=FASTER))
+    return figures
+
+
+def _last(add: Callable[[int], object], columns: int) -> float:
+    samples = []
+    for number in range(columns):
+        start = time.perf_counter_ns()
+        add(number)
+        samples.append(time.perf_counter_ns() - start)
+    return median(samples[-LAST:]) / MILLISECOND
+
+
+def _lake(folder: Path) -> Ledger:
+    store = LocalStore(str(folder), durable=Durability.NONE)
+    lake = Ledger(TableSetting(store=store, storage_options={}, author="bench"))
+    lake.create_database("bench")
+    return lake
+
+
+def _file(number: int) -> FileChange:
+    return FileChange(
+        path=f"data/{number}.parquet", record_count=10, file_size_in_bytes=1000, field_ids=True
+    )
+
+
+def _aged(folder: Path, snapshots: int) -> Table:
+    schema = Schema.of({"id": "BIGINT", "name": "STRING"})
+    table = _lake(folder).create_table("bench.t", schema)
+    for number in range(snapshots):
+        table.append([_file(number)])
+    project(table)
+    return table
+
+
+def _project_one(table: Table) -> Callable[[int], object]:
+    """Commit a snapshot and return what projects it; the caller times only the second."""
+    table.append([_file(head_state(table.log).last_snapshot_id)])
+    return lambda _: project(table)
+
+
+def _metadata_kb(table: Table) -> float:
+    state = head_state(table.log)
+    path = f"{table.path}/{Names(state.table_id).metadata(state.version)}"
+    return len(table.log.store.read(path) or b"") / 1000
+
+
+def main(
+    *,
+    columns: int = 200,
+    sizes: tuple[int, ...] = (10, 1_000, 10_000),
+    repeats: int = 20,
+    workdir: Path = WORKDIR,
+    output: Output = "text",
+) -> None:
+    """Print the figures."""
+    show(run(workdir, columns=columns, sizes=sizes, repeats=repeats), output)
+
+
+if __name__ == "__main__":
+    cyclopts.run(main)

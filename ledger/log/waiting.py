@@ -1,0 +1,71 @@
+"""Waiting: entries on their way to a commit, and whose turn it is to lead."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import Any, Generic, TypeVar
+
+from ledger.log.entry import Entry
+
+S = TypeVar("S")
+E = TypeVar("E")
+
+
+class Waiting(Generic[S, E]):
+    """Gathers what threads ask for while a commit is under way.
+
+    One of them leads at a time: it commits for all that have gathered. Then it lets go of them,
+    and the first that came meanwhile leads.
+    """
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._entries: deque[Entry[S, E]] = deque()
+        self._leader: Entry[S, E] | None = None
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Whoever waits stays in its process.
+        return Waiting, ()
+
+    def come(self, entry: Entry[S, E]) -> None:
+        """Wait until the entry is settled, or has to lead."""
+        with self._guard:
+            self._entries.append(entry)
+            if self._leader is None:
+                self._leader = entry
+                entry.wake()
+        try:
+            entry.wait()
+        except BaseException:
+            self._leave(entry)
+            raise
+
+    def gathered(self) -> list[Entry[S, E]]:
+        """Take all that wait; only for the one who leads."""
+        with self._guard:
+            taken = list(self._entries)
+            self._entries.clear()
+        return taken
+
+    def hand_over(self) -> None:
+        """Let the first of those that came meanwhile lead."""
+        with self._guard:
+            self._next()
+
+    def _next(self) -> None:
+        self._leader = self._entries[0] if self._entries else None
+        if self._leader is not None:
+            self._leader.wake()
+
+    def _leave(self, entry: Entry[S, E]) -> None:
+        """Forget the entry of a thread that was interrupted while it waited."""
+        with self._guard:
+            # One that was taken already lands, or not, as if its thread were there.
+            if entry in self._entries:
+                self._entries.remove(entry)
+            if self._leader is entry:
+                self._next()

@@ -1,0 +1,153 @@
+"""Group commit when it goes wrong: nobody is told of a loss that did not happen, nobody hangs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+
+import pytest
+
+from ledger import AddColumn, DropColumn, SetOption, Table, UpdateColumnComment
+from ledger.evolution.table_intent import TableIntent
+from ledger.log.request import Request
+from ledger.stores import MemoryStore, Store
+from tests.faults import Died
+from tests.lakes import lake_on
+from tests.log.test_group_commit import Crowd, Gate, adds, reopened
+
+
+class Trap(Gate):
+    """Springs once, at the second commit: the one that all the others ride in."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.springs: Callable[[Callable[[], bool]], bool] | None = None
+
+    def create(self, key: str, body: bytes) -> bool:
+        if not self.closed and self.springs is not None and "/log/" in key:
+            springs, self.springs = self.springs, None
+            return springs(lambda: self.inner.create(key, body))
+        return super().create(key, body)
+
+
+def trapped(springs: Callable[[Callable[[], bool]], bool]) -> Crowd:
+    crowd = Crowd.__new__(Crowd)
+    crowd.gate = trap = Trap(Crowd().gate.inner)
+    crowd.table = lake_on(trap).table("db.t")
+    crowd.table.state  # noqa: B018 - reading it is what warms the handle
+    trap.springs = springs
+    return crowd
+
+
+def test_who_was_refused_beside_one_that_never_landed_is_not_told_so() -> None:
+    store: list[Store] = []
+
+    def somebody_is_faster(create: Callable[[], bool]) -> bool:
+        other = lake_on(MemoryStore(store[0].url.removeprefix("memory://"))).table("db.t")
+        other.alter([SetOption("k", "theirs")])
+        return create()
+
+    crowd = trapped(somebody_is_faster)
+    store.append(crowd.gate.inner)
+
+    drops, comments = crowd.asks(
+        lambda table: table.alter([SetOption("k", "mine"), DropColumn(("b",))]),
+        lambda table: table.alter([UpdateColumnComment(("b",), "kept")]),
+    )
+
+    assert "k was changed by tester" in str(drops.exception())
+    assert comments.exception() is None
+    assert reopened(crowd.table).at().schema.field("b").description == "kept"
+
+
+def test_the_same_id_in_one_group_lands_once() -> None:
+    crowd = Crowd()
+
+    def asks_without_looking(table: Table) -> object:
+        head = table.log.head
+        assert head is not None
+        intent = table._intent(head.state, lambda _: [SetOption("x", "1")])
+        assert isinstance(intent, TableIntent)
+        return table._appender.append(intent, Request(commit_id="mine", asked="00"))
+
+    one, other = crowd.asks(asks_without_looking, asks_without_looking)
+
+    assert {one.result().version, other.result().version} == {2}  # type: ignore[attr-defined]
+    assert len(list(reopened(crowd.table).events())) == 3
+
+
+@pytest.mark.parametrize("lands", [True, False])
+def test_when_the_leader_dies_the_others_land_exactly_once(lands: bool) -> None:
+    def dies(create: Callable[[], bool]) -> bool:
+        if lands:
+            create()
+        raise Died
+
+    crowd = trapped(dies)
+
+    asked = crowd.asks(*(adds(f"c{n}") for n in range(4)))
+
+    failed = [each for each in asked if each.exception() is not None]
+    assert [type(each.exception()) for each in failed] == [Died]
+    names = reopened(crowd.table).at().schema.names
+    wanted = {f"c{n}" for n, each in enumerate(asked) if each not in failed}
+    assert wanted <= set(names)
+    assert len(names) == 2 + 3 + lands
+
+
+def test_one_that_breaks_in_an_unforeseen_way_harms_no_other() -> None:
+    class Broken:
+        base_version: int | None = None
+
+        def decide(self, state: object, winners: object) -> tuple[object, ...]:
+            raise ZeroDivisionError
+
+    crowd = Crowd()
+
+    good, bad, other = crowd.asks(
+        adds("x"),
+        lambda table: table._appender.append(Broken(), Request(commit_id="broken")),  # type: ignore[arg-type]
+        adds("y"),
+    )
+
+    assert isinstance(bad.exception(), ZeroDivisionError)
+    assert good.exception() is None
+    assert other.exception() is None
+    assert reopened(crowd.table).at().schema.names == ("id", "b", "x", "y")
+
+
+def test_who_is_interrupted_while_waiting_holds_up_nobody() -> None:
+    crowd = Crowd()
+    waiting = crowd.table._appender._waiting
+    from ledger.log.entry import Entry
+
+    class Interrupted(Entry):  # type: ignore[type-arg]
+        def wait(self) -> None:
+            raise KeyboardInterrupt
+
+    def interrupted(_: Table) -> object:
+        waiting.come(Interrupted(None, Request(commit_id="gone")))  # type: ignore[arg-type]
+        return None
+
+    crowd.gate.closed = True
+    done: list[object] = []
+    first = threading.Thread(target=lambda: done.append(crowd.table.alter([SetOption("f", "1")])))
+    first.start()
+    assert crowd.gate.waiting.wait(30)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(crowd.table)
+    crowd.gate.opened.set()
+    first.join(10)
+    second = threading.Thread(
+        target=lambda: done.append(crowd.table.alter([AddColumn(("z",), "INT")])), daemon=True
+    )
+    second.start()
+    second.join(5)
+
+    assert len(done) == 2
+    assert reopened(crowd.table).at().schema.names == ("id", "b", "z")
+
+
+def results(asked: list[Future[object]]) -> list[object]:
+    return [each.exception() or each.result() for each in asked]
