@@ -38,6 +38,8 @@ from ledger.table_at import TableAt
 from ledger.table_past import TablePast
 from ledger.table_setting import Plan, TableSetting
 
+_RECENT_FILES = 256
+
 
 class TableHandle:
     """One table's log, read; `Table` is what a user holds."""
@@ -54,6 +56,7 @@ class TableHandle:
         )
         self.live = LiveFiles(self.log)
         self.past = TablePast(self.log, self.live)
+        self._recent_files: dict[int, tuple[object, tuple[FileChange, ...]]] = {}
         self.log.remember(self.live.keys_of, self.live.save)
         self._appender: Appender[TableState, TableEvent] = Appender(
             self.log, setting.now_millis, setting.patience, refuse_stale
@@ -179,7 +182,14 @@ class TableHandle:
         return TableIntent(changes, base, self._files_of, self.past)
 
     def _files_of(self, event: SnapshotCommitted | RolledBack) -> Iterable[FileChange]:
-        return event_files(self.log.store, self.log.layout, event)
+        # Many writers of one commit look at the same winners.
+        known = self._recent_files.get(id(event))
+        if known is None or known[0] is not event:
+            if len(self._recent_files) >= _RECENT_FILES:
+                self._recent_files.clear()
+            known = event, event_files(self.log.store, self.log.layout, event)
+            self._recent_files[id(event)] = known
+        return known[1]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.identifier)!r}, {self.location!r})"

@@ -24,6 +24,7 @@ from ledger.evolution.decide_snapshot import (
     is_named,
     tag_holds,
 )
+from ledger.evolution.file_wish import FileWish
 from ledger.evolution.legality import History, refuse_inexpressible, refuse_names
 from ledger.evolution.rules import Rules
 from ledger.evolution.state import TableState
@@ -194,8 +195,11 @@ class TableIntent:
         claimed = self._claimed
         if claimed is None:
             claimed = self._claimed = self._claims()
+        wanted = FileWish.of(self._others)
+        if not claimed and wanted is None:
+            return
         for version, author, event in _facts(winners):
-            for cell, value in sets(event):
+            for cell, value in sets(event) if claimed else ():
                 if cell in claimed and claimed[cell] != value:
                     raise CommitConflictError(
                         f"{cell_name(cell)} was changed by {author or 'somebody'} in version "
@@ -205,20 +209,11 @@ class TableIntent:
                         author,
                         event,
                     )
-            if isinstance(event, SnapshotCommitted | RolledBack):
-                self._refuse_file_conflicts(state, version, author, event)
-
-    def _refuse_file_conflicts(
-        self, state: TableState, version: int, author: str, event: SnapshotCommitted | RolledBack
-    ) -> None:
-        mine = [each for each in self._others if isinstance(each, CommitSnapshot)]
-        if not any(each.files or each.where is not None for each in mine):
-            return
-        wanted = {(file.kind, file.path) for change in mine for file in change.files}
-        for file in self._load_files(event):
-            if (file.kind, file.path) in wanted or any(
-                _overlaps(each, file, state) for each in mine
-            ):
+            if wanted is None or not isinstance(event, SnapshotCommitted | RolledBack):
+                continue
+            for file in self._load_files(event):
+                if not wanted.clashes(file, state):
+                    continue
                 done = "added" if file.kind == "ADD" else "removed"
                 raise CommitConflictError(
                     f"file {file.path} was {done} by {author or 'somebody'} in version {version}; "
@@ -233,6 +228,8 @@ class TableIntent:
         """Return the winner that is this very snapshot, committed by another attempt of its job."""
         keys = {snapshot_key(each) for each in self._others if isinstance(each, CommitSnapshot)}
         keys.discard(None)
+        if not keys:
+            return None
         for version, _, event in _facts(winners):
             if isinstance(event, SnapshotCommitted) and snapshot_key(event) in keys:
                 return Landed(version)
@@ -294,13 +291,6 @@ def _facts(winners: Sequence[Commit[TableEvent]]) -> Iterator[tuple[int, str, Ta
         for transaction in commit.transactions:
             for event in transaction.events:
                 yield commit.version, transaction.author, event
-
-
-def _overlaps(change: CommitSnapshot, file: FileChange, state: TableState) -> bool:
-    """Whether a file that somebody added falls, or may fall, into what an overwrite replaced."""
-    if change.where is None or change.isolation == "snapshot" or file.kind != "ADD":
-        return False
-    return change.where.matches(file, state.spec_by_id(file.spec_id)) is not False
 
 
 def _lost(winners: Sequence[Commit[TableEvent]], error: Exception) -> CommitConflictError:
