@@ -13,8 +13,9 @@ from typing import Any
 from attrs import field, frozen
 
 from ledger.files.hive import DEFAULT_NAME, escape
-from ledger.model.errors import InvalidInputError
+from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.file_change import PartitionValue
+from ledger.model.partition import PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.types import (
     DataType,
@@ -95,6 +96,37 @@ class PartitionText:
             raise InvalidInputError(
                 f"partition value {value!r} of {name} is no {data_type.root}; write it in ISO form"
             ) from error
+
+
+def key_places(schema: Schema, spec: PartitionSpec) -> tuple[int, ...]:
+    """Return where a spec's files keep the values of the table's partition keys, in their order.
+
+    Raises:
+        UnsupportedError: A key's value is not among them.
+
+    Example:
+        >>> from ledger.model.partition import PartitionField
+        >>> schema = Schema.of({"id": "INT", "day": "DATE"}, partition_keys=["day"])
+        >>> shard = PartitionField(0, 1001, "id_bucket_8", "bucket[8]")
+        >>> key_places(schema, PartitionSpec(1, (shard, PartitionField(1, 1000, "day"))))
+        (1,)
+    """
+    places = {
+        each.source_id: place
+        for place, each in enumerate(spec.fields)
+        if each.transform == "identity"
+    }
+    return tuple(_place(schema, name, spec, places) for name in schema.partition_keys)
+
+
+def _place(schema: Schema, name: str, spec: PartitionSpec, places: Mapping[int, int]) -> int:
+    place = places.get(schema.field(name).id)
+    if place is None:
+        raise UnsupportedError(
+            f"files of partition spec {spec.spec_id} are not partitioned by {name}, which is a "
+            "partition key of the table; rewrite them under a spec that has it"
+        )
+    return place
 
 
 def partition_path(spec: Mapping[str, str]) -> str:

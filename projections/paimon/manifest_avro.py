@@ -14,8 +14,8 @@ import attrs
 import msgspec
 
 from ledger.model.errors import DamagedLogError, UnsupportedError
+from projections.avro_container import read_container, write_container
 from projections.paimon import manifest_schemas
-from projections.paimon.avro_container import read_container, write_container
 from projections.paimon.manifest_records import (
     DeletionVectorRange,
     IndexManifestEntry,

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from msgspec.structs import replace
+
 from ledger.files.runs import Net, Placed
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 from ledger.model.types import DataType
 from ledger.snapshot_search import schemas, state_at_snapshot
 from ledger.table import Table
+from projections.outputs import Outputs
 from projections.paimon.manifest_avro import write_manifest, write_manifest_list
 from projections.paimon.manifest_entries import manifest_entry, manifest_file_meta
 from projections.paimon.manifest_records import ManifestEntry, ManifestFileMeta
 from projections.paimon.names import Names
-from projections.paimon.outputs import Outputs
 from projections.paimon.paths import bucket_path, manifest_path
 from projections.paimon.tiers import Era, Tile
-from projections.partition_text import PartitionText
+from projections.partition_text import PartitionText, key_places
 
 MOST_ENTRIES = 20_000
 """How many files one manifest of a rollback lists."""
@@ -47,6 +49,7 @@ class Manifests:
         self.versions: dict[int, int] = {}
         self._schemas: dict[int, Schema] = {}
         self._live_parts: dict[int, int] = {}
+        self._key_places: dict[tuple[int, int], tuple[int, ...]] = {}
 
     def learn_schema(self, schema: Schema) -> None:
         """Remember a schema, so that the history need not be searched for it."""
@@ -93,7 +96,7 @@ class Manifests:
         name = self._names.tile(tile)
         if name not in self.known:
             first, last = self._version(tile.first), self._version(tile.last)
-            net = Net(self._table.live.changes(first, last))
+            net = Net(self._table.live.snapshot_changes(tile.first, tile.last, first, last))
             self.known[name] = self._manifest(name, net.rows())
         return self.known[name]
 
@@ -106,7 +109,8 @@ class Manifests:
     def _live(self, rollback: int) -> list[ManifestFileMeta | None]:
         names = self._live_names(rollback)
         if not all(name in self.known for name in names):
-            placed = self._table.live.placed_at(self._version(rollback)).values()
+            state = state_at_snapshot(self._table.log, rollback)
+            placed = self._table.live.placed_at_state(state).values()
             ordered = sorted(placed, key=lambda each: each.change.path)
             for part, name in enumerate(names):
                 rows = ordered[part * MOST_ENTRIES : (part + 1) * MOST_ENTRIES]
@@ -127,6 +131,8 @@ class Manifests:
     def _entry(self, change: FileChange) -> ManifestEntry:
         # The schema that it was written with, also for its removal: both must name it alike.
         schema = self._schema(change.schema_id)
+        places = self._places(change.schema_id, change.spec_id)
+        change = replace(change, partition=tuple(change.partition[each] for each in places))
         spec = PartitionText.of(schema).spec(schema.partition_keys, change.partition)
         inside = "://" not in change.path and not change.path.startswith("/")
         return manifest_entry(
@@ -136,6 +142,15 @@ class Manifests:
             folder=bucket_path(spec, change.bucket),
             external_path=f"{self._table.location}/{change.path}" if inside else change.path,
         )
+
+    def _places(self, schema_id: int, spec_id: int) -> tuple[int, ...]:
+        """Return where files of a spec keep what Paimon knows of their partitions."""
+        known = self._key_places.get((schema_id, spec_id))
+        if known is None:
+            spec = self._table.state.spec_by_id(spec_id)
+            known = key_places(self._schema(schema_id), spec)
+            self._key_places[schema_id, spec_id] = known
+        return known
 
     @staticmethod
     def _partition_types(schema: Schema) -> list[DataType]:

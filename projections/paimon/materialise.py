@@ -5,47 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 
-from attrs import frozen
-
 from ledger.evolution.state import TableState
 from ledger.model.errors import InvalidInputError
 from ledger.table import Table
+from projections.materialisation import (
+    Difference,
+    Progress,
+    difference,
+    following,
+    nobody,
+    outputs_of,
+    target_state,
+)
+from projections.outputs import MemoryOutputs, StoreOutputs
 from projections.paimon import position as positions
-from projections.paimon.outputs import MemoryOutputs, StoreOutputs
 from projections.paimon.paths import EARLIEST, FOLDERS, LATEST
 from projections.paimon.position import Position
-from projections.paimon.project import Progress, Projection, target_state
+from projections.paimon.project import Projection
 
 _HINTS = (EARLIEST, LATEST)
-
-
-@frozen
-class Difference:
-    """Where the files on a store are not what the ledger says.
-
-    Attributes:
-        missing: Paths of files that should be there.
-        changed: Paths of files that are other bytes.
-        foreign: Paths of files in Paimon's folders that the ledger did not project.
-    """
-
-    missing: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    foreign: tuple[str, ...] = ()
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether everything is as it should be; foreign files do no harm."""
-        return not self.missing and not self.changed
-
-
-def nobody(_done: int, _of: int) -> None:
-    """Tell nobody."""
-
-
-def outputs_of(table: Table) -> StoreOutputs:
-    """Return where a table's files are."""
-    return StoreOutputs(table.log.store, table.log.layout.root.removesuffix("_ledger").rstrip("/"))
 
 
 def project(table: Table, *, version: int | None = None, on_progress: Progress = nobody) -> int:
@@ -103,13 +81,7 @@ def follow(
     table: Table, *, interval_s: float = 1.0, sleep: Callable[[float], None] = time.sleep
 ) -> Iterator[int]:
     """Project whenever something new was committed; yield each version reached, for ever."""
-    reached = -1
-    while True:
-        newest = project(table)
-        if newest != reached:
-            reached = newest
-            yield reached
-        sleep(interval_s)
+    return following(lambda: project(table), interval_s, sleep)
 
 
 def expected(table: Table, *, version: int | None = None) -> dict[str, bytes]:
@@ -131,16 +103,7 @@ def verify(table: Table) -> Difference:
 
 
 def _difference(outputs: StoreOutputs, wanted: Mapping[str, bytes]) -> Difference:
-    there = {path: outputs.read(path) for path in wanted if path not in _HINTS}
-    return Difference(
-        missing=tuple(sorted(path for path, body in there.items() if body is None)),
-        changed=tuple(
-            sorted(p for p, body in there.items() if body is not None and body != wanted[p])
-        ),
-        foreign=tuple(
-            path for folder in FOLDERS for path in outputs.paths(folder) if path not in wanted
-        ),
-    )
+    return difference(outputs, wanted, folders=FOLDERS, hints=_HINTS)
 
 
 def rebuild(table: Table, *, on_progress: Progress = nobody) -> Difference:

@@ -6,7 +6,7 @@ once, or one that was killed and begins again, write the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from attrs import evolve, frozen
 
@@ -16,14 +16,15 @@ from ledger.events.snapshot_events import RolledBack, SnapshotCommitted, TagCrea
 from ledger.evolution.snapshot_fold import snapshot_of
 from ledger.evolution.state import TableState
 from ledger.evolution.table_builder import TableBuilder
-from ledger.log.travel import at_version, effective_millis, head_state
+from ledger.log.travel import at_version, effective_millis
 from ledger.model.errors import UnsupportedError
 from ledger.model.snapshot import Snapshot, Tag
 from ledger.snapshot_search import state_at_snapshot
 from ledger.table import Table
+from projections.materialisation import Progress
+from projections.outputs import Outputs
 from projections.paimon.manifests import Manifests
 from projections.paimon.names import Names
-from projections.paimon.outputs import Outputs
 from projections.paimon.paths import (
     EARLIEST,
     FOLDERS,
@@ -37,8 +38,6 @@ from projections.paimon.schema_file import schema_file
 from projections.paimon.snapshot_file import snapshot_file
 from projections.paimon.tag_file import tag_file
 from projections.paimon.tiers import Era
-
-Progress = Callable[[int, int], None]
 
 
 @frozen
@@ -97,19 +96,24 @@ class _Run:
             self._manifests.learn_schema(self._before.schema)
 
     def commit(self, commit: Commit[TableEvent]) -> None:
-        """Project one commit's schema and snapshots."""
-        self._builder.commit(commit)
-        if self._builder.schema_id != self._schema_id:
-            schema = self._builder.freeze().schema
-            self._schema_id = schema.id
-            self._manifests.learn_schema(schema)
-            self._outputs.put(schema_path(schema.id), schema_file(schema))
+        """Project one commit's schemas and snapshots."""
+        self._builder.begin(commit.version, commit.time_millis)
         for transaction in commit.transactions:
+            self._builder.add(transaction)
+            self._schema()
             for event in transaction.events:
                 if isinstance(event, SnapshotCommitted | RolledBack):
                     self._snapshot(event, commit)
                 elif isinstance(event, TagCreated):
                     self._tag_names.add(event.tag_name)
+
+    def _schema(self) -> None:
+        if self._builder.schema_id == self._schema_id:
+            return
+        schema = self._builder.freeze().schema
+        self._schema_id = schema.id
+        self._manifests.learn_schema(schema)
+        self._outputs.put(schema_path(schema.id), schema_file(schema))
 
     def _snapshot(self, event: SnapshotCommitted | RolledBack, commit: Commit[TableEvent]) -> None:
         snapshot_id = event.snapshot_id
@@ -204,13 +208,3 @@ class _Run:
 def _reachable(state: TableState) -> list[int]:
     ids = set(range(state.earliest_snapshot_id, state.last_snapshot_id + 1))
     return sorted(ids | {tag.snapshot_id for tag in state.tags.values()})
-
-
-def target_state(table: Table, version: int | None) -> TableState:
-    """Return the state to project: at a version, or the newest.
-
-    Raises:
-        NotFoundError: The table does not have that version.
-    """
-    table.log.refresh()
-    return head_state(table.log) if version is None else at_version(table.log, version)

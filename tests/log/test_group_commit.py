@@ -23,6 +23,8 @@ from ledger import (
     Table,
 )
 from ledger.stores import MemoryStore, Store
+from projections.iceberg import materialise as iceberg
+from projections.iceberg.metadata import read_metadata
 from projections.paimon.materialise import project, verify
 from tests.faults import Wrapped
 from tests.lakes import data_file, lake_on, memory, no_time
@@ -259,3 +261,31 @@ def test_paimons_files_list_every_snapshot_of_one_commit() -> None:
     assert {key.rsplit("/", 1)[1] for key in store.keys("db.db/t/schema")} == {
         f"schema-{n}" for n in range(4)
     }
+
+
+def test_icebergs_files_list_every_snapshot_of_one_commit_with_its_schema() -> None:
+    crowd = Crowd()
+    crowd.table.append([file("a.parquet")])
+    crowd.asks(
+        appends("b.parquet"),
+        adds("x"),
+        lambda table: table.delete_files(["a.parquet"]),
+        adds("y"),
+        appends("c.parquet"),
+    )
+    table = reopened(crowd.table)
+
+    iceberg.project(table)
+
+    assert iceberg.verify(table).is_empty
+    body = table.log.store.read("db.db/t/metadata/v3.metadata.json")
+    assert body is not None
+    metadata = read_metadata(body)
+    assert [each.schema_id for each in metadata.snapshots] == [0, 0, 2, 3]
+    assert [each.summary["total-data-files"] for each in metadata.snapshots if each.summary] == [
+        "1",
+        "2",
+        "1",
+        "2",
+    ]
+    assert [each.schema_id for each in metadata.schemas] == [0, 2, 3]

@@ -14,11 +14,11 @@ from ledger.evolution.state import TableState
 from ledger.model.errors import AlreadyExistsError
 from ledger.model.snapshot import Snapshot
 from ledger.stores import Store
+from projections.materialisation import outputs_of
 from projections.paimon.binary_row import decode_row
 from projections.paimon.manifest_avro import read_manifest, read_manifest_list
 from projections.paimon.manifest_entries import file_change
 from projections.paimon.manifest_records import ManifestEntry
-from projections.paimon.materialise import outputs_of
 from projections.paimon.paths import FOLDERS, bucket_path, manifest_path
 from projections.paimon.row_values import scalar
 from projections.paimon.snapshot_file import snapshot_from_json

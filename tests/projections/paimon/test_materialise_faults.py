@@ -11,8 +11,9 @@ import pytest
 
 from ledger import StoreError, Table
 from ledger.stores import Store
+from projections.materialisation import Difference
 from projections.paimon import position
-from projections.paimon.materialise import Difference, expected, project, rebuild, verify
+from projections.paimon.materialise import expected, project, rebuild, verify
 from tests.faults import Died, DiesAfter, Wrapped
 from tests.lakes import lake_on, memory
 from tests.projections.paimon.projecting import Left, go_on, is_consistent, random_table

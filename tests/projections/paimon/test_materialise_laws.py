@@ -7,8 +7,9 @@ import random
 import pytest
 
 from ledger import Table
+from projections.materialisation import Difference
 from projections.paimon import position
-from projections.paimon.materialise import Difference, expected, project, rebuild, verify
+from projections.paimon.materialise import expected, project, rebuild, verify
 from tests.lakes import memory
 from tests.projections.paimon.projecting import Left, go_on, is_consistent, random_table
 

@@ -23,6 +23,9 @@ class Outputs(Protocol):
     def remove(self, path: str) -> None:
         """Take a file away; one that is absent is fine."""
 
+    def read(self, path: str) -> bytes | None:
+        """Return a file that was kept."""
+
     def paths(self, folder: str) -> Iterator[str]:
         """Yield the paths of the files in a folder."""
 
@@ -44,6 +47,10 @@ class MemoryOutputs:
     def remove(self, path: str) -> None:
         """Take a file away."""
         self.files.pop(path, None)
+
+    def read(self, path: str) -> bytes | None:
+        """Return a file."""
+        return self.files.get(path)
 
     def paths(self, folder: str) -> Iterator[str]:
         """Yield the paths of the files in a folder."""

@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import functools
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ledger.model.errors import DamagedLogError, MissingDependencyError
-from projections.paimon.avro_framing import SYNC_BYTES, check_blocks
-from projections.paimon.avro_schema import readable_schema
+from projections.avro_framing import SYNC_BYTES, check_blocks
+from projections.avro_schema import readable_schema
 
 _BLOCK_BYTES = 65_536
 _CODEC_PACKAGES = {"zstandard": "backports.zstd", "snappy": "cramjam", "lz4": "lz4"}
 
 
 def write_container(
-    schema: dict[str, Any], records: Iterable[dict[str, Any]], *, sync_marker: bytes
+    schema: dict[str, Any],
+    records: Iterable[dict[str, Any]],
+    *,
+    sync_marker: bytes,
+    metadata: Mapping[str, str] | None = None,
 ) -> bytes:
     """Return an uncompressed container; a compression library's version must not change it.
 
@@ -29,6 +33,7 @@ def write_container(
         schema: Avro's, decoded.
         records: In order.
         sync_marker: 16 bytes that stand between blocks; derive them from what the file is.
+        metadata: Keys and values for the file's header.
     """
     import fastavro
 
@@ -42,6 +47,7 @@ def write_container(
         codec="null",
         sync_interval=_BLOCK_BYTES,
         sync_marker=sync_marker,
+        metadata=dict(metadata or {}),
     )
     return out.getvalue()
 

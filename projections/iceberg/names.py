@@ -1,0 +1,59 @@
+"""Names of Iceberg's files: of the table's id and of what they hold, never random."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid5
+
+from attrs import frozen
+
+FOLDER = "metadata"
+"""The folder whose files the ledger projects."""
+
+HINT = "metadata/version-hint.text"
+"""The hint that holds the version of a Hadoop table's newest metadata file."""
+
+
+@frozen
+class Names:
+    """The names of one table's files, below its location.
+
+    Example:
+        >>> names = Names("01a1f54c-0000-7000-8000-000000000000")
+        >>> names.metadata(3)
+        'metadata/00003-763d130a-480a-5a01-994e-43466f77fac3.metadata.json'
+        >>> names.hadoop(3)
+        'metadata/v3.metadata.json'
+    """
+
+    table_id: str
+
+    def uuid(self, what: str) -> UUID:
+        """Return the id of one of the table's files."""
+        return uuid5(UUID(self.table_id), what)
+
+    def metadata(self, version: int) -> str:
+        """Return the name of the metadata file of a ledger version."""
+        return f"{FOLDER}/{version:05d}-{self.uuid(f'metadata {version}')}.metadata.json"
+
+    def hadoop(self, version: int) -> str:
+        """Return the name under which a Hadoop catalog looks for the same file."""
+        return f"{FOLDER}/v{version}.metadata.json"
+
+    def version_of(self, path: str) -> int | None:
+        """Return the ledger version whose metadata file has that name; None if none has."""
+        digits = path.removeprefix(f"{FOLDER}/").partition("-")[0]
+        if not (digits.isascii() and digits.isdigit()):
+            return None
+        return int(digits) if path == self.metadata(int(digits)) else None
+
+    def manifest_list(self, snapshot_id: int) -> str:
+        """Return the name of a snapshot's manifest list."""
+        return f"{FOLDER}/snap-{snapshot_id}-1-{self.uuid(f'snapshot {snapshot_id}')}.avro"
+
+    def manifest(self, what: str, part: int) -> str:
+        """Return the name of a manifest, of its `Part.name` and its newest snapshot."""
+        return f"{FOLDER}/{self.uuid(f'manifest {what}')}-m{part}.avro"
+
+    def sync_marker(self, path: str) -> bytes:
+        """Return the sixteen bytes between a file's Avro blocks."""
+        return self.uuid(path).bytes

@@ -1,0 +1,68 @@
+"""Position: how far the Iceberg projection has come, and what it needs to go on from there.
+
+What grows with the history (schemas, snapshots, logs) is not in it: that is taken from the
+metadata file that was written last.
+"""
+
+from __future__ import annotations
+
+from attrs import evolve, field, frozen
+
+from ledger.log.layout import Layout
+from ledger.stores import Store
+from projections.iceberg.manifest_file import ManifestFile
+from projections.iceberg.snapshot_summary import NO_FILES, FileTotals
+from projections.position_file import load_position, save_position
+
+FORMAT = 1
+
+
+@frozen
+class Position:
+    """Where a projection stands.
+
+    Attributes:
+        version: The last commit applied; -1 before the first.
+        check: SHA-256 of the metadata file of that version, in hex.
+        metadata_versions: The versions whose metadata files were written when they were newest and
+            are still there, ascending.
+        format_version: Iceberg's; 0 before the first commit.
+        first_sequenced: The first snapshot with a sequence number; 0 when none was possible yet.
+        schema_ids: Pairs of a ledger schema's id and Iceberg's id for it and those that follow.
+        source_types: The types of partition sources, by field id, as JSON.
+        manifests: Those that the newest snapshot's list names and that have live files.
+        next_row_id: The first row id that no row has.
+        totals: Sums over the live files.
+        garbage: Files that nothing names any more and that are still to be taken away.
+    """
+
+    version: int = -1
+    check: str = ""
+    metadata_versions: tuple[int, ...] = ()
+    format_version: int = 0
+    first_sequenced: int = 0
+    schema_ids: tuple[tuple[int, int], ...] = ()
+    source_types: dict[int, str] = field(factory=dict, hash=False)
+    manifests: tuple[ManifestFile, ...] = ()
+    next_row_id: int = 0
+    totals: FileTotals = NO_FILES
+    garbage: tuple[str, ...] = ()
+
+    def without_garbage(self) -> Position:
+        """Return this position after everything was taken away."""
+        return evolve(self, garbage=())
+
+
+def key(layout: Layout) -> str:
+    """Return where a table's position is kept."""
+    return f"{layout.root}/projections/iceberg.json"
+
+
+def load(store: Store, layout: Layout) -> Position:
+    """Return the position kept for a table; the beginning when none can be used."""
+    return load_position(store, key(layout), Position, file_format=FORMAT) or Position()
+
+
+def save(store: Store, layout: Layout, position: Position) -> None:
+    """Keep a position, after everything up to it was written."""
+    save_position(store, key(layout), position, file_format=FORMAT)

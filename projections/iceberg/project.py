@@ -1,0 +1,215 @@
+"""Projecting a table to Iceberg's files: incremental, idempotent, and restartable at any point.
+
+New files come first and pointers last. Everything is a function of the log, so two projectors at
+once, or one that was killed and begins again, write the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+
+from attrs import frozen
+
+from ledger.events import TableEvent
+from ledger.events.commit import Commit, Transaction
+from ledger.events.snapshot_events import (
+    RolledBack,
+    SnapshotCommitted,
+    SnapshotsExpired,
+    TagCreated,
+    TagDeleted,
+    TagReplaced,
+)
+from ledger.evolution.rules import Rules
+from ledger.evolution.state import TableState
+from ledger.evolution.table_builder import TableBuilder
+from ledger.log.travel import at_version, effective_millis
+from ledger.model.errors import DamagedLogError, UnsupportedError
+from ledger.table import Table
+from projections.iceberg.adders import Adders
+from projections.iceberg.facts_fold import FactsFold
+from projections.iceberg.foreign import refuse_foreign_table
+from projections.iceberg.garbage import Garbage
+from projections.iceberg.manifests import Manifests
+from projections.iceberg.names import FOLDER, HINT, Names
+from projections.iceberg.position import Position
+from projections.iceberg.properties import most_previous_versions
+from projections.iceberg.snapshots import Snapshots
+from projections.iceberg.table_file import metadata_file
+from projections.iceberg.trail import Trail
+from projections.materialisation import Progress
+from projections.outputs import Outputs
+
+_OF_FILES = (
+    SnapshotCommitted | RolledBack | SnapshotsExpired | TagCreated | TagReplaced | TagDeleted
+)
+
+
+def no_other(_version: int) -> bool:
+    """Ask for the newest version's metadata file alone."""
+    return False
+
+
+@frozen
+class Projection:
+    """One run over a table's log, from a position to a version.
+
+    Attributes:
+        table: The table.
+        outputs: Where its files go.
+        start: Where the run before stopped.
+        target: The state at the version to reach.
+        wants: Which versions on the way get a metadata file, too.
+    """
+
+    table: Table
+    outputs: Outputs
+    start: Position
+    target: TableState
+    wants: Callable[[int], bool] = no_other
+
+    def run(self, on_progress: Progress) -> Position:
+        """Write what is new; return the new position, and in it what is to be taken away.
+
+        Raises:
+            DamagedLogError: What the run before left is gone or damaged.
+            StoreError: A file that the ledger did not project stands in a place of its own.
+            UnsupportedError: Iceberg has no such files.
+        """
+        run = self._go(on_progress)
+        return run.publish()
+
+    def render(self, on_progress: Progress) -> None:
+        """Write the version's metadata file and what it names, but point nowhere."""
+        run = self._go(on_progress)
+        run.put_metadata(self.target)
+
+    def _go(self, on_progress: Progress) -> _Run:
+        if not Rules.of(self.target.schema.options).iceberg:
+            raise UnsupportedError(
+                f"{self.table.identifier} is not declared to be an Iceberg table: add iceberg to "
+                "its option ledger.formats"
+            )
+        run = _Run(self)
+        total = self.target.version - self.start.version
+        for done, commit in enumerate(self._commits(), 1):
+            run.commit(commit)
+            on_progress(done, total)
+        return run
+
+    def _commits(self) -> Iterator[Commit[TableEvent]]:
+        reads = self.table.log.commits(self.start.version + 1, self.target.version)
+        return (read.commit for read in reads)
+
+
+class _Run:
+    def __init__(self, projection: Projection) -> None:
+        table, start = projection.table, projection.start
+        self._projection = projection
+        self._outputs = projection.outputs
+        self._target = projection.target
+        self._location = table.location
+        self._names = Names(self._target.table_id)
+        self._before = at_version(table.log, start.version) if start.version >= 0 else None
+        self._builder = TableBuilder(self._before)
+        self._trail = self._trail_at(start)
+        self._fold = FactsFold.at(self._location, self._trail, start, self._before)
+        self._manifests = Manifests(self._names, self._outputs, start.manifests, start.next_row_id)
+        self._snapshots = Snapshots(
+            table, self._manifests, Adders(table, start.version), start.totals
+        )
+        there = list(self._outputs.paths(FOLDER)) if self._before is None else []
+        if HINT in there:
+            refuse_foreign_table(self._outputs, self._target.table_id)
+        self._garbage = Garbage(
+            self._names,
+            self._outputs,
+            self._before,
+            self._target,
+            begins_empty=self._before is None and not there,
+        )
+        found = [version for path in there if (version := self._names.version_of(path)) is not None]
+        self._written = (*start.metadata_versions, *found)
+
+    def _trail_at(self, start: Position) -> Trail:
+        if start.version < 0:
+            return Trail()
+        path = self._names.metadata(start.version)
+        body = self._outputs.read(path)
+        if body is None or hashlib.sha256(body).hexdigest() != start.check:
+            raise DamagedLogError(f"{path} is not the file that the ledger projected", path)
+        return Trail.of(body)
+
+    def commit(self, commit: Commit[TableEvent]) -> None:
+        """Project one commit."""
+        before, last_snapshot_id = self._builder.version, self._builder.last_snapshot_id
+        time_millis = effective_millis(commit)
+        self._builder.begin(commit.version, commit.time_millis)
+        for transaction in commit.transactions:
+            self._transaction(transaction, time_millis)
+        if before >= 0 and self._fold.schema is not None:
+            file = self._fold.facts.uri(self._names.metadata(before))
+            self._trail.log_metadata(file, most_previous_versions(self._fold.schema))
+        self._trail.last_updated_ms = self._builder.effective_millis
+        if self._builder.last_snapshot_id != last_snapshot_id:
+            self._trail.log_snapshot(self._builder.last_snapshot_id, time_millis)
+        if self._projection.wants(commit.version) and commit.version != self._target.version:
+            self.put_metadata(self._builder.freeze())
+
+    def _transaction(self, transaction: Transaction[TableEvent], time_millis: int) -> None:
+        last_snapshot_id = self._builder.last_snapshot_id
+        self._builder.add(transaction)
+        if not all(isinstance(each, _OF_FILES) for each in transaction.events):
+            self._fold.learn(self._builder.freeze(), last_snapshot_id)
+        for event in transaction.events:
+            if isinstance(event, SnapshotCommitted | RolledBack):
+                self._snapshot(event, time_millis)
+
+    def _snapshot(self, event: SnapshotCommitted | RolledBack, time_millis: int) -> None:
+        listed = self._snapshots.add(event, time_millis, self._fold)
+        self._garbage.learn(event.snapshot_id, listed.paths)
+        if self._target.reachable(event.snapshot_id):
+            self._manifests.write(listed, event.snapshot_id, self._fold.facts)
+
+    def put_metadata(self, state: TableState) -> bytes:
+        """Write the metadata file of the version that was reached."""
+        self._trail.drop_snapshots(state.reachable)
+        body = metadata_file(
+            state,
+            self._trail,
+            self._fold.facts,
+            next_row_id=self._manifests.next_row_id,
+            named_schema_ids=self._fold.iceberg_ids(state.named_schema_ids),
+        )
+        self._outputs.put(self._names.metadata(state.version), body)
+        return body
+
+    def publish(self) -> Position:
+        """Write the newest metadata file and point to it; return the position."""
+        version = self._target.version
+        body = self.put_metadata(self._target)
+        self._outputs.put(self._names.hadoop(version), body)
+        self._outputs.point(HINT, b"%d" % version)
+        oldest = version - len(self._trail.metadata_log)
+        kept = tuple(each for each in {*self._written, version} if each >= oldest)
+        dropped = [each for each in self._written if each < oldest]
+        facts = self._fold.facts
+        return Position(
+            version=version,
+            check=hashlib.sha256(body).hexdigest(),
+            metadata_versions=tuple(sorted(kept)),
+            format_version=facts.format_version,
+            first_sequenced=facts.first_sequenced,
+            schema_ids=tuple(self._fold.schema_ids),
+            source_types=self._fold.source_types,
+            manifests=self._manifests.current,
+            next_row_id=self._manifests.next_row_id,
+            totals=self._snapshots.totals,
+            garbage=(*self._garbage.paths(), *self._stale(dropped)),
+        )
+
+    def _stale(self, versions: list[int]) -> Iterator[str]:
+        for each in versions:
+            yield self._names.metadata(each)
+            yield self._names.hadoop(each)

@@ -1,0 +1,268 @@
+"""Laws of the Iceberg files on a store, over random histories."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from ledger import Table
+from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.files.change_file import event_files
+from projections.iceberg import layout, position
+from projections.iceberg.materialise import advance, expected, project, rebuild, verify
+from projections.iceberg.metadata.table_json import read_metadata
+from projections.materialisation import Difference
+from tests.lakes import memory
+from tests.projections.iceberg.projecting import (
+    ADDED,
+    DELETED,
+    Left,
+    go_on,
+    is_consistent,
+    is_metadata,
+    metadata_names,
+    random_table,
+)
+
+SEEDS = range(6)
+
+
+@pytest.fixture(autouse=True, params=[3, 10_000], ids=["small manifests", "large manifests"])
+def _most_entries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "MOST_ENTRIES", request.param)
+
+
+def assert_exact(table: Table, version: int | None = None) -> None:
+    left = Left.by(table).newest(table)
+    wanted = expected(table, version=version)
+    assert sorted(left) == sorted(wanted)
+    assert left == wanted
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_cuts_on_the_way_leave_no_trace(seed: int) -> None:
+    table = random_table(seed, memory(), 60)
+    rng = random.Random(seed)
+    for version in sorted(rng.sample(range(table.state.version), 3)):
+        assert advance(table, version=version) == version
+        assert_exact(table, version)
+
+    assert project(table) == table.state.version
+    assert_exact(table)
+    assert verify(table) == Difference()
+
+
+@pytest.mark.parametrize("seed", SEEDS[:3])
+def test_every_version_one_by_one_ends_where_one_run_ends(seed: int) -> None:
+    table = random_table(seed, memory())
+    for version in range(table.state.version + 1):
+        advance(table, version=version)
+        assert_exact(table, version)
+    assert verify(table) == Difference()
+
+
+@pytest.mark.parametrize("seed", SEEDS[:3])
+def test_following_a_growing_table_keeps_it_exact(seed: int) -> None:
+    table = random_table(seed, memory(), 0)
+    rng = random.Random(seed)
+    for _ in range(20):
+        go_on(table, rng, rng.randrange(1, 6))
+        project(table)
+
+    assert_exact(table)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_each_live_file_stands_in_one_manifest_of_every_snapshot(seed: int) -> None:
+    table = random_table(seed, memory(), 80)
+    project(table)
+    left, state = Left.by(table), table.state
+
+    metadata = left.metadata(state.version, table)
+    tagged = {each.snapshot_id for each in state.tags.values()}
+    kept = tagged | set(range(state.earliest_snapshot_id, state.last_snapshot_id + 1))
+    assert {each["snapshot-id"] for each in metadata["snapshots"]} == kept
+    for snapshot in metadata["snapshots"]:
+        then = table.at(snapshot=snapshot["snapshot-id"])
+        entries = list(left.entries(snapshot))
+        live = Counter(each["path"] for each in entries if each["status"] != DELETED)
+        wanted = {f"{table.location}/{each.path}" for each in then.files}
+        assert live == Counter(wanted)
+        assert int(snapshot["summary"]["total-records"]) == then.totals.record_count
+        assert int(snapshot["summary"]["total-files-size"]) == then.totals.file_size_in_bytes
+        assert int(snapshot["summary"]["total-data-files"]) == len(then.files)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_entries_say_what_the_log_says_of_the_snapshot_that_they_are_of(seed: int) -> None:
+    table = random_table(seed, memory(), 80)
+    project(table)
+    left = Left.by(table)
+    adders = Adders.of(table)
+
+    for snapshot in left.metadata(table.state.version, table)["snapshots"]:
+        snapshot_id = snapshot["snapshot-id"]
+        own = {ADDED: set[str](), DELETED: set[str]()}
+        for each in left.entries(snapshot):
+            path = each["path"].removeprefix(f"{table.location}/")
+            if each["snapshot_id"] == snapshot_id:
+                own[each["status"]].add(path)
+            if each["status"] != DELETED:
+                assert each["snapshot_id"] == adders.at(path, snapshot_id)
+                assert each["sequence_number"] in {0, each["snapshot_id"]}
+        assert own == {ADDED: adders.added[snapshot_id], DELETED: adders.deleted[snapshot_id]}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_two_rows_ever_have_one_row_id_and_none_changes_its_own(seed: int) -> None:
+    table = random_table(seed, memory(), 80)
+    project(table)
+    left = Left.by(table)
+    seen: dict[tuple[str, int], int] = {}
+    metadata = left.metadata(table.state.version, table)
+
+    for snapshot in metadata["snapshots"]:
+        for each in left.entries(snapshot):
+            if each["row_id"] is not None:
+                # A rollback adds a file anew.
+                file = (each["path"], each["sequence_number"])
+                if each["status"] != DELETED:
+                    assert seen.setdefault(file, each["row_id"]) == each["row_id"]
+                assert each["row_id"] + each["records"] <= metadata["next-row-id"]
+    rows = sorted((seen[each], each) for each in seen)
+    assert len({row_id for row_id, _ in rows}) == len(rows)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_each_versions_metadata_is_sound(seed: int) -> None:
+    table = random_table(seed, memory())
+    project(table, every=1)
+    left, last = Left.by(table), table.state.version
+    assert is_consistent(left)
+
+    for version in range(last + 1):
+        name = metadata_names(table, version)[0]
+        metadata = read_metadata(left.files[name])
+        then = table.at(version=version).state
+        most = int(then.schema.options.get("write.metadata.previous-versions-max", 100))
+        logged = [each.metadata_file for each in metadata.metadata_log]
+        assert logged == [
+            f"{table.location}/{metadata_names(table, each)[0]}"
+            for each in range(version - len(logged), version)
+        ]
+        assert len(logged) <= max(1, most)
+        assert metadata.last_updated_ms == then.effective_millis
+        assert [each.name for each in metadata.schema.fields] == list(then.schema.names)
+        assert {name: ref.snapshot_id for name, ref in metadata.refs.items() if name != "main"} == {
+            name: tag.snapshot_id for name, tag in then.tags.items()
+        }
+
+
+@pytest.mark.parametrize("seed", SEEDS[:3])
+def test_a_version_on_request_is_the_file_that_following_wrote(seed: int) -> None:
+    table, follows = random_table(seed, memory(), 20), random_table(seed, memory(), 20)
+    project(follows, every=1)
+    project(table)
+    before = Left.by(table).files
+
+    for version in range(table.state.version):
+        assert table.log.store is not follows.log.store
+        name = metadata_names(table, version)[0]
+        assert name not in before
+        assert project(table, version=version) == version
+        assert Left.by(table).files.keys() == before.keys() | {name}
+        assert Left.by(table).files[name] == expected(table, wants=lambda _: True)[name]
+        assert verify(table) == Difference()
+        table.log.store.delete(f"{table.path}/{name}")
+
+
+@pytest.mark.parametrize("seed", SEEDS[:3])
+def test_a_lost_or_damaged_position_costs_only_time(seed: int) -> None:
+    table = random_table(seed, memory())
+    store, layout_ = table.log.store, table.log.layout
+    rng = random.Random(seed)
+    for damage in (None, b"{", b'{"format":1,"check":"0","position":{"version":3}}', b"[]"):
+        project(table)
+        go_on(table, rng, 8)
+        if damage is None:
+            store.delete(position.key(layout_))
+        else:
+            store.replace(f"{layout_.root}/projections/iceberg.json", damage)
+        project(table)
+        assert_exact(table)
+
+
+@pytest.mark.parametrize("seed", SEEDS[:3])
+def test_a_lost_file_is_written_again_by_the_next_run_that_needs_it(seed: int) -> None:
+    table = random_table(seed, memory())
+    project(table)
+    rng = random.Random(seed)
+    newest = metadata_names(table, table.state.version)[0]
+    manifests = [each.path for each in position.load(table.log.store, table.log.layout).manifests]
+    for path in (newest, *manifests):
+        table.log.store.delete(f"{table.path}/{path}")
+    go_on(table, rng, 10)
+
+    project(table)
+    assert_exact(table)
+
+
+@pytest.mark.parametrize("kind", ["-m0.avro", "snap", "metadata/0", "metadata/v"])
+def test_a_lost_or_damaged_file_is_named_and_restored(kind: str) -> None:
+    table = random_table(1, memory(), 40)
+    table.create_tag("kept")
+    project(table)
+    store = table.log.store
+    whole = Left.by(table).files
+    path = next(each for each in reversed(whole) if kind in each and "hint" not in each)
+    key = f"{table.path}/{path}"
+
+    store.delete(key)
+    assert verify(table).missing == (path,)
+    assert rebuild(table).missing == (path,)
+    assert Left.by(table).files == whole
+
+    store.replace(key, whole[path] + b"x")
+    assert verify(table).changed == (path,)
+    assert rebuild(table).changed == (path,)
+    assert Left.by(table).files == whole
+    assert verify(table).is_empty
+
+
+def test_old_metadata_files_go_when_the_log_no_longer_names_them() -> None:
+    table = random_table(3, memory(), 60)
+    for version in range(table.state.version + 1):
+        advance(table, version=version)
+    left = Left.by(table).files
+
+    logged = Left.by(table).metadata(table.state.version, table)["metadata-log"]
+    wanted = range(table.state.version - len(logged), table.state.version + 1)
+    named = {name for each in wanted for name in metadata_names(table, each)}
+    assert {path for path in left if is_metadata(path)} <= named
+
+
+class Adders:
+    """What each snapshot of a table's log adds and removes."""
+
+    def __init__(self) -> None:
+        self.added: dict[int, set[str]] = {}
+        self.deleted: dict[int, set[str]] = {}
+
+    @classmethod
+    def of(cls, table: Table) -> Adders:
+        found = cls()
+        for commit in table.events():
+            for transaction in commit.transactions:
+                for event in transaction.events:
+                    if isinstance(event, SnapshotCommitted | RolledBack):
+                        files = event_files(table.log.store, table.log.layout, event)
+                        found.added[event.snapshot_id] = {e.path for e in files if e.kind == "ADD"}
+                        found.deleted[event.snapshot_id] = {
+                            each.path for each in files if each.kind == "DELETE"
+                        }
+        return found
+
+    def at(self, path: str, snapshot_id: int) -> int:
+        return max(n for n, paths in self.added.items() if n <= snapshot_id and path in paths)

@@ -1,0 +1,193 @@
+"""Iceberg's own Spark runtime reads what was projected, and its metadata tables agree."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import ledger
+from ledger import Ledger
+from projections.iceberg.names import Names
+from tests.readers.book import Book
+from tests.readers.iceberg_life import CASES, Case, life
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COORDINATES = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
+    lake = ledger.open(str(tmp_path_factory.mktemp("iceberg")))
+    lake.create_database("shop")
+    return lake
+
+
+@pytest.fixture(scope="module")
+def iceberg(spark: SparkSession, lake: Ledger) -> Iterator[SparkSession]:
+    """A session with a Hadoop catalog `lake` on the ledger's root."""
+    _load(spark)
+    settings = {
+        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.lake.type": "hadoop",
+        "spark.sql.catalog.lake.warehouse": lake.url,
+        "spark.sql.catalog.lake.cache-enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+    }
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    yield spark
+    for key in settings:
+        spark.conf.unset(key)
+
+
+def _load(spark: SparkSession) -> None:
+    """Fetch the jar by Ivy, from Maven Central or its local caches, for driver and executor alike.
+
+    `ADD JAR` gives each of them classes of its own, and Iceberg hands objects from one to the
+    other.
+    """
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # ships none
+
+    jvm = spark._jvm
+    assert jvm is not None
+    uri = jvm.java.net.URI(f"ivy://{COORDINATES}?transitive=false")
+    try:
+        found = jvm.org.apache.spark.util.DependencyUtils.resolveMavenDependencies(uri)
+    except Py4JJavaError as error:
+        if "unresolved dependency" not in str(error):
+            raise
+        pytest.skip(f"{COORDINATES} is in no Ivy or Maven cache, and Maven Central does not answer")
+    loader = spark._jsparkSession.sharedState().jarClassLoader().getParent()
+    for place in range(found.size()):
+        loader.addURL(jvm.java.io.File(found.apply(place)).toURI().toURL())
+
+
+@pytest.fixture(scope="module", params=[CASES[0], CASES[3], CASES[4], CASES[5]], ids=str)
+def book(lake: Ledger, iceberg: SparkSession, request: pytest.FixtureRequest) -> Book:
+    del iceberg
+    case: Case = request.param
+    return life(lake, case)
+
+
+def _select(book: Book, suffix: str = "") -> str:
+    return f"SELECT * FROM lake.`shop.db`.{book.table.identifier.name}{suffix}"  # noqa: S608
+
+
+def _rows(session: SparkSession, query: str) -> list[dict[str, Any]]:
+    return [each.asDict(recursive=True) for each in session.sql(query).collect()]
+
+
+def _sorted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: int(row["id"]))
+
+
+def _moment(millis: int) -> dt.datetime:
+    return dt.datetime.fromtimestamp(millis / 1000, dt.UTC).replace(tzinfo=None)
+
+
+def _reachable(book: Book) -> list[int]:
+    state = book.table.state
+    return [each for each in range(1, state.last_snapshot_id + 1) if state.reachable(each)]
+
+
+def test_the_newest_snapshot_reads(iceberg: SparkSession, book: Book) -> None:
+    assert _sorted(_rows(iceberg, _select(book))) == book.expected()
+
+
+def test_every_snapshot_reads_with_the_schema_of_its_time(
+    iceberg: SparkSession, book: Book
+) -> None:
+    for number in _reachable(book):
+        found = _rows(iceberg, _select(book, f" VERSION AS OF {number}"))
+        assert _sorted(found) == book.expected(number), number
+
+
+def test_tags_and_times_lead_to_their_snapshot(iceberg: SparkSession, book: Book) -> None:
+    for tag, number in book.tags.items():
+        found = _rows(iceberg, _select(book, f" VERSION AS OF '{tag}'"))
+        assert _sorted(found) == book.expected(number)
+    for number in (5, book.last):
+        snapshot = book.table.at(snapshot=number).snapshot
+        assert snapshot is not None
+        moment = _moment(snapshot.time_millis)
+        found = _rows(iceberg, _select(book, f" TIMESTAMP AS OF '{moment}'"))
+        assert _sorted(found) == book.expected(number)
+
+
+def test_a_filter_reads_the_partition(iceberg: SparkSession, book: Book) -> None:
+    found = _rows(iceberg, _select(book, " WHERE day = DATE '2013-01-02'"))
+    day = dt.date(2013, 1, 2)
+    assert _sorted(found) == [row for row in book.expected() if row["day"] == day]
+
+
+def test_snapshots_and_history_are_the_ledgers(iceberg: SparkSession, book: Book) -> None:
+    found = {each["snapshot_id"]: each for each in _rows(iceberg, _select(book, ".snapshots"))}
+    assert sorted(found) == _reachable(book)
+    for number, each in found.items():
+        snapshot = book.table.at(snapshot=number).snapshot
+        assert snapshot is not None
+        assert each["committed_at"] == _moment(snapshot.time_millis)
+        assert each["parent_id"] == (number - 1 or None)
+        assert int(each["summary"]["total-records"]) == snapshot.total_record_count
+    history = [each["snapshot_id"] for each in _rows(iceberg, _select(book, ".history"))]
+    assert history == list(range(book.table.state.earliest_snapshot_id, book.last + 1))
+
+
+def test_refs_are_the_tags_and_main(iceberg: SparkSession, book: Book) -> None:
+    found = {
+        e["name"]: (e["type"], e["snapshot_id"]) for e in _rows(iceberg, _select(book, ".refs"))
+    }
+    tags = {name: ("TAG", number) for name, number in book.tags.items()}
+    assert found == tags | {"main": ("BRANCH", book.last)}
+
+
+def test_the_metadata_log_has_every_version(iceberg: SparkSession, book: Book) -> None:
+    state, names = book.table.state, Names(book.table.state.table_id)
+    found = _rows(iceberg, _select(book, ".metadata_log_entries"))
+    files = [f"{book.table.location}/{names.metadata(each)}" for each in range(state.version)]
+    assert [each["file"] for each in found[:-1]] == files
+    assert found[-1]["file"].endswith(names.hadoop(state.version))
+    for version, each in enumerate(found):
+        then = book.table.at(version=version).state
+        assert each["timestamp"] == _moment(then.effective_millis)
+
+
+def test_files_and_partitions_are_the_live_ones(iceberg: SparkSession, book: Book) -> None:
+    live = {f"{book.table.location}/{each.path}": each for each in book.table.at().files}
+    found = _rows(iceberg, _select(book, ".files"))
+    assert Counter(each["file_path"] for each in found) == Counter(list(live))
+    for each in found:
+        change = live[each["file_path"]]
+        assert each["record_count"] == change.record_count
+        assert each["spec_id"] == change.spec_id
+        assert str(each["partition"]["day"]) == change.partition[0]
+    partitions = _rows(iceberg, _select(book, ".partitions"))
+    counted: Counter[str] = Counter()
+    for change in live.values():
+        counted[str(change.partition[0])] += change.record_count
+    assert {str(e["partition"]["day"]): e["record_count"] for e in partitions} == counted
+
+
+def test_row_ids_are_unique_and_stay(iceberg: SparkSession, book: Book) -> None:
+    if book.table.state.schema.options["format-version"] != "3":
+        pytest.skip("rows have ids from version 3 on")
+    ids = {
+        number: {
+            each["id"]: each["_row_id"]
+            for each in _rows(
+                iceberg,
+                _select(book, f" VERSION AS OF {number}").replace("*", "id, _row_id"),
+            )
+        }
+        for number in (book.last - 1, book.last)
+    }
+    for number, found in ids.items():
+        assert len(set(found.values())) == len(book.expected(number))
+        assert None not in found.values()
+    assert ids[book.last].items() <= ids[book.last - 1].items()
