@@ -34,7 +34,10 @@ class LayoutTrail:
     @classmethod
     def of(cls, state: TableState) -> Self:
         """Return the layout of a state, to go on from."""
-        layout = cls(state.specs, state.sort_orders)
+        # Every commit asks, and few change it: nothing is worked out anew.
+        layout = cls.__new__(cls)
+        layout.specs = state.specs
+        layout.sort_orders = state.sort_orders
         layout.default_spec_id = state.default_spec_id
         layout.default_order_id = state.default_order_id
         layout.last_partition_id = state.last_partition_id

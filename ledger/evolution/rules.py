@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from attrs import frozen
 
@@ -53,20 +54,25 @@ class Rules:
             >>> sorted(Rules.of({}).formats), Rules.of({"ledger.formats": "paimon"}).iceberg
             (['iceberg', 'paimon'], False)
         """
-        text = options.get(FORMATS_OPTION, DEFAULT_FORMATS)
-        formats = frozenset(each.strip() for each in text.split(","))
-        if not formats <= set(FORMATS):
-            raise InvalidChangeError(
-                f"option {FORMATS_OPTION} is {text!r}; name one or more of {', '.join(FORMATS)}, "
-                "separated by commas"
-            )
+        formats = options.get(FORMATS_OPTION, DEFAULT_FORMATS)
         version = options.get(FORMAT_VERSION_OPTION, str(DEFAULT_FORMAT_VERSION))
-        if version not in _VERSIONS:
-            raise InvalidChangeError(
-                f"option {FORMAT_VERSION_OPTION} is {version!r}; Iceberg's are "
-                f"{', '.join(_VERSIONS)}"
-            )
-        return cls(formats, int(version), allow_incompatible)
+        return _declared(formats, version, allow_incompatible=allow_incompatible)
+
+
+# Every commit asks a few times, and tables have few answers.
+@lru_cache(maxsize=64)
+def _declared(text: str, version: str, *, allow_incompatible: bool) -> Rules:
+    formats = frozenset(each.strip() for each in text.split(","))
+    if not formats <= set(FORMATS):
+        raise InvalidChangeError(
+            f"option {FORMATS_OPTION} is {text!r}; name one or more of {', '.join(FORMATS)}, "
+            "separated by commas"
+        )
+    if version not in _VERSIONS:
+        raise InvalidChangeError(
+            f"option {FORMAT_VERSION_OPTION} is {version!r}; Iceberg's are {', '.join(_VERSIONS)}"
+        )
+    return Rules(formats, int(version), allow_incompatible)
 
 
 PAIMON_RULES = Rules(frozenset({"paimon"}))
