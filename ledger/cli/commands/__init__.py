@@ -12,6 +12,7 @@ from ledger.cli.commands.alter import alter
 from ledger.cli.commands.create import create
 from ledger.cli.commands.doctor import doctor
 from ledger.cli.commands.expire import expire
+from ledger.cli.commands.head import head
 from ledger.cli.commands.init import init
 from ledger.cli.commands.log import log
 from ledger.cli.commands.maintain import maintain
@@ -34,6 +35,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "sql": sql,
     "add-files": add_files,
     "show": show,
+    "head": head,
     "log": log,
     "snapshots": snapshots,
     "tag": tag,

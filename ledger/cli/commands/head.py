@@ -1,0 +1,101 @@
+"""`lakeledger head`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import date, time
+from decimal import Decimal
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+from cyclopts import Parameter, validators
+
+from ledger.cli.options import Place, When
+from ledger.cli.screen import Screen
+from ledger.table_at import TableAt
+
+
+def head(
+    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    /,
+    *,
+    where: Annotated[
+        str | None, Parameter(help="A condition in SQL, such as \"id >= 5 AND name = 'a'\".")
+    ] = None,
+    columns: Annotated[
+        str | None, Parameter(help="Some columns only: a,b,addr.city; in the table's order.")
+    ] = None,
+    limit: Annotated[
+        int, Parameter(validator=validators.Number(gte=1), help="How many rows at most.")
+    ] = 10,
+    when: When = When(),  # noqa: B008 - frozen
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    """Show some rows of a table at any instant, read by PyIceberg.
+
+    The schema is the one of the instant, as with `show`. Brings the table's Iceberg files up to
+    date. In JSON, days, moments and decimals are text, bytes are hex, and maps are lists of
+    `{"key": ..., "value": ...}`.
+
+    Example:
+        lakeledger head shop.orders --where "day >= DATE '2013-01-02'" --limit 5
+
+        lakeledger head shop.orders --at tag:end-of-week --columns id,day --output json
+    """
+    at = when.of(place.table(name))
+    wanted = None if columns is None else [each.strip() for each in columns.split(",")]
+    rows = at.scan(where, wanted).update(limit=limit).to_arrow()
+    names: list[str] = rows.schema.names
+    found = list(
+        zip(
+            *([_plain(each) for each in column.to_pylist()] for column in rows.columns), strict=True
+        )
+    )
+    place.screen.result(
+        {
+            "table": name,
+            "version": at.version,
+            "snapshotId": None if at.snapshot is None else at.snapshot.id,
+            "schemaId": at.schema.id,
+            "columns": names,
+            "rows": [dict(zip(names, each, strict=True)) for each in found],
+        },
+        lambda screen: _text(screen, f"{name}{when}", at, names, found),
+    )
+
+
+def _text(
+    screen: Screen, title: str, at: TableAt, names: Sequence[str], rows: Sequence[Sequence[Any]]
+) -> None:
+    screen.line(title, style="bold")
+    screen.table(names, [[_cell(each) for each in row] for row in rows])
+    if not rows:
+        screen.line("no rows" if at.snapshot else "no rows: no snapshot yet")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of Arrow's as JSON has it."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, tuple):
+        return dict(zip(("key", "value"), map(_plain, value), strict=True))
+    return next((write(value) for kind, write in _WRITERS if isinstance(value, kind)), value)
+
+
+_WRITERS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
+    (bytes, bytes.hex),
+    (float, lambda number: number if math.isfinite(number) else str(number)),
+    ((date, time), lambda moment: moment.isoformat()),
+    (Decimal, lambda number: f"{number:f}"),
+    (UUID, str),
+)
