@@ -5,9 +5,12 @@ The map of this folder, each room importing only those before it:
 - `model`: values: data types, schema, snapshot, file change, errors.
 - `events`: every change that can be asked, and every fact that the log can hold.
 - `evolution`: the pure fold, and the decisions that come before it.
+- `sql`: `ALTER TABLE` as changes.
 - `stores`: bytes under keys with an atomic put-if-absent.
 - `log`: commits: codec, hash chain, checkpoints, the one retry loop.
 - `files`: data files, their footers, and which of them are live.
+- `planning`: which files a filter has to read.
+- `history`: whether a log and what derives from it fit together; what nobody needs any more.
 - `table`, `catalog`: what a user holds.
 - `cli`: the `lakeledger` command.
 
@@ -25,6 +28,7 @@ from ledger.events.schema_changes import (
     RemoveOption,
     RenameColumn,
     SchemaChange,
+    SetIdentifierFields,
     SetOption,
     UpdateColumnComment,
     UpdateColumnDefaultValue,
@@ -32,6 +36,14 @@ from ledger.events.schema_changes import (
     UpdateColumnPosition,
     UpdateColumnType,
     UpdateComment,
+)
+from ledger.events.spec_changes import (
+    AddPartitionField,
+    RemovePartitionField,
+    RenamePartitionField,
+    ReplaceSortOrder,
+    SortColumn,
+    UpdatePartitionSpec,
 )
 from ledger.evolution.change_json import (
     schema_change_from_json,
@@ -46,6 +58,7 @@ from ledger.model.errors import (
     CommitConflictError,
     CommitUnknownError,
     DamagedLogError,
+    FormatError,
     InvalidChangeError,
     InvalidInputError,
     InvalidNameError,
@@ -69,6 +82,7 @@ from ledger.table_at import TableAt
 
 __all__ = [
     "AddColumn",
+    "AddPartitionField",
     "AlreadyExistsError",
     "ColumnExistsError",
     "ColumnNotFoundError",
@@ -79,6 +93,7 @@ __all__ = [
     "DropColumn",
     "DropPrimaryKey",
     "FileChange",
+    "FormatError",
     "Identifier",
     "InvalidChangeError",
     "InvalidInputError",
@@ -90,11 +105,16 @@ __all__ = [
     "Move",
     "NotFoundError",
     "RemoveOption",
+    "RemovePartitionField",
     "RenameColumn",
+    "RenamePartitionField",
+    "ReplaceSortOrder",
     "Schema",
     "SchemaChange",
+    "SetIdentifierFields",
     "SetOption",
     "SnapshotPlan",
+    "SortColumn",
     "StoreError",
     "Table",
     "TableAt",
@@ -106,6 +126,7 @@ __all__ = [
     "UpdateColumnPosition",
     "UpdateColumnType",
     "UpdateComment",
+    "UpdatePartitionSpec",
     "UpgradeRequiredError",
     "ViewSchema",
     "evolve",
