@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -30,6 +31,7 @@ from ledger.evolution.table_changes import (
 from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
 from ledger.model.file_change import FileChange
 from ledger.model.identifier import checked_name
+from ledger.model.snapshot import Snapshot
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(tuple[FileChange, ...])
@@ -84,7 +86,7 @@ def decide_snapshot(
         **common,
         commit_kind=change.commit_kind,
         commit_identifier=change.commit_identifier,
-        **change.facts,
+        **_facts(change.facts, state.snapshot, schema_id),
     )
 
 
@@ -95,6 +97,22 @@ def _named_schema_ids(files: tuple[FileChange, ...]) -> tuple[int, ...]:
 def is_named(file: FileChange) -> bool:
     """Whether a file comes whose columns are found by their names alone."""
     return file.kind == "ADD" and not file.field_ids
+
+
+def _facts(asked: Mapping[str, Any], before: Snapshot | None, schema_id: int) -> dict[str, Any]:
+    """Return a snapshot's further facts, with what it takes over from the one before.
+
+    As Paimon's commit has it: a watermark never goes back, and column statistics stay true while
+    the schema that they were made for does.
+    """
+    if before is None:
+        return dict(asked)
+    facts = dict(asked)
+    if before.watermark is not None:
+        facts["watermark"] = max(before.watermark, asked.get("watermark") or before.watermark)
+    if before.statistics is not None and before.schema_id == schema_id:
+        facts.setdefault("statistics", before.statistics)
+    return facts
 
 
 def readable_files(files: tuple[FileChange, ...]) -> bytes:
