@@ -93,3 +93,25 @@ def difference(
             path for folder in folders for path in outputs.paths(folder) if path not in wanted
         ),
     )
+
+
+def without_position(
+    outputs: StoreOutputs,
+    folders: Iterable[str],
+    key: str,
+    expected: Callable[[], Mapping[str, bytes]],
+) -> Difference:
+    """Return what is wrong where no position stands: nothing, or that one should.
+
+    Args:
+        outputs: Where files are.
+        folders: The format's.
+        key: Of the position.
+        expected: Makes the files that the newest version has.
+    """
+    there = [path for folder in folders for path in outputs.paths(folder)]
+    if not there:
+        return Difference()
+    wanted = expected()
+    ours = any(path in wanted and outputs.read(path) == wanted[path] for path in there)
+    return Difference(missing=(key,) if ours else (), foreign=() if ours else tuple(there))

@@ -178,7 +178,7 @@ def test_a_table_projects_itself_by_a_formats_name(orders: Table) -> None:
 
 
 def test_a_projection_that_nobody_gives_says_what_there_is(orders: Table) -> None:
-    with pytest.raises(MissingDependencyError, match="'papaya', but paimon; install"):
+    with pytest.raises(MissingDependencyError, match="'papaya', but iceberg, paimon; install"):
         orders.project("papaya")
 
 

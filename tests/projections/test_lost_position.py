@@ -1,0 +1,49 @@
+"""A projection that nobody remembers is found by its files, and those of others are not."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+from msgspec.structs import replace
+
+from ledger import Schema, Table
+from projections.iceberg import materialise as iceberg
+from projections.paimon import materialise as paimon
+from tests.lakes import data_file, lake_on, memory
+
+
+@pytest.fixture
+def table() -> Table:
+    lake = lake_on(memory())
+    lake.create_database("db")
+    table = lake.create_table("db.t", Schema.of({"id": "BIGINT"}))
+    table.append([replace(data_file("a.parquet"), partition=())])
+    return table
+
+
+@pytest.mark.parametrize("projection", [iceberg, paimon], ids=["iceberg", "paimon"])
+def test_files_without_a_position_are_told(table: Table, projection: ModuleType) -> None:
+    assert projection.verify(table).is_empty
+    projection.project(table)
+    store = table.log.store
+    (key,) = (key for key in store.keys("db.db/t/_ledger/projections"))
+    store.delete(key)
+
+    assert projection.verify(table).missing == (key,)
+    projection.rebuild(table)
+    assert projection.verify(table).is_empty
+
+
+@pytest.mark.parametrize(
+    ("projection", "path"),
+    [(iceberg, "metadata/v1.metadata.json"), (paimon, "schema/schema-0")],
+    ids=["iceberg", "paimon"],
+)
+def test_files_of_somebody_else_are_no_damage(
+    table: Table, projection: ModuleType, path: str
+) -> None:
+    table.log.store.replace(f"db.db/t/{path}", b"somebody else's")
+    found = projection.verify(table)
+    assert found.is_empty
+    assert found.foreign == (path,)
