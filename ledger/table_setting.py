@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from ledger.commit_options import now_millis
 from ledger.evolution.state import TableState
@@ -35,7 +35,7 @@ class TableSetting:
     """
 
     store: Store
-    storage_options: Mapping[str, Any]
+    storage_options: Mapping[str, Any] = field(repr=False)
     author: str
     now_millis: NowMillis = now_millis
     patience: Patience = Patience()

@@ -40,14 +40,18 @@ def write_changes(files: Sequence[FileChange]) -> bytes:
     return parquet_of(to_table(files))
 
 
-def read_changes(body: bytes) -> tuple[FileChange, ...]:
+def read_changes(body: bytes, count: int | None = None) -> tuple[FileChange, ...]:
     """Return the list that `write_changes` was given.
+
+    Args:
+        body: The bytes.
+        count: How many it must hold, if that is known; looked at before any of them is read.
 
     Raises:
         ValueError: The bytes are no such file.
         UpgradeRequiredError: A newer version wrote them.
     """
-    return tuple(from_table(parsed(body)))
+    return tuple(from_table(parsed(body, count)))
 
 
 def store_changes(
@@ -132,14 +136,11 @@ def load_changes(
             key,
         )
     try:
-        files = read_changes(body)
+        return read_changes(body, reference.count)
     except ValueError as error:
-        raise DamagedLogError(f"{key} holds no list of file changes: {error}", key) from error
-    if len(files) != reference.count:
         raise DamagedLogError(
-            f"{key} holds {len(files)} file changes; its commit says {reference.count}", key
-        )
-    return files
+            f"{key} does not hold the file changes that its commit names: {error}", key
+        ) from error
 
 
 def event_files(

@@ -156,8 +156,12 @@ def parquet_of(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def parsed(body: bytes) -> pa.Table:
+def parsed(body: bytes, count: int | None = None) -> pa.Table:
     """Return the table in the bytes of a Parquet file of file changes.
+
+    Args:
+        body: The bytes.
+        count: How many it must hold, if that is known.
 
     Raises:
         ValueError: The bytes are no such file.
@@ -167,10 +171,17 @@ def parsed(body: bytes) -> pa.Table:
     from pyarrow import parquet
 
     try:
-        table = parquet.read_table(pa.BufferReader(body))
+        file = parquet.ParquetFile(pa.BufferReader(body))
+        # Before any row is read: a few bytes can unpack to gigabytes.
+        _check_format((file.schema_arrow.metadata or {}).get(_FORMAT_KEY, b""))
+        if count not in {None, file.metadata.num_rows}:
+            raise ValueError(f"it holds {file.metadata.num_rows} and not {count}")
+        return file.read()
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"they are no Parquet file: {error}") from error
-    text = (table.schema.metadata or {}).get(_FORMAT_KEY, b"")
+
+
+def _check_format(text: bytes) -> None:
     if not text.isdigit():
         raise ValueError("the file does not say that it holds file changes")
     if int(text) > _FORMAT:
@@ -178,4 +189,3 @@ def parsed(body: bytes) -> pa.Table:
             f"a list of file changes has format {int(text)}; this version reads format {_FORMAT}: "
             "upgrade lakeledger"
         )
-    return table

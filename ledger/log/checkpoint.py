@@ -119,5 +119,5 @@ class Checkpoints(Generic[S]):
             if not fits or hashlib.sha256(state).hexdigest() != file.check:
                 return None
             return Head(self._stream.decode_state(state), file.head)
-        except (msgspec.DecodeError, ValueError):
+        except (msgspec.DecodeError, ValueError, RecursionError):
             return None

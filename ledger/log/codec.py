@@ -79,7 +79,7 @@ class Codec(Generic[E]):
         try:
             envelope = msgspec.json.decode(body, type=_Envelope)
             loose = msgspec.json.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return DamagedLogError(
                 f"{file} is torn or no commit ({len(body)} bytes): {error}. Nothing was skipped; "
                 "compare it with a backup",

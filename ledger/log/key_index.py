@@ -27,6 +27,9 @@ E = TypeVar("E")
 
 _MAGIC = b"LLKEYS1\n"
 _DIGEST_SIZE = 32
+_ENTRY_SIZE = 16
+"""A hash and a version, of eight bytes each."""
+
 
 
 def tiles(last: int) -> Iterator[tuple[int, int]]:
@@ -87,6 +90,8 @@ class KeyIndex:
         content, check = body[:-_DIGEST_SIZE], body[-_DIGEST_SIZE:]
         numbers = content[len(_MAGIC) :]
         if content[: len(_MAGIC)] != _MAGIC or hashlib.sha256(content).digest() != check:
+            return None
+        if len(numbers) % _ENTRY_SIZE:
             return None
         half = len(numbers) // 2
         return cls(_array(numbers[:half]), _array(numbers[half:]))

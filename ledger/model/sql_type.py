@@ -10,9 +10,10 @@ import re
 from typing import Any
 
 from ledger.model.errors import InvalidInputError, InvalidTypeError
+from ledger.model.excerpt import excerpt
 from ledger.model.path_text import leading_path
 from ledger.model.type_json import type_from_json
-from ledger.model.types import DataType
+from ledger.model.types import MAX_DEPTH, DataType
 
 _NESTED = re.compile(r"\s*(ROW|STRUCT|MAP|ARRAY|MULTISET)\s*<", re.IGNORECASE)
 _QUOTES = "'`"
@@ -29,6 +30,8 @@ def read_type(text: str) -> DataType:
         >>> read_type("ROW<city STRING, lines ARRAY<STRING>> NOT NULL").nullable
         False
     """
+    if text.count("<") > MAX_DEPTH:
+        raise InvalidTypeError(f"type {excerpt(text)} nests deeper than {MAX_DEPTH}; flatten it")
     return type_from_json(_plain(text.strip()))
 
 
@@ -36,8 +39,8 @@ def _plain(text: str) -> Any:
     if text.startswith("{"):
         try:
             return json.loads(text)
-        except json.JSONDecodeError as error:
-            raise InvalidTypeError(f"type {text!r} is no JSON: {error}") from error
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise InvalidTypeError(f"type {excerpt(text)} is no JSON: {error}") from error
     found = _NESTED.match(text)
     return text if found is None else _nested(found[1].upper(), text, found.end())
 

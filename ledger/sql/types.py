@@ -9,6 +9,7 @@ from typing import Any
 
 from ledger.model import types as t
 from ledger.model.errors import InvalidTypeError
+from ledger.model.excerpt import excerpt
 from ledger.model.sql_type import read_type
 
 _PLAIN: dict[str, t.DataType] = {
@@ -31,6 +32,8 @@ _PLAIN: dict[str, t.DataType] = {
     "UUID": t.UuidType(),
 }
 _SIZED = {"CHAR": t.CharType, "VARCHAR": t.VarCharType}
+_OWN = frozenset({"BLOB"})
+"""Types of the ledger that Spark's parser takes for others."""
 
 
 def spark_type(text: str) -> t.DataType:
@@ -46,13 +49,30 @@ def spark_type(text: str) -> t.DataType:
     import sqlglot
     from sqlglot.errors import SqlglotError
 
-    try:
-        # Inside of something, since the parser of a type alone forgets what follows it.
-        parsed: Any = sqlglot.parse_one(f"CAST(x AS {text})", dialect="spark")
-        found = _converted(parsed.args["to"])
-    except (SqlglotError, KeyError):
+    if text.strip().upper() in _OWN:
         return read_type(text)
+    try:
+        # As a column's: the parser of a type alone forgets what follows it, and that of a CAST
+        # makes a STRING of VARCHAR(10), as Spark's casts do.
+        parsed: Any = sqlglot.parse_one(f"CREATE TABLE t (x {text})", dialect="spark")
+        found = _column_type(parsed)
+    except SqlglotError:
+        return read_type(text)
+    except RecursionError:
+        raise _too_deep(text) from None
     return read_type(text) if found is None else found
+
+
+def _column_type(created: Any) -> t.DataType | None:
+    """Return the type of a table's only column; None when the text said anything beside it."""
+    column, *others = created.this.expressions
+    more = others or created.args.get("properties") or column.args.get("constraints")
+    kind = column.args.get("kind")
+    return None if more or not hasattr(getattr(kind, "this", None), "name") else _converted(kind)
+
+
+def _too_deep(text: str) -> InvalidTypeError:
+    return InvalidTypeError(f"type {excerpt(text)} nests deeper than {t.MAX_DEPTH}; flatten it")
 
 
 def _converted(parsed: Any) -> t.DataType | None:  # noqa: PLR0911 - one case a kind
@@ -61,6 +81,8 @@ def _converted(parsed: Any) -> t.DataType | None:  # noqa: PLR0911 - one case a 
     if name in _PLAIN and not inner:
         return _PLAIN[name]
     numbers = [int(each.name) for each in inner if each.name.isdecimal()]
+    if name in _SIZED and not inner:
+        raise InvalidTypeError(f"{name} needs a length; write {name}(n), or STRING")
     if name in _SIZED and len(numbers) == len(inner) == 1:
         return _SIZED[name](numbers[0])
     if name == "DECIMAL" and len(numbers) == len(inner):

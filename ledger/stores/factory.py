@@ -62,7 +62,7 @@ def open_store(url: str, storage_options: Mapping[str, Any] | None = None) -> St
         return ObjectStore(root_of(service, url[match.end() :], storage_options or {}))
     if storage_options:
         raise StoreError(
-            f"the store {url!r} takes no storage_options, but was given "
+            f"the store {shown(url)!r} takes no storage_options, but was given "
             f"{sorted(storage_options)}; leave them out"
         )
     if match is None:
@@ -72,8 +72,8 @@ def open_store(url: str, storage_options: Mapping[str, Any] | None = None) -> St
     if scheme == "file" and not match[0].endswith("::"):
         return LocalStore(_file_path(url))
     raise StoreError(
-        f"{url!r} cannot hold a ledger: {scheme!r} is not on the list of stores with a proven "
-        f"conditional create, and without one, commits get lost"
+        f"{shown(url)!r} cannot hold a ledger: {scheme!r} is not on the list of stores with a "
+        f"proven conditional create, and without one, commits get lost"
         f"{f' ({_REASONS[scheme]})' if scheme in _REASONS else ''}. Supported: {_SUPPORTED}"
     )
 
@@ -93,6 +93,16 @@ def client_options(url: str, storage_options: Mapping[str, Any] | None = None) -
     return fsspec_options("" if service is None else service.scheme, storage_options or {})
 
 
+def shown(url: str) -> str:
+    """Return a URL for messages: without a user's name and password.
+
+    Example:
+        >>> shown("sftp://me:secret@host/lake")
+        'sftp://...@host/lake'
+    """
+    return re.sub(r"(?<=://)[^/]*@", "...@", url)
+
+
 def _local_path(url: str) -> str:
     if not url or "\0" in url:
         raise StoreError(f"{url!r} is no path; give {_SUPPORTED}")
@@ -103,7 +113,7 @@ def _file_path(url: str) -> str:
     path = url[len("file:") :].removeprefix("//")
     if not path.startswith("/") or "\0" in path:
         raise StoreError(
-            f"{url!r} names a host or a relative path; write file:///absolute/path, "
+            f"{shown(url)!r} names a host or a relative path; write file:///absolute/path, "
             f"or the plain path without 'file:'"
         )
     return path

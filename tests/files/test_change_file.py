@@ -119,7 +119,7 @@ def test_a_list_of_another_length_than_its_commit_says_is_refused() -> None:
     store = open_store("memory://change-file-count")
     found = store_changes(store, LAYOUT, [add("a")], WRITTEN)
 
-    with pytest.raises(DamagedLogError, match="holds 1 file changes; its commit says 2"):
+    with pytest.raises(DamagedLogError, match="it holds 1 and not 2"):
         load_changes(store, LAYOUT, ChangesReference(found.path, found.sha256, 2))
 
 

@@ -50,7 +50,7 @@ def converted(obj: Any, kind: type[_Record], what: str) -> _Record:
     """
     try:
         return msgspec.convert(obj, kind)
-    except (msgspec.ValidationError, RecursionError) as error:
+    except (msgspec.ValidationError, RecursionError, UnicodeError) as error:
         raise not_a(what, error) from error
 
 

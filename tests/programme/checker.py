@@ -1,0 +1,120 @@
+"""Does a history keep the promises? Judged from raw bodies, without the code that wrote them.
+
+`check_log` raises an AssertionError for the first promise that is broken: versions without gaps,
+one chain, everything acknowledged there exactly once and where it was said to be, nothing there
+that failed, real-time order, reads that are prefixes and never older than what was acknowledged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tests.programme.figures import FIGURES
+from tests.programme.records import Attempt, History
+
+Log = list[dict[str, Any]]
+
+
+def read_log(bodies: Mapping[str, bytes], root: str) -> Log:
+    """Return the commits under `root`, checked for gaps and along their chain."""
+    folder = f"{root}/log/"
+    keys = sorted(key for key in bodies if key.startswith(folder))
+    assert keys == [f"{folder}{version:020d}.json" for version in range(len(keys))], "gaps"
+    log: Log = []
+    parent = None
+    for version, key in enumerate(keys):
+        commit = json.loads(bodies[key])
+        assert commit["version"] == version
+        assert commit.get("parent") == parent, f"{key} breaks the chain"
+        if log:
+            assert commit["timeMillis"] > log[-1]["timeMillis"], f"{key} goes back in time"
+        parent = "sha256:" + hashlib.sha256(bodies[key]).hexdigest()
+        log.append(commit)
+    return log
+
+
+def places_of(log: Log) -> dict[str, list[int]]:
+    """Return the versions that hold each operation, by the message that names it."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for commit in log:
+        for transaction in commit["transactions"]:
+            places[transaction.get("message", "")].append(commit["version"])
+    return places
+
+
+def check_log(history: History, log: Log) -> None:
+    """Check what writers were told against the log."""
+    places = places_of(log)
+    keys = _keys_of(log)
+    by_name: dict[str, list[Attempt]] = defaultdict(list)
+    for each in history.attempts:
+        by_name[each.name].append(each)
+    for name, attempts in by_name.items():
+        _check_operation(name, attempts, places.get(name, []), keys)
+    _check_once(log)
+    _check_real_time(history)
+
+
+def _check_operation(
+    name: str, attempts: list[Attempt], found: list[int], keys: Mapping[str, list[int]]
+) -> None:
+    assert len(found) <= 1, f"{name} is in the log {len(found)} times: {found}, {attempts}"
+    told = [each for each in attempts if each.outcome == "acknowledged"]
+    for each in told:
+        at = keys.get(each.key, []) if each.is_repeated and each.key and not found else found
+        FIGURES["lost"] += not at
+        assert at == [each.version], f"{name}: told {each.version}, found {at}: {attempts}"
+    if all(each.outcome == "failed" for each in attempts):
+        assert not found, f"{name} failed and is in the log at {found}: {attempts}"
+    fresh = [each for each in told if not each.is_repeated]
+    assert len(fresh) <= 1, f"{name} was done twice: {attempts}"
+
+
+def _keys_of(log: Log) -> dict[str, list[int]]:
+    """Return the versions of the snapshots with a key; the batch identifier is none."""
+    keys: dict[str, list[int]] = defaultdict(list)
+    for commit in log:
+        for transaction in commit["transactions"]:
+            for event in transaction.get("events", ()):
+                if event["type"] == "commitSnapshot" and "commitIdentifier" in event:
+                    facts = ("commitUser", "commitIdentifier", "commitKind")
+                    keys[" ".join(str(event[each]) for each in facts)].append(commit["version"])
+                elif event["type"] == "dropTable":
+                    keys["dropTable"].append(commit["version"])
+    return keys
+
+
+def _check_once(log: Log) -> None:
+    """No commit id twice, and no snapshot's key."""
+    ids = Counter(each["id"] for commit in log for each in commit["transactions"])
+    assert not [each for each, times in ids.items() if times > 1], "a commit id twice"
+    twice = [each for each, found in _keys_of(log).items() if len(found) > 1]
+    assert not twice, f"a snapshot's key twice: {twice}"
+
+
+def _check_real_time(history: History) -> None:
+    """What was acknowledged before another call began stands before what that call wrote."""
+    told = sorted(
+        (each for each in history.attempts if each.outcome == "acknowledged"),
+        key=lambda each: each.answered,
+    )
+    for later in history.attempts:
+        if later.outcome != "acknowledged" or later.is_repeated:
+            continue
+        newest = max((e.version for e in told if e.answered < later.invoked), default=-1)
+        assert newest < later.version, f"{later} began after version {newest} was acknowledged"
+    for sighting in history.sightings:
+        newest = max((e.version for e in told if e.answered < sighting.invoked), default=-1)
+        seen = [e.version for e in history.sightings if e.answered < sighting.invoked]
+        assert sighting.version >= max([newest, *seen]), f"{sighting} is older than {newest}"
+
+
+def check_sightings(history: History, digest_at: Callable[[int], str]) -> int:
+    """Check that each state that was read is that of the prefix; return how many."""
+    for each in history.sightings:
+        assert digest_at(each.version) == each.digest, f"{each} is no prefix"
+    return len(history.sightings)

@@ -1,0 +1,152 @@
+"""Commits on a local ledger, killed at one of their system calls.
+
+`python -m tests.programme.kill_worker FOLDER CASE` forks a child for every call of the case that
+changes something, and lets it die of SIGKILL right before that call, after half of it where it is
+a write. It prints one JSON object a kill: what the child had acknowledged, and where it left its
+ledger. The last child comes to its end.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from ledger import AddColumn, SetOption
+from ledger.stores import Durability, LocalStore
+from tests.lakes import data_file, lake_on, orders, ticking
+from tests.programme.simulation import beginning
+
+LATER: Final = 1_800_000_000_000
+CALLS: Final = ("open", "write", "fsync", "link", "replace", "rename", "unlink", "mkdir")
+"""A kill at any other call leaves what one at the next of these does; opens count that make."""
+
+STARTS: Final = {"birth": None, "alter": 2, "checkpoint": 99, "list": 2, "drop": 2}
+
+
+def birth(root: str, told: Callable[[str], None]) -> None:
+    table = orders(lake_on(LocalStore(root), ticking(LATER)))
+    table.alter([SetOption("k", "v")], message="first")
+    told("first")
+
+
+def alter(root: str, told: Callable[[str], None]) -> None:
+    table = lake_on(LocalStore(root), ticking(LATER)).table("shop.orders")
+    for number in range(2):
+        name = f"alter-{number}"
+        table.alter([AddColumn((f"c{number}",), "INT")], message=name, commit_id=name)
+        told(name)
+
+
+def checkpoint(root: str, told: Callable[[str], None]) -> None:
+    table = lake_on(LocalStore(root), ticking(LATER)).table("shop.orders")
+    table.append([data_file("a")], message="append")
+    told("append")
+
+
+def long_list(root: str, told: Callable[[str], None]) -> None:
+    table = lake_on(LocalStore(root), ticking(LATER)).table("shop.orders")
+    table.append([data_file(f"f{number}") for number in range(1_001)], message="long")
+    told("long")
+
+
+def drop(root: str, told: Callable[[str], None]) -> None:
+    lake = lake_on(LocalStore(root), ticking(LATER))
+    lake.drop_table("shop.orders", message="drop")
+    told("drop")
+
+
+WORK: Final = {
+    "birth": birth,
+    "alter": alter,
+    "checkpoint": checkpoint,
+    "list": long_list,
+    "drop": drop,
+}
+
+
+def arm(fatal: int) -> None:
+    """Let this process die at one of the calls to come."""
+    left = fatal
+    real_write = os.write
+
+    def deadly(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def step(*arguments: Any, **names: Any) -> Any:
+            nonlocal left
+            if name == "open" and not arguments[1] & os.O_CREAT:
+                return call(*arguments, **names)
+            if left == 0:
+                if name == "write":
+                    real_write(arguments[0], arguments[1][: len(arguments[1]) // 2])
+                os.kill(os.getpid(), signal.SIGKILL)
+            left -= 1
+            # A kill takes nothing back that the kernel has, so the syncs themselves are left out.
+            return None if name == "fsync" else call(*arguments, **names)
+
+        return step
+
+    for name in CALLS:
+        setattr(os, name, deadly(name, getattr(os, name)))
+    fcntl.flock = deadly("flock", fcntl.flock)
+
+
+def lay_out(root: Path, start: int | None) -> None:
+    store = LocalStore(root, durable=Durability.NONE)
+    for key, body in beginning(start).items() if start is not None else ():
+        store.create(key, body)
+
+
+def child(root: Path, case: str, fatal: int, pipe: int) -> None:
+    say = os.write
+
+    def told(name: str) -> None:
+        say(pipe, f"{name}\n".encode())
+
+    arm(fatal)
+    WORK[case](str(root), told)
+
+
+def kill_at(root: Path, case: str, fatal: int) -> bool:
+    """Kill a child at a call; return whether it came that far."""
+    lay_out(root, STARTS[case])
+    listening, speaking = os.pipe()
+    process = os.fork()
+    if process == 0:
+        code = 1
+        try:
+            child(root, case, fatal, speaking)
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(speaking)
+    with os.fdopen(listening) as said:
+        acknowledged = said.read().split()
+    _, status = os.waitpid(process, 0)
+    was_killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+    line = {
+        "root": str(root),
+        "acknowledged": acknowledged,
+        "killed": was_killed,
+        "code": None if was_killed else os.waitstatus_to_exitcode(status),
+    }
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+    return was_killed
+
+
+def main(folder: str, case: str) -> None:
+    # Before the forks: each child would load it again.
+    importlib.import_module("pyarrow.parquet")
+    fatal = 0
+    while kill_at(Path(folder, str(fatal)), case, fatal):
+        fatal += 1
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,53 @@
+"""What writers asked and were told, with the steps of the schedule at which that happened."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from attrs import define, field
+
+Outcome = Literal["acknowledged", "failed", "unknown", "crashed"]
+
+
+@define
+class Attempt:
+    """One call of one writer.
+
+    Attributes:
+        name: The operation; retries under the same commit id share it, and no others do.
+        invoked: The step before the call.
+        answered: The step after it.
+        outcome: What the writer was told; it dies of a crash before it is told anything.
+        version: The commit that holds it, when it was acknowledged.
+        is_repeated: Whether it was told that the same had landed before.
+        error: What was raised.
+        key: What makes it the same as another, which may stand for it: "USER IDENTIFIER KIND" of a
+            snapshot, or "dropTable".
+    """
+
+    name: str
+    invoked: int
+    answered: int = -1
+    outcome: Outcome = "crashed"
+    version: int = -1
+    is_repeated: bool = False
+    error: str = ""
+    key: str = ""
+
+
+@define
+class Sighting:
+    """A state that a reader was given: its version, and the digest of all that it says."""
+
+    invoked: int
+    answered: int
+    version: int
+    digest: str
+
+
+@define
+class History:
+    """All of one schedule."""
+
+    attempts: list[Attempt] = field(factory=list)
+    sightings: list[Sighting] = field(factory=list)

@@ -1,0 +1,79 @@
+"""kill -9 at every system call of local commits: nothing acknowledged is lost, nothing is half."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ledger import Identifier, SetOption, Table
+from ledger.history.subject import Subject
+from ledger.history.verify import Verification
+from ledger.model.errors import NotFoundError
+from ledger.stores import Durability, LocalStore
+from tests.lakes import lake_on, ticking
+from tests.programme.checker import places_of, read_log
+from tests.programme.figures import FIGURES
+from tests.programme.kill_worker import LATER, WORK
+from tests.programme.simulation import ROOT
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def bodies_in(root: Path) -> dict[str, bytes]:
+    store = LocalStore(root)
+    return {key: store.read(key) or b"" for key in store.keys("")}
+
+
+def examine(root: Path, acknowledged: list[str], case: str) -> int:
+    """Check one ledger that a killed writer left, and go on with it; return its commits."""
+    bodies = bodies_in(root)
+    catalog = places_of(read_log(bodies, "_ledger"))
+    log = read_log(bodies, ROOT)
+    places = places_of(log)
+    for name in acknowledged:
+        FIGURES["lost"] += name not in places
+        assert len(places.get(name, [])) == 1, f"{name} is lost"
+        assert case != "drop" or len(catalog.get(name, [])) == 1, f"{name} is half done"
+    assert all(len(found) == 1 for name, found in places.items() if name), places
+    lake = lake_on(LocalStore(root, durable=Durability.NONE), ticking(LATER))
+    if log:
+        shell = Table(Identifier("shop", "orders"), "shop.db/orders", lake._setting)
+        subject: Subject[Any, Any] = Subject("shop.orders", shell.log, has_files=True)
+        damages = [each for each in Verification(subject).run() if each.kind == "damage"]
+        assert not damages, damages
+    try:
+        table = lake.table("shop.orders")
+    except NotFoundError:
+        assert case in ("birth", "drop")
+        return len(log)
+    table.alter([SetOption("after", "1")], message="after")
+    assert "after" in places_of(read_log(bodies_in(root), ROOT))
+    return len(log)
+
+
+@pytest.mark.parametrize("case", WORK)
+def test_a_kill_at_any_system_call_loses_nothing(case: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.programme.kill_worker", str(tmp_path), case],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        check=True,
+        timeout=300,
+    )
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [each["killed"] for each in lines] == [True] * (len(lines) - 1) + [False]
+    assert lines[-1]["code"] == 0
+    assert len(lines) > 10
+    reached = [examine(Path(each["root"]), each["acknowledged"], case) for each in lines]
+    told = [len(each["acknowledged"]) for each in lines]
+    assert reached == sorted(reached), "once visible, always visible"
+    assert told == sorted(told)
+    assert told[0] == 0
+    assert told[-1] > 0
+    FIGURES["kills"] += len(lines) - 1
+    FIGURES["commits"] += sum(told)

@@ -1,0 +1,188 @@
+"""Power is lost at every step of local commits, with every part of what was not synced."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ledger import Identifier, Ledger, SetOption, Table
+from ledger.history.subject import Subject
+from ledger.history.verify import Verification
+from ledger.stores import Durability, LocalStore, MemoryStore
+from tests.faults import Died
+from tests.lakes import data_file, lake_on, memory, orders, ticking
+from tests.programme.checker import places_of, read_log
+from tests.programme.disk import Disk, Recorder
+from tests.programme.figures import FIGURES
+from tests.programme.simulation import ROOT, beginning
+
+Work = Callable[[Ledger, Callable[[str], None]], None]
+LATER = 1_800_000_000_000
+MANY = 1_001
+"""So many file changes do not stand inside a commit."""
+
+
+def from_nothing(lake: Ledger, told: Callable[[str], None]) -> None:
+    table = orders(lake)
+    for number in range(3):
+        table.alter([SetOption("k", str(number))], message=f"alter {number}")
+        told(f"alter {number}")
+    # Another handle, as another process would have.
+    table = lake.table("shop.orders")
+    table.append([data_file("a")], message="append")
+    told("append")
+
+
+def across_a_checkpoint(lake: Ledger, told: Callable[[str], None]) -> None:
+    table = lake.table("shop.orders")
+    for number in (99, 100, 101):
+        table.alter([SetOption("k", f"late {number}")], message=f"alter {number}")
+        told(f"alter {number}")
+
+
+def with_a_list_beside(lake: Ledger, told: Callable[[str], None]) -> None:
+    table = lake.table("shop.orders")
+    table.append([data_file(f"f{number}") for number in range(MANY)], message="long")
+    told("long")
+    table.append([data_file("short")], message="short")
+    told("short")
+
+
+CASES: dict[str, tuple[int | None, Work]] = {
+    "from nothing": (None, from_nothing),
+    "across a checkpoint": (98, across_a_checkpoint),
+    "with a list beside": (0, with_a_list_beside),
+}
+
+
+def laid_out(folder: Path, start: int | None) -> Mapping[str, bytes]:
+    before = {} if start is None else beginning(start)
+    for key, body in before.items():
+        (folder / key).parent.mkdir(parents=True, exist_ok=True)
+        (folder / key).write_bytes(body)
+    return before
+
+
+def opened(stored: Mapping[str, bytes]) -> tuple[MemoryStore, Ledger]:
+    store = memory()
+    store._memory.bodies.update(stored)
+    return store, lake_on(store, ticking(LATER))
+
+
+def check(stored: Mapping[str, bytes], acknowledged: list[str]) -> None:
+    FIGURES["power losses"] += 1
+    try:
+        examine(stored, acknowledged)
+    except (AssertionError, ValueError):
+        FIGURES["lost"] += 1
+        raise
+
+
+def examine(stored: Mapping[str, bytes], acknowledged: list[str]) -> None:
+    places = places_of(read_log(stored, ROOT))
+    lost = [each for each in acknowledged if len(places.get(each, [])) != 1]
+    assert not lost, f"acknowledged and not there: {lost}"
+    assert all(len(found) == 1 for name, found in places.items() if name), places
+    if not places:
+        return
+    store, lake = opened(stored)
+    table = Table(Identifier("shop", "orders"), "shop.db/orders", lake._setting)
+    subject: Subject[Any, Any] = Subject("shop.orders", table.log, has_files=True)
+    damages = [each for each in Verification(subject).run() if each.kind == "damage"]
+    assert not damages, damages
+    table.alter([SetOption("after", "1")], message="after")
+    assert "after" in places_of(read_log(store._memory.bodies, ROOT))
+
+
+def distinct(disk: Disk, first: int, rng: random.Random) -> Iterator[tuple[dict[str, bytes], int]]:
+    """Yield what may be left after each step from `first` on, each content once."""
+    seen: set[tuple[frozenset[tuple[str, int]], int]] = set()
+    for end in range(first, len(disk.steps) + 1):
+        told = len(disk.acknowledged(end))
+        for stored in disk.after(end, rng):
+            mark = frozenset((key, hash(body)) for key, body in stored.items()), told
+            if mark not in seen:
+                seen.add(mark)
+                yield stored, end
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_was_acknowledged_survives_a_loss_of_power_at_every_step(
+    case: str, tmp_path: Path
+) -> None:
+    start, work = CASES[case]
+    root = tmp_path / "lake"
+    before = laid_out(root, start)
+    recorder = Recorder(str(root))
+    with recorder.recording():
+        work(lake_on(LocalStore(root), ticking(LATER)), recorder.acknowledge)
+    disk = Disk(str(root), before, recorder.steps)
+    losses = 0
+    for stored, end in distinct(disk, 0, random.Random(case)):
+        losses += 1
+        check(stored, disk.acknowledged(end))
+    assert losses > len(disk.acknowledged(len(disk.steps)))
+    FIGURES["commits"] += len(disk.acknowledged(len(disk.steps)))
+
+
+def test_a_store_that_never_syncs_is_found_out(tmp_path: Path) -> None:
+    root = tmp_path / "lake"
+    recorder = Recorder(str(root))
+    with recorder.recording():
+        store = LocalStore(root, durable=Durability.NONE)
+        from_nothing(lake_on(store, ticking(LATER)), recorder.acknowledge)
+    disk = Disk(str(root), {}, recorder.steps)
+
+    def look() -> None:
+        for stored, end in distinct(disk, 0, random.Random(0)):
+            examine(stored, disk.acknowledged(end))
+
+    with pytest.raises((AssertionError, ValueError)):
+        look()
+
+
+def test_what_another_finds_and_acknowledges_survives_a_loss_of_power(tmp_path: Path) -> None:
+    """A writer dies at every step; the next one asks again under the same id, then power goes."""
+    kills = 0
+    for fatal in range(1_000):
+        root = tmp_path / str(fatal)
+        before = laid_out(root, 0)
+        recorder = Recorder(str(root))
+        with recorder.recording():
+            is_dead = _dies_at(recorder, fatal, LocalStore(root))
+            first = len(recorder.steps)
+            table = lake_on(LocalStore(root), ticking(LATER)).table("shop.orders")
+            table.alter([SetOption("k", "x")], message="mine", commit_id="mine")
+            recorder.acknowledge("mine")
+        disk = Disk(str(root), before, recorder.steps)
+        for stored, end in distinct(disk, first, random.Random(fatal)):
+            check(stored, disk.acknowledged(end))
+        if not is_dead:
+            break
+        kills += 1
+    assert kills >= 5
+    FIGURES["kills"] += kills
+
+
+def _dies_at(recorder: Recorder, fatal: int, store: LocalStore) -> bool:
+    left = fatal
+
+    def step() -> None:
+        nonlocal left
+        if left <= 0:
+            raise Died
+        left -= 1
+
+    table = lake_on(store, ticking(LATER)).table("shop.orders")
+    recorder.on_step = step
+    try:
+        table.alter([SetOption("k", "x")], message="mine", commit_id="mine")
+    except Died:
+        return True
+    finally:
+        recorder.on_step = lambda: None
+    return False
