@@ -27,7 +27,7 @@ _EPILOGUE = "\n".join(
 )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:  # noqa: PLR0911 - one exit a kind of error
     """Run one command.
 
     Args:

@@ -1,43 +1,37 @@
-"""The columns of what the statistics read and of what they give, declared once."""
+"""The definition's columns as Spark's, and those of what `compute` gives."""
 
 from __future__ import annotations
 
-from pyspark.sql.types import LongType, MapType, StringType, StructField, StructType
+from pyspark.sql.types import DataType, LongType, MapType, StringType, StructField, StructType
+
+from projections.statistics.definition import ENTRIES, ROWS, SHOWN, Column
+
+_KINDS: dict[str, DataType] = {"int64": LongType(), "string": StringType()}
+
+
+def spark_schema(columns: tuple[Column, ...]) -> StructType:
+    """Return columns as a Spark schema."""
+    return StructType(
+        [StructField(each.name, _KINDS[each.kind], each.nullable) for each in columns]
+    )
+
+
+ENTRY_COLUMNS = spark_schema(ENTRIES)
+ROW_COLUMNS = spark_schema(ROWS)
 
 _SPEC = MapType(StringType(), StringType(), valueContainsNull=False)
-
-CHANGES = StructType(
-    [
-        StructField("version", LongType(), nullable=False),
-        StructField("snapshot_id", LongType(), nullable=False),
-        StructField("kind", StringType(), nullable=False),
-        StructField("path", StringType(), nullable=False),
-        StructField("partition", StringType(), nullable=False),
-        StructField("spec", _SPEC, nullable=False),
-        StructField("record_count", LongType(), nullable=False),
-        StructField("file_size_in_bytes", LongType(), nullable=False),
-        StructField("creation_time", LongType(), nullable=False),
-    ]
-)
-"""One row a file that came or went. `partition` is the path of `spec`: maps cannot be grouped by.
-
-`kind` is ADD or DELETE; `creation_time` is Unix time in milliseconds.
-"""
-
-SNAPSHOTS = StructType(
-    [
-        StructField("version", LongType(), nullable=False),
-        StructField("snapshot_id", LongType(), nullable=False),
-    ]
-)
-"""One row a snapshot, those without any file change included."""
-
 _SUMS = [
-    StructField("recordCount", LongType(), nullable=False),
-    StructField("fileSizeInBytes", LongType(), nullable=False),
-    StructField("fileCount", LongType(), nullable=False),
-    StructField("lastFileCreationTime", LongType()),
+    StructField(SHOWN[each.name], LongType(), each.nullable) for each in ROWS if each.name in SHOWN
 ]
+
+SHOWN_ROWS = StructType(
+    [
+        StructField("path", StringType(), nullable=False),
+        StructField("spec", _SPEC, nullable=False),
+        *(each for each in ROW_COLUMNS.fields if each.name in SHOWN),
+    ]
+)
+"""Rows with their partition as it is shown. `path` stands for `spec`: maps cannot be grouped by."""
 
 PARTITIONS = StructType([StructField("spec", _SPEC, nullable=False), *_SUMS])
 """One row a partition: the DLF metadata API's Partition."""

@@ -49,7 +49,7 @@ def spark_session(*, class_archive: Path | None = None) -> SparkSession:
             )
     from pyspark.sql import SparkSession
 
-    active = SparkSession.getActiveSession()
+    active = active_session()
     if active is not None:
         return active
     require_java(os.environ)
@@ -64,6 +64,15 @@ def spark_session(*, class_archive: Path | None = None) -> SparkSession:
     # Workers import this package too, wherever the caller's process has it from.
     builder = builder.config("spark.executorEnv.PYTHONPATH", str(Path(__file__).parents[2]))
     return builder.getOrCreate()
+
+
+def active_session() -> SparkSession | None:
+    """Return the session that the caller runs already; None when there is none, or no pyspark."""
+    try:
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError:
+        return None
+    return SparkSession.getActiveSession()
 
 
 def _java_options(class_archive: Path | None) -> str:

@@ -1,72 +1,116 @@
-"""The definitions of the statistics: DataFrame in, DataFrame out, nothing read or written.
-
-Source: Paimon's PartitionEntry. Counts and sizes are sums with the sign of the change; the last
-file creation time is the maximum over all changes, removals included, so that it never goes back.
-"""
+"""The Spark engine: DataFrame in, DataFrame out, nothing read or written."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from projections.statistics.columns import PARTITIONS, TOTALS
+from projections.statistics.columns import PARTITIONS, ROW_COLUMNS, SHOWN_ROWS, TOTALS
+from projections.statistics.definition import (
+    FOLDS,
+    KEY_NAMES,
+    MEASURES,
+    PLACE_NAMES,
+    SHOWN,
+)
+from projections.statistics.rendering import Rendering
+
+_FOLDS: dict[str, Callable[[str], Column]] = {"sum": F.sum, "max": F.max}
 
 
-def partition_statistics(changes: DataFrame, *, at_snapshot: int) -> DataFrame:
+def deltas(entries: DataFrame) -> DataFrame:
+    """Return what each snapshot did to each partition and, in one row, to the whole table.
+
+    Args:
+        entries: Rows of `ENTRIES`, in any order.
+
+    Returns:
+        Rows of `ROWS`, in no order.
+    """
+    signed = entries.select(*PLACE_NAMES, *KEY_NAMES, "sign", *_measures())
+    partitions = _grouped(signed.where(F.col("sign") != 0), [*PLACE_NAMES, *KEY_NAMES])
+    return partitions.unionByName(_grouped(signed, PLACE_NAMES))
+
+
+def _measures() -> Iterator[Column]:
+    for each in MEASURES:
+        if each.source is None:
+            yield F.col("sign").alias(f"of_{each.name}")
+        elif each.fold == "sum":
+            yield (F.col("sign") * F.col(each.source)).alias(f"of_{each.name}")
+        else:
+            yield F.col(each.source).alias(f"of_{each.name}")
+
+
+def _grouped(signed: DataFrame, keys: Sequence[str]) -> DataFrame:
+    measures = [_FOLDS[each.fold](f"of_{each.name}").alias(each.name) for each in MEASURES]
+    absent = [F.lit(None).alias(name) for name in KEY_NAMES if name not in keys]
+    return _declared(signed.groupBy(*keys).agg(*measures).select("*", *absent), ROW_COLUMNS)
+
+
+def partition_statistics(rows: DataFrame, rendering: Rendering, *, at_snapshot: int) -> DataFrame:
     """Return one `PARTITIONS` row per partition that has files, ordered by the partition's path.
 
     Args:
-        changes: Rows of `CHANGES`, in any order, all of the history up to the snapshot.
-        at_snapshot: Changes of later snapshots are left out.
+        rows: Rows of `ROWS`, in any order, all of the history up to the snapshot.
+        rendering: How partitions are shown.
+        at_snapshot: Deltas of later snapshots are left out.
     """
+    mine = rows.where((F.col("snapshot_id") <= at_snapshot) & F.col("spec_id").isNotNull())
+    measures = {name: _FOLDS[fold] for name, fold in FOLDS if name in SHOWN}
+    # Rendered after the first fold: a partition of the log is rendered once, not once a file.
+    by_key = mine.groupBy(*KEY_NAMES).agg(
+        *(fold(name).alias(name) for name, fold in measures.items())
+    )
+    shown = by_key.mapInArrow(partial(_rendered, rendering), SHOWN_ROWS)
     grouped = (
-        changes.where(F.col("snapshot_id") <= at_snapshot)
-        .groupBy("partition")
-        .agg(F.any_value("spec").alias("spec"), *_sums())
+        shown.groupBy("path")
+        .agg(
+            F.any_value("spec").alias("spec"),
+            *(fold(name).alias(SHOWN[name]) for name, fold in measures.items()),
+        )
         .where(F.col("fileCount") > 0)
-        .orderBy("partition")
+        .orderBy("path")
     )
     return _declared(grouped, PARTITIONS)
 
 
-def snapshot_totals(changes: DataFrame, snapshots: DataFrame) -> DataFrame:
+def _rendered(rendering: Rendering, batches: Iterable[Any]) -> Iterator[Any]:
+    import pyarrow as pa
+
+    text = pa.field("value", pa.string(), nullable=False)
+    for batch in batches:
+        keys = zip(batch["spec_id"].to_pylist(), batch["partition"].to_pylist(), strict=True)
+        specs = [rendering.spec(*each) for each in keys]
+        columns = {
+            "path": pa.array([each.path for each in specs], pa.string()),
+            "spec": pa.array([each.items for each in specs], pa.map_(pa.string(), text)),
+            **{name: batch[name] for name in batch.schema.names},
+        }
+        yield pa.RecordBatch.from_pydict({name: columns[name] for name in SHOWN_ROWS.names})
+
+
+def snapshot_totals(rows: DataFrame, *, at_snapshot: int) -> DataFrame:
     """Return one `TOTALS` row per snapshot, in commit order: the sums right after it.
 
     Args:
-        changes: Rows of `CHANGES`, in any order.
-        snapshots: Rows of `SNAPSHOTS`, in any order. A snapshot without changes keeps the totals
-            of the one before.
+        rows: Rows of `ROWS`, in any order.
+        at_snapshot: Later snapshots are left out.
     """
-    deltas = changes.groupBy("snapshot_id").agg(*_sums())
+    snapshots = rows.where((F.col("snapshot_id") <= at_snapshot) & F.col("spec_id").isNull())
     # One row a snapshot is left here, few enough for the single partition that a total order needs.
-    so_far = Window.orderBy("version", "snapshot_id").rowsBetween(
-        Window.unboundedPreceding, Window.currentRow
-    )
-    running = (
-        snapshots.join(deltas, "snapshot_id", "left")
-        .select(
-            F.col("version"),
-            F.col("snapshot_id").alias("snapshotId"),
-            *(
-                F.coalesce(F.sum(name).over(so_far), F.lit(0)).alias(name)
-                for name in ("recordCount", "fileSizeInBytes", "fileCount")
-            ),
-            F.max("lastFileCreationTime").over(so_far).alias("lastFileCreationTime"),
-        )
-        .orderBy("version", "snapshotId")
-    )
+    so_far = Window.orderBy(*PLACE_NAMES).rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    running = snapshots.select(
+        F.col("version"),
+        F.col("snapshot_id").alias("snapshotId"),
+        *(_FOLDS[fold](n).over(so_far).alias(SHOWN[n]) for n, fold in FOLDS if n in SHOWN),
+    ).orderBy("version", "snapshotId")
     return _declared(running, TOTALS)
-
-
-def _sums() -> list[Column]:
-    sign = F.when(F.col("kind") == "ADD", F.lit(1)).otherwise(F.lit(-1))
-    return [
-        F.sum(sign * F.col("record_count")).alias("recordCount"),
-        F.sum(sign * F.col("file_size_in_bytes")).alias("fileSizeInBytes"),
-        F.sum(sign).alias("fileCount"),
-        F.max("creation_time").alias("lastFileCreationTime"),
-    ]
 
 
 def _declared(rows: DataFrame, columns: StructType) -> DataFrame:

@@ -277,10 +277,11 @@ def test_without_java_the_story_goes_on_and_says_how_to_get_it(
     story = run("quickstart", tmp_path / "qs")
     stats = run("stats", IDENTIFIER, "--ledger", tmp_path / "qs")
 
-    assert (story.returncode, stats.returncode, stats.stdout) == (0, 7, "")
+    # Statistics are made in this process then.
+    assert (story.returncode, stats.returncode) == (0, 0)
+    assert "2013-01" in stats.stdout
     (line,) = [each for each in story.stdout.splitlines() if each.startswith("Left out: ")]
     assert "install Java 17 or newer" in line
-    assert "install Java 17 or newer" in stats.stderr
 
 
 def test_a_folder_with_other_things_is_left_alone(run: Run, tmp_path: Path) -> None:

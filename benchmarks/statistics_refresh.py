@@ -1,0 +1,311 @@
+"""How long do statistics take, in full and after a thousand new entries, however much there is?
+
+In full: every commit is read, and the tiles are written. Beside it, in the same run, DuckDB asks
+the same Parquet lists for the same deltas and writes them, and sums them up by partition. Then
+commits of a thousand new entries come, and each time the statistics are brought up to date.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import resource
+import shutil
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import cyclopts
+import duckdb
+import numpy as np
+import pyarrow as pa
+from msgspec import UNSET, Raw
+from msgspec import json as msgspec_json
+
+import ledger
+from benchmarks.measure import WORKDIR, Figure, Output, Report, Times, question_of, show
+from ledger.events import TableEvent
+from ledger.events.commit import FORMAT_VERSION, Commit, Transaction
+from ledger.events.snapshot_events import NO_FILES, ChangesReference, SnapshotCommitted
+from ledger.files.change_table import parquet_of, to_table
+from ledger.log.codec import digest, encode
+from ledger.model.file_change import FileChange
+from projections.statistics import Kept, query, refresh
+from projections.statistics.engine import Chosen, Engine, Engines
+
+SEED = 42
+START_MILLIS = 1_700_000_000_000
+NAME = "bench.files"
+ENTRIES_A_COMMIT = 2_000
+NEW_ENTRIES = 1_000
+REFRESH_AT_MOST_MS = 50
+SMALLER = 4
+GROWS_AT_MOST = 1.5
+SUMS = """sum(if(kind = 'ADD', 1, -1) * record_count) as record_count,
+    sum(if(kind = 'ADD', 1, -1) * file_size_in_bytes) as file_size_in_bytes,
+    sum(if(kind = 'ADD', 1, -1)) as file_count, max(creation_time) as last_file_creation_time"""
+
+
+class Lists:
+    """Makes lists of file changes, one in ten a removal, column by column."""
+
+    def __init__(self, partitions: int) -> None:
+        self._rng = np.random.default_rng(SEED)
+        self._partitions = partitions
+        self._before: pa.Table | None = None
+        one = FileChange(path="f", partition=(0,), record_count=0, file_size_in_bytes=0)
+        self._template = to_table([one] * ENTRIES_A_COMMIT)
+
+    def table(self) -> pa.Table:
+        """Return one commit's list."""
+        count = ENTRIES_A_COMMIT
+        numbers = self._rng.integers(0, self._partitions, count)
+        records = self._rng.integers(1, 100_000, count)
+        columns = {
+            "path": pa.array(
+                [f"data-{each:x}.parquet" for each in self._rng.integers(0, 2**62, count)]
+            ),
+            "partition": pa.array([[str(each)] for each in numbers], pa.list_(pa.string())),
+            "record_count": pa.array(records),
+            "file_size_in_bytes": pa.array(records * 97),
+            "creation_time": pa.array(START_MILLIS + self._rng.integers(0, 10**9, count)),
+        }
+        table = self._template
+        for name, values in columns.items():
+            table = table.set_column(table.schema.get_field_index(name), name, values)
+        before, self._before = self._before, table
+        if before is None:
+            return table
+        gone = before.slice(0, count // 10)
+        kinds = pa.array(["DELETE"] * len(gone))
+        gone = gone.set_column(gone.schema.get_field_index("kind"), "kind", kinds)
+        return pa.concat_tables([gone, table.slice(len(gone))])
+
+
+def lake_at(workdir: Path, entries: int, partitions: int) -> Path:
+    """Return a ledger whose table `NAME` has so many entries; built once, to be copied."""
+    lake = workdir / f"statistics-{entries}-{partitions}"
+    if not lake.exists():
+        workdir.mkdir(parents=True, exist_ok=True)
+        draft = workdir / f".building-{os.getpid()}-{lake.name}"
+        _build(draft, entries // ENTRIES_A_COMMIT, partitions)
+        draft.rename(lake)
+    return lake
+
+
+def _build(root: Path, commits: int, partitions: int) -> None:
+    ticks = itertools.count(START_MILLIS, 1000)
+    lake = ledger.open(str(root), author="bench", clock=lambda: next(ticks))
+    lake.create_database("bench")
+    schema = ledger.Schema.of({"id": "BIGINT", "shard": "INT"}, partition_keys=["shard"])
+    table = lake.create_table(NAME, schema)
+    lists = Lists(partitions)
+    parent = table.log.head.digest if table.log.head else ""
+    folder = root / table.path / "_ledger"
+    (folder / "changes").mkdir()
+    for version in range(1, commits + 1):
+        body = parquet_of(lists.table().replace_schema_metadata(lists_metadata()))
+        sha256 = digest(body).removeprefix("sha256:")
+        name = f"{START_MILLIS:013d}-{sha256}.parquet"
+        (folder / "changes" / name).write_bytes(body)
+        reference = ChangesReference(f"changes/{name}", sha256, ENTRIES_A_COMMIT)
+        commit = commit_of(snapshot(version, reference), version, parent)
+        encoded = encode(commit)
+        (root / table.log.layout.commit(version)).write_bytes(encoded)
+        parent = digest(encoded)
+
+
+def lists_metadata() -> dict[bytes, bytes]:
+    metadata: dict[bytes, bytes] = to_table([]).schema.metadata
+    return metadata
+
+
+def snapshot(
+    snapshot_id: int, reference: ChangesReference | None, files: Raw = NO_FILES
+) -> SnapshotCommitted:
+    return SnapshotCommitted(
+        snapshot_id=snapshot_id,
+        schema_id=0,
+        commit_user="bench",
+        commit_kind="APPEND",
+        total_record_count=0,
+        delta_record_count=0,
+        changes=UNSET if reference is None else reference,
+        files=files,
+    )
+
+
+def commit_of(event: SnapshotCommitted, version: int, parent: str) -> Commit[TableEvent]:
+    facts: tuple[TableEvent, ...] = (event,)
+    unique = f"00000000-0000-7000-8000-{version:012d}"
+    return Commit(
+        format=FORMAT_VERSION,
+        version=version,
+        time_millis=START_MILLIS + 10**6 + version * 1000,
+        parent=parent,
+        transactions=(Transaction(id=unique, author="bench", events=facts),),
+    )
+
+
+def new_commits(root: Path, partitions: int) -> Iterator[None]:
+    """Append commits of a thousand entries without end, as another process would."""
+    rng = np.random.default_rng(SEED + 1)
+    table = ledger.open(str(root)).table(NAME)
+    while True:
+        table.log.refresh()
+        head = table.log.head
+        assert head is not None
+        version = head.state.version + 1
+        files = [
+            FileChange(
+                path=f"new-{version}-{nth}.parquet",
+                partition=(int(shard),),
+                record_count=10,
+                file_size_in_bytes=970,
+                creation_time=START_MILLIS,
+            )
+            for nth, shard in enumerate(rng.integers(0, partitions, NEW_ENTRIES))
+        ]
+        event = snapshot(version, None, Raw(msgspec_json.encode(files, order="deterministic")))
+        commit = commit_of(event, version, head.digest)
+        (root / table.log.layout.commit(version)).write_bytes(encode(commit))
+        yield
+
+
+def duckdb_deltas(root: Path, to: Path) -> None:
+    lists = f"{root}/bench.db/files/_ledger/changes/*.parquet"
+    statement = f"""copy (select filename, spec_id, partition, content, {SUMS}
+        from read_parquet('{lists}', filename = true) group by all order by all)
+        to '{to}' (format parquet, compression zstd)"""  # noqa: S608 - our own paths
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.execute(statement)
+
+
+def duckdb_sums(root: Path) -> int:
+    lists = f"{root}/bench.db/files/_ledger/changes/*.parquet"
+    statement = f"""select count(*), sum(file_count) from (select spec_id, partition, content,
+        {SUMS} from read_parquet('{lists}') group by all)"""  # noqa: S608 - our own paths
+    with duckdb.connect(config={"threads": 1}) as connection:
+        row = connection.execute(statement).fetchone()
+    assert row is not None
+    return int(row[1])
+
+
+def timed_ns(work: object) -> int:
+    assert callable(work)
+    start = time.perf_counter_ns()
+    work()
+    return time.perf_counter_ns() - start
+
+
+def run(
+    workdir: Path, *, size: int, partitions: int, repeats: int, engine: Engine = "local"
+) -> Report:
+    root = workdir / f"statistics-at-work-{os.getpid()}"
+    small = root.with_name(f"{root.name}-small")
+    shutil.copytree(lake_at(workdir, size, partitions), root)
+    shutil.copytree(lake_at(workdir, size // SMALLER, partitions), small)
+    try:
+        return _measured(root, size, repeats, engine)
+    finally:
+        shutil.rmtree(root)
+        shutil.rmtree(small)
+
+
+def _measured(root: Path, size: int, repeats: int, engine: Engine) -> Report:
+    table = ledger.open(str(root)).table(NAME)
+    with Engines(engine, print) as engines:
+        chosen = engines.choose(table)
+        chosen.scan(0, 1)
+        return _timed(root, table, size, repeats, chosen)
+
+
+def _timed(root: Path, table: ledger.Table, size: int, repeats: int, chosen: Chosen) -> Report:
+    before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    full = timed_ns(lambda: refresh(table.log, chosen.scan, blocks_a_step=chosen.blocks_a_step))
+    peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    duck = timed_ns(lambda: duckdb_deltas(root, root / "deltas.parquet"))
+    files = 0
+
+    def sums() -> None:
+        nonlocal files
+        files = duckdb_sums(root)
+
+    duck_sums = timed_ns(sums)
+    kept = Kept.of(table.log)
+    at = table.at()
+    ours_sums = timed_ns(lambda: query.partition_sums(kept, at))
+    rows = query.partition_sums(kept, at)
+    assert sum(rows["file_count"].to_pylist()) == files
+
+    refreshes, smaller = _refreshes_in_turn(root, root.with_name(f"{root.name}-small"), repeats)
+    return Report(
+        question_of(__doc__),
+        f"entries={size} partitions={len(rows)} files={files}",
+        (
+            Figure(f"full, {chosen.name}: read, count and keep", full / 1e9, "s"),
+            Figure("DuckDB: the same deltas, written", duck / 1e9, "s"),
+            Figure("full / DuckDB", full / duck, "x"),
+            Figure("sums by partition, from tiles", ours_sums / 1e6, "ms"),
+            Figure("DuckDB: the same sums, from the lists", duck_sums / 1e6, "ms"),
+            Figure(
+                f"refresh after {NEW_ENTRIES:,} new entries, median",
+                refreshes.median_ns / 1e6,
+                "ms",
+                at_most=REFRESH_AT_MOST_MS,
+            ),
+            Figure("refresh, the longest (a block merges)", max(refreshes.samples) / 1e6, "ms"),
+            Figure(
+                f"refresh / refresh at {size // SMALLER:,} entries",
+                refreshes.median_ns / smaller.median_ns,
+                "x",
+                at_most=GROWS_AT_MOST,
+            ),
+            Figure("most memory, the process", peak_kb / 1e3, "MB"),
+            Figure("of it before", before_kb / 1e3, "MB"),
+        ),
+        ("DuckDB: one thread, as the local engine; its answers are checked against ours",),
+    )
+
+
+def _refreshes_in_turn(root: Path, small: Path, repeats: int) -> tuple[Times, Times]:
+    """Time refreshes of two tables in turn, so that both meet the same disturbances."""
+    tables = [ledger.open(str(each)).table(NAME) for each in (root, small)]
+    partitions = len(query.partition_sums(Kept.of(tables[0].log), tables[0].at()))
+    commits = [new_commits(each, partitions) for each in (root, small)]
+    samples: list[list[int]] = [[], []]
+    for table in tables:
+        refresh(table.log)
+    for _ in range(repeats):
+        for table, more, found in zip(tables, commits, samples, strict=True):
+            next(more)
+            found.append(timed_ns(partial(refresh, table.log)))
+    return Times(tuple(samples[0])), Times(tuple(samples[1]))
+
+
+def main(
+    *,
+    size: int = 1_000_000,
+    partitions: int = 50_000,
+    repeats: int = 64,
+    engine: Engine = "local",
+    workdir: Path = WORKDIR,
+    output: Output = "text",
+) -> None:
+    """Keep the statistics of a table of many files.
+
+    Args:
+        size: File changes.
+        partitions: Partitions that they are spread over.
+        repeats: How many times a thousand new entries come; 64 meet every kind of merge.
+        engine: What computes them in full; a Spark that was started is not timed.
+        workdir: Where the ledger is kept.
+        output: text or json.
+    """
+    report = run(workdir, size=size, partitions=partitions, repeats=repeats, engine=engine)
+    show(report, output)
+
+
+if __name__ == "__main__":
+    cyclopts.run(main)

@@ -1,0 +1,109 @@
+"""What is counted, as data: both engines read it, so that neither can count anything else.
+
+An entry is a file that came or went; a delta is what one snapshot did to one partition; a sum is
+many deltas of a partition folded. The measures say how.
+
+Source: Paimon's PartitionEntry. Counts and sizes are sums with the sign of the change; the last
+file creation time is the maximum over all changes, removals included, so that it never goes back
+and folds without the files.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from attrs import frozen
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Kind = Literal["int64", "string"]
+
+
+@frozen
+class Column:
+    """A column of a table that an engine reads or gives."""
+
+    name: str
+    kind: Kind = "int64"
+    nullable: bool = False
+
+
+@frozen
+class Measure:
+    """A number that a partition has.
+
+    Attributes:
+        name: Its column.
+        source: The entries' column that it comes from; None counts the entries themselves.
+        fold: `sum` takes the sign of the entry, `max` does not.
+    """
+
+    name: str
+    source: str | None
+    fold: Literal["sum", "max"]
+
+
+PLACE = (Column("version"), Column("snapshot_id"))
+"""Where in the log. In a sum: where the partition was changed last."""
+
+KEYS = (
+    Column("spec_id", nullable=True),
+    Column("partition", "string", nullable=True),
+    Column("content", "string", nullable=True),
+)
+"""Which partition: the spec, its values as a JSON array, and the sort of file.
+
+Values stay as they stand in the log: how they are shown depends on the schema, which changes. All
+NULL: the whole table.
+"""
+
+ENTRIES = (
+    *PLACE,
+    *KEYS,
+    Column("sign"),
+    Column("record_count"),
+    Column("file_size_in_bytes"),
+    Column("creation_time", nullable=True),
+)
+"""One row a file that came (sign 1) or went (-1), and one a snapshot (0), its keys NULL."""
+
+MEASURES = (
+    Measure("record_count", "record_count", "sum"),
+    Measure("file_size_in_bytes", "file_size_in_bytes", "sum"),
+    Measure("file_count", None, "sum"),
+    Measure("last_file_creation_time", "creation_time", "max"),
+)
+
+ROWS = (
+    *PLACE,
+    *KEYS,
+    *(Column(each.name, nullable=each.fold == "max") for each in MEASURES),
+)
+"""Deltas and sums alike. A snapshot has one row besides, for the whole table."""
+
+PLACE_NAMES = [each.name for each in PLACE]
+KEY_NAMES = [each.name for each in KEYS]
+FOLDS: tuple[tuple[str, Literal["sum", "max"]], ...] = (
+    *((each.name, "max") for each in PLACE),
+    *((each.name, each.fold) for each in MEASURES),
+)
+"""How rows of one partition become one: each column, and its fold."""
+
+SHOWN = {
+    "record_count": "recordCount",
+    "file_size_in_bytes": "fileSizeInBytes",
+    "file_count": "fileCount",
+    "last_file_creation_time": "lastFileCreationTime",
+}
+"""The measures' names in the DLF metadata API."""
+
+
+def arrow_schema(columns: tuple[Column, ...]) -> pa.Schema:
+    """Return columns as an Arrow schema."""
+    import pyarrow as pa
+
+    kinds = {"int64": pa.int64(), "string": pa.string()}
+    return pa.schema(
+        [pa.field(each.name, kinds[each.kind], nullable=each.nullable) for each in columns]
+    )

@@ -1,0 +1,89 @@
+"""How a partition of the log is shown: by the keys of the table, as text.
+
+Files of many specs can lie in one shown partition: where a spec got a bucket besides, say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from attrs import field, frozen
+
+from ledger.model.errors import UnsupportedError
+from ledger.model.partition import PartitionSpec
+from ledger.model.schema import Schema
+from projections.partition_text import PartitionText, key_places, partition_path
+
+
+@frozen
+class RenderedSpec:
+    """A partition as text: its path, which stands for it, and its keys with their values."""
+
+    path: str
+    items: tuple[tuple[str, str], ...]
+
+
+@frozen
+class ShownFields:
+    """What the statistics show of the partitions of one spec's files.
+
+    Where a spec has the table's partition keys, these alone, whatever else it became: they are the
+    partitions of the DLF metadata API. Otherwise the spec's own fields.
+    """
+
+    names: tuple[str, ...]
+    places: tuple[int, ...]
+
+    @classmethod
+    def of(cls, schema: Schema, spec: PartitionSpec) -> ShownFields:
+        """Return what is shown of a spec."""
+        try:
+            places = key_places(schema, spec)
+        except UnsupportedError:
+            places = ()
+        if places:
+            return cls(schema.partition_keys, places)
+        shown = [each for each in enumerate(spec.fields) if each[1].transform != "void"]
+        return cls(tuple(each.name for _, each in shown), tuple(place for place, _ in shown))
+
+
+@frozen
+class Rendering:
+    """A table's way of showing partitions, at one instant.
+
+    Attributes:
+        text: How values are written.
+        shown: By spec id, what is shown.
+    """
+
+    text: PartitionText
+    shown: Mapping[int, ShownFields] = field(hash=False)
+
+    @classmethod
+    def of(cls, schema: Schema, specs: Sequence[PartitionSpec]) -> Rendering:
+        """Return the way of the table that has this schema and these specs.
+
+        Example:
+            >>> from ledger.evolution.specs import identity_spec
+            >>> schema = Schema.of({"id": "INT", "day": "DATE"}, partition_keys=["day"])
+            >>> Rendering.of(schema, [identity_spec(schema)]).spec(0, '["2024-01-01"]').path
+            'day=19723'
+        """
+        shown = {each.spec_id: ShownFields.of(schema, each) for each in specs}
+        return cls(PartitionText.of(schema), shown)
+
+    def spec(self, spec_id: int, partition: str) -> RenderedSpec:
+        """Return the partition that a row's keys mean.
+
+        Args:
+            spec_id: The row's.
+            partition: Its values, a JSON array.
+
+        Raises:
+            InvalidInputError: A value is not one of its column's type.
+        """
+        fields = self.shown[spec_id]
+        values = msgspec.json.decode(partition)
+        spec = self.text.spec(fields.names, [values[each] for each in fields.places])
+        return RenderedSpec(partition_path(spec), tuple(spec.items()))

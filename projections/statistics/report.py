@@ -1,0 +1,159 @@
+"""What `lakeledger stats` says of one table, and the same as plain JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import frozen
+
+from ledger.cli.screen import Screen, moment, size
+from ledger.table import Table
+from projections.dlf import Style, render
+from projections.dlf.partitions import Partition
+from projections.materialisation import Progress, nobody
+from projections.statistics.engine import Chosen, Notice
+from projections.statistics.kept import Kept
+from projections.statistics.materialise import refresh
+from projections.statistics.query import Instant, Order, Totals, first_by, partitions
+
+
+@frozen(kw_only=True)
+class Report:
+    """A table's statistics at one instant.
+
+    Attributes:
+        table: Its full name.
+        version: The commit.
+        snapshot_id: The snapshot; 0 before the first.
+        engine: Which engine read what was new.
+        partitions: All that have files, by their path.
+    """
+
+    table: str
+    version: int
+    snapshot_id: int
+    engine: str
+    partitions: tuple[Partition, ...]
+
+    @property
+    def sums(self) -> dict[str, int]:
+        """The whole table's sums, by their names in the DLF metadata API."""
+        return {
+            "recordCount": sum(each.record_count for each in self.partitions),
+            "fileSizeInBytes": sum(each.file_size_in_bytes for each in self.partitions),
+            "fileCount": sum(each.file_count for each in self.partitions),
+        }
+
+    def document(self, order: Order, top: int) -> dict[str, Any]:
+        """Return the report as plain JSON; partitions as the DLF metadata API lists them."""
+        first = first_by(self.partitions, order, top)
+        return {
+            "table": self.table,
+            "version": self.version,
+            "snapshotId": self.snapshot_id,
+            "engine": self.engine,
+            "partitionCount": len(self.partitions),
+            **self.sums,
+            "partitions": [render(each, Style.DLF) for each in first],
+        }
+
+
+def brought_up_to_date(
+    table: Table, engine: Chosen, notice: Notice, on_progress: Progress = nobody
+) -> Kept:
+    """Return a table's statistics after a refresh; where nothing can be kept, they are computed."""
+    try:
+        refresh(
+            table.log,
+            engine.scan,
+            blocks_a_step=engine.blocks_a_step,
+            on_progress=on_progress,
+        )
+    except OSError as error:
+        notice(f"the statistics cannot be kept ({error}); they are computed all the same")
+    return Kept.of(table.log, engine.scan)
+
+
+def report_of(table: Table, kept: Kept, at: Instant, engine: str) -> Report:
+    """Return what the statistics say of a table at an instant."""
+    return Report(
+        table=str(table.identifier),
+        version=at.state.version,
+        snapshot_id=at.state.last_snapshot_id,
+        engine=engine,
+        partitions=partitions(kept, at),
+    )
+
+
+def totals_json(each: Totals) -> dict[str, Any]:
+    """Return sums right after a snapshot as plain JSON, by their names in the DLF metadata API."""
+    return {
+        "snapshotId": each.snapshot_id,
+        "version": each.version,
+        "recordCount": each.record_count,
+        "fileSizeInBytes": each.file_size_in_bytes,
+        "fileCount": each.file_count,
+        "lastFileCreationTime": each.last_file_creation_time,
+    }
+
+
+def print_report(screen: Screen, title: str, document: dict[str, Any]) -> None:
+    """Print a table's report."""
+    screen.line(title, style="bold")
+    screen.facts(
+        {
+            "snapshot": document["snapshotId"],
+            "partitions": document["partitionCount"],
+            "rows": document["recordCount"],
+            "files": document["fileCount"],
+            "size": size(document["fileSizeInBytes"]),
+        }
+    )
+    screen.table(
+        ("partition", "rows", "files", "size", "last file"),
+        (
+            (
+                ", ".join(f"{key}={value}" for key, value in each["spec"].items()),
+                each["recordCount"],
+                each["fileCount"],
+                size(each["fileSizeInBytes"]),
+                moment(each["lastFileCreationTime"]),
+            )
+            for each in document["partitions"]
+        ),
+    )
+
+
+def print_history(screen: Screen, history: Sequence[dict[str, Any]]) -> None:
+    """Print the sums right after each snapshot."""
+    screen.table(
+        ("snapshot", "rows", "files", "size"),
+        (
+            (
+                each["snapshotId"],
+                each["recordCount"],
+                each["fileCount"],
+                size(each["fileSizeInBytes"]),
+            )
+            for each in history
+        ),
+    )
+
+
+def print_many(screen: Screen, documents: Sequence[dict[str, Any]]) -> None:
+    """Print one line a table."""
+    screen.table(
+        ("table", "snapshot", "partitions", "rows", "files", "size"),
+        (
+            (
+                each["table"],
+                each["snapshotId"],
+                each["partitionCount"],
+                each["recordCount"],
+                each["fileCount"],
+                size(each["fileSizeInBytes"]),
+            )
+            for each in documents
+        ),
+    )

@@ -1,0 +1,124 @@
+"""`lakeledger head`: some rows of a table, for people and for programs."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ledger
+from ledger import Ledger, RenameColumn, Schema
+from ledger.model.sql_type import read_type
+from tests.cli.conftest import Ran, Run
+from tests.readers.lakehouse import add_rows
+from tests.readers.typed_rows import COLUMNS, row_of
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Ledger:
+    """A ledger with shop.lived: two rows in snapshot 1, a column renamed, a third row."""
+    lake = ledger.open(str(tmp_path / "lake"))
+    lake.create_database("shop")
+    table = lake.create_table("shop.lived", Schema.of({"id": "INT NOT NULL", "a": "INT"}))
+    add_rows(table, "1.parquet", [{"id": 1, "a": 10}, {"id": 2, "a": None}])
+    table.alter([RenameColumn(("a",), "b")])
+    add_rows(table, "2.parquet", [{"id": 1000 + each, "b": each} for each in range(20)])
+    return lake
+
+
+@pytest.fixture
+def head(run: Run, installed: None, lake: Ledger) -> Run:
+    del installed
+
+    def ran(*argv: object) -> Ran:
+        return run("head", *argv, "--ledger", lake.url)
+
+    return ran
+
+
+def test_rows_stand_in_a_table_with_the_columns_of_the_instant(head: Run) -> None:
+    ran = head("shop.lived", "--at", "snapshot:1", "--where", "a IS NULL OR a > 5")
+    assert (ran.code, ran.err) == (0, "")
+    lines = [line.split() for line in ran.out.splitlines() if line.strip()]
+    assert lines[0] == ["shop.lived", "at", "snapshot", "1"]
+    assert lines[1] == ["id", "a"]
+    assert lines[3:] == [["1", "10"], ["2", "NULL"]]
+    assert "1019" in head("shop.lived", "--where", "b = 19").out
+
+
+def test_limit_and_columns_are_kept(head: Run) -> None:
+    line = ("shop.lived", "--output", "json")
+    document = head(*line, "--limit", "3", "--columns", "b, id").document
+    assert (document["columns"], len(document["rows"])) == (["id", "b"], 3)
+    assert len(head(*line).document["rows"]) == 10
+    assert len(head(*line, "--limit", "99").document["rows"]) == 22
+
+
+def test_json_writes_every_type_readably(head: Run, lake: Ledger) -> None:
+    columns: dict[str, Any] = {
+        **COLUMNS,
+        "tags": read_type("ARRAY<STRING>"),
+        "marks": read_type("MAP<STRING, DECIMAL(4, 1)>"),
+    }
+    table = lake.create_table("shop.types", Schema.of(columns))
+    row = row_of(11) | {"ratio": math.inf, "tags": ["x", None], "marks": [("k", Decimal("1.5"))]}
+    add_rows(table, "1.parquet", [row])
+    document = head("shop.types", "--output", "json").document
+    assert (document["table"], document["version"]) == ("shop.types", 1)
+    assert (document["snapshotId"], document["schemaId"]) == (1, 0)
+    assert document["rows"] == [
+        {
+            "id": 11,
+            "ok": False,
+            "small": None,
+            "ratio": "inf",
+            "price": "3.07",
+            "huge": "1100000000000000000000.0001",
+            "name": "b%",
+            "born": "1970-01-08",
+            "ts": None,
+            "seen": "2013-01-05T04:59:58.123456+00:00",
+            "raw": "02ff",
+            "place": {"zip": 3, "city": "xx"},
+            "tags": ["x", None],
+            "marks": [{"key": "k", "value": "1.5"}],
+        }
+    ]
+    out = head("shop.types", "--columns", "place,born").out
+    assert '{"zip":3,"city":"xx"}' in out
+    assert "1970-01-08" in out
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        (["shop.none"], 3, "shop.none"),
+        (["shop.lived", "--where", "a = 1"], 1, "column a"),
+        (["shop.lived", "--where", "id ="], 1, "SQL condition"),
+        (["shop.lived", "--columns", "nope"], 1, "column nope"),
+        (["shop.lived", "--limit", "0"], 2, "limit"),
+        (["shop.lived", "--at", "snapshot:9"], 3, "snapshot 9"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_named(head: Run, line: list[str], code: int, said: str) -> None:
+    ran = head(*line)
+    assert ran.code == code
+    assert said in ran.err
+
+
+def test_no_rows_are_said_to_be_none(head: Run) -> None:
+    assert head("shop.lived", "--at", "version:0").out.splitlines()[-1:] == [
+        "no rows: no snapshot yet"
+    ]
+    assert head("shop.lived", "--where", "id = 99").out.splitlines()[-1] == "no rows"
+
+
+def test_a_file_that_is_gone_is_named(head: Run, lake: Ledger) -> None:
+    (Path(lake.table("shop.lived").location.removeprefix("file://")) / "1.parquet").unlink()
+    ran = head("shop.lived")
+    assert ran.code == 3
+    assert "1.parquet of the table does not exist" in ran.err

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ledger import FileChange, Table
+from ledger import open as open_ledger
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run
+
+TABLE = "shop.orders"
+
+pytestmark = pytest.mark.usefixtures("installed")
+
+
+def append(table: Table, name: str, day: str, records: int) -> None:
+    file = FileChange(
+        path=f"{name}.parquet",
+        partition=(day,),
+        record_count=records,
+        file_size_in_bytes=1000 - records,
+        creation_time=1_700_000_000_000,
+    )
+    table.append([file])
+
+
+@pytest.fixture
+def orders(shop: Run, tmp_path: Path) -> Table:
+    del shop
+    table = open_ledger(str(tmp_path / "lake")).table(TABLE)
+    append(table, "a", "2013-01-01", 3)
+    append(table, "b", "2013-01-02", 5)
+    table.create_tag("v1")
+    append(table, "c", "2013-01-01", 4)
+    return table
+
+
+def kept(tmp_path: Path, table: Table) -> list[Path]:
+    return sorted((tmp_path / "lake" / table.path / "_ledger" / "statistics").rglob("*.parquet"))
+
+
+def test_partitions_are_those_of_the_dlf_metadata_api(shop: Run, orders: Table) -> None:
+    del orders
+
+    ran = shop("stats", TABLE, "--output", "json")
+
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.document == {
+        "table": TABLE,
+        "version": 4,
+        "snapshotId": 3,
+        "engine": "local",
+        "partitionCount": 2,
+        "recordCount": 12,
+        "fileSizeInBytes": 2988,
+        "fileCount": 3,
+        "partitions": [
+            {
+                "spec": {"day": "2013-01-01"},
+                "recordCount": 7,
+                "fileSizeInBytes": 1993,
+                "fileCount": 2,
+                "lastFileCreationTime": 1_700_000_000_000,
+            },
+            {
+                "spec": {"day": "2013-01-02"},
+                "recordCount": 5,
+                "fileSizeInBytes": 995,
+                "fileCount": 1,
+                "lastFileCreationTime": 1_700_000_000_000,
+            },
+        ],
+    }
+
+
+def test_an_instant_an_order_and_a_limit_can_be_asked_for(shop: Run, orders: Table) -> None:
+    del orders
+
+    then = shop("stats", TABLE, "--at", "tag:v1", "--top", "1", "--output", "json").document
+    by_size = shop(*("stats", TABLE, "--at", "tag:v1", "--by", "size", "--output", "json")).document
+
+    assert [each["spec"]["day"] for each in then["partitions"]] == ["2013-01-02"]
+    assert (then["partitionCount"], then["snapshotId"]) == (2, 2)
+    assert [each["spec"]["day"] for each in by_size["partitions"]] == ["2013-01-01", "2013-01-02"]
+
+
+def test_text_says_the_same_and_the_history_besides(shop: Run, orders: Table) -> None:
+    del orders
+
+    out = shop("stats", TABLE, "--history").out
+    history = shop("stats", TABLE, "--history", "--output", "json").document["history"]
+
+    assert "day=2013-01-01" in out
+    assert "2023-11-14 22:13:20" in out
+    assert [(each["snapshotId"], each["recordCount"]) for each in history] == [
+        (1, 3),
+        (2, 8),
+        (3, 12),
+    ]
+    assert [line.split()[:2] for line in out.rstrip().splitlines()[-3:]] == [
+        ["1", "3"],
+        ["2", "8"],
+        ["3", "12"],
+    ]
+
+
+def test_the_growth_of_one_partition_can_be_asked_for(shop: Run, orders: Table) -> None:
+    del orders
+
+    grown = shop("stats", TABLE, "--partition", "day=2013-01-01", "--output", "json").document
+    never = shop("stats", TABLE, "--partition", "day=1999-01-01")
+
+    assert [(each["snapshotId"], each["recordCount"]) for each in grown["history"]] == [
+        (1, 3),
+        (3, 7),
+    ]
+    assert (never.code, "no file was ever in partition" in never.err) == (3, True)
+
+
+def test_one_job_does_a_database_or_everything(shop: Run, orders: Table) -> None:
+    del orders
+    shop("create", "shop.empty", "--column", "id INT")
+
+    everything = shop("stats", "--output", "json").document["tables"]
+    database = shop("stats", "shop").out
+
+    assert [(each["table"], each["recordCount"]) for each in everything] == [
+        ("shop.empty", 0),
+        (TABLE, 12),
+    ]
+    assert TABLE in database
+    assert shop("stats", "--at", "tag:v1").code == 2
+    assert shop("stats", "nowhere").code == 3
+
+
+def test_an_empty_ledger_has_no_tables_to_count(run: Run, tmp_path: Path) -> None:
+    run("init", "--ledger", tmp_path / "new")
+
+    assert run("stats", "--ledger", tmp_path / "new").out == "there is no table yet\n"
+
+
+def test_what_is_kept_is_verified_and_restored(shop: Run, orders: Table, tmp_path: Path) -> None:
+    shop("stats", TABLE)
+    assert shop("stats", TABLE, "--verify").out == f"{TABLE}: every figure is right\n"
+    before = [each.read_bytes() for each in kept(tmp_path, orders)]
+    kept(tmp_path, orders)[0].write_bytes(b"torn")
+
+    told = shop("stats", TABLE, "--verify")
+    restored = shop("stats", TABLE, "--rebuild")
+
+    assert (told.code, restored.code) == (6, 0)
+    assert f"lakeledger stats {TABLE} --rebuild" in told.err
+    assert [each.read_bytes() for each in kept(tmp_path, orders)] == before
+    assert shop("stats", TABLE, "--verify").code == 0
+
+
+def test_what_cannot_be_kept_is_computed_all_the_same(
+    shop: Run, orders: Table, tmp_path: Path
+) -> None:
+    (tmp_path / "lake" / orders.path / "_ledger" / "statistics").write_text("a file in the way")
+
+    ran = shop("stats", TABLE, "--output", "json")
+
+    assert (ran.code, ran.document["recordCount"]) == (0, 12)
+    assert "cannot be kept" in ran.err
+
+
+def test_a_picture_is_drawn_where_it_is_asked_for(shop: Run, orders: Table, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    del orders
+
+    ran = shop("stats", TABLE, "--plot", tmp_path / "growth.png")
+
+    assert ran.code == 0
+    assert f"drawn into {tmp_path / 'growth.png'}" in ran.out
+    assert (tmp_path / "growth.png").stat().st_size > 1000

@@ -1,0 +1,265 @@
+"""Killed at every write, damaged, two at once, or with another history: the same statistics."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from ledger import DamagedLogError, FileChange, SnapshotPlan, Table, UnsupportedError
+from ledger.events.snapshot_events import SnapshotCommitted
+from ledger.stores import LocalStore, MemoryStore, Store
+from projections.statistics import Kept, query, rebuild, refresh, verification, verify
+from projections.statistics.materialise import BLOCKS_A_STEP
+from projections.statistics.position import START, folder
+from projections.statistics.tile_file import body_of, rows_of
+from projections.statistics.tiling import BLOCK, Tile, cover
+from tests.faults import Died, DiesAfter
+from tests.lakes import lake_on, memory
+from tests.projections.statistics.lives import NAME, Life, a_table
+
+
+def kept_files(store: Store) -> dict[str, bytes | None]:
+    return {key: store.read(key) for key in store.keys("") if "/statistics/" in key}
+
+
+def a_copy(store: Store) -> MemoryStore:
+    copy = memory()
+    for key in store.keys(""):
+        body = store.read(key)
+        if body is not None:
+            copy.create(key, body)
+    return copy
+
+
+def refreshed(store: Store) -> dict[str, bytes | None]:
+    refresh(lake_on(store).table(NAME).log)
+    return kept_files(store)
+
+
+@pytest.mark.parametrize(("before", "after"), [(3, 9), (60, 70), (60, 64), (500, 515), (0, 200)])
+def test_killed_at_any_write_and_run_again_it_keeps_the_same(before: int, after: int) -> None:
+    table = a_table()
+    life = Life(table, before)
+    for _ in range(before):
+        life.append()
+    refresh(table.log)
+    for _ in range(after - before):
+        life.append()
+    store = table.log.store
+    wanted = refreshed(a_copy(store))
+    figures = query.partitions(Kept.of(table.log), table.at())
+
+    kills = 0
+    while True:
+        copy = a_copy(store)
+        try:
+            refresh(lake_on(DiesAfter(copy, kills)).table(NAME).log, blocks_a_step=1)
+        except Died:
+            survivor = lake_on(copy).table(NAME)
+            assert query.partitions(Kept.of(survivor.log), survivor.at()) == figures
+            assert refreshed(copy) == wanted or only_small_tiles_more(kept_files(copy), wanted)
+            assert not verify(survivor.log).missing + verify(survivor.log).changed
+            kills += 1
+            continue
+        assert kept_files(copy) == wanted
+        break
+    assert kills > 4
+
+
+def only_small_tiles_more(found: dict[str, bytes | None], wanted: dict[str, bytes | None]) -> bool:
+    """Whether a kill right after the position left small tiles that nobody names any more."""
+    more = found.keys() - wanted.keys()
+    return {key: found[key] for key in wanted} == wanted and all("/deltas/" in key for key in more)
+
+
+def test_what_a_kill_left_behind_is_foreign_and_goes_when_it_is_rebuilt() -> None:
+    table = a_table()
+    Life(table, 1).goes_on(5)
+    refresh(table.log)
+    wanted = kept_files(table.log.store)
+    left = f"{folder(table.log.layout)}/{Tile(2, 3).name}"
+    table.log.store.replace(left, b"left behind")
+
+    assert verify(table.log).foreign in ((Tile(2, 3).name,), ())
+    rebuild(table.log)
+
+    assert kept_files(table.log.store) == wanted
+
+
+@pytest.fixture
+def long_table() -> Table:
+    table = a_table()
+    life = Life(table, 3)
+    for _ in range(530):
+        life.append()
+    refresh(table.log)
+    return table
+
+
+@pytest.mark.parametrize("name", [each.name for each in cover(531)] + [Tile(64, 128).name])
+def test_a_tile_that_is_lost_or_damaged_is_told_and_made_again(
+    long_table: Table, name: str
+) -> None:
+    store, key = long_table.log.store, f"{folder(long_table.log.layout)}/{name}"
+    wanted = kept_files(store)
+    figures = query.partitions(Kept.of(long_table.log), long_table.at())
+    body = store.read(key)
+    assert body is not None
+
+    store.delete(key)
+    assert verify(long_table.log).missing == (name,)
+    assert query.partitions(Kept.of(long_table.log), long_table.at()) == figures
+
+    store.replace(key, body[: len(body) // 2])
+    assert verify(long_table.log).changed == (name,)
+    assert query.partitions(Kept.of(long_table.log), long_table.at()) == figures
+
+    assert verification.verify(long_table).changed == (f"_ledger/statistics/{name}",)
+    assert verification.rebuild(long_table).changed == (f"_ledger/statistics/{name}",)
+    assert kept_files(store) == wanted
+
+
+def test_a_flipped_byte_in_a_page_does_not_go_unnoticed(long_table: Table) -> None:
+    rows = Kept.of(long_table.log).tile(Tile(0, 64))
+    body = body_of(rows)
+
+    flipped = [
+        rows_of(body[:at] + bytes([body[at] ^ 255]) + body[at + 1 :]) for at in range(40, 400, 7)
+    ]
+
+    assert all(each is None or each.equals(rows) for each in flipped)
+    assert sum(each is None for each in flipped) > 40
+
+
+def test_a_tile_with_other_figures_is_told(long_table: Table) -> None:
+    tile = Tile(0, 64)
+    kept = Kept.of(long_table.log)
+    kept.files.save(tile, kept.tile(tile).slice(1))
+
+    assert verify(long_table.log).changed == (tile.name,)
+
+
+def test_another_history_under_the_same_name_is_counted_anew() -> None:
+    table, other = a_table(), a_table()
+    Life(table, 1).goes_on(20)
+    Life(other, 2).goes_on(30)
+    refresh(table.log)
+    store = a_copy(other.log.store)
+    for key, body in kept_files(table.log.store).items():
+        assert body is not None
+        store.replace(key, body)
+    restored = lake_on(store).table(NAME)
+
+    assert Kept.of(restored.log).position == START
+    assert query.totals(Kept.of(restored.log), restored.at()) == query.totals(
+        Kept.of(other.log), other.at()
+    )
+    refresh(restored.log)
+    assert verify(restored.log).is_empty
+
+
+def test_a_log_that_was_cut_back_is_counted_anew() -> None:
+    table = a_table()
+    Life(table, 1).goes_on(9)
+    store = a_copy(table.log.store)
+    shorter = lake_on(a_copy(store)).table(NAME)
+    Life(table, 2).append()
+    refresh(table.log)
+    for key, body in kept_files(table.log.store).items():
+        assert body is not None
+        store.replace(key, body)
+
+    cut = lake_on(store).table(NAME)
+    refresh(cut.log)
+
+    assert query.totals(Kept.of(cut.log), cut.at()) == query.totals(
+        Kept.of(shorter.log), shorter.at()
+    )
+    assert verify(cut.log).is_empty
+
+
+def test_jobs_at_once_beside_a_writer_keep_what_one_would(tmp_path: Path) -> None:
+    table = a_table(LocalStore(tmp_path))
+    life = Life(table, 9)
+    life.append()
+
+    def job(_number: int) -> None:
+        log = lake_on(LocalStore(tmp_path)).table(NAME).log
+        for _ in range(15):
+            refresh(log)
+
+    with ThreadPoolExecutor(4) as pool:
+        jobs = [pool.submit(job, number) for number in range(3)]
+        for _ in range(80):
+            life.append()
+        for each in jobs:
+            each.result(60)
+    refresh(table.log)
+
+    assert verify(table.log).is_empty
+    clean = MemoryStore("statistics-jobs-at-once")
+    for key in table.log.store.keys(""):
+        body = table.log.store.read(key)
+        if "/statistics/" not in key and body is not None:
+            clean.create(key, body)
+    wanted = refreshed(clean)
+    found = kept_files(table.log.store)
+    assert {key: found[key] for key in wanted} == wanted
+
+
+def test_nothing_new_writes_nothing() -> None:
+    table = a_table()
+    Life(table, 4).goes_on(12)
+    refresh(table.log)
+    log = lake_on(DiesAfter(a_copy(table.log.store), 0)).table(NAME).log
+
+    refresh(log)
+
+    assert Kept.of(log).position.version == table.state.version
+
+
+def test_a_damaged_list_of_files_stops_the_job() -> None:
+    table = a_table()
+    Life(table, 4).append_many()
+    store = table.log.store
+    (key,) = (each for each in store.keys("") if "/changes/" in each)
+    store.replace(key, b"torn")
+
+    with pytest.raises(DamagedLogError, match="other than the commit that names it says"):
+        refresh(table.log)
+    store.delete(key)
+    with pytest.raises(DamagedLogError, match="missing"):
+        refresh(table.log)
+    assert kept_files(store) == {}
+
+
+def test_a_snapshot_that_names_its_engines_own_manifests_is_refused() -> None:
+    event = SnapshotCommitted(
+        snapshot_id=7,
+        schema_id=0,
+        commit_user="flink",
+        commit_kind="APPEND",
+        total_record_count=5,
+        delta_record_count=5,
+        delta_manifest_list="manifest-list-1",
+    )
+    from projections.statistics.entries import _refuse_foreign
+
+    with pytest.raises(UnsupportedError, match="snapshot 7 names its engine's own manifest list"):
+        _refuse_foreign(event)
+
+
+def test_a_step_is_made_of_whole_blocks() -> None:
+    assert Tile(0, 512).end == BLOCKS_A_STEP * BLOCK
+
+
+def test_a_snapshot_without_files_counts_as_one() -> None:
+    table = a_table()
+    table.append([FileChange(path="a", partition=(None,), record_count=1, file_size_in_bytes=2)])
+    table.commit_snapshot(SnapshotPlan("ANALYZE"))
+
+    totals = query.totals(Kept.of(table.log), table.at())
+
+    assert [(each.snapshot_id, each.record_count) for each in totals] == [(1, 1), (2, 1)]

@@ -1,0 +1,253 @@
+"""The figures are those of an independent oracle, at every snapshot, however they came about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from attrs import frozen
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ledger import Schema, Table
+from ledger.evolution.state import TableState
+from ledger.snapshot_search import state_at_snapshot
+from ledger.stores import MemoryStore
+from projections.statistics import query
+from projections.statistics.kept import Kept, local_scan
+from projections.statistics.materialise import refresh, verify
+from tests.lakes import memory
+from tests.projections.statistics.lives import Life, a_table, reopened
+
+LAWS = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+SEEDS = st.integers(0, 2**32)
+
+
+@frozen
+class At:
+    state: TableState
+    schema: Schema
+
+
+def instants(table: Table) -> Iterator[At]:
+    for snapshot_id in range(1, table.state.last_snapshot_id + 1):
+        state = state_at_snapshot(table.log, snapshot_id)
+        yield At(state, state.schema)
+
+
+def entries(table: Table) -> pa.Table:
+    """Return the file changes of the whole log, as the core reads them."""
+    rows = [
+        {
+            "s": each.snapshot_id,
+            "day": each.change.partition[0],
+            "sign": 1 if each.change.kind == "ADD" else -1,
+            "records": each.change.record_count,
+            "size": each.change.file_size_in_bytes,
+            "created": each.change.creation_time,
+        }
+        for each in table.live.changes(0, table.state.version)
+    ]
+    names = ("s", "sign", "records", "size", "created")
+    schema = pa.schema([*((name, pa.int64()) for name in names), ("day", pa.string())])
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+SUMS = """coalesce(sum(sign * records), 0)::bigint, coalesce(sum(sign * size), 0)::bigint,
+    coalesce(sum(sign), 0)::bigint, max(created)"""
+
+
+Figures = tuple[Any, ...]
+
+
+def asked(entries: pa.Table, statement: str, snapshots: int) -> list[Figures]:
+    with duckdb.connect() as connection:
+        connection.register("e", entries)
+        return connection.execute(statement, [snapshots]).fetchall()
+
+
+def oracle_partitions(entries: pa.Table, snapshots: int) -> dict[int, list[Figures]]:
+    """Return the partitions after each snapshot, by its id."""
+    rows = asked(
+        entries,
+        f"""select * from (
+              select n, coalesce(date_diff('day', date '1970-01-01', day::date)::varchar,
+                '__DEFAULT_PARTITION__') as shown, {SUMS}
+              from e, range(1, ? + 1) as t(n) where s <= n
+              group by all having sum(sign) > 0)
+            order by n, 'day=' || shown""",  # noqa: S608 - our own text
+        snapshots,
+    )
+    found: dict[int, list[Figures]] = {each: [] for each in range(1, snapshots + 1)}
+    for snapshot_id, *figures in rows:
+        found[snapshot_id].append(tuple(figures))
+    return found
+
+
+def oracle_totals(entries: pa.Table, snapshots: int) -> list[Figures]:
+    """Return snapshot id and sums after each snapshot."""
+    statement = f"""select n, {SUMS} from range(1, ? + 1) as t(n) left join e on s <= n
+        group by n order by n"""  # noqa: S608 - our own text
+    return asked(entries, statement, snapshots)
+
+
+def shown(kept: Kept, at: At) -> list[Figures]:
+    return [
+        (
+            each.spec["day"],
+            each.record_count,
+            each.file_size_in_bytes,
+            each.file_count,
+            each.last_file_creation_time,
+        )
+        for each in query.partitions(kept, at)
+    ]
+
+
+def sums(each: query.Totals) -> Figures:
+    return (
+        each.record_count,
+        each.file_size_in_bytes,
+        each.file_count,
+        each.last_file_creation_time,
+    )
+
+
+@LAWS
+@given(seed=SEEDS, steps=st.integers(0, 30), refresh_at=st.integers(0, 30))
+def test_every_figure_at_every_snapshot_is_what_duckdb_counts(
+    seed: int, steps: int, refresh_at: int
+) -> None:
+    table = a_table()
+    life = Life(table, seed)
+    life.goes_on(min(steps, refresh_at))
+    refresh(table.log)
+    life.goes_on(steps - min(steps, refresh_at))
+    last = table.state.last_snapshot_id
+    partitions = oracle_partitions(entries(table), last)
+    totals = oracle_totals(entries(table), last)
+
+    # One reads tiles and the log's tail, the other the log alone.
+    for kept in (Kept.of(table.log), Kept.of(reopened(table, empty(table)).log)):
+        for at in instants(table):
+            assert shown(kept, at) == partitions[at.state.last_snapshot_id]
+        found = query.totals(kept, table.at())
+        assert [(each.snapshot_id, *sums(each)) for each in found] == totals
+
+
+def empty(table: Table) -> MemoryStore:
+    """Return a copy of a table's store that keeps no statistics."""
+    copy, store = memory(), table.log.store
+    for key in store.keys(""):
+        body = store.read(key)
+        if "/statistics/" not in key and body is not None:
+            copy.create(key, body)
+    return copy
+
+
+def kept_files(table: Table) -> dict[str, bytes | None]:
+    store = table.log.store
+    return {key: store.read(key) for key in store.keys("") if "/statistics/" in key}
+
+
+@LAWS
+@given(seed=SEEDS, bouts=st.lists(st.integers(0, 12), max_size=8))
+def test_incremental_is_full(seed: int, bouts: list[int]) -> None:
+    table = a_table()
+    life = Life(table, seed)
+    for bout in bouts:
+        life.goes_on(bout)
+        refresh(table.log)
+    refresh(table.log)
+    full = reopened(table, empty(table))
+
+    refresh(full.log)
+
+    assert kept_files(table) == kept_files(full)
+    assert verify(table.log).is_empty
+    assert verify(table.log).foreign == ()
+
+
+@LAWS
+@given(seed=SEEDS, steps=st.integers(1, 25))
+def test_the_growth_of_a_partition_ends_where_the_listing_is(seed: int, steps: int) -> None:
+    table = a_table()
+    Life(table, seed).goes_on(steps)
+    kept, at = Kept.of(table.log), table.at()
+
+    for each in query.partitions(kept, at):
+        grown = query.growth(kept, at, each.spec)
+        assert sums(grown[-1]) == (
+            each.record_count,
+            each.file_size_in_bytes,
+            each.file_count,
+            each.last_file_creation_time,
+        )
+        assert [one.snapshot_id for one in grown] == sorted({one.snapshot_id for one in grown})
+
+
+def test_a_random_life_has_commits_of_many_writers_long_lists_and_many_specs() -> None:
+    table = a_table()
+    life = Life(table, 5)
+    life.goes_on(60)
+    life.append_many()
+    for _ in range(20):
+        life.crowd()
+        totals = query.totals(Kept.of(table.log), table.at())
+        if len({each.version for each in totals}) < len(totals):
+            break
+
+    assert totals[-1].version == totals[-2].version
+    assert len(table.state.specs) == 3
+    assert table.state.earliest_snapshot_id > 1
+    last = table.state.last_snapshot_id
+    state = state_at_snapshot(table.log, last - 1)
+    wanted = oracle_partitions(entries(table), last)[last - 1]
+    assert shown(Kept.of(table.log), At(state, state.schema)) == wanted
+
+
+@pytest.fixture(scope="module")
+def long_table() -> Table:
+    """Return a table of 1,100 versions, so that sums of two blocks' tiles merge twice."""
+    table = a_table()
+    life = Life(table, 11)
+    for number in range(1100):
+        life.append()
+        if number % 97 == 0:
+            refresh(table.log)
+    refresh(table.log)
+    return table
+
+
+def test_long_histories_merge_their_sums_and_stay_what_duckdb_counts(long_table: Table) -> None:
+    wanted = oracle_partitions(entries(long_table), 1100)
+    kept = Kept.of(long_table.log)
+
+    assert [each.end - each.start for each in kept.position.tiles][-2:] == [512, 512]
+    for snapshot_id in (1, 63, 64, 511, 512, 513, 1000, 1100):
+        state = state_at_snapshot(long_table.log, snapshot_id)
+        assert shown(kept, At(state, state.schema)) == wanted[snapshot_id]
+    assert verify(long_table.log).is_empty
+
+
+def test_a_refresh_in_small_steps_keeps_the_same(long_table: Table) -> None:
+    full = reopened(long_table, empty(long_table))
+    told: list[tuple[int, int]] = []
+
+    refresh(full.log, blocks_a_step=1, on_progress=lambda done, of: told.append((done, of)))
+
+    assert kept_files(full) == kept_files(long_table)
+    assert told[0] == (64, 1101)
+    assert told[-1] == (1101, 1101)
+
+
+def test_the_deltas_of_any_commits_are_those_of_the_log(long_table: Table) -> None:
+    rows = list(Kept.of(long_table.log).deltas(700))
+    scanned = local_scan(long_table.log)(0, 700)
+
+    assert pa.concat_tables(rows).combine_chunks().equals(scanned)
