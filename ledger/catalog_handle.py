@@ -34,6 +34,9 @@ class _Root(msgspec.Struct, frozen=True, rename="camel"):
     ledger_id: str
 
 
+_ROOT = msgspec.json.Decoder(_Root)
+
+
 class CatalogHandle:
     """One ledger's catalog stream; `Ledger` is what a user holds."""
 
@@ -58,7 +61,7 @@ class CatalogHandle:
         if body is None:
             return None
         try:
-            root = msgspec.json.decode(body, type=_Root)
+            root = _ROOT.decode(body)
         except msgspec.DecodeError as error:
             raise DamagedLogError(f"{_ROOT_KEY} is no ledger's root: {error}", _ROOT_KEY) from error
         if root.format != ROOT_FORMAT:

@@ -95,7 +95,13 @@ def void(column: Column) -> Term:
 
 
 def _path(column: Column) -> tuple[str, ...]:
-    path = tuple(column.split(".")) if isinstance(column, str) else tuple(column)
-    if not path or not all(path):
+    path = column.split(".") if isinstance(column, str) else column
+    if not _are_names(path):
         raise InvalidInputError(f"{column!r} names no column; give a name or a path of names")
-    return path
+    return tuple(path)
+
+
+def _are_names(path: object) -> bool:
+    if not isinstance(path, Sequence) or not path:
+        return False
+    return all(isinstance(each, str) and each for each in path)

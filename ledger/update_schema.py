@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
+from inspect import BoundArguments, signature
 from typing import Any, Concatenate, ParamSpec, Protocol, Unpack
 
 from attrs import frozen
+from msgspec import UNSET
 
 from ledger.commit_options import CommitOptions
 from ledger.events.schema_events import SchemaEvent
@@ -39,23 +41,33 @@ class _Call:
     """A call to be made on a `SchemaUpdate`."""
 
     method: Callable[..., SchemaUpdate]
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
+    given: BoundArguments
+
+    def on(self, update: SchemaUpdate) -> None:
+        """Make the call."""
+        self.method(update, *self.given.args[1:], **self.given.kwargs)
 
     def plain(self) -> list[Any]:
-        """Return what was asked, as plain data."""
-        named = {key: _plain(value) for key, value in self.kwargs.items()}
-        return [self.method.__name__, [_plain(each) for each in self.args], named]
+        """Return what was asked, as plain data: the same however it was written."""
+        named = {
+            key: _plain(value)
+            for key, value in self.given.arguments.items()
+            if key != "self" and value is not UNSET
+        }
+        return [self.method.__name__, named]
 
 
 def _later(
     method: Callable[Concatenate[SchemaUpdate, P], SchemaUpdate],
 ) -> Callable[Concatenate[UpdateSchema, P], UpdateSchema]:
     """Return the same call, noted for later."""
+    parameters = signature(method)
 
     @wraps(method)
     def noted(update: UpdateSchema, /, *args: P.args, **kwargs: P.kwargs) -> UpdateSchema:
-        update.calls.append(_Call(method, args, kwargs))
+        given = parameters.bind(update, *args, **kwargs)
+        given.apply_defaults()
+        update.calls.append(_Call(method, given))
         return update
 
     return noted
@@ -135,7 +147,7 @@ class UpdateSchema:
     def _plan(self, base: TableState) -> Sequence[TableChange]:
         update = SchemaUpdate(base.schema)
         for each in self.calls:
-            each.method(update, *each.args, **each.kwargs)
+            each.on(update)
         allowed = [AllowIncompatibleChanges()] if update.allows_incompatible else []
         return [*update.changes(), *allowed]
 

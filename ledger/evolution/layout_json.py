@@ -19,6 +19,8 @@ _KINDS: dict[str, type[UpdatePartitionSpec | ReplaceSortOrder]] = {
     "updatePartitionSpec": UpdatePartitionSpec,
     "replaceSortOrder": ReplaceSortOrder,
 }
+# What msgspec knows of these classes is built here, since building it is not safe among threads.
+_BUILT = [msgspec.json.Decoder(each) for each in _KINDS.values()]
 
 
 def as_table_change(

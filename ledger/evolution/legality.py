@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Protocol
 
@@ -67,10 +67,7 @@ class Batch:
 
     def declared_before(self) -> Rules:
         """Return the rules before; those of no format where they cannot be read."""
-        try:
-            return Rules.of(self.before.schema.options)
-        except InvalidChangeError:
-            return Rules(frozenset())
+        return declared_by(self.before.schema.options)
 
     def is_new(self, format_name: str) -> bool:
         """Whether the format, or the version of it that is meant, was not declared before."""
@@ -79,19 +76,37 @@ class Batch:
             return True
         return format_name == "iceberg" and self.rules.format_version != before.format_version
 
+    def asks_nothing(self) -> bool:
+        """Return whether nothing changes that a format has a say in, as most commits do."""
+        now, before = self.rules, self.declared_before()
+        is_as_before = (now.formats, now.format_version) == (before.formats, before.format_version)
+        return is_as_before and self.is_same_shape()
+
     def is_same_shape(self) -> bool:
         """Return whether columns, keys and layout are all as they were."""
         return _shape(self.before.schema, self.before) == _shape(self.schema, self.layout)
 
     def changed_columns(self) -> tuple[DataField, ...]:
         """Return the columns afterwards that are not as they were."""
-        before = {each.id: each for each in self.before.schema.fields}
-        return tuple(each for each in self.schema.fields if before.get(each.id) != each)
+        before, after = self.before.schema.fields, self.schema.fields
+        # Comparing tuples looks at what their items are first: what nobody touched costs nothing.
+        if before == after:
+            return ()
+        there = {each.id: each for each in before}
+        return tuple(each for each in after if (there.get(each.id),) != (each,))
+
+
+def declared_by(options: Mapping[str, str]) -> Rules:
+    """Return the rules that options declare; those of no format where they cannot be read."""
+    try:
+        return Rules.of(options)
+    except InvalidChangeError:
+        return Rules(frozenset())
 
 
 def _shape(schema: Schema, layout: TableState | LayoutTrail) -> tuple[object, ...]:
     identity = (schema.identifier_field_ids, schema.primary_keys)
-    return schema.fields, identity, layout.spec, layout.sort_order
+    return schema.fields, identity, layout.specs, layout.default_spec_id, layout.sort_order
 
 
 def refuse_inexpressible(batch: Batch) -> None:
@@ -109,6 +124,8 @@ def problems(batch: Batch) -> Iterator[FormatError]:
 
     What was so before is not held against a change, unless the format is declared by it.
     """
+    if batch.asks_nothing():
+        return
     if batch.rules.paimon:
         yield from _paimon_problems(batch)
     if batch.rules.iceberg:
@@ -134,7 +151,7 @@ def creation_problems(
         yield from paimon.spec_problems(schema, [spec])
     if rules.iceberg:
         yield from iceberg.type_problems(schema.fields, rules.format_version)
-        yield from _iceberg_whole(schema, spec, order)
+        yield from _iceberg_whole(schema, LayoutTrail((spec,), (order,)), rules)
 
 
 def refuse_names(
@@ -165,8 +182,10 @@ def _paimon_problems(batch: Batch) -> Iterator[FormatError]:
         return
     reach = batch.history.reach(batch.before)
     yield from paimon.column_problems(batch.schema.fields)
-    for older in batch.history.schemas(reach.schema_ids - {batch.schema.id}):
+    readable = batch.history.schemas(reach.schema_ids - {batch.schema.id})
+    for older in readable:
         yield from paimon.column_problems(older.fields)
+        yield from paimon.step_problems(older, batch.schema)
     used = {*reach.spec_ids, batch.layout.default_spec_id}
     yield from paimon.spec_problems(
         batch.schema, [each for each in batch.layout.specs if each.spec_id in used]
@@ -174,14 +193,14 @@ def _paimon_problems(batch: Batch) -> Iterator[FormatError]:
 
 
 def _iceberg_problems(batch: Batch) -> Iterator[FormatError]:
-    yield from _version_problem(batch)
+    yield from _version_problems(batch, [batch.declared_before()])
     version = batch.rules.format_version
     is_new = batch.is_new("iceberg")
     columns = batch.schema.fields if is_new else batch.changed_columns()
     yield from iceberg.type_problems(columns, version)
     if is_new:
         yield from _past_problems(batch)
-    else:
+    elif columns:
         yield from _step(batch, batch.before.schema).problems(columns)
     if is_new or not batch.is_same_shape():
         yield from _whole_problems(batch, is_new=is_new)
@@ -189,29 +208,32 @@ def _iceberg_problems(batch: Batch) -> Iterator[FormatError]:
 
 
 def _whole_problems(batch: Batch, *, is_new: bool) -> Iterator[FormatError]:
-    found = list(_iceberg_whole(batch.schema, batch.layout.spec, batch.layout.sort_order))
+    found = list(_iceberg_whole(batch.schema, batch.layout, batch.rules))
     if found and not is_new:
-        state = batch.before
-        before = _iceberg_whole(state.schema, state.spec, state.sort_order)
+        before = _iceberg_whole(batch.before.schema, batch.before, batch.rules)
         stood = {each.message for each in before}
         found = [each for each in found if each.message not in stood]
     yield from found
 
 
-def _iceberg_whole(schema: Schema, spec: PartitionSpec, order: SortOrder) -> Iterator[FormatError]:
+def _iceberg_whole(
+    schema: Schema, layout: TableState | LayoutTrail, rules: Rules
+) -> Iterator[FormatError]:
     yield from iceberg.name_problems(schema)
     yield from iceberg.identifier_problems(schema)
-    yield from iceberg.source_problems(schema, spec, order)
+    yield from iceberg.source_problems(schema, layout.spec, layout.sort_order)
+    yield from iceberg.spec_name_problems(schema, layout.specs)
+    yield from iceberg.spec_id_problems(layout.specs, rules.format_version)
 
 
-def _version_problem(batch: Batch) -> Iterator[FormatError]:
-    before = batch.declared_before()
-    if before.iceberg and batch.rules.format_version < before.format_version:
+def _version_problems(batch: Batch, declared: Iterable[Rules]) -> Iterator[FormatError]:
+    reached = max((each.format_version for each in declared if each.iceberg), default=0)
+    if batch.rules.format_version < reached:
         yield broken(
             "iceberg",
             f"format-version {batch.rules.format_version}",
-            f"format versions only go up, and the table's is {before.format_version}",
-            f"keep format-version={before.format_version}",
+            f"format versions only go up, and the table's is {reached}",
+            f"keep format-version={reached}",
         )
 
 
@@ -219,6 +241,8 @@ def _past_problems(batch: Batch) -> Iterator[FormatError]:
     """Yield what Iceberg cannot say of the schemas that can still be read, and of their order."""
     reach = batch.history.reach(batch.before)
     older = batch.history.schemas(reach.schema_ids - {batch.schema.id})
+    if not batch.declared_before().iceberg:
+        yield from _version_problems(batch, (declared_by(each.options) for each in older))
     for each in older:
         yield from iceberg.type_problems(each.fields, batch.rules.format_version)
     # The change itself counts, too, however few rows can be read.

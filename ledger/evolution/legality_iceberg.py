@@ -13,7 +13,13 @@ from ledger.evolution.type_places import TypePlace, type_places
 from ledger.model.errors import FormatError, InvalidChangeError, UnsupportedError
 from ledger.model.field_ids import walk_fields
 from ledger.model.iceberg_types import FIRST_VERSION_OF_NEW_TYPES, iceberg_type
-from ledger.model.partition import PartitionField, PartitionSpec, SortField, SortOrder
+from ledger.model.partition import (
+    FIRST_PARTITION_FIELD_ID,
+    PartitionField,
+    PartitionSpec,
+    SortField,
+    SortOrder,
+)
 from ledger.model.schema import Schema
 from ledger.model.transform import transform_of
 from ledger.model.type_text import format_type
@@ -121,6 +127,43 @@ def source_problems(schema: Schema, spec: PartitionSpec, order: SortOrder) -> It
             f"sort field {sorted_by.transform}({sorted_by.source_id})",
             "replace the sort order first",
         )
+
+
+def spec_name_problems(schema: Schema, specs: Iterable[PartitionSpec]) -> Iterator[FormatError]:
+    """Yield the partition fields, of any spec, that have the name of a column they are not of.
+
+    Java's readers bind every spec to the current schema, and open no table that has one.
+    """
+    fields = {(each.name, each.source_id): each for spec in specs for each in spec.fields}
+    if not fields:
+        return
+    named = {each.name: each.field.id for each in type_places(schema.fields) if each.field}
+    there = set(named.values())
+    for each in fields.values():
+        if each.source_id in there and named.get(each.name, each.source_id) != each.source_id:
+            yield broken(
+                "iceberg",
+                f"column {each.name}",
+                f"a partition field, {each.transform} of field {each.source_id}, has that name, "
+                "and shares it with no other column than its source",
+                "take another name",
+            )
+
+
+def spec_id_problems(specs: Iterable[PartitionSpec], format_version: int) -> Iterator[FormatError]:
+    """Yield the specs whose field ids are not their places, as version 1 has it."""
+    if format_version > 1:
+        return
+    for spec in specs:
+        ids = [each.field_id for each in spec.fields]
+        if ids != list(range(FIRST_PARTITION_FIELD_ID, FIRST_PARTITION_FIELD_ID + len(ids))):
+            yield broken(
+                "iceberg",
+                f"partition spec {spec.spec_id}",
+                f"format version 1 counts a spec's field ids from {FIRST_PARTITION_FIELD_ID} on "
+                f"without gaps, and they would be {ids}",
+                "set format-version=2 first",
+            )
 
 
 def _source_problem(

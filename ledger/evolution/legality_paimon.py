@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ledger.evolution.legality_rule import broken
+from ledger.evolution.option_guards import IMMUTABLE_OPTIONS
 from ledger.evolution.type_places import type_places
 from ledger.model.errors import FormatError
 from ledger.model.partition import PartitionSpec
 from ledger.model.schema import Schema
+from ledger.model.type_text import format_type
 from ledger.model.types import DataField
 
 _LACKING = frozenset({"UUID", "UNKNOWN"})
@@ -42,3 +44,64 @@ def spec_problems(schema: Schema, specs: Iterable[PartitionSpec]) -> Iterator[Fo
                     f"it lacks identity({name}), and a file of a partition key has one value in it",
                     f"keep the field of {name}; other fields may come and go",
                 )
+
+
+def step_problems(before: Schema, after: Schema) -> Iterator[FormatError]:
+    """Yield what became of a table, while Paimon was not asked, that its files do not survive.
+
+    Args:
+        before: A schema of files that can be read.
+        after: The schema now.
+    """
+    yield from _key_problems(before, after)
+    old_ids = {place.field.id for place in type_places(before.fields) if place.field}
+    for column in after.fields:
+        if not column.type.nullable and column.id not in old_ids:
+            yield broken(
+                "paimon",
+                f"column {column.name}",
+                "it is NOT NULL, and older files have no value for it",
+                "make it nullable first",
+            )
+    yield from _option_problems(before, after)
+
+
+def _key_problems(before: Schema, after: Schema) -> Iterator[FormatError]:
+    for what in ("partition", "primary"):
+        old, new = _keys(before, what), _keys(after, what)
+        if [each.id for each in old] != [each.id for each in new]:
+            yield broken(
+                "paimon",
+                f"the {what} key",
+                f"files of schema {before.id} are laid out by another one, "
+                f"{[each.name for each in old]}",
+                "create a new table",
+            )
+            continue
+        for earlier, later in zip(old, new, strict=True):
+            if earlier.type != later.type:
+                yield broken(
+                    "paimon",
+                    f"column {later.name}",
+                    f"key columns keep their types, and it was {format_type(earlier.type)} in "
+                    f"schema {before.id}, which has files",
+                    "create a new table",
+                )
+
+
+def _keys(schema: Schema, what: str) -> list[DataField]:
+    names = schema.partition_keys if what == "partition" else schema.primary_keys
+    return [schema.field(name) for name in names]
+
+
+def _option_problems(before: Schema, after: Schema) -> Iterator[FormatError]:
+    old, new = before.options, after.options
+    for key in sorted(IMMUTABLE_OPTIONS & {*old, *new}):
+        if old.get(key) != new.get(key):
+            yield broken(
+                "paimon",
+                f"option {key}",
+                f"it is fixed once there are snapshots, and was {old.get(key)!r} in schema "
+                f"{before.id}, which has files",
+                f"set it back to {old[key]!r}" if key in old else "remove it",
+            )

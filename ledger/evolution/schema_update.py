@@ -127,6 +127,7 @@ class SchemaUpdate:
             InvalidChangeError: It is to be deleted, or has no name of its own.
         """
         spot = column_of(self._pending, name, "renamed")
+        (new_name,) = parts((new_name,))
         refuse_deleted(self._pending, spot)
         self._edit(spot).new_name = new_name
         return self
@@ -230,6 +231,8 @@ class SchemaUpdate:
         Raises:
             InvalidChangeError: A column has a type that neither can become.
         """
+        if not isinstance(schema, Schema):
+            raise argument(f"{schema!r} is no Schema; give one")
         union_columns(self, self._pending, schema.fields)
         return self
 
@@ -323,4 +326,8 @@ def _named(target: Spot | Addition) -> str:
 
 
 def _type(given: DataType | str) -> DataType:
-    return read_type(given) if isinstance(given, str) else given
+    if isinstance(given, DataType):
+        return given
+    if isinstance(given, str):
+        return read_type(given)
+    raise argument(f"{given!r} is no data type; give one, or its text")

@@ -19,10 +19,16 @@ def parts(name: Name) -> Path:
     Raises:
         InvalidChangeError: It names nothing.
     """
-    given = (name,) if isinstance(name, str) else tuple(name)
-    if not all(given) or not given:
+    given = (name,) if isinstance(name, str) else name
+    if not _are_names(given):
         raise argument(f"{name!r} names no column; give a text such as 'price', or a tuple of such")
-    return given
+    return tuple(given)
+
+
+def _are_names(given: object) -> bool:
+    if not isinstance(given, tuple | list) or not given:
+        return False
+    return all(isinstance(each, str) and each for each in given)
 
 
 def text(name: Name) -> str:

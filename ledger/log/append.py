@@ -15,7 +15,7 @@ from attrs import field, frozen
 
 from ledger.events.commit import Commit
 from ledger.evolution.stream import Intent, Landed, Postponed, StateLike
-from ledger.log.entry import Entry
+from ledger.log.entry import Entry, twin
 from ledger.log.open_commit import OpenCommit
 from ledger.log.request import Appended, NowMillis, Request
 from ledger.log.settle import Draft, Patience, make_sure, settle, unknown
@@ -66,10 +66,10 @@ class Appender(Generic[S, E]):
         entry = Entry(intent, request)
         self._waiting.come(entry)
         if not entry.settled:
-            self._lead()
+            self._lead(entry)
         return entry.outcome()
 
-    def _lead(self) -> None:
+    def _lead(self, own: Entry[S, E]) -> None:
         """Settle every entry that waits, this thread's own among them."""
         entries: list[Entry[S, E]] = []
         try:
@@ -78,15 +78,20 @@ class Appender(Generic[S, E]):
                 with self.log.store.lock(self.log.layout.lock):
                     for together in _in_order(entries):
                         self._settle(together)
-        except BaseException as error:
+        except Exception as error:  # noqa: BLE001 - each raises it in a thread of its own
             for each in entries:
                 if not each.settled:
-                    each.fail(error)
-            if not isinstance(error, Exception):
-                raise
+                    each.fail(error if each is own else twin(error))
+        except BaseException:
+            # It ends this thread alone. What it created shows to whoever leads the others.
+            self._waiting.come_back(
+                each for each in entries if each is not own and not each.settled
+            )
+            raise
         finally:
             for each in entries:
-                each.wake()
+                if each.settled:
+                    each.wake()
             self._waiting.hand_over()
         # After the others went on: they need not wait for this writer's caches.
         with self.log.mutex:
@@ -130,7 +135,7 @@ class Appender(Generic[S, E]):
         try:
             landed = settle(self.log.store, proposal.draft, self.patience)
             if not landed:
-                self._read_winners(proposal.draft)
+                self._read_winners(proposal.draft, winners)
         except CommitUnknownError as error:
             for each in joined:
                 each.fail(_unknown_to(each, error))
@@ -139,14 +144,18 @@ class Appender(Generic[S, E]):
             for each in entries:
                 self._answer(each, lambda request: self._mine(request, winners))
             return
-        self.log.advance(proposal.head, proposal.commit)
+        # Before the head moves: whoever leads after a death looks for the rest behind the head.
         for each in joined:
             each.done(Appended(proposal.head.state, proposal.commit.version))
+        self.log.advance(proposal.head, proposal.commit)
         for each in entries:
-            each.believe()
+            if not each.settled:
+                each.believe()
+                self._answer(each, lambda request: self._mine(request, winners))
 
     def _joins(self, entry: Entry[S, E], opened: OpenCommit[S, E], winners: Winners[E]) -> bool:
         request, intent = entry.request, entry.intent
+        entry.doubt(None)
         if opened.is_full or opened.holds(request.commit_id):
             return False
         try:
@@ -161,7 +170,7 @@ class Appender(Generic[S, E]):
             opened.join(decided, request)
         except Postponed:
             return False
-        except LedgerError as error:
+        except Exception as error:  # noqa: BLE001 - what one's intent raises is his alone
             if opened.is_empty:
                 entry.fail(error)
             else:
@@ -216,7 +225,7 @@ class Appender(Generic[S, E]):
         make_sure(self.log.store, key, self.patience, version=version, commit_id=commit_id)
         return Appended(self._state(), version, repeated=True)
 
-    def _read_winners(self, draft: Draft) -> None:
+    def _read_winners(self, draft: Draft, winners: Winners[E]) -> None:
         """Read what landed instead; who cannot read it does not know whether it is his.
 
         Raises:
@@ -226,6 +235,7 @@ class Appender(Generic[S, E]):
         for _ in self.patience.attempts():
             try:
                 self.log.catch_up()
+                winners.since(None)
             except OSError as error:
                 failure = error
             else:

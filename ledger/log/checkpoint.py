@@ -32,6 +32,9 @@ class _File(Struct, frozen=True, rename="camel"):
     state: Raw
 
 
+_DECODER = msgspec.json.Decoder(_File)
+
+
 @frozen
 class Head(Generic[S]):
     """A state, and the digest of the commit file that it stands at."""
@@ -109,7 +112,7 @@ class Checkpoints(Generic[S]):
         if body is None:
             return None
         try:
-            file = msgspec.json.decode(body, type=_File)
+            file = _DECODER.decode(body)
             fits = (file.format, file.fold_version, file.version) == (
                 FORMAT,
                 self._stream.fold_version,

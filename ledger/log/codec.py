@@ -7,6 +7,7 @@ What cannot be decoded is sorted into two: written by a newer lakeledger (upgrad
 from __future__ import annotations
 
 import hashlib
+import threading
 from functools import lru_cache
 from typing import Any, Generic, TypeVar, get_args
 
@@ -18,6 +19,7 @@ from ledger.model.errors import DamagedLogError, LedgerError, UpgradeRequiredErr
 E = TypeVar("E")
 
 _ENCODER = msgspec.json.Encoder()
+_BUILDING = threading.Lock()
 
 
 def digest(body: bytes) -> str:
@@ -42,6 +44,9 @@ class _Envelope(msgspec.Struct):
     """As much of a commit as every version of the format has."""
 
     format: int
+
+
+_ENVELOPE = msgspec.json.Decoder(_Envelope)
 
 
 class Codec(Generic[E]):
@@ -77,7 +82,7 @@ class Codec(Generic[E]):
 
     def _explain(self, body: bytes, file: str, error: Exception) -> LedgerError:
         try:
-            envelope = msgspec.json.decode(body, type=_Envelope)
+            envelope = _ENVELOPE.decode(body)
             loose = msgspec.json.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return DamagedLogError(
@@ -95,8 +100,15 @@ class Codec(Generic[E]):
         return DamagedLogError(f"{file} does not hold a commit: {error}", file)
 
 
-@lru_cache(maxsize=8)
 def _decoder(event_types: Any) -> Any:
+    # One at a time: msgspec lets a second thread go on with what the first has half built of the
+    # classes that both decode, and the process dies of it.
+    with _BUILDING:
+        return _built(event_types)
+
+
+@lru_cache(maxsize=8)
+def _built(event_types: Any) -> Any:
     return msgspec.json.Decoder(Commit[event_types])
 
 

@@ -59,8 +59,8 @@ class Entry(Generic[S, E]):
         """Say that it is not in the log, or that nobody knows."""
         self._error = error
 
-    def doubt(self, error: Exception) -> None:
-        """Keep why it was refused beside others that have not landed yet."""
+    def doubt(self, error: Exception | None) -> None:
+        """Keep why it was refused beside others that have not landed yet; None: it was not."""
         self._doubt = error
 
     def believe(self) -> None:
@@ -75,8 +75,24 @@ class Entry(Generic[S, E]):
             LedgerError: What `fail` was given.
         """
         if self._error is not None:
-            # A thread of its own gets an error of its own: raising adds the traceback.
-            raise copy.copy(self._error) from self._error.__cause__
+            raise self._error
         if self._done is None:
             raise AssertionError("nobody has settled this entry")
         return self._done
+
+
+def twin(error: Exception) -> Exception:
+    """Return the same error for another thread: raising one adds to its traceback.
+
+    Example:
+        >>> error = twin(ValueError("no"))
+        >>> error
+        ValueError('no')
+    """
+    try:
+        made = copy.copy(error)
+    except TypeError:
+        # Its arguments are not those that it is made of.
+        return error
+    made.__cause__ = error
+    return made

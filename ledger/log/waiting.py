@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
 from ledger.log.entry import Entry
@@ -43,6 +44,11 @@ class Waiting(Generic[S, E]):
         except BaseException:
             self._leave(entry)
             raise
+
+    def come_back(self, entries: Iterable[Entry[S, E]]) -> None:
+        """Put entries before all that wait: who led them is gone, and one of them leads next."""
+        with self._guard:
+            self._entries.extendleft(reversed(list(entries)))
 
     def gathered(self) -> list[Entry[S, E]]:
         """Take all that wait; only for the one who leads."""

@@ -18,6 +18,7 @@ from ledger import (
 )
 from ledger.events.spec_changes import RemovePartitionField, UpdatePartitionSpec
 from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
+from ledger.model.errors import FormatError
 from ledger.transforms import bucket, day, hour, identity, month, truncate, void, year
 from tests.lakes import data_file, lake_on, memory
 
@@ -207,7 +208,9 @@ def test_a_fields_name_outlives_the_renaming_of_its_column() -> None:
     table.update_spec().add_field(day("ts")).commit()
     assert fields(table) == [(1000, "kind", "identity"), (1001, "ts_day", "day")]
 
-    table.alter([RenameColumn(("note",), "kind")])
+    with pytest.raises(FormatError, match="identity of field 2, has that name"):
+        table.alter([RenameColumn(("note",), "kind")])
+    table.alter([SetOption("ledger.formats", "paimon"), RenameColumn(("note",), "kind")])
     with pytest.raises(InvalidChangeError, match="name of another column than its source sort"):
         table.update_spec().add_field(bucket("id", 8)).commit()
     with pytest.raises(ColumnNotFoundError, match="column note does not exist"):

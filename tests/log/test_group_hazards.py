@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 
 from ledger import AddColumn, DropColumn, SetOption, Table, UpdateColumnComment
+from ledger.events import TableEvent
+from ledger.evolution.state import TableState
 from ledger.evolution.table_intent import TableIntent
+from ledger.log.entry import Entry
 from ledger.log.request import Request
-from ledger.stores import MemoryStore, Store
-from tests.faults import Died
+from ledger.model.errors import TableDroppedError
+from ledger.stores import Store
+from tests.faults import Died, Wrapped
 from tests.lakes import lake_on
 from tests.log.test_group_commit import Crowd, Gate, adds, reopened
 
@@ -40,12 +44,18 @@ def trapped(springs: Callable[[Callable[[], bool]], bool]) -> Crowd:
     return crowd
 
 
+class Unlocked(Wrapped):
+    """A writer on another machine, who shares no lock."""
+
+    def lock(self, _key: str) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
 def test_who_was_refused_beside_one_that_never_landed_is_not_told_so() -> None:
     store: list[Store] = []
 
     def somebody_is_faster(create: Callable[[], bool]) -> bool:
-        other = lake_on(MemoryStore(store[0].url.removeprefix("memory://"))).table("db.t")
-        other.alter([SetOption("k", "theirs")])
+        lake_on(Unlocked(store[0])).table("db.t").alter([SetOption("k", "theirs")])
         return create()
 
     crowd = trapped(somebody_is_faster)
@@ -77,10 +87,10 @@ def test_the_same_id_in_one_group_lands_once() -> None:
     assert len(list(reopened(crowd.table).events())) == 3
 
 
-@pytest.mark.parametrize("lands", [True, False])
-def test_when_the_leader_dies_the_others_land_exactly_once(lands: bool) -> None:
+@pytest.mark.parametrize("lands", ["landed", "lost"])
+def test_when_the_leader_dies_the_others_land_exactly_once(lands: str) -> None:
     def dies(create: Callable[[], bool]) -> bool:
-        if lands:
+        if lands == "landed":
             create()
         raise Died
 
@@ -93,14 +103,14 @@ def test_when_the_leader_dies_the_others_land_exactly_once(lands: bool) -> None:
     names = reopened(crowd.table).at().schema.names
     wanted = {f"c{n}" for n, each in enumerate(asked) if each not in failed}
     assert wanted <= set(names)
-    assert len(names) == 2 + 3 + lands
+    assert len(names) == 2 + 3 + (lands == "landed")
 
 
 def test_one_that_breaks_in_an_unforeseen_way_harms_no_other() -> None:
     class Broken:
         base_version: int | None = None
 
-        def decide(self, state: object, winners: object) -> tuple[object, ...]:
+        def decide(self, _state: object, _winners: object) -> tuple[object, ...]:
             raise ZeroDivisionError
 
     crowd = Crowd()
@@ -117,37 +127,49 @@ def test_one_that_breaks_in_an_unforeseen_way_harms_no_other() -> None:
     assert reopened(crowd.table).at().schema.names == ("id", "b", "x", "y")
 
 
+class Interrupted(Entry[TableState, TableEvent]):
+    """An entry whose thread is interrupted while it waits."""
+
+    def wait(self) -> None:
+        raise KeyboardInterrupt
+
+
 def test_who_is_interrupted_while_waiting_holds_up_nobody() -> None:
     crowd = Crowd()
-    waiting = crowd.table._appender._waiting
-    from ledger.log.entry import Entry
-
-    class Interrupted(Entry):  # type: ignore[type-arg]
-        def wait(self) -> None:
-            raise KeyboardInterrupt
-
-    def interrupted(_: Table) -> object:
-        waiting.come(Interrupted(None, Request(commit_id="gone")))  # type: ignore[arg-type]
-        return None
-
+    table, waiting = crowd.table, crowd.table._appender._waiting
+    head = table.log.head
+    assert head is not None
+    intent = table._intent(head.state, lambda _: [SetOption("x", "1")])
+    assert isinstance(intent, TableIntent)
     crowd.gate.closed = True
     done: list[object] = []
-    first = threading.Thread(target=lambda: done.append(crowd.table.alter([SetOption("f", "1")])))
+
+    first = threading.Thread(target=lambda: done.append(table.alter([SetOption("f", "1")])))
     first.start()
     assert crowd.gate.waiting.wait(30)
     with pytest.raises(KeyboardInterrupt):
-        interrupted(crowd.table)
+        waiting.come(Interrupted(intent, Request(commit_id="gone")))
     crowd.gate.opened.set()
     first.join(10)
     second = threading.Thread(
-        target=lambda: done.append(crowd.table.alter([AddColumn(("z",), "INT")])), daemon=True
+        target=lambda: done.append(table.alter([AddColumn(("z",), "INT")])), daemon=True
     )
     second.start()
     second.join(5)
 
     assert len(done) == 2
-    assert reopened(crowd.table).at().schema.names == ("id", "b", "z")
+    assert reopened(table).at().schema.names == ("id", "b", "z")
 
 
-def results(asked: list[Future[object]]) -> list[object]:
-    return [each.exception() or each.result() for each in asked]
+def test_nothing_follows_a_drop_in_its_group() -> None:
+    crowd = Crowd()
+
+    before, dropped, again, after = crowd.asks(
+        adds("x"), lambda table: table.seal(), lambda table: table.seal(), adds("y")
+    )
+
+    assert before.exception() is None
+    assert {dropped.result().version, again.result().version} == {2}  # type: ignore[attr-defined]
+    assert isinstance(after.exception(), TableDroppedError)
+    commits = list(crowd.table.events())
+    assert [len(each.transactions) for each in commits] == [1, 1, 2]

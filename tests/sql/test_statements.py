@@ -221,8 +221,27 @@ def test_a_wrong_statement_says_where(text: str, said: str) -> None:
         ),
         ("map<string, struct<x int not null>>", "MAP<STRING, ROW<`x` INT NOT NULL>>"),
         ("MULTISET<INT>", "MULTISET<INT>"),
+        ("varchar(10)", "VARCHAR(10)"),
+        ("char(5)", "CHAR(5)"),
+        ("struct<a: varchar(3)>", "ROW<`a` VARCHAR(3)>"),
+        ("BLOB", "BLOB"),
         ("TIMESTAMP(3)", "TIMESTAMP(3)"),
     ],
 )
 def test_a_type_is_sparks_or_the_ledgers(text: str, read: str) -> None:
     assert format_type(spark_type(text)) == read
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("varchar(0)", "out of range"),
+        ("varchar(99999999999)", "out of range"),
+        ("char", "CHAR needs a length"),
+        ("string collate utf8_lcase", "cannot read type"),
+        ("int) using parquet (", "cannot read type"),
+    ],
+)
+def test_what_a_type_says_is_never_left_out(text: str, said: str) -> None:
+    with pytest.raises(InvalidInputError, match=said):
+        spark_type(text)
