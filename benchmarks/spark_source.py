@@ -1,0 +1,182 @@
+"""How fast do Spark's executors read a table's events, and what does `spark.read.json` make of it?
+
+Both give the same rows of the same commit files: version, transaction, author and each event's
+JSON. The data source checks the hash chain and every event besides; a plain loop in one process
+does the same without Spark. A million events: `--size 100000`. Executors in processes of their
+own: `--master "local-cluster[2,1,1024]"`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import cyclopts
+
+import ledger
+from benchmarks.history import TABLE, Author, commit_of
+from benchmarks.measure import WORKDIR, Figure, Output, Report, in_turn, question_of, show
+from ledger.log.codec import digest, encode
+from ledger.log.layout import Layout
+from projections.source import register
+from projections.source.batches import batches
+from projections.source.scan import Scan
+from projections.source.span import End
+from projections.source.view import view_of
+from projections.statistics.session import spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+EVENTS = 10
+"""In each commit."""
+
+_WIDTH = 20
+_COMMIT = (
+    "version BIGINT, timeMillis BIGINT, "
+    "transactions ARRAY<STRUCT<id: STRING, author: STRING, events: ARRAY<STRING>>>"
+)
+
+Found = tuple[int, int]
+"""How many events, and how many characters of JSON."""
+
+
+def run(workdir: Path, *, size: int, repeats: int, master: str = "local[2]") -> Report:
+    root = _lake(workdir, size)
+    spark = _session(master)
+    register(spark)
+    cases = {
+        "ledger source": lambda: _summed(_by_source(spark, root)),
+        "spark.read.json": lambda: _summed(_by_json(spark, root)),
+        "one process": lambda: _in_process(root, size),
+    }
+    # The events of version 0 have the JSON reader's own spelling in one, the log's in the other.
+    assert cases["ledger source"]() == cases["one process"]()
+    assert cases["ledger source"]()[0] == cases["spark.read.json"]()[0] == size * EVENTS + 1
+    times = in_turn(cases, repeats)
+    rates = {name: size * EVENTS * 1e9 / each.minimum_ns for name, each in times.items()}
+    return Report(
+        question_of(__doc__),
+        f"events={cases['ledger source']()[0]}",
+        (
+            *(Figure(name, rate, "events/s") for name, rate in rates.items()),
+            Figure(
+                "ledger source / spark.read.json",
+                rates["ledger source"] / rates["spark.read.json"],
+                "x",
+            ),
+        ),
+        (f"{size:,} commits of {EVENTS} events, {master}, the least of {repeats}",),
+    )
+
+
+def _by_source(spark: SparkSession, root: Path) -> DataFrame:
+    rows = spark.read.format("ledger").option("table", TABLE).option("view", "events")
+    # Two tasks a core, so that a slow start of one does not leave the other idle.
+    return (
+        rows.option("versionsPerPartition", _share(root))
+        .load(str(root))
+        .select("version", "commit_id", "author", "event")
+    )
+
+
+def _by_json(spark: SparkSession, root: Path) -> DataFrame:
+    files = f"{root}/{TABLE.replace('.', '.db/')}/_ledger/log"
+    transactions = (
+        spark.read.schema(_COMMIT)
+        .json(files)
+        .selectExpr("version", "explode(transactions) AS transaction")
+    )
+    return transactions.selectExpr(
+        "version",
+        "transaction.id AS commit_id",
+        "transaction.author AS author",
+        "explode(transaction.events) AS event",
+    )
+
+
+def _summed(rows: DataFrame) -> Found:
+    found = rows.selectExpr(
+        "count(version) AS events", "sum(length(event)) AS characters", "max(commit_id)"
+    ).collect()[0]
+    return found.events, found.characters
+
+
+def _in_process(root: Path, size: int) -> Found:
+    view = view_of("events")
+    table = ledger.open(str(root)).table(TABLE)
+    scan = Scan(table.log, 0, End(size))
+    events = characters = 0
+    for batch in batches(view.rows(scan), view.columns, (TABLE, "")):
+        events += batch.num_rows
+        characters += sum(map(len, batch["event"].to_pylist()))
+    return events, characters
+
+
+def _share(root: Path) -> int:
+    return max(100, int(root.name.rpartition("-")[2]) // 4)
+
+
+def _lake(workdir: Path, commits: int) -> Path:
+    """Return a ledger of so many commits; built at the first call and kept."""
+    lake = workdir / f"packed-{EVENTS}-{commits}"
+    if lake.exists():
+        return lake
+    workdir.mkdir(parents=True, exist_ok=True)
+    draft = workdir / f".building-{os.getpid()}-{lake.name}"
+    author = Author(_WIDTH)
+    ticks = itertools.count(1_600_000_000_000, 1000)
+    handle = ledger.open(str(draft), author="bench", clock=lambda: next(ticks))
+    handle.create_database(TABLE.split(".", maxsplit=1)[0])
+    log = handle.create_table(TABLE, author.schema()).log
+    parent, layout = log.head.digest if log.head else "", Layout(log.layout.root)
+    transactions = itertools.islice(author.transactions(events=EVENTS), commits)
+    for version, transaction in enumerate(transactions, 1):
+        body = encode(commit_of(transaction, version, parent))
+        (draft / layout.commit(version)).write_bytes(body)
+        parent = digest(body)
+    draft.rename(lake)
+    return lake
+
+
+def _session(master: str) -> SparkSession:
+    if master == "local[2]":
+        return spark_session()
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    return (
+        SparkSession.builder.master(master)
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.executorEnv.PYTHONPATH", str(Path(__file__).parents[1]))
+        .getOrCreate()
+    )
+
+
+def main(
+    *,
+    size: int = 1_000,
+    repeats: int = 3,
+    master: str = "local[2]",
+    workdir: Path = WORKDIR,
+    output: Output = "text",
+) -> None:
+    """Read the events of a table.
+
+    Args:
+        size: Commits, of ten events each.
+        repeats: How often each reader is timed; the minimum counts.
+        master: Where Spark runs.
+        workdir: Where histories are kept.
+        output: text or json.
+    """
+    show(run(workdir, size=size, repeats=repeats, master=master), output)
+
+
+if __name__ == "__main__":
+    cyclopts.run(main)

@@ -1,0 +1,135 @@
+"""The log as a feed: which tables there ever were, where each ends, and what is new since.
+
+An offset has, by table id, the table's name, its location and the last version that was given; so
+what lies between two offsets is the same whenever it is read again, though a table was renamed or
+dropped meanwhile. Tables that were dropped stay in the feed, so that their last events are in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypedDict
+
+from attrs import define, field
+
+from ledger.catalog import open as open_ledger
+from ledger.events.table_events import TableCreated, TableName, TableRenamed
+from ledger.model.errors import DamagedLogError, InvalidInputError
+from ledger.model.identifier import Identifier
+from ledger.table_handle import TableHandle
+from projections.source.asked import Asked
+from projections.source.span import End, Span, TablePlace, ranges
+
+
+class Stand(TypedDict):
+    """How far a table was read; plain JSON, as Spark keeps it."""
+
+    identifier: str
+    path: str
+    version: int
+
+
+Offset = dict[str, Stand]
+
+
+@define
+class _Known:
+    """A table that the catalog's log named."""
+
+    identifier: Identifier
+    path: str
+    is_wanted: bool
+    handle: TableHandle | None = None
+    version: int = -1
+    is_sealed: bool = False
+
+
+@define
+class Feed:
+    """Follows a ledger's tables; one table goes on under whatever name it gets later.
+
+    Attributes:
+        asked: What is to be read.
+    """
+
+    asked: Asked
+    _known: dict[str, _Known] = field(factory=dict)
+    _next: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        view = self.asked.view
+        if not view.is_history:
+            raise InvalidInputError(
+                f"view {view.name} shows a table at one instant and is no stream; follow one of "
+                "commits, events, columns, snapshots, files, partition_changes"
+            )
+        if self.asked.instant is not None:
+            raise InvalidInputError(
+                f"a stream has no end, but {self.asked.instant} was named; leave it out"
+            )
+
+    def initial(self) -> Offset:
+        """Return where a new stream begins: before everything, or at the heads."""
+        return {} if self.asked.starting == "earliest" else self.latest()
+
+    def latest(self) -> Offset:
+        """Return the heads of all tables that are wanted, in the order of their creation."""
+        self._look()
+        offset: Offset = {}
+        for table_id, known in self._known.items():
+            if known.is_wanted:
+                self._advance(table_id, known)
+                if known.version >= 0:
+                    offset[table_id] = Stand(
+                        identifier=str(known.identifier), path=known.path, version=known.version
+                    )
+        return offset
+
+    def spans(self, start: Offset, end: Offset) -> list[Span]:
+        """Return what lies after one offset, up to another; each version is in one of them."""
+        return [each for table_id in end for each in self._between(table_id, start, end[table_id])]
+
+    def _between(self, table_id: str, start: Offset, end: Stand) -> Iterator[Span]:
+        begun = start.get(table_id)
+        place = TablePlace(end["identifier"], table_id, end["path"])
+        first = begun["version"] + 1 if begun else 0
+        for low, high in ranges(first, end["version"], self.asked.versions_per_partition):
+            yield Span(self.asked.root, place, low, End(high))
+
+    def _look(self) -> None:
+        """Take in what the catalog's log says since the last look."""
+        lake = open_ledger(self.asked.root.url, self.asked.root.storage_options)
+        for commit in lake.events(self._next):
+            for transaction in commit.transactions:
+                for event in transaction.events:
+                    if isinstance(event, TableCreated):
+                        name = _identifier(event.identifier)
+                        wanted = self.asked.tables.has(name)
+                        self._known[event.table_id] = _Known(name, event.path, wanted)
+                    elif isinstance(event, TableRenamed):
+                        known = self._known[event.table_id]
+                        known.identifier = _identifier(event.destination)
+                        known.is_wanted |= self.asked.tables.has(known.identifier)
+            self._next = commit.version + 1
+
+    def _advance(self, table_id: str, known: _Known) -> None:
+        if known.is_sealed:
+            return
+        if known.handle is None:
+            place = TablePlace(str(known.identifier), table_id, known.path)
+            known.handle = place.open(self.asked.root)
+        state = known.handle.log.refresh()
+        if state is None:
+            # Created in the catalog; whoever opens the table writes its version 0.
+            return
+        if state.table_id != table_id:
+            raise DamagedLogError(
+                f"{known.handle.location} holds the stream of table {state.table_id}, but the "
+                f"catalog says {table_id}",
+                known.handle.log.layout.commit(0),
+            )
+        known.version, known.is_sealed = state.version, state.dropped
+
+
+def _identifier(name: TableName) -> Identifier:
+    return Identifier(name.database_name, name.table_name)

@@ -1,0 +1,52 @@
+"""What a task does: a span of a table's log as Arrow record batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from projections.source.batches import Row, batches
+from projections.source.column import Column
+from projections.source.partition_values import PARTITION, TYPED, typed
+from projections.source.scan import Scan
+from projections.source.span import Span
+from projections.source.view import View, view_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def read(
+    span: Span, view_name: str, typed_column: Column | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a view for one span.
+
+    Args:
+        span: What to read.
+        view_name: Which view; by name, since a view's functions need no pickling then.
+        typed_column: The typed partition values to give besides.
+
+    Raises:
+        DamagedLogError: A commit or a list of file changes is missing or damaged.
+    """
+    view = view_of(view_name)
+    rows = view.rows(Scan.of(span))
+    columns = view.columns
+    if typed_column is not None and view.has_partition:
+        rows, columns = _with_typed(rows, view, typed_column), (*columns, typed_column)
+    yield from batches(rows, columns, (span.table.identifier, span.table.table_id))
+
+
+def _with_typed(rows: Iterator[Row], view: View, column: Column) -> Iterator[Row]:
+    place = view.own.index(PARTITION)
+    known: dict[tuple[tuple[str, str | None], ...], object] = {}
+    for row in rows:
+        items = tuple(row[place])
+        if items not in known:
+            known[items] = typed(column, items)
+        yield (*row, known[items])
+
+
+def typed_among(columns: Iterable[Column]) -> Column | None:
+    """Return the column of typed partition values, if it is among these."""
+    return next((each for each in columns if each.name == TYPED), None)

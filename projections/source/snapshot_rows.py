@@ -1,0 +1,96 @@
+"""Rows of snapshots, with the totals right after each, and of tags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ledger.events.snapshot_events import RolledBack
+from ledger.evolution.snapshot_fold import SnapshotTrail, snapshot_of
+from ledger.model.snapshot import Totals
+from projections.source.batches import Row
+from projections.source.column import Column
+from projections.source.log_rows import PLACE, place
+from projections.source.scan import Scan, SnapshotEvent
+
+SNAPSHOTS = (
+    *PLACE,
+    Column("effective_time", "timestamp", "the snapshot's own time, as the formats show it"),
+    Column("snapshot_id", "bigint", "1, 2, 3, ... without gaps"),
+    Column("schema_id", "bigint", "the schema that it was written with"),
+    Column("commit_kind", "string", "APPEND, COMPACT, OVERWRITE or ANALYZE"),
+    Column("commit_user", "string", "stable for a stream, fresh for a batch"),
+    Column("commit_identifier", "bigint", "the stream's own number"),
+    Column("target_snapshot_id", "bigint", "what a rollback went back to", nullable=True),
+    Column("delta_record_count", "bigint", "rows that came less rows that went"),
+    Column("delta_file_count", "bigint", "files that came less files that went"),
+    Column("delta_file_size_in_bytes", "bigint", "their bytes"),
+    Column("record_count", "bigint", "rows in the table after it"),
+    Column("file_count", "bigint", "files in the table after it"),
+    Column("file_size_in_bytes", "bigint", "their bytes"),
+    Column(
+        "last_file_creation_time",
+        "bigint",
+        "newest of all files that ever came or went, Unix milliseconds",
+        nullable=True,
+    ),
+    Column("watermark", "bigint", "the stream's, where it has one", nullable=True),
+    Column("operation", "string", "what the engine called it", nullable=True),
+    Column("properties", "map<string,string>", "what the engine kept with it", nullable=True),
+)
+
+TAGS = (
+    Column("version", "bigint", "the commit that the table is read at"),
+    Column("tag_name", "string", "the tag's name"),
+    Column("snapshot_id", "bigint", "the snapshot that it names"),
+    Column("create_time", "timestamp", "when it was made or replaced"),
+    Column("time_retained_millis", "bigint", "how long it is kept; none for ever", nullable=True),
+)
+
+
+def snapshot_rows(scan: Scan) -> Iterator[Row]:
+    """Yield a row of `SNAPSHOTS` for every snapshot."""
+    before = scan.before()
+    trail = SnapshotTrail(None, Totals())
+    if before is not None:
+        trail = SnapshotTrail(before.snapshot, before.totals)
+    for step in scan.steps():
+        for event in step.snapshots:
+            trail.apply(event, event.schema_id, step.effective_millis)
+            yield (*place(step), step.effective_millis * 1000, *_row(event, trail))
+
+
+def _row(event: SnapshotEvent, trail: SnapshotTrail) -> Row:
+    snapshot = snapshot_of(event, trail.newest_millis)
+    properties = snapshot.properties
+    return (
+        snapshot.id,
+        snapshot.schema_id,
+        snapshot.commit_kind,
+        snapshot.commit_user,
+        snapshot.commit_identifier,
+        event.target_snapshot_id if isinstance(event, RolledBack) else None,
+        event.delta_record_count,
+        event.delta_file_count,
+        event.delta_file_size_in_bytes,
+        trail.record_count,
+        trail.file_count,
+        trail.file_size_in_bytes,
+        trail.last_file_creation_time,
+        snapshot.watermark,
+        snapshot.operation,
+        None if properties is None else list(properties.items()),
+    )
+
+
+def tag_rows(scan: Scan) -> Iterator[Row]:
+    """Yield a row of `TAGS` for every tag that there is at the scan's end, by name."""
+    state = scan.final()
+    for name in sorted(state.tags):
+        tag = state.tags[name]
+        yield (
+            state.version,
+            name,
+            tag.snapshot_id,
+            tag.create_time_millis * 1000,
+            tag.time_retained_millis,
+        )

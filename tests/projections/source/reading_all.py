@@ -1,0 +1,40 @@
+"""A view of a whole table, read in this process as tasks read it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ledger.table import Table
+from projections.source.batches import batches
+from projections.source.scan import Scan
+from projections.source.span import End, ranges
+from projections.source.view import view_of
+
+Rows = list[dict[str, Any]]
+
+
+def rows_of(
+    table: Table, view: str, *, length: int = 1000, first: int = 0, end: End | None = None
+) -> Rows:
+    """Return a view's rows as dicts, read in ranges of some length."""
+    until = end or End(table.state.version)
+    found = view_of(view)
+    constants = (str(table.identifier), table.state.table_id)
+    if not found.is_history:
+        start = 0 if found.from_start else until.version
+        parts = [(start, until.version)]
+    else:
+        parts = list(ranges(first, until.version, length))
+    maps = [each.name for each in found.columns if each.kind.startswith("map")]
+    rows: Rows = []
+    for low, high in parts:
+        last = until if high == until.version else End(high)
+        scan = Scan(table.log, low, last)
+        for batch in batches(found.rows(scan), found.columns, constants):
+            rows += [_plain(row, maps) for row in batch.to_pylist()]
+    return rows
+
+
+def _plain(row: dict[str, Any], maps: list[str]) -> dict[str, Any]:
+    """Return a row whose maps are dicts, where Arrow gives pairs."""
+    return row | {name: None if row[name] is None else dict(row[name]) for name in maps}

@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_every_reader_of_the_benchmark_finds_all_events(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from benchmarks import spark_source
+
+    assert spark.version
+    assert spark_source.run(tmp_path, size=120, repeats=1).fingerprint == "events=1201"
