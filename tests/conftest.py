@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.programme.figures import FIGURES, lines
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,3 +39,25 @@ def spark() -> Iterator[SparkSession]:
     session = spark_session(class_archive=Path(archive) if archive else None)
     yield session
     session.stop()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand the programme's figures over to the process that prints them, if that is another."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["programme"] = dict(FIGURES)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """Take over the figures of a process that did a part of the run."""
+    del error
+    FIGURES.update(getattr(node, "workeroutput", {}).get("programme", {}))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the programme's figures at the end of every run that holds a part of it."""
+    for line in lines():
+        terminalreporter.write_sep("=", "the programme")
+        terminalreporter.write_line(line)

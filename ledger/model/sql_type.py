@@ -17,6 +17,7 @@ from ledger.model.types import MAX_DEPTH, DataType
 
 _NESTED = re.compile(r"\s*(ROW|STRUCT|MAP|ARRAY|MULTISET)\s*<", re.IGNORECASE)
 _QUOTES = "'`"
+_COLON = re.compile(r"^\s*(`(?:[^`]|``)+`|[^\s:`]+)\s*:\s*")
 _COMMENT = re.compile(r"\s+COMMENT\s+'((?:[^']|'')*)'\s*$", re.IGNORECASE)
 
 
@@ -67,7 +68,8 @@ def _nested(root: str, text: str, start: int) -> Any:
 
 def _member(text: str) -> dict[str, Any]:
     try:
-        names, rest = leading_path(text)
+        # Spark writes a colon between the name and the type.
+        names, rest = leading_path(_COLON.sub(r"\1 ", text, count=1))
     except InvalidInputError as error:
         raise InvalidTypeError(f"cannot read the ROW member {text!r}: {error}") from error
     if len(names) != 1 or not rest.strip():

@@ -53,6 +53,11 @@ def test_types_are_read_as_show_prints_them(text: str) -> None:
     assert format_type(read_type(text)) == text
 
 
+def test_a_struct_may_have_sparks_colons() -> None:
+    read = read_type("STRUCT<zip: INT, `a:b` : STRING, c:ROW<d: INT>>")
+    assert read == read_type("ROW<zip INT, `a:b` STRING, c ROW<d INT>>")
+
+
 def test_types_are_read_as_json_too() -> None:
     assert format_type(read_type('{"type": "ARRAY", "element": "INT"}')) == "ARRAY<INT>"
 

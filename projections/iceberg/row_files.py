@@ -1,0 +1,93 @@
+"""RowFiles: PyIceberg's way to a table's files, by the same clients that the ledger has."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile
+from pyiceberg.io.fsspec import FsspecInputFile
+
+from ledger.files.expand import open_path
+from ledger.model.errors import NotFoundError, UnsupportedError
+from ledger.stores.services import service_of
+
+
+class RowFiles(FileIO):
+    """Reads files where they are, and some from memory; writes none.
+
+    Args:
+        ledger_url: The ledger's root; the storage options are for files on the same service.
+        storage_options: What fsspec takes there.
+        made: Files that are nowhere but here, by their URL.
+    """
+
+    def __init__(
+        self, ledger_url: str, storage_options: Mapping[str, Any], made: Mapping[str, bytes]
+    ) -> None:
+        super().__init__()
+        self._ledger_url = ledger_url
+        self._storage_options = storage_options
+        self._made = made
+
+    def new_input(self, location: str) -> InputFile:
+        """Return a file to read; whether it exists shows when it is opened."""
+        body = self._made.get(location)
+        if body is not None:
+            return _MadeFile(location, body)
+        is_near = _service(location) == _service(self._ledger_url)
+        filesystem, inside = open_path(location, self._storage_options if is_near else None)
+        return _File(inside, filesystem)
+
+    def new_output(self, location: str) -> OutputFile:
+        """Refuse to write."""
+        raise _only_read(location)
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        """Refuse to delete."""
+        raise _only_read(location)
+
+
+def _only_read(location: object) -> UnsupportedError:
+    return UnsupportedError(
+        f"{location} cannot be changed through a scan: commit to the ledger instead"
+    )
+
+
+def _service(location: str) -> object:
+    scheme = location.partition("://")[0] if "://" in location else "file"
+    return service_of(scheme) or scheme
+
+
+class _File(FsspecInputFile):
+    def open(self, seekable: bool = True) -> InputStream:  # noqa: FBT001, FBT002 - PyIceberg's
+        """Open the file.
+
+        Raises:
+            NotFoundError: It is gone.
+        """
+        try:
+            return super().open(seekable)
+        except FileNotFoundError as error:
+            raise NotFoundError(
+                f"file {self.location} of the table does not exist: put it back, or take it out "
+                "of the table with delete_files"
+            ) from error
+
+
+class _MadeFile(InputFile):
+    def __init__(self, location: str, body: bytes) -> None:
+        super().__init__(location=location)
+        self._body = body
+
+    def __len__(self) -> int:
+        return len(self._body)
+
+    def exists(self) -> bool:
+        """Return that it does."""
+        return True
+
+    def open(self, seekable: bool = True) -> InputStream:  # noqa: ARG002, FBT001, FBT002 - PyIceberg's
+        """Open the file."""
+        return io.BytesIO(self._body)

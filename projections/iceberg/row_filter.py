@@ -1,0 +1,79 @@
+"""The ledger's filters as PyIceberg's, matching the same rows."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from pyiceberg import expressions as e
+from pyiceberg.schema import Schema
+
+from ledger.model import types as t
+from ledger.planning.expression import NEGATIVE, Always, And, Expression, Not, Op, Or, Predicate
+
+_MADE: dict[Op, Any] = {
+    Op.LESS: e.LessThan,
+    Op.AT_MOST: e.LessThanOrEqual,
+    Op.GREATER: e.GreaterThan,
+    Op.AT_LEAST: e.GreaterThanOrEqual,
+    Op.EQUAL: e.EqualTo,
+    Op.NOT_EQUAL: e.NotEqualTo,
+    Op.IN: e.In,
+    Op.NOT_IN: e.NotIn,
+    Op.IS_NULL: e.IsNull,
+    Op.NOT_NULL: e.NotNull,
+    Op.IS_NAN: e.IsNaN,
+    Op.NOT_NAN: e.NotNaN,
+    Op.STARTS_WITH: e.StartsWith,
+    Op.NOT_STARTS_WITH: e.NotStartsWith,
+}
+
+
+def row_filter(expression: Expression, schema: Schema) -> e.BooleanExpression:
+    """Return a filter for PyIceberg; NULL matches nothing but `is null`, as in SQL.
+
+    Args:
+        expression: The ledger's, bound to columns and free of NOT.
+        schema: PyIceberg's, of the table at the same instant; columns are found by field id.
+
+    Example:
+        >>> from pyiceberg.types import IntegerType, NestedField
+        >>> from ledger.planning.expression import Column
+        >>> price = Predicate(Op.LESS, Column(1, "price", t.IntType()), (5,))
+        >>> row_filter(price, Schema(NestedField(1, "price", IntegerType())))
+        LessThan(term=Reference(name='price'), literal=LongLiteral(5))
+    """
+    match expression:
+        case Always(holds=holds):
+            return e.AlwaysTrue() if holds else e.AlwaysFalse()
+        case And(parts=parts):
+            return e.And(*(row_filter(each, schema) for each in parts))
+        case Or(parts=parts):
+            return e.Or(*(row_filter(each, schema) for each in parts))
+        case Not(part=part):
+            return e.Not(row_filter(part, schema))
+        case Predicate():
+            return _predicate(expression, schema)
+
+
+def _predicate(predicate: Predicate, schema: Schema) -> e.BooleanExpression:
+    column, op = predicate.column, predicate.op
+    name = schema.find_column_name(column.id)
+    values = [_literal(each, column.type) for each in predicate.values]
+    if op in (Op.IN, Op.NOT_IN):
+        values = [set(values)]
+    made = _MADE[op](name, *values)
+    # Left to itself, PyIceberg says yes or no of NULL depending on how the file was written.
+    return e.And(_MADE[Op.NOT_NULL](name), made) if op in NEGATIVE else made
+
+
+def _literal(value: Any, data_type: t.DataType) -> Any:
+    """Return a value as PyIceberg takes it: days and moments are the same whole numbers there."""
+    match data_type:
+        case t.DecimalType(scale=scale):
+            return Decimal(value).scaleb(-scale)
+        case t.UuidType():
+            return UUID(bytes=value)
+        case _:
+            return value
