@@ -31,7 +31,6 @@ _ENTRY_SIZE = 16
 """A hash and a version, of eight bytes each."""
 
 
-
 def tiles(last: int) -> Iterator[tuple[int, int]]:
     """Yield the intervals of commits, newest first, that cover 0 to `last` in the fewest files.
 

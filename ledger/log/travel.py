@@ -83,9 +83,7 @@ def last_while(
     return _fold_while(log, last_checkpoint_while(log, state_fits), commit_fits)
 
 
-def last_checkpoint_while(
-    log: StreamLog[S, E], state_fits: Callable[[S], bool]
-) -> Head[S] | None:
+def last_checkpoint_while(log: StreamLog[S, E], state_fits: Callable[[S], bool]) -> Head[S] | None:
     """Return the last checkpoint whose state fits; None when the first does not.
 
     The condition holds for a prefix of the stream and fails after it.

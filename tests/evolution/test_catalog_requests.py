@@ -83,8 +83,10 @@ class Catalog:
         return self.state.table(identifier).path
 
 
-def table(identifier: Identifier, table_id: str = "aaaaaaaa-1111", **more: str) -> CreateTable:
-    return CreateTable(identifier, table_id, SCHEMA, **more)
+def table(
+    identifier: Identifier, table_id: str = "aaaaaaaa-1111", location: str | None = None
+) -> CreateTable:
+    return CreateTable(identifier, table_id, SCHEMA, location)
 
 
 def shop(*requests: CatalogRequest) -> Catalog:

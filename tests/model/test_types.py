@@ -90,9 +90,7 @@ def test_types_are_read_and_written_as_paimon_does(case: dict[str, Any]) -> None
 
 @pytest.mark.parametrize("case", CASES["reassignFieldIds"])
 def test_ids_are_given_anew_in_paimons_order(case: dict[str, Any]) -> None:
-    numbered, highest = assign_field_ids(
-        type_from_json(case["type"]), case["highestFieldIdBefore"]
-    )
+    numbered, highest = assign_field_ids(type_from_json(case["type"]), case["highestFieldIdBefore"])
     assert type_to_json(numbered) == case["expect"]["type"]
     assert highest == case["expect"]["highestFieldIdAfter"]
 
