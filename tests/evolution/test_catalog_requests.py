@@ -84,9 +84,9 @@ class Catalog:
 
 
 def table(
-    identifier: Identifier, table_id: str = "aaaaaaaa-1111", location: str | None = None
+    identifier: Identifier, table_id: str = "aaaaaaaa-1111", external_path: str | None = None
 ) -> CreateTable:
-    return CreateTable(identifier, table_id, SCHEMA, location)
+    return CreateTable(identifier, table_id, SCHEMA, external_path)
 
 
 def shop(*requests: CatalogRequest) -> Catalog:
