@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -28,6 +29,8 @@ _MADE: dict[Op, Any] = {
     Op.STARTS_WITH: e.StartsWith,
     Op.NOT_STARTS_WITH: e.NotStartsWith,
 }
+
+_EACH: dict[Op, tuple[Op, Any]] = {Op.IN: (Op.EQUAL, e.Or), Op.NOT_IN: (Op.NOT_EQUAL, e.And)}
 
 
 def row_filter(expression: Expression, schema: Schema) -> e.BooleanExpression:
@@ -61,11 +64,21 @@ def _predicate(predicate: Predicate, schema: Schema) -> e.BooleanExpression:
     column, op = predicate.column, predicate.op
     name = schema.find_column_name(column.id)
     values = [_literal(each, column.type) for each in predicate.values]
-    if op in (Op.IN, Op.NOT_IN):
-        values = [set(values)]
-    made = _MADE[op](name, *values)
+    made = _among(name, op, values) if op in _EACH else _MADE[op](name, *values)
     # Left to itself, PyIceberg says yes or no of NULL depending on how the file was written.
     return e.And(_MADE[Op.NOT_NULL](name), made) if op in NEGATIVE else made
+
+
+def _among(name: str, op: Op, values: Sequence[Any]) -> e.BooleanExpression:
+    made: e.BooleanExpression
+    if not any(isinstance(each, float) for each in values):
+        made = _MADE[op](name, set(values))
+        return made
+    # PyIceberg tells 0.0 from -0.0 in a set, and not when it compares one by one.
+    one, joined = _EACH[op]
+    parts: list[e.BooleanExpression] = [_MADE[one](name, each) for each in values]
+    made = parts[0] if len(parts) == 1 else joined(*parts)
+    return made
 
 
 def _literal(value: Any, data_type: t.DataType) -> Any:

@@ -174,7 +174,8 @@ def test_a_column_added_later_is_null_in_older_files() -> None:
 
 
 def test_a_column_with_a_default_is_not_taken_for_null() -> None:
-    fields = (*SCHEMA.fields, t.DataField(3, "x", t.IntType(), default_value="5"))
+    column = t.DataField(3, "x", t.IntType(), default_value="5", initial_default="5")
+    fields = (*SCHEMA.fields, column)
     newer = evolve(SCHEMA, id=1, fields=fields, highest_field_id=3)
     assert "old" in kept(plan([file("old")], "x = 5", schema=newer, schemas={0: SCHEMA}))
 

@@ -22,7 +22,7 @@ MOST_MIB = 256
 
 UNBOUNDED = pytest.mark.xfail(
     reason="fastavro unpacks a block whole, and deflate and Zstandard do not say how long it gets",
-    strict=True,
+    strict=False,  # how much of it is unpacked at once depends on what else is in memory
 )
 
 
