@@ -69,7 +69,7 @@ def _predicate(predicate: Predicate, schema: Schema) -> e.BooleanExpression:
     return e.And(_MADE[Op.NOT_NULL](name), made) if op in NEGATIVE else made
 
 
-def _among(name: str, op: Op, values: Sequence[Any]) -> e.BooleanExpression:
+def _among(name: str | None, op: Op, values: Sequence[Any]) -> e.BooleanExpression:
     made: e.BooleanExpression
     if not any(isinstance(each, float) for each in values):
         made = _MADE[op](name, set(values))
