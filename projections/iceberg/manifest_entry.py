@@ -21,6 +21,7 @@ EXISTING, ADDED, DELETED = 0, 1, 2
 CONTENTS = {"data": 0, "position-deletes": 1}
 """Content of a data file by the ledger's word for it."""
 
+_FORMATS = ("parquet", "orc", "avro")
 _BLOCK_SIZE = 64 * 1024 * 1024
 _MAPS = ("value_counts", "null_value_counts", "lower_bounds", "upper_bounds")
 
@@ -88,6 +89,11 @@ def entry_of(
             f"{change.path} holds {change.content}, and the ledger does not know which columns "
             "they compare: rewrite them as position deletes"
         )
+    if change.format.lower() not in _FORMATS:
+        raise UnsupportedError(
+            f"{change.path} is a file of format {change.format}, which Iceberg's readers do not "
+            f"know: rewrite it as one of {', '.join(_FORMATS)}"
+        )
     file = {
         "content": content,
         "file_path": uri,
@@ -97,7 +103,7 @@ def entry_of(
         # Readers of metadata tables fail where a map is absent, not where it is empty.
         "column_sizes": [],
         "nan_value_counts": [],
-        **{name: _pairs(getattr(change, name)) for name in _MAPS},
+        **{name: _pairs(getattr(change, name), change.path) for name in _MAPS},
     }
     return ManifestEntry(
         status=ADDED,
@@ -109,10 +115,27 @@ def entry_of(
     )
 
 
-def _pairs(found: dict[int, Any] | UnsetType) -> list[dict[str, Any]]:
+def placeholder(change: FileChange, struct: PartitionStruct) -> FileChange:
+    """Return what stands for a file that Iceberg cannot say, in manifests that nobody reads."""
+    return FileChange(
+        path=change.path,
+        record_count=change.record_count,
+        file_size_in_bytes=change.file_size_in_bytes,
+        spec_id=change.spec_id,
+        partition=(None,) * len(struct.columns),
+    )
+
+
+def _pairs(found: dict[int, Any] | UnsetType, path: str) -> list[dict[str, Any]]:
     if found is UNSET:
         return []
-    return [{"key": key, "value": _bytes(value)} for key, value in sorted(found.items())]
+    try:
+        return [{"key": key, "value": _bytes(value)} for key, value in sorted(found.items())]
+    except ValueError as error:
+        raise UnsupportedError(
+            f"{path} has bounds that are not hexadecimal ({error}): remove the file and register "
+            "it anew"
+        ) from error
 
 
 def _bytes(value: Any) -> Any:

@@ -187,9 +187,9 @@ def _compared(table: Table, target: TableState) -> tuple[Difference, dict[str, b
         wanted[path] = wanted[names.metadata(each)]
         if each not in versions:
             del wanted[names.metadata(each)]
-    later = {v for v in versions if v is not None and v > target.version}
     found = difference(outputs, wanted, folders=(FOLDER,), hints=(HINT,))
-    return found.without({names.metadata(each) for each in later}), wanted
+    later = [v for v in versions if v is not None and v > target.version]
+    return found.without({path for v in later for path in expected(table, version=v)}), wanted
 
 
 def rebuild(table: Table, *, on_progress: Progress = nobody) -> Difference:

@@ -14,11 +14,12 @@ import msgspec
 from attrs import frozen
 
 from ledger.model import types as t
-from ledger.model.errors import UnsupportedError
-from ledger.model.file_change import FileChange
+from ledger.model.errors import InvalidInputError, UnsupportedError
+from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.partition import PartitionSpec
 from ledger.model.transform import transform_of
 from ledger.model.transform_value import Value, decode_value, is_comparable, unit_digits
+from ledger.model.type_text import format_type
 
 _NANOSECONDS = 9
 _INTEGERS = (t.TinyIntType, t.SmallIntType, t.IntType)
@@ -36,16 +37,11 @@ class FieldSummary(msgspec.Struct, frozen=True):
 
 @frozen
 class PartitionColumn:
-    """One field of a spec, with the type that its values have."""
+    """One field of a spec, with the type that its values have, and its name in Avro records."""
 
     field_id: int
-    name: str
+    avro_name: str
     type: t.DataType
-
-    @property
-    def avro_name(self) -> str:
-        """Its name in Avro records."""
-        return avro_name(self.name)
 
     def avro_field(self) -> dict[str, Any]:
         """Return the field in an Avro record."""
@@ -97,15 +93,15 @@ class PartitionStruct:
             spec: The spec.
             types: Of its source columns by field id; dropped ones have the type they had last.
         """
-        columns = (
-            PartitionColumn(
-                each.field_id,
-                each.name,
-                transform_of(each.transform).result_type(types[each.source_id]),
-            )
-            for each in spec.fields
-        )
-        return cls(spec, tuple(columns))
+        columns: dict[str, PartitionColumn] = {}
+        for each in spec.fields:
+            name = avro_name(each.name)
+            while name in columns:
+                # Readers go by ids; two fields of one name would be one.
+                name = f"{name}_{each.field_id}"
+            kind = transform_of(each.transform).result_type(types[each.source_id])
+            columns[name] = PartitionColumn(each.field_id, name, kind)
+        return cls(spec, tuple(columns.values()))
 
     def values(self, change: FileChange) -> tuple[Value | None, ...]:
         """Return a file's partition, as the log has it, in the form of `transform_value`.
@@ -120,7 +116,7 @@ class PartitionStruct:
                 "register it anew"
             )
         pairs = zip(change.partition, self.columns, strict=True)
-        return tuple(decode_value(value, column.type) for value, column in pairs)
+        return tuple(_decoded(value, column.type, change.path) for value, column in pairs)
 
     def summaries(self, partitions: Sequence[tuple[Value | None, ...]]) -> tuple[FieldSummary, ...]:
         """Return what a list says of a manifest with these partitions."""
@@ -128,6 +124,19 @@ class PartitionStruct:
             column.summary(each[place] for each in partitions)
             for place, column in enumerate(self.columns)
         )
+
+
+def _decoded(value: PartitionValue, data_type: t.DataType, path: str) -> Value | None:
+    try:
+        found = decode_value(value, data_type)
+        if found is not None:
+            single_value_bytes(found, data_type)
+    except (InvalidInputError, ValueError, OverflowError) as error:
+        raise UnsupportedError(
+            f"{path} has the partition value {value!r:.80}, which is no {format_type(data_type)}: "
+            "remove the file and register it anew"
+        ) from error
+    return found
 
 
 def avro_name(name: str) -> str:

@@ -155,7 +155,9 @@ class _Run:
         if self._builder.last_snapshot_id != last_snapshot_id:
             self._trail.log_snapshot(self._builder.last_snapshot_id, time_millis)
         if self._projection.wants(commit.version) and commit.version != self._target.version:
-            self.put_metadata(self._builder.freeze())
+            state = self._builder.freeze()
+            if self._fold.inexpressible(state.reachable) is None:
+                self.put_metadata(state)
 
     def _transaction(self, transaction: Transaction[TableEvent], time_millis: int) -> None:
         last_snapshot_id = self._builder.last_snapshot_id
@@ -170,10 +172,18 @@ class _Run:
         listed = self._snapshots.add(event, time_millis, self._fold)
         self._garbage.learn(event.snapshot_id, listed.paths)
         if self._target.reachable(event.snapshot_id):
+            self._snapshots.refuse_unsaid()
             self._manifests.write(listed, event.snapshot_id, self._fold.facts)
 
     def put_metadata(self, state: TableState) -> bytes:
-        """Write the metadata file of the version that was reached."""
+        """Write the metadata file of the version that was reached.
+
+        Raises:
+            UnsupportedError: Iceberg cannot say a schema of it.
+        """
+        problem = self._fold.inexpressible(state.reachable)
+        if problem is not None:
+            raise problem
         self._trail.drop_snapshots(state.reachable)
         body = metadata_file(
             state,

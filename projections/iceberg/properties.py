@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from ledger.model.schema import Schema
 
 PREVIOUS_VERSIONS = "write.metadata.previous-versions-max"
 DEFAULT_PREVIOUS_VERSIONS = 100
 
+_WHOLE = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 _RESERVED = frozenset(
     {
         "format-version",
@@ -38,4 +41,4 @@ def properties(schema: Schema) -> dict[str, str]:
 def most_previous_versions(schema: Schema) -> int:
     """Return how many earlier metadata files the log names."""
     text = schema.options.get(PREVIOUS_VERSIONS, "")
-    return int(text) if text.isascii() and text.isdigit() else DEFAULT_PREVIOUS_VERSIONS
+    return int(text) if _WHOLE.fullmatch(text) else DEFAULT_PREVIOUS_VERSIONS

@@ -44,6 +44,30 @@ class FileTotals(msgspec.Struct, frozen=True):
 
 NO_FILES = FileTotals()
 
+_COUNTS = frozenset(
+    {
+        "added-data-files",
+        "deleted-data-files",
+        "added-delete-files",
+        "removed-delete-files",
+        "added-position-delete-files",
+        "removed-position-delete-files",
+        "added-equality-delete-files",
+        "removed-equality-delete-files",
+        "added-dvs",
+        "removed-dvs",
+        "added-records",
+        "deleted-records",
+        "added-files-size",
+        "removed-files-size",
+        "added-position-deletes",
+        "removed-position-deletes",
+        "added-equality-deletes",
+        "removed-equality-deletes",
+    }
+)
+"""Counts that stand in a summary only where they are not 0, whatever its writer said."""
+
 
 def totals_of(changes: Iterable[FileChange]) -> FileTotals:
     """Return the sums over some files."""
@@ -121,4 +145,5 @@ def summary(
         **{key: str(count) for key, count in totals.items()},
         "engine-name": ENGINE,
     }
-    return {**said, **{k: v for k, v in sorted(properties.items()) if k not in said}}, after
+    own = {k: v for k, v in sorted(properties.items()) if k not in said and k not in _COUNTS}
+    return {**said, **own}, after

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from attrs import define
+from attrs import Factory, define
 
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.evolution.snapshot_fold import snapshot_of
@@ -16,10 +17,12 @@ from ledger.model.snapshot import Snapshot
 from ledger.table import Table
 from projections.iceberg.adders import Adders
 from projections.iceberg.facts_fold import FactsFold
-from projections.iceberg.manifest_entry import CONTENTS, ManifestEntry, entry_of
+from projections.iceberg.manifest_entry import CONTENTS, ManifestEntry, entry_of, placeholder
 from projections.iceberg.manifests import Changes, Listed, Manifests
 from projections.iceberg.metadata import snapshot as iceberg
+from projections.iceberg.partition_struct import PartitionStruct
 from projections.iceberg.snapshot_summary import FileTotals, summary
+from projections.iceberg.table_facts import TableFacts
 
 
 @define
@@ -31,12 +34,24 @@ class Snapshots:
         manifests: Those of the newest snapshot.
         adders: Which snapshot added a file.
         totals: Sums over the live files.
+        unsaid: Live files that Iceberg cannot say, by path, and why. Only snapshots that nobody can
+            read any more may have some, so that a table can get rid of them.
     """
 
     table: Table
     manifests: Manifests
     adders: Adders
     totals: FileTotals
+    unsaid: dict[str, UnsupportedError] = Factory(dict)
+
+    def refuse_unsaid(self) -> None:
+        """Refuse a snapshot, which can be read, as long as Iceberg cannot say all of its files.
+
+        Raises:
+            UnsupportedError: It cannot.
+        """
+        for problem in self.unsaid.values():
+            raise problem
 
     def add(
         self, event: SnapshotCommitted | RolledBack, time_millis: int, fold: FactsFold
@@ -59,7 +74,7 @@ class Snapshots:
         said = snapshot.properties or {}
         counted, self.totals = summary(snapshot.commit_kind, files, self.totals, said)
         facts = fold.facts
-        fold.trail.add_snapshot(
+        fold.add_snapshot(
             iceberg.Snapshot(
                 sequence_number=facts.sequence_number(snapshot.id),
                 snapshot_id=snapshot.id,
@@ -67,10 +82,10 @@ class Snapshots:
                 timestamp_ms=snapshot.time_millis,
                 summary=counted,
                 manifest_list=facts.uri(self.manifests.names.manifest_list(snapshot.id)),
-                schema_id=fold.schema_id(event.schema_id),
                 first_row_id=listed.first_row_id if facts.has_row_ids else None,
                 added_rows=listed.added_rows if facts.has_row_ids else None,
-            )
+            ),
+            event.schema_id,
         )
         return listed
 
@@ -102,6 +117,8 @@ class Snapshots:
             )
             for each in gone
         }
+        for each in gone:
+            self.unsaid.pop(each.path, None)
         come = [each for each in files if each.kind == "ADD"]
         self.adders.learn((each.path for each in come), snapshot_id)
         return Changes(snapshot_id, tuple(self._entries(snapshot_id, come, fold)), removed)
@@ -111,13 +128,20 @@ class Snapshots:
     ) -> list[ManifestEntry]:
         facts = fold.facts
         structs = {each.spec_id: facts.struct(each.spec_id) for each in come}
-        return [
-            entry_of(
-                each,
-                structs[each.spec_id],
-                uri=facts.uri(each.path),
-                snapshot_id=snapshot_id,
-                sequence_number=facts.sequence_number(snapshot_id),
-            )
-            for each in come
-        ]
+        return [self._entry(each, structs[each.spec_id], snapshot_id, facts) for each in come]
+
+    def _entry(
+        self, change: FileChange, struct: PartitionStruct, snapshot_id: int, facts: TableFacts
+    ) -> ManifestEntry:
+        made = partial(
+            entry_of,
+            struct=struct,
+            uri=facts.uri(change.path),
+            snapshot_id=snapshot_id,
+            sequence_number=facts.sequence_number(snapshot_id),
+        )
+        try:
+            return made(change)
+        except UnsupportedError as error:
+            self.unsaid[change.path] = error
+            return made(placeholder(change, struct))

@@ -32,7 +32,8 @@ def metadata_file(
         trail: Its schemas, snapshots and logs up to it.
         facts: Its location, format version and specs.
         next_row_id: The first row id that no row has.
-        named_schema_ids: Iceberg's ids of the schemas whose names files without field ids use.
+        named_schema_ids: Iceberg's ids of the schemas whose names files without field ids use, last
+            used last.
 
     Raises:
         UnsupportedError: Iceberg cannot say the table.
@@ -86,7 +87,7 @@ def _order(order: SortOrder) -> layout.SortOrder:
 
 def _properties(state: TableState, trail: Trail, named: Iterable[int]) -> Mapping[str, str]:
     found = properties(state.schema)
-    schemas = sorted(set(named))
+    schemas = tuple(named)
     if schemas:
         used = [trail.schema(each) for each in schemas if each != trail.schema_id]
         found[NAME_MAPPING] = name_mapping([*used, trail.schema(trail.schema_id)])

@@ -1,0 +1,378 @@
+"""What a projection finds hard: layouts, versions and formats that change, and files gone wrong."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from ledger import (
+    AddColumn,
+    DropColumn,
+    FileChange,
+    RenameColumn,
+    Schema,
+    SetOption,
+    SnapshotPlan,
+    Table,
+    UpdateColumnDefaultValue,
+)
+from ledger.events.spec_changes import (
+    AddPartitionField,
+    RemovePartitionField,
+    ReplaceSortOrder,
+    SortColumn,
+    UpdatePartitionSpec,
+)
+from ledger.model.errors import UnsupportedError
+from ledger.model.types import IntType, MultisetType
+from projections.iceberg.materialise import expected, project, verify
+from projections.iceberg.metadata.table import TableMetadata
+from projections.iceberg.metadata.table_json import read_metadata
+from projections.materialisation import Difference
+from tests.lakes import lake_on, memory, orders
+from tests.projections.iceberg.projecting import (
+    Left,
+    is_metadata,
+    metadata_names,
+    records,
+)
+
+ICEBERG = SetOption("ledger.formats", "iceberg")
+
+
+def table_of(columns: dict[str, Any], **options: str) -> Table:
+    texts = {name.replace("_", "-"): value for name, value in options.items()}
+    return orders(lake_on(memory()), Schema.of(columns, options=texts))
+
+
+def paimon_table(columns: dict[str, Any]) -> Table:
+    schema = Schema.of(columns, options={"ledger.formats": "paimon"})
+    return orders(lake_on(memory()), schema)
+
+
+def file(path: str, *partition: Any, schema_id: int = 0, spec_id: int = 0) -> FileChange:
+    return FileChange(
+        path=path,
+        partition=partition,
+        schema_id=schema_id,
+        spec_id=spec_id,
+        record_count=1,
+        file_size_in_bytes=10,
+        field_ids=True,
+    )
+
+
+def newest(table: Table) -> TableMetadata:
+    files = expected(table)
+    return read_metadata(files[metadata_names(table, table.state.version)[0]])
+
+
+def assert_found_alike(table: Table) -> None:
+    """Assert that what stands on the store is what a run from nothing makes."""
+    assert Left.by(table).newest(table) == expected(table)
+    assert verify(table).is_empty
+
+
+# Schemas that Iceberg cannot say, or could not at the time
+
+
+def test_a_schema_that_nothing_can_be_read_with_does_not_bar_a_table_from_iceberg() -> None:
+    table = paimon_table({"id": "INT", "tags": MultisetType(IntType())})
+    table.append([file("1.parquet")])
+    table.alter([DropColumn(("tags",))])
+    table.append([file("2.parquet", schema_id=1)])
+    table.delete_files(["1.parquet"])
+    table.expire_snapshots(before=3)
+    table.alter([ICEBERG])
+    project(table)
+
+    metadata = newest(table)
+    assert [each.name for each in metadata.schema.fields] == ["id"]
+    assert [each.schema_id for each in metadata.schemas] == [1]
+    table.append([file("3.parquet", schema_id=2)])
+    project(table)
+    assert_found_alike(table)
+
+
+def test_a_snapshot_gets_the_schema_that_only_a_later_format_version_can_say() -> None:
+    table = paimon_table({"id": "INT"})
+    table.append([file("0.parquet")])
+    table.alter([AddColumn(("at",), "TIMESTAMP(9)")])
+    table.append([file("1.parquet", schema_id=1)])
+    table.alter([DropColumn(("at",))])
+    table.append([file("2.parquet", schema_id=2)])
+    table.alter([SetOption("format-version", "3"), ICEBERG])
+    project(table)
+
+    metadata = newest(table)
+    named = {each.schema_id: [c.name for c in each.fields] for each in metadata.schemas}
+    assert [named[each.schema_id or 0] for each in metadata.snapshots] == [
+        ["id"],
+        ["id", "at"],
+        ["id"],
+    ]
+    assert metadata.current_schema_id == metadata.snapshots[2].schema_id
+    table.append([file("3.parquet", schema_id=3)])
+    project(table)
+    assert_found_alike(table)
+
+
+def test_a_default_that_iceberg_cannot_say_bars_the_projection_only_while_it_stands() -> None:
+    table = table_of({"id": "INT"}, format_version="3")
+    table.alter([AddColumn(("day",), "DATE")])
+    table.append([file("1.parquet", schema_id=1)])
+    project(table)
+    table.alter([UpdateColumnDefaultValue(("day",), "2024-02-30")])
+    table.append([file("2.parquet", schema_id=2)])
+    with pytest.raises(UnsupportedError, match="'2024-02-30' of day"):
+        project(table)
+
+    table.alter([UpdateColumnDefaultValue(("day",), "2024-02-29")])
+    with pytest.raises(UnsupportedError, match="snapshot 2 .* '2024-02-30' of day"):
+        project(table)
+    table.append([file("3.parquet", schema_id=3)])
+    table.expire_snapshots(before=3)
+    project(table)
+    assert [each.snapshot_id for each in newest(table).snapshots] == [3]
+    assert_found_alike(table)
+
+
+def test_versions_that_iceberg_cannot_say_are_left_out_of_those_on_the_way() -> None:
+    table = table_of({"id": "INT"}, format_version="3")
+    table.alter([AddColumn(("day",), "DATE")])
+    table.alter([UpdateColumnDefaultValue(("day",), "2024-02-30")])
+    table.alter([UpdateColumnDefaultValue(("day",), "2024-02-29")])
+    table.alter([SetOption("k", "v")])
+    project(table, every=1)
+
+    versions = [each for each in range(5) if metadata_names(table, each)[0] in Left.by(table).files]
+    assert versions == [0, 1, 3, 4]
+    assert verify(table).is_empty
+
+
+def test_a_shape_that_comes_back_has_the_schema_id_that_it_had() -> None:
+    table = table_of({"id": "INT"})
+    table.alter([AddColumn(("n",), "INT")])
+    table.append([file("1.parquet", schema_id=1)])
+    table.alter([DropColumn(("n",))])
+    table.append([file("2.parquet", schema_id=2)])
+    table.alter([SetOption("k", "v")])
+    table.append([file("3.parquet", schema_id=3)])
+
+    metadata = newest(table)
+    assert [each.schema_id for each in metadata.schemas] == [0, 1]
+    assert [each.schema_id for each in metadata.snapshots] == [1, 0, 0]
+    assert metadata.current_schema_id == 0
+
+
+def test_a_name_that_comes_back_to_its_first_column_stands_for_that_one_again() -> None:
+    table = table_of({"x": "INT", "y": "INT"})
+    _register_and_forget(table, "a")
+    table.alter([RenameColumn(("x",), "z"), AddColumn(("x",), "INT")])
+    _register_and_forget(table, "b")
+    table.alter([DropColumn(("x",)), RenameColumn(("z",), "x")])
+    table.append([_nameless("c", table)])
+    table.alter([RenameColumn(("x",), "w")])
+
+    mapping = json.loads(newest(table).properties["schema.name-mapping.default"])
+    names = {each["field-id"]: each["names"] for each in mapping}
+    assert names == {0: ["z", "x", "w"], 1: ["y"], 2: []}
+
+
+def _register_and_forget(table: Table, path: str) -> None:
+    table.append([_nameless(path, table)])
+    table.delete_files([path])
+    table.expire_snapshots(before=table.state.last_snapshot_id)
+
+
+def _nameless(path: str, table: Table) -> FileChange:
+    return replace(file(path, schema_id=table.state.schema.id), field_ids=False)
+
+
+# Files that Iceberg cannot say
+
+WRONG: dict[str, tuple[FileChange, dict[str, Any], str]] = {
+    "a format that no reader knows": (file("f", 1), {"format": "lance"}, "format lance"),
+    "a value of another type": (file("f", "x"), {}, "'x', which is no INT"),
+    "a value out of range": (file("f", 1 << 40), {}, "1099511627776, which is no INT"),
+    "bounds of no bytes": (file("f", 1), {"lower_bounds": {0: "zz"}}, "not hexadecimal"),
+    "equality deletes": (file("f", 1), {"content": "equality-deletes"}, "equality-deletes"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_a_file_gone_wrong_is_named_and_no_longer_bars_once_nobody_can_read_it(kind: str) -> None:
+    whole, wrong, message = WRONG[kind]
+    options = {"ledger.formats": "iceberg"}
+    schema = Schema.of({"id": "INT", "k": "INT"}, partition_keys=["k"], options=options)
+    table = orders(lake_on(memory()), schema)
+    table.append([file("good", 1)])
+    project(table)
+    table.append([replace(whole, **wrong)])
+    with pytest.raises(UnsupportedError, match=f"^f .*{message}"):
+        project(table)
+
+    table.delete_files(["f"])
+    table.append([file("better", 2)])
+    with pytest.raises(UnsupportedError, match=message):
+        project(table)
+    table.expire_snapshots(before=3)
+    project(table)
+    assert_found_alike(table)
+    table.delete_files(["better"])
+    project(table)
+    assert_found_alike(table)
+
+
+# Layouts
+
+
+def test_partition_fields_whose_names_avro_takes_for_one_keep_their_own_values() -> None:
+    schema = Schema.of({"a b": "INT", "a_x20b": "INT"}, options={"ledger.formats": "iceberg"})
+    table = orders(lake_on(memory()), schema)
+    added = AddPartitionField(("a b",), "identity"), AddPartitionField(("a_x20b",), "identity")
+    table.alter([UpdatePartitionSpec(updates=added)])
+    table.append([file("1.parquet", 1, 2, spec_id=1), file("2.parquet", 3, 4, spec_id=1)])
+    table.delete_files(["2.parquet"])
+    project(table)
+
+    bodies = [body for path, body in Left.by(table).files.items() if "-m" in path]
+    rows = {
+        each["data_file"]["file_path"][-9]: tuple(each["data_file"]["partition"].values())
+        for body in bodies
+        for each in records(body)
+    }
+    assert rows == {"1": (1, 2), "2": (3, 4)}
+    assert_found_alike(table)
+
+
+def test_a_table_created_sorted_and_partitioned_evolves_by_ids_that_nobody_had() -> None:
+    schema = Schema.of(
+        {"a": "INT", "b": "INT"}, options={"ledger.formats": "iceberg", "format-version": "1"}
+    )
+    lake = lake_on(memory())
+    lake.create_database("shop")
+    table = lake.create_table(
+        "shop.sorted",
+        schema,
+        sort_order=[SortColumn(("b",))],
+        partition_spec=[AddPartitionField(("a",), "bucket[4]")],
+    )
+    metadata = newest(table)
+    assert [each.order_id for each in metadata.sort_orders] == [1]
+    assert (metadata.default_sort_order_id, metadata.last_partition_id) == (1, 1000)
+
+    table.alter([ReplaceSortOrder(())])
+    table.alter([UpdatePartitionSpec(updates=(RemovePartitionField("a_bucket"),))])
+    metadata = newest(table)
+    assert metadata.default_sort_order_id == 0
+    default = metadata.partition_specs[-1]
+    assert [(each.field_id, each.transform) for each in default.fields] == [(1000, "void")]
+    assert (metadata.default_spec_id, metadata.last_partition_id) == (1, 1000)
+
+    table.alter([ReplaceSortOrder((SortColumn(("b",)),))])
+    assert newest(table).default_sort_order_id == 1
+
+
+def test_going_back_to_an_old_layout_makes_its_spec_the_default_again() -> None:
+    table = orders(
+        lake_on(memory()), Schema.of({"a": "INT"}, options={"ledger.formats": "iceberg"})
+    )
+    table.alter([UpdatePartitionSpec(updates=(AddPartitionField(("a",), "identity"),))])
+    table.append([file("1.parquet", 7, spec_id=1)])
+    table.alter([UpdatePartitionSpec(updates=(RemovePartitionField("a"),))])
+
+    metadata = newest(table)
+    assert [each.spec_id for each in metadata.partition_specs] == [0, 1]
+    assert (metadata.default_spec_id, metadata.last_partition_id) == (0, 1000)
+
+
+# Versions, summaries, properties
+
+
+def test_rows_of_an_upgraded_table_get_ids_with_the_next_snapshot_each_once() -> None:
+    table = table_of({"id": "INT"}, format_version="1")
+    table.append([file("a.parquet"), file("b.parquet")])
+    table.alter([SetOption("format-version", "3")])
+    assert (newest(table).next_row_id, newest(table).last_sequence_number) == (0, 0)
+    table.append([file("c.parquet", schema_id=1)])
+    table.delete_files(["a.parquet"])
+    table.rollback(snapshot=2)
+
+    metadata = newest(table)
+    assert [(s.sequence_number, s.first_row_id, s.added_rows) for s in metadata.snapshots] == [
+        (0, None, None),
+        (2, 0, 3),
+        (3, 3, 0),
+        (4, 3, 1),
+    ]
+    assert (metadata.next_row_id, metadata.last_sequence_number) == (4, 4)
+
+
+def test_what_a_writer_says_of_a_snapshot_never_passes_for_a_count() -> None:
+    table = table_of({"id": "INT"})
+    said = {"operation": "delete", "total-records": "9", "deleted-records": "7", "job": "etl"}
+    plan = SnapshotPlan("APPEND", (file("a"),), facts={"snapshot_properties": said})
+    table.commit_snapshot(plan)
+
+    found = newest(table).snapshots[0].summary or {}
+    assert (found["operation"], found["total-records"], found["job"]) == ("append", "1", "etl")
+    assert "deleted-records" not in found
+
+
+@pytest.mark.parametrize(
+    ("kind", "operation"), [("ANALYZE", "replace"), ("COMPACT", "replace"), ("OVERWRITE", "delete")]
+)
+def test_the_operation_is_what_happened_to_the_rows(kind: Any, operation: str) -> None:
+    table = table_of({"id": "INT"}, format_version="1")
+    table.append([file("a"), file("b")])
+    gone = () if kind == "ANALYZE" else ("a",)
+    come = (file("c"),) if kind == "COMPACT" else ()
+    table.commit_snapshot(SnapshotPlan(kind, come, delete=gone))
+
+    found = newest(table).snapshots[1].summary or {}
+    assert found["operation"] == operation
+    assert found["changed-partition-count"] == ("0" if kind == "ANALYZE" else "1")
+
+
+@pytest.mark.parametrize(
+    ("most", "logged"), [("-3", 1), ("0", 1), ("+2", 2), ("many", 4), ("1" + "0" * 5000, 4)]
+)
+def test_the_metadata_log_is_as_long_as_java_reads_the_property(most: str, logged: int) -> None:
+    table = table_of({"id": "INT"})
+    table.alter([SetOption("write.metadata.previous-versions-max", most)])
+    for number in range(3):
+        table.append([file(f"{number}", schema_id=1)])
+    assert len(newest(table).metadata_log) == logged
+
+
+def test_a_log_that_may_be_longer_again_names_no_file_that_went() -> None:
+    table = table_of({"id": "INT"})
+    for number, most in enumerate(("9", "1", "9", "9"), 1):
+        table.alter([SetOption("write.metadata.previous-versions-max", most), SetOption("n", most)])
+        table.append([file(f"{number}", schema_id=table.state.schema.id)])
+        project(table)
+        assert_found_alike(table)
+    there = {path for path in Left.by(table).files if is_metadata(path)}
+    logged = {
+        each.metadata_file.removeprefix(f"{table.location}/") for each in newest(table).metadata_log
+    }
+    projected = [path for path in there if "/v" not in path]
+    assert set(projected) <= logged | {metadata_names(table, table.state.version)[0]}
+
+
+def test_a_later_version_on_request_and_what_it_names_are_not_foreign() -> None:
+    table = table_of({"id": "INT"})
+    table.append([file("a")])
+    project(table)
+    table.append([file("b")])
+    table.append([file("c")])
+    project(table, version=2)
+    assert verify(table) == Difference()
+
+    project(table)
+    assert_found_alike(table)
+    assert verify(table) == Difference()
