@@ -37,8 +37,11 @@ def check_identifier_fields(
             ...
         ledger.model.errors.InvalidChangeError: identifier field id is DOUBLE: ...
     """
+    wanted = tuple(field_ids)
+    if not wanted:
+        return
     found = {each.id: (each, above) for each, above in _with_ancestors(columns, ())}
-    for field_id in field_ids:
+    for field_id in wanted:
         if field_id not in found:
             raise _gone(old_names.get(field_id, f"with id {field_id}"))
         column, above = found[field_id]

@@ -93,7 +93,8 @@ class Batch:
         if before == after:
             return ()
         there = {each.id: each for each in before}
-        return tuple(each for each in after if (there.get(each.id),) != (each,))
+        touched = (each for each in after if there.get(each.id) is not each)
+        return tuple(each for each in touched if there.get(each.id) != each)
 
 
 def declared_by(options: Mapping[str, str]) -> Rules:

@@ -81,7 +81,10 @@ def _default_problems(
 
 def name_problems(schema: Schema) -> Iterator[FormatError]:
     """Yield the full names that two places of a schema have: a dot in a name can cause that."""
-    if not any("." in each.name for each in walk_fields(schema.fields)):
+    nested = [each for each in schema.fields if each.type.depth]
+    if not any("." in each for each in schema.names) and not any(
+        "." in each.name for each in walk_fields(nested)
+    ):
         return
     seen: dict[str, tuple[str, ...]] = {}
     for place in type_places(schema.fields):

@@ -105,14 +105,16 @@ class Appender(Generic[S, E]):
         for entry in entries:
             # Others may have landed since the caller looked, under the same id, too.
             self._answer(entry, self._known)
-        winners = Winners(self.log)
-        for _ in self.patience.attempts():
-            if all(each.settled for each in entries):
+        winners: Winners[E] = Winners(self.log)
+        pending = [each for each in entries if not each.settled]
+        for _ in self.patience.attempts() if pending else ():
+            self._attempt(pending, winners)
+            pending = [each for each in pending if not each.settled]
+            if not pending:
+                # Before the next attempt, which waits first, while others wait for the lock.
                 return
-            self._attempt([each for each in entries if not each.settled], winners)
-        for each in entries:
-            if not each.settled:
-                each.fail(self._given_up(each.request))
+        for each in pending:
+            each.fail(self._given_up(each.request))
 
     def _answer(self, entry: Entry[S, E], look: Callable[[Request], Appended[S] | None]) -> None:
         try:
@@ -234,7 +236,7 @@ class Appender(Generic[S, E]):
         failure: OSError | None = None
         for _ in self.patience.attempts():
             try:
-                self.log.catch_up()
+                winners.learn(self.log.catch_up())
                 winners.since(None)
             except OSError as error:
                 failure = error

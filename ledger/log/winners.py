@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
 from msgspec import UNSET
@@ -29,6 +30,10 @@ class Winners(Generic[E]):
     @property
     def _newest(self) -> int:
         return self._log.head.state.version if self._log.head else -1
+
+    def learn(self, commits: Iterable[Commit[E]]) -> None:
+        """Take commits that were read already."""
+        self._commits.update((each.version, each) for each in commits)
 
     def since(self, base: int | None) -> list[Commit[E]]:
         """Return the commits after `base`, oldest first; of no base, those after the beginning."""
