@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -181,3 +182,12 @@ def test_messages_are_shown_without_what_steers_terminals(shop: Run) -> None:
     shop("alter", TABLE, "--set", "a=b", "--message", "\x1b[2J[bold]hi")
 
     assert "?[2J[bold]hi" in shop("log", TABLE).out
+
+
+def test_changes_are_read_alike_where_pydantic_is_loaded(shop: Run) -> None:
+    # Cyclopts checks every value by it then, as in a process that has loaded PyIceberg.
+    importlib.import_module("pydantic")
+    ran = shop("alter", "shop.orders", "--add", "zip STRING", "--comment", "a b  c")
+    assert (ran.code, ran.err) == (0, "")
+    planned = shop("plan", "shop.orders", "--add", "city STRING")
+    assert (planned.code, planned.err) == (0, "")

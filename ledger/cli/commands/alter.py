@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
-from cyclopts import Parameter, Token
+from cyclopts import Parameter
 
 from ledger.cli.changes import CHANGE_OPTIONS, changes_of
 from ledger.cli.commands.committed import committed
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, Writing
+from ledger.cli.written import as_written, pairs
 from ledger.events.schema_changes import DropPrimaryKey, SchemaChange
 from ledger.events.spec_changes import SpecChange
-
-
-def as_written(_type: Any, tokens: Sequence[Token]) -> tuple[tuple[str, str], ...]:
-    """Return options and values in the order of the command line."""
-    return tuple((token.keyword or "", token.value) for token in tokens)
 
 
 def alter(
@@ -63,9 +59,7 @@ def alter(
         lakeledger alter shop.orders --rename addr=address \
             --add "address.zip STRING AFTER city" --message "split the address"
     """  # noqa: E501 - a table's row is one line
-    # Cyclopts hands over what `as_written` gave.
-    written: Any = change
-    changes = wanted_changes(written, drop_primary_key)
+    changes = wanted_changes(pairs(change), drop_primary_key)
     table = place.table(name)
     committed(place.screen, table, table.alter(changes, **writing.options()), writing)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from ledger.cli.changes import CHANGE_OPTIONS
-from ledger.cli.commands.alter import as_written, wanted_changes
+from ledger.cli.commands.alter import wanted_changes
 from ledger.cli.options import Place
 from ledger.cli.phrases import phrase, plain
 from ledger.cli.screen import Document, Screen
+from ledger.cli.written import as_written, pairs
 from ledger.plan import ChangePlan, Verdict, refusal_record
 
 
@@ -38,9 +39,7 @@ def plan(
     Example:
         lakeledger plan shop.orders --type "amount STRING"
     """
-    # Cyclopts hands over what `as_written` gave.
-    written: Any = change
-    changes = wanted_changes(written, drop_primary_key)
+    changes = wanted_changes(pairs(change), drop_primary_key)
     table = place.table(name)
     planned = table.plan(changes)
     place.screen.result(

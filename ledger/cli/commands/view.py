@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated
 
-from cyclopts import App, Parameter, Token
+from cyclopts import App, Parameter
 
 from ledger.catalog import Ledger
 from ledger.cli import families
@@ -16,6 +16,7 @@ from ledger.cli.paths import key_and_value
 from ledger.cli.phrases import phrases, plain
 from ledger.cli.plugins import view as plugged
 from ledger.cli.screen import Screen, moment
+from ledger.cli.written import as_written, pairs
 from ledger.events.catalog_events import AddDialect, DropDialect, UpdateDialect, ViewChange
 from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
 from ledger.evolution.catalog_state import CatalogState, ViewEntry
@@ -92,10 +93,6 @@ def create(  # noqa: PLR0913 - each is an option of the command
     place.screen.result(document, lambda screen: screen.line(f"created view {entry.identifier}"))
 
 
-def _as_written(_type: Any, tokens: Sequence[Token]) -> tuple[tuple[str, str], ...]:
-    return tuple((token.keyword or "", token.value) for token in tokens)
-
-
 def alter(
     name: Annotated[str, _NAME],
     /,
@@ -103,7 +100,7 @@ def alter(
     change: Annotated[
         tuple[str, ...],
         # One parameter under many names: so the order of the command line is kept.
-        Parameter(name=tuple(_CHANGES), converter=_as_written, negative="", show=False),
+        Parameter(name=tuple(_CHANGES), converter=as_written, negative="", show=False),
     ] = (),
     writing: Writing = Writing(),  # noqa: B008 - frozen
     place: Place = Place(),  # noqa: B008 - frozen
@@ -121,9 +118,7 @@ def alter(
     Example:
         lakeledger view alter shop.recent --update-dialect "spark=SELECT 1" --comment "for tests"
     """
-    # Cyclopts hands over what `_as_written` gave.
-    written: Any = change
-    changes = [_change(option, value) for option, value in written]
+    changes = [_change(option, value) for option, value in pairs(change)]
     if not changes:
         raise UsageError('no change is named; for example --comment "what it is for"')
     lake = place.open()
