@@ -185,7 +185,8 @@ def test_spark_keeps_the_values_through_the_same_evolutions(
         logical.step()
         if step % 12 == 11:
             logical.table.project("iceberg")
-            source = f"lake.`shop.db`.spark{seed}"
+            catalog = test_iceberg_spark.catalog_of(lake.url)
+            source = f"{catalog}.`shop.db`.spark{seed}"
             assert _spark(iceberg, f"SELECT * FROM {source}") == ordered(logical.expected())  # noqa: S608 - written here
     for number in logical.snapshots:
         found = _spark(iceberg, f"SELECT * FROM {source} VERSION AS OF {number}")  # noqa: S608 - written here

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -30,13 +31,14 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
 
 @pytest.fixture(scope="module")
 def iceberg(spark: SparkSession, lake: Ledger) -> Iterator[SparkSession]:
-    """A session with a Hadoop catalog `lake` on the ledger's root."""
+    """A session with a Hadoop catalog on the ledger's root; see `catalog_of`."""
     _load(spark)
+    catalog = f"spark.sql.catalog.{catalog_of(lake.url)}"
     settings = {
-        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
-        "spark.sql.catalog.lake.type": "hadoop",
-        "spark.sql.catalog.lake.warehouse": lake.url,
-        "spark.sql.catalog.lake.cache-enabled": "false",
+        catalog: "org.apache.iceberg.spark.SparkCatalog",
+        f"{catalog}.type": "hadoop",
+        f"{catalog}.warehouse": lake.url,
+        f"{catalog}.cache-enabled": "false",
         "spark.sql.session.timeZone": "UTC",
     }
     for key, value in settings.items():
@@ -44,6 +46,11 @@ def iceberg(spark: SparkSession, lake: Ledger) -> Iterator[SparkSession]:
     yield spark
     for key in settings:
         spark.conf.unset(key)
+
+
+def catalog_of(url: str) -> str:
+    """Return the catalog's name: Spark never forgets where one of that name was."""
+    return Path(url).name
 
 
 def _load(spark: SparkSession) -> None:
@@ -76,7 +83,7 @@ def book(lake: Ledger, iceberg: SparkSession, request: pytest.FixtureRequest) ->
 
 
 def _select(book: Book, suffix: str = "") -> str:
-    return f"SELECT * FROM lake.`shop.db`.{book.table.identifier.name}{suffix}"  # noqa: S608
+    return f"SELECT * FROM {catalog_of(book.table.ledger_url)}.`shop.db`.{book.table.identifier.name}{suffix}"  # noqa: S608
 
 
 def _rows(session: SparkSession, query: str) -> list[dict[str, Any]]:
