@@ -83,7 +83,9 @@ def book(lake: Ledger, iceberg: SparkSession, request: pytest.FixtureRequest) ->
 
 
 def _select(book: Book, suffix: str = "") -> str:
-    return f"SELECT * FROM {catalog_of(book.table.ledger_url)}.`shop.db`.{book.table.identifier.name}{suffix}"  # noqa: S608
+    table = book.table
+    name = f"{catalog_of(table.ledger_url)}.`shop.db`.{table.identifier.name}"
+    return f"SELECT * FROM {name}{suffix}"  # noqa: S608 - written here
 
 
 def _rows(session: SparkSession, query: str) -> list[dict[str, Any]]:
