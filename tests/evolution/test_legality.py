@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-
 import pytest
 from attrs import evolve
-from hypothesis import given, settings, strategies
-from msgspec.structs import replace
 
 from ledger import (
     AddColumn,
-    DataField,
     DropColumn,
-    FileChange,
-    InvalidInputError,
-    Ledger,
-    RenameColumn,
     Schema,
     SetOption,
-    Table,
     UpdateColumnNullability,
     UpdateColumnType,
 )
-from ledger.events import SchemaChange, SpecChange, TableEvent
-from ledger.events.commit import Commit, Transaction
 from ledger.events.schema_changes import RemoveOption
-from ledger.events.schema_events import ColumnTypeUpdated
 from ledger.events.spec_changes import (
     AddPartitionField,
     RemovePartitionField,
@@ -39,11 +24,7 @@ from ledger.events.spec_changes import (
 from ledger.evolution.legality import creation_problems
 from ledger.evolution.rules import Rules
 from ledger.evolution.specs import identity_spec
-from ledger.evolution.table_builder import TableBuilder
-from ledger.evolution.table_intent import TableIntent
-from ledger.evolution.type_places import type_places
-from ledger.model.errors import CommitConflictError, FormatError
-from ledger.model.iceberg_types import iceberg_type
+from ledger.model.errors import FormatError
 from ledger.model.partition import SortOrder
 from ledger.model.type_json import type_to_wire
 from ledger.model.types import (
@@ -54,7 +35,6 @@ from ledger.model.types import (
     IntType,
     MapType,
     MultisetType,
-    RowType,
     TimestampType,
     TimeType,
     UnknownType,
@@ -62,56 +42,13 @@ from ledger.model.types import (
     VariantType,
     VectorType,
 )
-from ledger.table_past import TablePast
-from tests.histories import random_change, start_schema
-from tests.lakes import data_file, lake_on, memory
-
-BOTH = "paimon,iceberg"
-MAY_REQUIRE = {"alter-column-null-to-not-null.disabled": "false"}
-Change = SchemaChange | SpecChange
-
-
-def lake() -> Ledger:
-    made = lake_on(memory())
-    made.create_database("shop")
-    return made
-
-
-def table_of(
-    columns: dict[str, str | DataType],
-    formats: str = BOTH,
-    partition_keys: Sequence[str] = (),
-    **options: str,
-) -> Table:
-    told = {"ledger.formats": formats, **MAY_REQUIRE}
-    told |= {key.replace("_", "-"): value for key, value in options.items()}
-    schema = Schema.of(columns, partition_keys=partition_keys, options=told)
-    return lake().create_table("shop.t", schema)
-
-
-def unkeyed_schema() -> Schema:
-    """Nested columns, and neither keys nor options that would keep columns in place."""
-    return evolve(start_schema(), primary_keys=(), partition_keys=(), options={})
-
-
-def row(*members: tuple[str, DataType]) -> RowType:
-    return RowType([DataField(0, name, each) for name, each in members])
-
-
-def unnamed(name: str, *, schema_id: int = 0) -> FileChange:
-    """A file without field ids."""
-    return replace(data_file(name), partition=(), schema_id=schema_id)
-
-
-def refused(table: Table, changes: Sequence[Change]) -> FormatError:
-    version = table.state.version
-    with pytest.raises(FormatError) as caught:
-        table.alter(changes)
-    assert table.state.version == version
-    assert caught.value.rule in caught.value.message
-    assert caught.value.alternative in caught.value.message
-    return caught.value
-
+from tests.evolution.declared import (
+    BOTH,
+    refused,
+    row,
+    table_of,
+    unnamed,
+)
 
 RETYPED: list[tuple[str, DataType | str, str]] = [
     ("int to text", "INT", "STRING"),
@@ -319,228 +256,4 @@ def test_a_default_for_older_files_needs_version_three_and_is_nothing_to_paimon(
     assert formats("3") == ["paimon"]
 
 
-# Names of files without field ids
-
-
-REUSED: list[Change] = [RenameColumn(("v",), "old"), AddColumn(("v",), "INT")]
 """What binds the name `v` to another column."""
-
-
-def test_a_name_that_files_without_ids_use_keeps_its_column() -> None:
-    table = table_of({"id": "INT", "v": "INT"})
-    table.append([unnamed("f")])
-    error = refused(table, REUSED)
-    assert error.format == "iceberg"
-    assert "field 2" in error.rule
-    assert "field 1" in error.rule
-    assert "expire" in error.alternative
-
-    paimon = table_of({"id": "INT", "v": "INT"}, formats="paimon")
-    paimon.append([unnamed("f")])
-    assert paimon.alter(REUSED).version == 2
-
-
-def test_the_name_of_a_dropped_column_is_kept_for_it_too() -> None:
-    table = table_of({"id": "INT", "v": "INT"})
-    table.append([unnamed("f")])
-    table.alter([DropColumn(("v",))])
-    assert "field 1" in refused(table, [AddColumn(("v",), "INT")]).rule
-
-
-def test_names_are_compared_inside_their_struct_whatever_it_is_called_now() -> None:
-    table = table_of({"id": "INT", "r": row(("x", IntType()), ("y", IntType()))})
-    table.append([unnamed("f")])
-    table.alter([RenameColumn(("r",), "s"), DropColumn(("s", "x"))])
-    assert "s.x" not in refused(table, [AddColumn(("s", "x"), "INT")]).alternative
-    assert table.alter([AddColumn(("x",), "INT")]).state.schema.names == ("id", "s", "x")
-
-
-def test_a_column_may_take_its_own_name_again() -> None:
-    table = table_of({"id": "INT", "v": "INT"})
-    table.append([unnamed("f")])
-    table.alter([RenameColumn(("v",), "w")])
-    assert table.alter([RenameColumn(("w",), "v")]).state.schema.names == ("id", "v")
-
-
-def test_a_name_is_free_once_no_readable_snapshot_holds_such_a_file() -> None:
-    table = table_of({"id": "INT", "v": "INT"})
-    table.append([unnamed("f")])
-    table.create_tag("kept")
-    table.delete_files(["f"])
-    table.append([replace(unnamed("g"), field_ids=True)])
-    table.expire_snapshots(before=2)
-    refused(table, REUSED)
-
-    table.delete_tag("kept")
-    assert table.alter(REUSED).state.schema.names == ("id", "old", "v")
-
-
-def test_files_with_ids_bind_no_names() -> None:
-    table = table_of({"id": "INT", "v": "INT"})
-    table.append([replace(unnamed("f"), field_ids=True)])
-    assert table.alter(REUSED).version == 2
-
-
-def test_files_whose_names_mean_other_columns_by_now_are_refused() -> None:
-    table = table_of({"id": "INT", "v": "INT"})
-    table.alter(REUSED)
-    with pytest.raises(FormatError, match="field 1"):
-        table.append([unnamed("f", schema_id=0)])
-    assert table.append([unnamed("f", schema_id=1)]).version == 2
-
-    paimon = table_of({"id": "INT", "v": "INT"}, formats="paimon")
-    paimon.alter(REUSED)
-    assert paimon.append([unnamed("f", schema_id=0)]).version == 2
-
-
-def two_handles() -> tuple[Table, Table]:
-    store = memory()
-    made = lake_on(store)
-    made.create_database("shop")
-    mine = made.create_table("shop.t", Schema.of({"id": "INT", "v": "INT"}))
-    return mine, lake_on(store).table("shop.t")
-
-
-@pytest.mark.parametrize("order", [0, 1])
-def test_what_became_illegal_by_a_race_is_a_conflict(order: int) -> None:
-    asks: list[Callable[[Table], object]] = [
-        lambda table: table.alter(REUSED),
-        lambda table: table.append([unnamed("f")]),
-    ]
-    mine, theirs = two_handles()
-    asks[order](theirs)
-    with pytest.raises(CommitConflictError, match="files without field ids"):
-        asks[1 - order](mine)
-
-
-# Declaring a format
-
-
-def test_declaring_iceberg_checks_the_types_that_readable_snapshots_have() -> None:
-    table = table_of({"id": "INT", "v": "INT"}, formats="paimon")
-    table.append([replace(unnamed("f"), field_ids=True)])
-    table.alter([UpdateColumnType(("v",), "STRING", keep_nullability=True)])
-    declare = [SetOption("ledger.formats", BOTH)]
-    assert "column v from INT to STRING" in refused(table, declare).message
-
-    table.append([replace(unnamed("g", schema_id=1), field_ids=True)])
-    table.delete_files(["f"])
-    refused(table, declare)
-    table.expire_snapshots(before=3)
-    assert table.alter(declare).version == 6
-
-
-def test_declaring_iceberg_checks_the_current_types() -> None:
-    table = table_of({"id": "INT", "v": MultisetType(IntType())}, formats="paimon")
-    declare = SetOption("ledger.formats", BOTH)
-    assert "MULTISET" in refused(table, [declare]).rule
-    assert table.alter([DropColumn(("v",)), declare]).version == 1
-
-
-def test_declaring_iceberg_checks_the_names_of_files_without_ids() -> None:
-    table = table_of({"id": "INT", "v": "INT"}, formats="paimon")
-    table.append([unnamed("f")])
-    table.alter(REUSED)
-    error = refused(table, [SetOption("ledger.formats", BOTH)])
-    assert "files without field ids" in error.rule
-
-
-def test_declaring_paimon_checks_types_and_specs() -> None:
-    declare = SetOption("ledger.formats", BOTH)
-    table = table_of({"id": "INT", "v": UuidType()}, formats="iceberg")
-    assert refused(table, [declare]).format == "paimon"
-
-    table = table_of({"id": "INT", "day": "DATE"}, formats="iceberg", partition_keys=["day"])
-    table.alter([UpdatePartitionSpec((RemovePartitionField(name="day"),))])
-    assert "identity(day)" in refused(table, [declare]).rule
-
-
-def test_leaving_a_format_is_always_possible() -> None:
-    table = table_of({"id": "INT", "v": "INT"})
-    leave = SetOption("ledger.formats", "paimon")
-    change = UpdateColumnType(("v",), "STRING", keep_nullability=True)
-    assert table.alter([leave, change]).state.schema.field("v").type == STRING
-
-
-def test_what_was_so_before_is_not_held_against_a_change() -> None:
-    table = table_of({"id": "INT", "v": VectorType(IntType(), 2)}, formats="paimon")
-    options = {"ledger.formats": BOTH}
-    # As a log from before the rules has it: the option says both, and nobody checked.
-    state = evolve(table.state, schema=table.state.schema.with_options(options))
-    intent = TableIntent(
-        [AddColumn(("w",), "INT")], state, lambda _: (), TablePast(table.log, table.live)
-    )
-    events = intent.decide(state, ())
-    assert isinstance(events, tuple)
-    assert len(events) == 1
-
-
-# Laws
-
-
-def test_replaying_asks_no_rules() -> None:
-    table = table_of({"id": "INT", "v": "INT"})
-    table.append([unnamed("f")])
-    builder = TableBuilder(table.state)
-    illegal = ColumnTypeUpdated(
-        field_names=("v",), new_data_type="STRING", keep_nullability=True, field_id=1
-    )
-    transaction: Transaction[TableEvent] = Transaction(id="x", events=(illegal,))
-    state = table.state
-    builder.commit(
-        Commit(
-            format=1,
-            version=state.version + 1,
-            time_millis=state.time_millis + 1,
-            transactions=(transaction,),
-        )
-    )
-    assert builder.freeze().schema.field("v").type == STRING
-
-
-def test_what_iceberg_reads_never_changes() -> None:
-    """Whatever is accepted: types only widen, a name of files without ids has one column."""
-
-    @settings(max_examples=60, deadline=None)
-    @given(seed=strategies.integers(0, 2**32))
-    def law(seed: int) -> None:
-        rng = random.Random(seed)
-        table = lake().create_table("shop.t", unkeyed_schema())
-        for number in range(10):
-            with suppress(InvalidInputError):
-                if rng.random() < 0.2:
-                    file = unnamed(f"f{number}", schema_id=rng.randint(0, table.state.schema.id))
-                    table.append([replace(file, field_ids=rng.random() < 0.3)])
-                else:
-                    table.alter([random_change(rng, table.state.schema) for _ in range(2)])
-        schemas = list(table.schemas())[::-1]
-        assert_only_widened(schemas)
-        used = set(table.state.named_schema_ids)
-        assert_one_column_a_name([*(each for each in schemas if each.id in used), schemas[-1]])
-
-    law()
-
-
-def assert_only_widened(schemas: Sequence[Schema]) -> None:
-    widest: dict[tuple[int, str], str] = {}
-    for schema in schemas:
-        for place in type_places(schema.fields):
-            if isinstance(place.type, ArrayType | MapType | RowType):
-                continue
-            key = (place.field.id, "") if place.field else (int(place.level[0] or 0), place.name)
-            now = iceberg_type(place.type, format_version=2)
-            before = widest.setdefault(key, now)
-            assert (before, now) in _ICEBERG_WIDENS or before == now, (before, now)
-            widest[key] = now
-
-
-_ICEBERG_WIDENS = {("int", "long"), ("float", "double")}
-
-
-def assert_one_column_a_name(schemas: Sequence[Schema]) -> None:
-    bound: dict[object, int] = {}
-    for schema in schemas:
-        for place in type_places(schema.fields):
-            if place.field is not None:
-                key = (place.level, place.path[-1])
-                assert bound.setdefault(key, place.field.id) == place.field.id

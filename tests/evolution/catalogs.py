@@ -1,0 +1,73 @@
+"""A catalog in memory, and what is asked of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ledger.events.catalog_events import CatalogEvent
+from ledger.events.commit import Commit, Transaction
+from ledger.events.table_events import SchemaRecord
+from ledger.evolution.catalog_builder import CatalogBuilder
+from ledger.evolution.catalog_decide import CatalogIntent
+from ledger.evolution.catalog_request import (
+    CatalogRequest,
+    CreateDatabase,
+    CreateTable,
+)
+from ledger.evolution.catalog_state import CatalogState
+from ledger.model.errors import CommitConflictError, LedgerError
+from ledger.model.identifier import Identifier
+from ledger.model.view import ViewSchema
+
+SCHEMA = SchemaRecord(fields=(), highest_field_id=-1)
+ORDERS = Identifier("shop", "orders")
+SALES = Identifier("shop", "sales")
+RECENT = Identifier("shop", "recent")
+VIEW = ViewSchema((), "SELECT 1", {"spark": "SELECT 1L"}, "old", {"a": "1"})
+
+
+class Catalog:
+    """A catalog in memory: what is asked of it lands at once."""
+
+    def __init__(self) -> None:
+        self.state: CatalogState | None = None
+        self.commits: list[Commit[CatalogEvent]] = []
+
+    def ask(self, request: CatalogRequest, author: str = "ana") -> tuple[CatalogEvent, ...]:
+        events = CatalogIntent(request).decide(self.state, ())
+        version = len(self.commits)
+        transaction: Transaction[CatalogEvent] = Transaction(
+            id=f"c{version}", author=author, events=events
+        )
+        commit: Commit[CatalogEvent] = Commit(
+            format=1, version=version, time_millis=1 + version, transactions=(transaction,)
+        )
+        builder = CatalogBuilder(self.state)
+        builder.commit(commit)
+        self.state = builder.freeze()
+        self.commits.append(commit)
+        return events
+
+    def path(self, identifier: Identifier) -> str:
+        assert self.state is not None
+        return self.state.table(identifier).path
+
+
+def table(
+    identifier: Identifier, table_id: str = "aaaaaaaa-1111", external_path: str | None = None
+) -> CreateTable:
+    return CreateTable(identifier, table_id, SCHEMA, external_path)
+
+
+def shop(*requests: CatalogRequest) -> Catalog:
+    catalog = Catalog()
+    for request in (CreateDatabase("shop", {"a": "1"}), *requests):
+        catalog.ask(request)
+    return catalog
+
+
+def refusal(catalog: Catalog, request: CatalogRequest) -> LedgerError:
+    with pytest.raises(LedgerError) as caught:
+        catalog.ask(request)
+    assert not isinstance(caught.value, CommitConflictError)
+    return caught.value

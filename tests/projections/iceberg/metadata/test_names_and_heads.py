@@ -1,0 +1,224 @@
+"""Heads, requirements, names, defaults and views, where the checked cases are silent."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from ledger.model.errors import InvalidInputError
+from projections.iceberg.metadata import (
+    StaleBaseError,
+    apply_updates,
+    apply_view_updates,
+    check_requirements,
+    check_view_requirements,
+    read_view_metadata,
+    requirement_from_json,
+    requirements_of,
+    requirements_of_replacement,
+    schema_from_json,
+    table_update_from_json,
+    view_update_from_json,
+)
+from projections.iceberg.metadata.expiry import Retention, expiring
+from projections.iceberg.metadata.file_names import file_version, next_location
+from projections.iceberg.metadata.heads import remove_ref, rollback_to, set_current_snapshot
+from projections.iceberg.metadata.requirements import AssertTableUuid
+from tests.projections.iceberg.metadata.cases import DATA, UUID
+from tests.projections.iceberg.metadata.small_tables import (
+    START_MS,
+    commit,
+    pointed,
+    table,
+    three,
+)
+
+VIEW = (DATA / "java-view/ValidViewMetadata.json").read_bytes()
+
+
+def test_a_missing_table_satisfies_nothing_but_that_it_is_missing() -> None:
+    base = three()
+    assert requirements_of(None, []) == [requirement_from_json({"type": "assert-create"})]
+    for each in requirements_of(base, []):
+        check_requirements(base, [each])
+        with pytest.raises(StaleBaseError):
+            check_requirements(None, [each])
+    with pytest.raises(StaleBaseError):
+        check_requirements(base, requirements_of(None, []))
+
+
+def test_a_uuid_is_the_same_in_any_case() -> None:
+    shouted = requirement_from_json({"type": "assert-table-uuid", "uuid": UUID.upper()})
+    assert isinstance(shouted, AssertTableUuid)
+    check_requirements(three(), [shouted])
+
+
+def test_removing_schemas_pins_every_branch_but_main() -> None:
+    base = commit(three(), pointed("audit", 2), pointed("v1", 1, "tag"))
+    batch = [table_update_from_json({"action": "remove-schemas", "schema-ids": [4]})]
+    assert [type(each).__name__ for each in requirements_of(base, batch)] == [
+        "AssertTableUuid",
+        "AssertCurrentSchemaId",
+        "AssertRefSnapshotId",
+    ]
+    assert [type(each).__name__ for each in requirements_of_replacement(base, batch)] == [
+        "AssertTableUuid"
+    ]
+
+
+def test_expiry_refuses_to_take_a_head_and_a_shared_tables_files() -> None:
+    base = three()
+    keep = Retention(older_than_ms=0)
+    assert expiring(base, keep, now_ms=START_MS) == []
+    (removed,) = expiring(base, keep, now_ms=START_MS, snapshot_ids=[1])
+    after = apply_updates(base, [removed], now_ms=START_MS)
+    assert [each.snapshot_id for each in after.snapshots] == [2, 3]
+    with pytest.raises(InvalidInputError, match="head of main"):
+        expiring(base, keep, now_ms=START_MS, snapshot_ids=[3])
+    shared = evolve(base, properties={"gc.enabled": "false"})
+    with pytest.raises(InvalidInputError, match="gc.enabled"):
+        expiring(shared, keep, now_ms=START_MS)
+
+
+def test_an_old_ref_goes_and_main_never_does() -> None:
+    base = commit(three(), pointed("v1", 1, "tag", {"max-ref-age-ms": 10}))
+    removed = expiring(base, Retention(), now_ms=START_MS + 10**12)
+    after = apply_updates(base, removed, now_ms=START_MS)
+    assert set(after.refs) == {"main"}
+    assert [each.snapshot_id for each in after.snapshots] == [3]
+
+
+def test_heads_move_as_asked_and_main_stays() -> None:
+    base = commit(three(), pointed("main", 3, "branch", {"min-snapshots-to-keep": 2}))
+    moved = apply_updates(base, [rollback_to(base, 1)], now_ms=START_MS)
+    # Not an ancestor of the head any more, but a snapshot of the table.
+    forward = apply_updates(moved, [set_current_snapshot(moved, 3)], now_ms=START_MS)
+    assert (moved.current_snapshot_id, forward.current_snapshot_id) == (1, 3)
+    assert forward.refs == base.refs
+    with pytest.raises(InvalidInputError, match="main cannot be removed"):
+        remove_ref(base, "main")
+
+
+def test_files_are_numbered_after_the_file_before() -> None:
+    base = table()
+    assert next_location(base, None, "u") == "mem:/t/metadata/00000-u.metadata.json"
+    moved = evolve(
+        base,
+        properties={
+            "write.metadata.path": "mem:/m/",
+            "write.metadata.compression-codec": "gzip",
+        },
+    )
+    assert next_location(moved, "mem:/t/00041-x.metadata.json", "u") == (
+        "mem:/m/00042-u.gz.metadata.json"
+    )
+    assert next_location(base, "mem:/t/imported.metadata.json", "u").endswith(
+        "/00000-u.metadata.json"
+    )
+    names = [
+        "v7.metadata.json",
+        "v7.gz.metadata.json",
+        "v7.metadata.json.gz",
+        "00007-a.gz.metadata.json",
+    ]
+    assert {file_version(f"mem:/t/{each}") for each in names} == {7}
+
+
+def test_names_are_found_in_full_and_short() -> None:
+    point = {"type": "struct", "fields": [{"id": 3, "name": "x", "required": True, "type": "int"}]}
+    listed = {"type": "list", "element-id": 2, "element": point, "element-required": True}
+    schema = schema_from_json(
+        {
+            "type": "struct",
+            "fields": [{"id": 1, "name": "points", "required": False, "type": listed}],
+        }
+    )
+    for name in ("points.element.x", "points.x"):
+        found = schema.find(name)
+        assert found is not None
+        assert found.id == 3
+    assert schema.find("points.element") is not None
+    assert schema.find("x") is None
+
+
+def test_a_short_name_keeps_elements_that_are_no_structs() -> None:
+    point = {"type": "struct", "fields": [{"id": 4, "name": "x", "required": True, "type": "int"}]}
+    row = {"type": "list", "element-id": 3, "element": point, "element-required": True}
+    grid = {"type": "list", "element-id": 2, "element": row, "element-required": True}
+    field = {"id": 1, "name": "grid", "required": False, "type": grid}
+    schema = schema_from_json({"type": "struct", "fields": [field]})
+    assert schema.name_of(4) == "grid.element.element.x"
+    assert schema.find("grid.element.x") is not None
+    assert schema.find("grid.x") is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"),
+    [
+        ("boolean", True, 1),
+        ("int", 2**31 - 1, 2**31),
+        ("long", -(2**63), 1.0),
+        ("double", 1.0, 1),
+        ("decimal(9, 2)", "14.20", "14.2"),
+        ("date", "2017-11-16", "2017-11-31"),
+        ("time", "22:31:08.123456", "24:31:08"),
+        ("timestamp", "2017-11-16T22:31:08.123456", "2017-11-16"),
+        ("timestamptz", "2017-11-16T22:31:08+00:00", "2017-11-16T22:31:08+01:00"),
+        ("timestamp_ns", "2017-11-16T22:31:08.123456789", "x"),
+        ("uuid", UUID, "9c12d441"),
+        ("fixed[2]", "00FF", "00"),
+        ("binary", "00ff", "0"),
+        ("string", "a", 1),
+        ("unknown", None, 1),
+        ("variant", None, {}),
+        ("geometry", None, "00"),
+    ],
+)
+def test_a_default_is_a_value_of_its_type(kind: str, good: Any, bad: Any) -> None:
+    def schema(default: Any) -> dict[str, Any]:
+        field = {"id": 1, "name": "a", "required": False, "type": kind, "write-default": default}
+        return {"type": "struct", "fields": [field]}
+
+    assert schema_from_json(schema(good)).fields[0].write_default == good
+    with pytest.raises(InvalidInputError, match="write-default"):
+        schema_from_json(schema(bad))
+
+
+def test_a_view_keeps_its_uuid_and_its_dialects() -> None:
+    view = read_view_metadata(VIEW)
+    check_view_requirements(
+        view,
+        [requirement_from_json({"type": "assert-view-uuid", "uuid": view.view_uuid})],  # type: ignore[list-item]
+    )
+    with pytest.raises(InvalidInputError, match="cannot change"):
+        apply_view_updates(
+            view, [view_update_from_json({"action": "assign-uuid", "uuid": UUID})], now_ms=1
+        )
+    other = {
+        "version-id": 1,
+        "timestamp-ms": 1,
+        "schema-id": 0,
+        "summary": {},
+        "default-namespace": [],
+        "representations": [{"type": "sql", "sql": "select 1", "dialect": "trino"}],
+    }
+    replaced = [
+        {"action": "add-view-version", "view-version": other},
+        {"action": "set-current-view-version", "view-version-id": -1},
+    ]
+    with pytest.raises(InvalidInputError, match="spark-sql"):
+        apply_view_updates(view, [view_update_from_json(each) for each in replaced], now_ms=1)
+    known = json.loads(VIEW)["versions"][0]
+    reused = [
+        {"action": "add-view-version", "view-version": known | {"version-id": 7}},
+        {"action": "set-current-view-version", "view-version-id": -1},
+    ]
+    with pytest.raises(InvalidInputError, match="the batch added none"):
+        apply_view_updates(view, [view_update_from_json(each) for each in reused], now_ms=1)
+    # An older version is current again from the time of the commit on.
+    back = {"action": "set-current-view-version", "view-version-id": 1}
+    moved = apply_view_updates(view, [view_update_from_json(back)], now_ms=6666)
+    assert moved.version_log[-1].timestamp_ms == 6666
