@@ -15,22 +15,25 @@ from ledger.cli.written import as_written, pairs
 from ledger.events.schema_changes import DropPrimaryKey, SchemaChange
 from ledger.events.spec_changes import SpecChange
 
+Written = Annotated[
+    tuple[str, ...],
+    # One parameter under many names: so the order of the command line is kept.
+    Parameter(name=CHANGE_OPTIONS, converter=as_written, negative="", show=False),
+]
+DroppingPrimaryKey = Annotated[
+    bool,
+    Parameter(
+        negative="", show_default=False, help="Drop the primary key, before all other changes."
+    ),
+]
+
 
 def alter(
     name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
     /,
     *,
-    change: Annotated[
-        tuple[str, ...],
-        # One parameter under many names: so the order of the command line is kept.
-        Parameter(name=CHANGE_OPTIONS, converter=as_written, negative="", show=False),
-    ] = (),
-    drop_primary_key: Annotated[
-        bool,
-        Parameter(
-            negative="", show_default=False, help="Drop the primary key, before all other changes."
-        ),
-    ] = False,
+    change: Written = (),
+    drop_primary_key: DroppingPrimaryKey = False,
     writing: Writing = Writing(),  # noqa: B008 - frozen
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> None:

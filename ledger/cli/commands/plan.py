@@ -6,12 +6,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ledger.cli.changes import CHANGE_OPTIONS
-from ledger.cli.commands.alter import wanted_changes
+from ledger.cli.commands.alter import DroppingPrimaryKey, Written, wanted_changes
 from ledger.cli.options import Place
 from ledger.cli.phrases import phrase, plain
 from ledger.cli.screen import Document, Screen
-from ledger.cli.written import as_written, pairs
+from ledger.cli.written import pairs
 from ledger.plan import ChangePlan, Verdict, refusal_record
 
 
@@ -19,16 +18,8 @@ def plan(
     name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
     /,
     *,
-    change: Annotated[
-        tuple[str, ...],
-        Parameter(name=CHANGE_OPTIONS, converter=as_written, negative="", show=False),
-    ] = (),
-    drop_primary_key: Annotated[
-        bool,
-        Parameter(
-            negative="", show_default=False, help="Drop the primary key, before all other changes."
-        ),
-    ] = False,
+    change: Written = (),
+    drop_primary_key: DroppingPrimaryKey = False,
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> None:
     """Show what `alter` would do with the same options; nothing is written.
