@@ -3,123 +3,15 @@
 from __future__ import annotations
 
 import random
-from functools import partial
 
 import pytest
 
 from ledger import FileChange, Schema, SetOption, SnapshotPlan, StoreError, Table, UnsupportedError
-from ledger.stores import Store
-from projections.iceberg import position
-from projections.iceberg.materialise import advance, expected, project, rebuild, verify
+from projections.iceberg.materialise import expected, project, rebuild, verify
 from projections.materialisation import Difference
-from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory, orders
+from tests.projections.formats import ICEBERG
 from tests.projections.iceberg.projecting import Left, go_on, is_consistent, random_table
-from tests.projections.paimon.test_materialise_faults import Saved, Unlocked, through
-
-
-def is_position(key: str) -> bool:
-    return key.endswith("/projections/iceberg.json")
-
-
-def is_file(key: str) -> bool:
-    return not is_position(key)
-
-
-def halfway(seed: int) -> tuple[Store, Table]:
-    """Return a table whose newer half, which expires some of the older, is yet to project."""
-    store = memory()
-    table = random_table(seed, store, 14)
-    project(table)
-    go_on(table, random.Random(seed), 16)
-    return store, table
-
-
-def assert_exact(table: Table) -> None:
-    assert Left.by(table).newest(table) == expected(table)
-    assert verify(table).is_empty
-
-
-def kill(store: Store, writes: int) -> bool:
-    """Project with a process that is killed before a write; return whether it was."""
-    try:
-        project(through(DiesAfter(store, writes)))
-    except Died:
-        return True
-    return False
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_readers_see_whole_tables_after_a_kill_before_any_write(seed: int) -> None:
-    store, table = halfway(seed)
-    begun, wanted = Saved(store), expected(table)
-    for writes in range(1000):
-        table = begun.restore()
-        killed = kill(store, writes)
-        assert is_consistent(Left.by(table)), writes
-        project(table)
-        assert Left.by(table).newest(table) == wanted
-        if not killed:
-            assert writes > 10
-            return
-    pytest.fail("it never came to an end")
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_a_projector_that_is_killed_again_and_again_gets_there(seed: int) -> None:
-    store, table = halfway(seed)
-    writes = 0
-    while kill(store, writes):
-        assert is_consistent(Left.by(table))
-        writes += 1
-
-    assert_exact(table)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_what_a_killed_run_left_goes_when_it_expired_meanwhile(seed: int) -> None:
-    rng = random.Random(seed)
-    store, table = halfway(seed)
-    for _ in range(10):
-        kill(store, rng.randrange(30))
-        go_on(table, rng, 6)
-
-    project(table)
-    assert_exact(table)
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("inner_is_older", [False, True])
-def test_two_projectors_at_once_do_no_harm(seed: int, *, inner_is_older: bool) -> None:
-    store, table = halfway(seed)
-    begun, wanted = Saved(store), expected(table)
-    for nth in range(1, 1000):
-        table = begun.restore()
-        start = position.load(store, table.log.layout).version
-        older = (start + table.state.version + 1) // 2
-        inner, outer = (older, None) if inner_is_older else (None, older)
-        racing = Unlocked(store, nth, partial(advance, table, version=inner), is_file)
-        advance(through(racing), version=outer)
-        assert is_consistent(Left.by(table)), nth
-        project(table)
-        assert Left.by(table).newest(table) == wanted
-        if racing.writes_left > 0:
-            assert nth > 5
-            return
-    pytest.fail("it never came to an end")
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_one_that_saves_its_position_over_anothers_is_healed_by_rebuilding(seed: int) -> None:
-    store, table = halfway(seed)
-    older = (position.load(store, table.log.layout).version + table.state.version + 1) // 2
-    racing = Unlocked(store, 1, partial(advance, table, version=older), is_position)
-
-    project(through(racing))
-    assert racing.writes_left <= 0
-
-    rebuild(table)
-    assert_exact(table)
 
 
 @pytest.mark.parametrize("kind", ["-m0.avro", "/snap-", "metadata/0", "metadata/v"])
@@ -137,7 +29,7 @@ def test_a_foreign_file_in_the_way_is_reported_and_left_alone(kind: str) -> None
     assert store.read(key) == b"mine"
     store.delete(key)
     project(table)
-    assert_exact(table)
+    ICEBERG.assert_exact(table)
 
 
 def test_foreign_files_are_listed_and_outlive_everything() -> None:
@@ -216,6 +108,6 @@ def test_a_manifest_that_two_snapshots_share_stays_until_both_expired() -> None:
     for name in table.state.tags:
         table.delete_tag(name)
     project(table)
-    assert_exact(table)
+    ICEBERG.assert_exact(table)
     lists = [path for path in Left.by(table).files if "/snap-" in path]
     assert len(lists) == 1

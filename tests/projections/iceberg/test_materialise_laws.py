@@ -11,10 +11,11 @@ from ledger import Table
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.files.change_file import event_files
 from projections.iceberg import layout, position
-from projections.iceberg.materialise import advance, expected, project, rebuild, verify
+from projections.iceberg.materialise import advance, expected, project, verify
 from projections.iceberg.metadata.table_json import read_metadata
 from projections.materialisation import Difference
 from tests.lakes import memory
+from tests.projections.formats import ICEBERG
 from tests.projections.iceberg.projecting import (
     ADDED,
     DELETED,
@@ -32,46 +33,6 @@ SEEDS = range(6)
 @pytest.fixture(autouse=True, params=[3, 10_000], ids=["small manifests", "large manifests"])
 def _most_entries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout, "MOST_ENTRIES", request.param)
-
-
-def assert_exact(table: Table, version: int | None = None) -> None:
-    left = Left.by(table).newest(table)
-    wanted = expected(table, version=version)
-    assert sorted(left) == sorted(wanted)
-    assert left == wanted
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_cuts_on_the_way_leave_no_trace(seed: int) -> None:
-    table = random_table(seed, memory(), 60)
-    rng = random.Random(seed)
-    for version in sorted(rng.sample(range(table.state.version), 3)):
-        assert advance(table, version=version) == version
-        assert_exact(table, version)
-
-    assert project(table) == table.state.version
-    assert_exact(table)
-    assert verify(table) == Difference()
-
-
-@pytest.mark.parametrize("seed", SEEDS[:3])
-def test_every_version_one_by_one_ends_where_one_run_ends(seed: int) -> None:
-    table = random_table(seed, memory())
-    for version in range(table.state.version + 1):
-        advance(table, version=version)
-        assert_exact(table, version)
-    assert verify(table) == Difference()
-
-
-@pytest.mark.parametrize("seed", SEEDS[:3])
-def test_following_a_growing_table_keeps_it_exact(seed: int) -> None:
-    table = random_table(seed, memory(), 0)
-    rng = random.Random(seed)
-    for _ in range(20):
-        go_on(table, rng, rng.randrange(1, 6))
-        project(table)
-
-    assert_exact(table)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -179,22 +140,6 @@ def test_a_version_on_request_is_the_file_that_following_wrote(seed: int) -> Non
 
 
 @pytest.mark.parametrize("seed", SEEDS[:3])
-def test_a_lost_or_damaged_position_costs_only_time(seed: int) -> None:
-    table = random_table(seed, memory())
-    store, layout_ = table.log.store, table.log.layout
-    rng = random.Random(seed)
-    for damage in (None, b"{", b'{"format":1,"check":"0","position":{"version":3}}', b"[]"):
-        project(table)
-        go_on(table, rng, 8)
-        if damage is None:
-            store.delete(position.key(layout_))
-        else:
-            store.replace(f"{layout_.root}/projections/iceberg.json", damage)
-        project(table)
-        assert_exact(table)
-
-
-@pytest.mark.parametrize("seed", SEEDS[:3])
 def test_a_lost_file_is_written_again_by_the_next_run_that_needs_it(seed: int) -> None:
     table = random_table(seed, memory())
     project(table)
@@ -206,29 +151,7 @@ def test_a_lost_file_is_written_again_by_the_next_run_that_needs_it(seed: int) -
     go_on(table, rng, 10)
 
     project(table)
-    assert_exact(table)
-
-
-@pytest.mark.parametrize("kind", ["-m0.avro", "snap", "metadata/0", "metadata/v"])
-def test_a_lost_or_damaged_file_is_named_and_restored(kind: str) -> None:
-    table = random_table(1, memory(), 40)
-    table.create_tag("kept")
-    project(table)
-    store = table.log.store
-    whole = Left.by(table).files
-    path = next(each for each in reversed(whole) if kind in each and "hint" not in each)
-    key = f"{table.path}/{path}"
-
-    store.delete(key)
-    assert verify(table).missing == (path,)
-    assert rebuild(table).missing == (path,)
-    assert Left.by(table).files == whole
-
-    store.replace(key, whole[path] + b"x")
-    assert verify(table).changed == (path,)
-    assert rebuild(table).changed == (path,)
-    assert Left.by(table).files == whole
-    assert verify(table).is_empty
+    ICEBERG.assert_exact(table)
 
 
 def test_old_metadata_files_go_when_the_log_no_longer_names_them() -> None:

@@ -1,0 +1,18 @@
+"""What the tests of all formats share."""
+
+from __future__ import annotations
+
+import pytest
+
+from projections.iceberg import layout
+from tests.projections.formats import ICEBERG, PAIMON, Format
+
+
+@pytest.fixture(params=["paimon", "iceberg", "iceberg, manifests soon full"])
+def kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Format:
+    """Each format whose files are kept beside the log, in turn."""
+    if request.param == "paimon":
+        return PAIMON
+    if request.param != "iceberg":
+        monkeypatch.setattr(layout, "MOST_ENTRIES", 3)
+    return ICEBERG

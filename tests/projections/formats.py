@@ -1,0 +1,181 @@
+"""The formats that keep files beside a log, seen alike: what has to hold for each of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from attrs import frozen
+
+from ledger import Table
+from ledger.stores import Store
+from projections.iceberg import materialise as of_iceberg
+from projections.iceberg import position as iceberg_position
+from projections.materialisation import Difference
+from projections.paimon import materialise as of_paimon
+from projections.paimon import position as paimon_position
+from tests.faults import Died, DiesAfter, Wrapped
+from tests.lakes import lake_on, memory
+from tests.projections.iceberg import projecting as iceberg_projecting
+from tests.projections.paimon import projecting as paimon_projecting
+
+# A module has what a format gives; each is checked where it is called.
+_Module = Any
+
+
+@frozen
+class Format:
+    """One format.
+
+    Attributes:
+        name: In keys and commands.
+        left: The files that a projection left, of those that `expected` gives, too.
+        advance: Projects up to a version, however the format calls it.
+        kinds: Parts of paths, one for each kind of file.
+    """
+
+    name: str
+    materialise: _Module
+    position: _Module
+    projecting: _Module
+    left: Callable[[Table], dict[str, bytes]]
+    advance: Callable[..., int]
+    kinds: tuple[str, ...]
+
+    def random_table(self, seed: int, store: Store, steps: int = 40) -> Table:
+        table: Table = self.projecting.random_table(seed, store, steps)
+        return table
+
+    def go_on(self, table: Table, rng: random.Random, steps: int) -> None:
+        self.projecting.go_on(table, rng, steps)
+
+    def project(self, table: Table) -> int:
+        version: int = self.materialise.project(table)
+        return version
+
+    def expected(self, table: Table, version: int | None = None) -> dict[str, bytes]:
+        files: dict[str, bytes] = self.materialise.expected(table, version=version)
+        return files
+
+    def verify(self, table: Table) -> Difference:
+        found: Difference = self.materialise.verify(table)
+        return found
+
+    def rebuild(self, table: Table) -> Difference:
+        found: Difference = self.materialise.rebuild(table)
+        return found
+
+    def stands(self, table: Table) -> int:
+        version: int = self.position.load(table.log.store, table.log.layout).version
+        return version
+
+    def all_files(self, table: Table) -> dict[str, bytes]:
+        files: dict[str, bytes] = self.projecting.Left.by(table).files
+        return files
+
+    def is_consistent(self, table: Table) -> bool:
+        return bool(self.projecting.is_consistent(self.projecting.Left.by(table)))
+
+    def position_key(self, table: Table) -> str:
+        key: str = self.position.key(table.log.layout)
+        return key
+
+    def is_position(self, key: str) -> bool:
+        return key.endswith(f"/projections/{self.name}.json")
+
+    def halfway(self, seed: int) -> tuple[Store, Table]:
+        """Return a table whose newer half, which expires some of the older, is yet to project."""
+        store = memory()
+        table = self.random_table(seed, store, 14)
+        self.project(table)
+        self.go_on(table, random.Random(seed), 16)
+        return store, table
+
+    def kill(self, store: Store, writes: int) -> bool:
+        """Project with a process that is killed before a write; return whether it was."""
+        try:
+            self.project(through(DiesAfter(store, writes)))
+        except Died:
+            return True
+        return False
+
+    def assert_exact(self, table: Table, version: int | None = None) -> None:
+        left, wanted = self.left(table), self.expected(table, version)
+        assert sorted(left) == sorted(wanted)
+        assert left == wanted
+        if version is None:
+            assert self.verify(table).is_empty
+
+
+PAIMON = Format(
+    "paimon",
+    of_paimon,
+    paimon_position,
+    paimon_projecting,
+    lambda table: paimon_projecting.Left.by(table).files,
+    of_paimon.project,
+    ("schema/", "snapshot/snapshot-", "tag/", "manifest/manifest-list-", "manifest/manifest-"),
+)
+ICEBERG = Format(
+    "iceberg",
+    of_iceberg,
+    iceberg_position,
+    iceberg_projecting,
+    lambda table: iceberg_projecting.Left.by(table).newest(table),
+    of_iceberg.advance,
+    ("-m0.avro", "snap", "metadata/0", "metadata/v"),
+)
+
+
+class Unlocked(Wrapped):
+    """A store that lets everybody in; `action` runs right before write `nth` among those `on`."""
+
+    def __init__(
+        self, inner: Store, nth: int, action: Callable[[], object], on: Callable[[str], bool]
+    ) -> None:
+        super().__init__(inner)
+        self.writes_left = nth
+        self._action = action
+        self._on = on
+
+    def lock(self, key: str) -> AbstractContextManager[None]:
+        del key
+        return nullcontext()
+
+    def create(self, key: str, body: bytes) -> bool:
+        self._writing(key)
+        return super().create(key, body)
+
+    def replace(self, key: str, body: bytes) -> None:
+        self._writing(key)
+        super().replace(key, body)
+
+    def delete(self, key: str) -> None:
+        self._writing(key)
+        super().delete(key)
+
+    def _writing(self, key: str) -> None:
+        self.writes_left -= self._on(key)
+        if self.writes_left == 0 and self._on(key):
+            self._action()
+
+
+class Saved:
+    """What a store held, to go back to."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._bodies = {key: store.read(key) or b"" for key in store.keys("")}
+
+    def restore(self) -> Table:
+        for key in list(self._store.keys("")):
+            self._store.delete(key)
+        for key, body in self._bodies.items():
+            self._store.create(key, body)
+        return through(self._store)
+
+
+def through(store: Store) -> Table:
+    return lake_on(store).table("shop.orders")
