@@ -1,23 +1,21 @@
 """Avro object containers in bytes: written so that equal records give equal bytes, read with care.
 
-Reading takes every codec that fastavro has. Bytes that do not fit are an error that names the
-file: no declared length is believed beyond what the file holds, and no schema inside it makes
-values out of nothing.
+Reading takes every codec that Avro has. Bytes that do not fit are an error that names the file:
+no declared length is believed beyond what the file holds, no block unpacks to more than an honest
+writer's does, and no schema inside it makes values out of nothing.
 """
 
 from __future__ import annotations
 
-import functools
 import io
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ledger.model.errors import DamagedLogError, MissingDependencyError
-from projections.avro_framing import SYNC_BYTES, check_blocks
+from projections.avro_framing import SYNC_BYTES, Block, contents
 from projections.avro_schema import readable_schema
 
 _BLOCK_BYTES = 65_536
-_CODEC_PACKAGES = {"zstandard": "backports.zstd", "snappy": "cramjam", "lz4": "lz4"}
 
 
 def write_container(
@@ -83,42 +81,21 @@ def _records(body: bytes) -> Iterator[dict[str, Any]]:
     import fastavro
 
     stream = io.BytesIO(body)
-    # fastavro's types do not tell of a block's content.
-    blocks: Any = fastavro.block_reader(stream)
-    codec = str(blocks.codec)
-    _check_codec(codec)
-    check_blocks(body, stream.tell(), codec)
-    schema = readable_schema(blocks.writer_schema)
-    for block in blocks:
-        yield from _block_records(block.bytes_, block.num_records, schema)
+    # fastavro reads the header here, and would unpack a block whole, however big that gets.
+    header: Any = fastavro.block_reader(stream)
+    schema = readable_schema(header.writer_schema)
+    for block, content in contents(body, stream.tell(), str(header.codec)):
+        yield from _block_records(block, content, schema)
 
 
-def _block_records(content: io.BytesIO, count: int, schema: Any) -> Iterator[Any]:
+def _block_records(block: Block, content: bytes, schema: Any) -> Iterator[Any]:
     import fastavro
 
-    size = len(content.getbuffer())
-    if not 0 <= count <= size:
-        raise ValueError(f"{count} records cannot stand in {size} bytes")
-    for _ in range(count):
-        yield fastavro.schemaless_reader(content, schema, None)
-    if content.tell() != size:
-        raise ValueError(f"{size - content.tell()} bytes follow a block's last record")
-
-
-def _check_codec(codec: str) -> None:
-    package = _CODEC_PACKAGES.get(codec)
-    if package is not None and not _has_codec(codec):
-        raise MissingDependencyError(
-            f"an Avro file is compressed with {codec}: install {package} to read it"
-        )
-
-
-@functools.cache
-def _has_codec(codec: str) -> bool:
-    import fastavro
-
-    try:
-        fastavro.writer(io.BytesIO(), "int", [0], codec=codec)
-    except ValueError:
-        return False
-    return True
+    size = len(content)
+    if not 0 <= block.count <= size:
+        raise ValueError(f"{block.count} records cannot stand in {size} bytes")
+    stream = io.BytesIO(content)
+    for _ in range(block.count):
+        yield fastavro.schemaless_reader(stream, schema, None)
+    if stream.tell() != size:
+        raise ValueError(f"{size - stream.tell()} bytes follow a block's last record")

@@ -6,9 +6,11 @@ in MiB.
 
 from __future__ import annotations
 
+import bz2
 import hashlib
 import io
 import json
+import lzma
 import resource
 import sys
 import zlib
@@ -67,11 +69,12 @@ def footer_that_lies() -> Callable[[], object]:
     return lambda: read_footer("/lies.parquet", filesystem=filesystem)
 
 
-def avro(codec: str, block: bytes, count: int = 1) -> Callable[[], object]:
+def avro(codec: str, block: bytes, count: int = 1, *, times: int = 1) -> Callable[[], object]:
+    """Return the reading of a file with a block of `count` records, so many `times`."""
     schema = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "bytes"}]}
     head = io.BytesIO()
     fastavro.writer(head, schema, [], codec=codec, sync_marker=SYNC)
-    body = head.getvalue() + _number(count) + _number(len(block)) + block + SYNC
+    body = head.getvalue() + (_number(count) + _number(len(block)) + block + SYNC) * times
     say["bytes"] = len(body)
     return lambda: read_container(body, "bomb")
 
@@ -84,11 +87,33 @@ def _number(value: int) -> bytes:
     return bytes([*out, raw])
 
 
+def nothing(mib: int) -> bytes:
+    """Return a record that is so many megabytes long."""
+    size = mib << 20
+    return _number(size) + b"\0" * size
+
+
 def deflated() -> Callable[[], object]:
     """Return the reading of 288 megabytes of nothing, deflated."""
     packer = zlib.compressobj(1, zlib.DEFLATED, -15)
     block = b"".join(packer.compress(b"\0" * (1 << 20)) for _ in range(288)) + packer.flush()
     return avro("deflate", block)
+
+
+def many_deflated() -> Callable[[], object]:
+    """Return the reading of 100 blocks of eight megabytes each, none of them too big."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return avro("deflate", packer.compress(nothing(8)) + packer.flush(), times=100)
+
+
+def bzipped() -> Callable[[], object]:
+    """Return the reading of 288 megabytes of nothing in streams of 32."""
+    return avro("bzip2", bz2.compress(b"\0" * (32 << 20)) * 9)
+
+
+def xz() -> Callable[[], object]:
+    """Return the reading of 288 megabytes of nothing in streams of 32."""
+    return avro("xz", lzma.compress(b"\0" * (32 << 20), preset=1) * 9)
 
 
 def zstandard() -> Callable[[], object]:
@@ -117,6 +142,9 @@ CASES: Final = {
         swollen_changes,
         footer_that_lies,
         deflated,
+        many_deflated,
+        bzipped,
+        xz,
         zstandard,
         snappy_promise,
         endless_count,
