@@ -6,11 +6,12 @@
 - `folder_lock`: the advisory lock that local writers take turns with.
 - `memory`: `MemoryStore`, shared inside one process by name.
 - `object_store`: `ObjectStore`, in a bucket of S3, Google Cloud Storage or Azure, on `bucket`,
-  the requests through fsspec.
+  the requests through fsspec, or on `obstore_bucket`, the same through obstore.
 - `services`: which object stores and clients there are, and where a URL's root is;
-  `storage_options`: one dictionary of options for every library.
+  `storage_options`: one dictionary of options for every library; `obstore_options`: as obstore
+  calls them.
 - `answers`: what a client's exception means; `self_test`: the two writes that show whether a
-  store refuses to create what exists.
+  store refuses to create what exists; `clock`: the clock that a service dates its answers by.
 - `factory`: `open_store`, from a URL to a store; refuses what has no proven conditional create.
 
 A new store is one adapter here that passes the contract suite, and one line in `factory`.

@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from attrs import frozen
+
+from ledger.model.errors import NotFoundError, StoreError
 
 
 class Answer(enum.Enum):
@@ -60,6 +63,30 @@ _BY_CLASS: Final = (
     (FileNotFoundError, Answer.ABSENT),
     (PermissionError, Answer.DENIED),
 )
+# They asked no server, or tell nothing of what it said; obstore's have only their class.
+_BY_NAME: Final = {
+    "AlreadyExistsError": Answer.EXISTS,
+    "PreconditionError": Answer.EXISTS,
+    "PermissionDeniedError": Answer.DENIED,
+    "UnauthenticatedError": Answer.DENIED,
+    "NotSupportedError": Answer.UNSUPPORTED,
+    "NoCredentialsError": Answer.DENIED,
+    "PartialCredentialsError": Answer.DENIED,
+    "DefaultCredentialsError": Answer.DENIED,
+    "RefreshError": Answer.DENIED,
+    "ClientAuthenticationError": Answer.DENIED,
+}
+_CLIENTS: Final = frozenset(
+    {"adlfs", "aiobotocore", "aiohttp", "azure", "botocore", "gcsfs", "google"}
+    | {"obstore", "requests", "s3fs"}
+)
+"""The packages whose exceptions are a client's."""
+
+_NEXT_STEPS: Final = {
+    Answer.ABSENT: "it does not exist; look at its path",
+    Answer.NO_BUCKET: "there is no such bucket; look at its name",
+    Answer.DENIED: "the credentials do not allow it, or there are none; allow to get and list",
+}
 _LONGEST_CHAIN: Final = 8
 
 
@@ -94,12 +121,52 @@ def answer_of(error: BaseException) -> Answer:
     for kind, answer in _BY_CLASS:
         if isinstance(error, kind):
             return answer
-    return Answer.UNKNOWN
+    # A ledger's own error has such a name, too, and may be what is being handled.
+    names = (type(each).__name__ for each in _chain(error) if _is_clients(each))
+    return next((_BY_NAME[name] for name in names if name in _BY_NAME), Answer.UNKNOWN)
+
+
+@contextmanager
+def reading(place: str) -> Iterator[None]:
+    """Turn what a client raises while the body reads into an error that names the place.
+
+    The client's own text stays out of it, since that may quote a credential; it is the cause's.
+
+    Raises:
+        NotFoundError: There is nothing there.
+        StoreError: It could not be read; the message says what the server said, and what to do.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, OSError) and not _is_clients(error):
+            raise
+        answer, cause = answer_of(error), cause_of(error)
+        step = _NEXT_STEPS.get(answer)
+        if step is None and cause.status is None:
+            step = "no answer came; look at the network and the storage_options, then try again"
+        kind = NotFoundError if answer is Answer.ABSENT else StoreError
+        raise kind(
+            f"{place} cannot be read: {type(error).__name__}{f' ({cause})' if str(cause) else ''}: "
+            f"{step or 'try again'}"
+        ) from error
 
 
 def cause_of(error: BaseException) -> Cause:
     """Return what the server said, from the first exception along the chain that knows."""
     return next((found for each in _chain(error) if (found := _said(each)) is not None), Cause())
+
+
+def date_of(error: BaseException) -> str | None:
+    """Return the `Date` header of the answer that an exception is about, when its client kept it.
+
+    botocore and azure-core do, gcsfs does not.
+    """
+    return next((found for each in _chain(error) if (found := _date(each))), None)
+
+
+def _is_clients(error: BaseException) -> bool:
+    return type(error).__module__.partition(".")[0] in _CLIENTS
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -123,6 +190,17 @@ def _said(error: BaseException) -> Cause | None:
             word = getattr(error, "error_code", None)
             return Cause(status, str(getattr(word, "value", word) or ""))
     return None
+
+
+def _date(error: BaseException) -> str | None:
+    response = getattr(error, "response", None)
+    if isinstance(response, Mapping):
+        headers = response.get("ResponseMetadata", {}).get("HTTPHeaders")
+    else:
+        headers = getattr(response, "headers", None)
+    # Each client has a mapping of its own, and not every one of them ignores the case.
+    found = {str(name).lower(): value for name, value in dict(headers or {}).items()}.get("date")
+    return found if isinstance(found, str) else None
 
 
 def _number(value: Any) -> int | None:

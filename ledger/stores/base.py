@@ -33,6 +33,7 @@ class Store(Protocol):
 
         Raises:
             InvalidInputError: The body is empty; nothing was written.
+            StoreError: Nothing can be created there, now and later; nothing was written.
             OSError: Applied or not, nobody knows.
         """
 

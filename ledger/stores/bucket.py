@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from ledger.model.errors import InvalidNameError, StoreError
-from ledger.stores.answers import Answer, answer_of, cause_of
+from ledger.stores.answers import Answer, answer_of, cause_of, date_of
+from ledger.stores.clock import Clock, clock_of
 from ledger.stores.services import Root
 
 T = TypeVar("T")
@@ -32,6 +33,7 @@ class Bucket:
         self.root = root
         self._client: Any = root.service.filesystem(root.options)
         self._process = os.getpid()
+        self._refused: Clock | None = None
 
     @property
     def client(self) -> Any:
@@ -75,9 +77,25 @@ class Bucket:
             self.client.pipe_file(path, body, mode="create")
         except Exception as error:
             if answer_of(error) is Answer.EXISTS:
+                self._refused = clock_of(date_of(error))
                 return False
             raise self._failure("create", key, error) from error
         return True
+
+    def clock(self, key: str) -> Clock | None:
+        """Return the service's clock, or None when its answers are not dated.
+
+        Args:
+            key: That of an object for which a create has just been refused. The refusal tells
+                the time, but for a client that keeps no headers: that one asks for the object.
+        """
+        if self.root.service.scheme != "gs":
+            return self._refused
+        ask = self.client.call
+        headers, _ = self._request(
+            "read", key, lambda: ask("GET", "b/{}/o/{}", self.root.bucket, self.root.prefix + key)
+        )
+        return clock_of(headers.get("Date"))
 
     def put(self, key: str, body: bytes) -> None:
         """Put an object whatever was there."""

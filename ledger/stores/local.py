@@ -18,6 +18,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 
+from ledger.model.errors import StoreError
 from ledger.stores import posix
 from ledger.stores.folder_lock import folder_lock
 from ledger.stores.key import LOCK_NAME, check_body, check_key, folder_of, folder_prefix
@@ -141,10 +142,23 @@ class LocalStore:
             # exists. The second name of our own draft tells that this was us.
             if os.stat(draft, dir_fd=folder).st_nlink == 2:  # noqa: PLR2004 - draft and name
                 return True
-            if stat.S_ISREG(os.stat(name, dir_fd=folder).st_mode):
-                return False
-            raise
+            self._check_file(folder, name)
+            return False
         return True
+
+    def _check_file(self, folder: int, name: str) -> None:
+        """Check that what stands in a name's place is a file; nothing else goes away by waiting."""
+        try:
+            if stat.S_ISREG(os.stat(name, dir_fd=folder).st_mode):
+                return
+        except OSError:
+            # Either a link that leads nowhere, or it is gone: then this raises, too.
+            os.stat(name, dir_fd=folder, follow_symlinks=False)
+        raise StoreError(
+            f"{self.url}: cannot create {name!r}: a folder, or a link that leads to no file, "
+            "stands in its place, and no ledger put it there. Nothing was written; look at it and "
+            "move it away, then try again"
+        )
 
     def _link(self, folder: int, draft: str, name: str) -> None:
         os.link(draft, name, src_dir_fd=folder, dst_dir_fd=folder)

@@ -9,8 +9,10 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
 from ledger.stores.bucket import Bucket
+from ledger.stores.clock import Clock
 from ledger.stores.key import check_body, check_key, folder_of, folder_prefix, is_key
-from ledger.stores.self_test import self_test
+from ledger.stores.obstore_bucket import ObstoreBucket
+from ledger.stores.self_test import PROBE, self_test
 from ledger.stores.services import Root
 
 _WIDEST: Final = 32
@@ -18,7 +20,7 @@ _WIDEST: Final = 32
 
 # By process: a child that is forked while somebody holds a turn must not wait for it for ever.
 _turns: Final[dict[tuple[int, str], threading.Lock]] = {}
-_proven: Final[set[tuple[str, str]]] = set()
+_proven: Final[dict[tuple[str, str], Clock | None]] = {}
 
 
 class ObjectStore:
@@ -39,7 +41,7 @@ class ObjectStore:
     """
 
     def __init__(self, root: Root) -> None:
-        self._bucket = Bucket(root)
+        self._bucket = ObstoreBucket(root) if root.library == "obstore" else Bucket(root)
         self._place = root.url, self._bucket.options_digest
 
     def __repr__(self) -> str:
@@ -59,9 +61,25 @@ class ObjectStore:
         check_key(key)
         check_body(key, body)
         if self._place not in _proven:
-            self_test(self.url, self._bucket)
-            _proven.add(self._place)
+            self.ask_clock()
         return self._bucket.create(key, bytes(body))
+
+    def clock(self) -> Clock | None:
+        """Return the service's clock as it was told last; None when it tells none.
+
+        A process that has written nothing yet proves the store first, since that tells the time.
+
+        Raises:
+            StoreError: As for `create`.
+            OSError: It did not answer.
+        """
+        return _proven[self._place] if self._place in _proven else self.ask_clock()
+
+    def ask_clock(self) -> Clock | None:
+        """Return the service's clock as it is told now; costs a request, and raises as `clock`."""
+        self_test(self.url, self._bucket)
+        _proven[self._place] = self._bucket.clock(PROBE)
+        return _proven[self._place]
 
     def read(self, key: str) -> bytes | None:
         """See `Store.read`."""

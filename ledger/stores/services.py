@@ -15,7 +15,7 @@ from attrs import frozen
 
 from ledger.model.errors import MissingDependencyError, StoreError
 from ledger.stores.key import check_path
-from ledger.stores.storage_options import ALWAYS, fsspec_options
+from ledger.stores.storage_options import ALWAYS, CLIENT, fsspec_options
 
 PROVEN: Final = (
     "Amazon S3 or a compatible store that honours If-None-Match (SeaweedFS 4 does), "
@@ -88,6 +88,7 @@ class Root:
         bucket: The bucket or container.
         prefix: What every key below the root begins with; empty, or it ends with a slash.
         options: What the client takes.
+        library: Whose client: `fsspec` or `obstore`.
     """
 
     url: str
@@ -95,6 +96,7 @@ class Root:
     bucket: str
     prefix: str
     options: Mapping[str, Any]
+    library: str = "fsspec"
 
 
 def service_of(scheme: str) -> Service | None:
@@ -132,7 +134,12 @@ def root_of(service: Service, rest: str, storage_options: Mapping[str, Any]) -> 
     if path:
         check_path(path)
     url = f"{scheme}://{authority}/{path}".removesuffix("/")
-    return Root(url, service, bucket, f"{path}/" if path else "", options)
+    library = storage_options.get(CLIENT, "fsspec")
+    if library not in {"fsspec", "obstore"}:
+        raise StoreError(
+            f"there is no client {library!r}; write fsspec or obstore, or leave it out"
+        )
+    return Root(url, service, bucket, f"{path}/" if path else "", options, library)
 
 
 def _with_account(host: str, options: Mapping[str, Any]) -> dict[str, Any]:

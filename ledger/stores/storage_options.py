@@ -48,8 +48,12 @@ _NAMES: Final[dict[str, tuple[tuple[str, ...], dict[str, str]]]] = {
 # A listing kept by the client hides what others wrote since, and makes its `exists` say no.
 ALWAYS: Final = {"use_listings_cache": False, "version_aware": False}
 """What every client of an object store is told."""
+CLIENT: Final = "client"
+"""Which client a store is to use: `fsspec`, which is the default, or `obstore`."""
+
 # What others need to be told and these clients know, or find out by the self-test.
 _NEEDLESS: Final = {
+    CLIENT,
     "allow_http",
     "conditional_put",
     "copy_if_not_exists",

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from ledger import SetOption
+from ledger.model.errors import StoreError
 from ledger.stores import Durability, LocalStore, Store
+from tests.lakes import lake_on, no_time, orders
 from tests.store_contract import StoreContract
 
 
@@ -192,8 +195,20 @@ def test_a_full_disk_leaves_no_draft(tmp_path: Path) -> None:
 def test_a_folder_in_the_keys_place_is_an_error_not_a_winner(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
 
-    with pytest.raises(FileExistsError):
+    with pytest.raises(StoreError, match="cannot create 'a': a folder, .* move it away"):
         LocalStore(tmp_path).create("a", b"1")
+
+
+def test_a_link_that_leads_nowhere_in_the_keys_place_is_an_error_at_once(tmp_path: Path) -> None:
+    table = orders(lake_on(LocalStore(tmp_path), patience=no_time()))
+    link = tmp_path / "shop.db/orders/_ledger/log" / f"{1:020d}.json"
+    link.symlink_to("nowhere")
+
+    with pytest.raises(StoreError, match=f"cannot create '{link.name}'.*Nothing was written"):
+        table.alter([SetOption("k", "v")])
+    assert not (link.parent / "nowhere").exists()
+    link.unlink()
+    assert table.alter([SetOption("k", "v")]).version == 1
 
 
 def test_a_root_that_is_a_file_is_an_error(tmp_path: Path) -> None:

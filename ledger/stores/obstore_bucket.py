@@ -1,0 +1,170 @@
+"""Objects in one bucket through obstore: the same requests as `bucket` in a third of the time.
+
+It is asked for by `storage_options={"client": "obstore"}` and never taken by itself: it finds
+credentials in other places than fsspec does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from importlib import import_module
+from typing import Any, Final, TypeVar
+
+from ledger.model.errors import MissingDependencyError, StoreError
+from ledger.stores.answers import Answer, answer_of
+from ledger.stores.clock import Clock
+from ledger.stores.obstore_options import obstore_options
+from ledger.stores.services import Root
+
+T = TypeVar("T")
+
+_STORES: Final = {"s3": "S3Store", "abfs": "AzureStore"}
+_RETRIES: Final = {"max_retries": 4, "retry_timeout": timedelta(seconds=30)}
+
+
+class ObstoreBucket:
+    """The objects below a root, by key; see `Bucket`, whose methods these are.
+
+    Safe to share between threads, and of no use to a forked child: its threads stay behind.
+
+    Raises:
+        MissingDependencyError: obstore is not installed.
+        StoreError: It does not take these options, or is not proven for this kind of store.
+    """
+
+    def __init__(self, root: Root) -> None:
+        self.root = root
+        self._process = os.getpid()
+        self._client = _client(root)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy in another process has a client of its own.
+        return ObstoreBucket, (self.root,)
+
+    @property
+    def client(self) -> Any:
+        """The obstore store.
+
+        Raises:
+            StoreError: This process was forked from the one that made it.
+        """
+        if self._process != os.getpid():
+            raise StoreError(
+                f"{self.root.url}: obstore does not work in a forked process; start processes by "
+                'spawn, or leave "client" out of the storage_options'
+            )
+        return self._client
+
+    @property
+    def options_digest(self) -> str:
+        """See `Bucket.options_digest`."""
+        from fsspec.utils import tokenize
+
+        return str(tokenize("obstore", self.root.options))
+
+    def create(self, key: str, body: bytes) -> bool:
+        """See `Bucket.create`."""
+        try:
+            # More than one request could not be made on a condition.
+            self.client.put(self._name(key), body, mode="create", use_multipart=False)
+        except Exception as error:
+            if answer_of(error) is Answer.EXISTS:
+                return False
+            raise self._failure("create", key, error) from error
+        return True
+
+    def clock(self, key: str) -> Clock | None:
+        """See `Bucket.clock`; obstore keeps no headers, so the object is written once more."""
+        (body,) = self.get([key])
+        if not isinstance(body, bytes):
+            return None
+        self.put(key, body)
+        client = self.client
+        found = self._request("read", key, lambda: client.head(self._name(key)))
+        return Clock.at(found["last_modified"])
+
+    def put(self, key: str, body: bytes) -> None:
+        """See `Bucket.put`."""
+        client = self.client
+        self._request("put", key, lambda: client.put(self._name(key), body, use_multipart=False))
+
+    def get(self, keys: Sequence[str], *, end: int | None = None) -> list[bytes | OSError | None]:
+        """See `Bucket.get`."""
+        if len(keys) == 1:
+            return [self._get(keys[0], end)]
+        with ThreadPoolExecutor(len(keys)) as pool:
+            return list(pool.map(lambda key: self._get(key, end), keys))
+
+    def remove(self, key: str) -> None:
+        """See `Bucket.remove`."""
+        try:
+            self.client.delete(self._name(key))
+        except Exception as error:
+            if answer_of(error) is not Answer.ABSENT:
+                raise self._failure("delete", key, error) from error
+
+    def names(self, prefix: str) -> list[str]:
+        """See `Bucket.names`; `prefix` is a folder's."""
+        start = self.root.prefix + prefix
+        client = self.client
+        pages = self._request("list", prefix, lambda: list(client.list(prefix=start or None)))
+        return [each["path"][len(self.root.prefix) :] for page in pages for each in page]
+
+    def _name(self, key: str) -> str:
+        return self.root.prefix + key
+
+    def _get(self, key: str, end: int | None) -> bytes | OSError | None:
+        client, name = self.client, self._name(key)
+        try:
+            if end is not None:
+                return bytes(client.get_range(name, start=0, end=end))
+            return bytes(client.get(name).bytes())
+        except Exception as error:  # noqa: BLE001 - it stands in its place
+            if answer_of(error) is Answer.ABSENT:
+                return None
+            failure = self._failure("read", key, error)
+            failure.__cause__ = error
+            return failure
+
+    def _request(self, what: str, key: str, request: Callable[[], T]) -> T:
+        try:
+            return request()
+        except Exception as error:
+            raise self._failure(what, key, error) from error
+
+    def _failure(self, what: str, key: str, error: Exception) -> OSError:
+        kind = PermissionError if answer_of(error) is Answer.DENIED else OSError
+        return kind(f"{self.root.url}: cannot {what} {key!r}: {type(error).__name__}")
+
+
+def _client(root: Root) -> Any:
+    scheme = root.service.scheme
+    if scheme not in _STORES:
+        raise StoreError(
+            f'{root.url}: the client "obstore" is proven for {", ".join(_STORES)} only; leave '
+            '"client" out of the storage_options'
+        )
+    try:
+        store = import_module("obstore.store")
+    except ImportError as error:
+        raise MissingDependencyError(
+            'the client "obstore" is not installed: pip install "lakeledger[obstore]"'
+        ) from error
+    config: Mapping[str, str] = obstore_options(scheme, root.options)
+    plain = config.get("endpoint", "").startswith("http://")
+    try:
+        return getattr(store, _STORES[scheme])(
+            root.bucket,
+            config=config,
+            client_options={"allow_http": plain},
+            retry_config=_RETRIES,
+        )
+    except Exception as error:
+        # The client's own text may quote a credential.
+        raise StoreError(
+            f"{root.url} cannot be opened: obstore refused the storage_options {sorted(config)} "
+            f"({type(error).__name__}); look at their values"
+        ) from error
