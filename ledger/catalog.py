@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from ledger.birth import as_schema, bear, born, drop_asked, finish_drop
 from ledger.catalog_views import ViewCatalog
-from ledger.commit_options import CommitOptions, fresh_id, now_millis, request_of
+from ledger.commit_options import CommitOptions, fresh_id, now_millis
 from ledger.events.spec_changes import AddPartitionField, SortColumn
 from ledger.events.table_events import TableCreated
 from ledger.evolution.catalog_builder import identifier_of
 from ledger.evolution.catalog_request import CatalogRequest, CreateTable, RenameTable
 from ledger.evolution.catalog_state import CatalogState, TableEntry
-from ledger.log.request import Appended, NowMillis
+from ledger.log.request import Appended, NowMillis, Request
 from ledger.model.errors import DamagedLogError, NotFoundError, TableDroppedError
 from ledger.model.identifier import Identifier
 from ledger.model.schema import FieldIdPolicy, Schema
@@ -129,19 +129,22 @@ class Ledger(ViewCatalog):
             return CreateTable(name, fresh_id(), wanted.schema, location, **wanted.rest())
 
         asked = ["CreateTable", str(name), wanted.schema, location, *wanted.rest().items()]
-        appended = self._commit(make, asked, commit)
-        entry = self.state.table_by_id(self._created_in(appended.version, name))
-        if entry is None:
-            raise TableDroppedError(f"table {name} was created and dropped since; create it anew")
-        return self._open(entry)
+        request = self._request(asked, commit)
+        version = self._commit(make, request).version
+        return self._after(request, version, lambda: self._created_in(version, name))
 
-    def _created_in(self, version: int, name: Identifier) -> str:
-        """Return the id of the table of that name which a catalog commit created."""
-        return next(
+    def _created_in(self, version: int, name: Identifier) -> Table:
+        """Open the table of that name which a catalog commit created."""
+        table_id = next(
             event.table_id
             for event in self._events_of(version)
             if isinstance(event, TableCreated) and identifier_of(event.identifier) == name
         )
+        entry = self.state.table_by_id(table_id)
+        with suppress(TableDroppedError):
+            if entry is not None:
+                return self._open(entry)
+        raise TableDroppedError(f"table {name} was created and dropped since; create it anew")
 
     def table(self, identifier: str | Identifier) -> Table:
         """Return a table's handle.
@@ -194,7 +197,7 @@ class Ledger(ViewCatalog):
         options: CommitOptions = {**commit}
         options.setdefault("commit_id", fresh_id())
         asked = drop_asked(name)
-        request = request_of(options, asked=asked, default_author=self._setting.author)
+        request = self._request(asked, options)
         landed = self._appender.landed_before(request)
         if landed is not None:
             return landed
@@ -207,10 +210,17 @@ class Ledger(ViewCatalog):
                 raise
             return landed
         entry = self.state.table_by_id(table.state.table_id)
-        table.seal(**options)
+        sealed = table.seal(**options)
+        # The table's version was expected of the table's stream; the catalog has its own.
+        options.pop("expect_version", None)
+        request = self._request(asked, options)
+        return self._after(request, sealed.version, lambda: self._forget(table, entry, request))
+
+    def _forget(
+        self, table: Table, entry: TableEntry | None, request: Request
+    ) -> Appended[CatalogState]:
+        """Let the catalog forget a table that was sealed, and record that this was asked."""
         if entry is not None:
             # In the name of whoever sealed it, who may have died since.
             finish_drop(self._appender, table.log, entry)
-        # The table's version was expected of the table's stream; the catalog has its own.
-        options.pop("expect_version", None)
-        return self._commit(lambda: None, asked, options)
+        return self._commit(lambda: None, request)

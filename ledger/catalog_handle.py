@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -16,12 +16,20 @@ from ledger.evolution.catalog_record import CatalogStream
 from ledger.evolution.catalog_request import CatalogRequest
 from ledger.evolution.catalog_state import EMPTY_CATALOG, CatalogState
 from ledger.log.append import Appender
-from ledger.log.request import Appended
+from ledger.log.request import Appended, Request
 from ledger.log.settle import Draft, settle
 from ledger.log.stream_log import StreamLog
-from ledger.model.errors import DamagedLogError, UpgradeRequiredError
+from ledger.model.errors import (
+    CommitConflictError,
+    CommitUnknownError,
+    DamagedLogError,
+    StoreError,
+    UpgradeRequiredError,
+)
 from ledger.stores import Store
 from ledger.table_setting import TableSetting
+
+T = TypeVar("T")
 
 ROOT_FORMAT = 1
 _ROOT_KEY = "_ledger/ledger.json"
@@ -88,10 +96,12 @@ class CatalogHandle:
         """Yield the catalog's commits from `first` on."""
         return (read.commit for read in self.log.commits(first, self.state.version))
 
+    def _request(self, asked: Any, options: CommitOptions) -> Request:
+        return request_of(options, asked=asked, default_author=self._setting.author)
+
     def _commit(
-        self, make: Callable[[], CatalogRequest | None], asked: Any, options: CommitOptions
+        self, make: Callable[[], CatalogRequest | None], request: Request
     ) -> Appended[CatalogState]:
-        request = request_of(options, asked=asked, default_author=self._setting.author)
         self.init()
         landed = self._appender.landed_before(request)
         if landed is not None:
@@ -101,7 +111,31 @@ class CatalogHandle:
         return self._appender.append(NOTHING if wanted is None else CatalogIntent(wanted), request)
 
     def _ask(self, request: CatalogRequest, options: CommitOptions) -> Appended[CatalogState]:
-        return self._commit(lambda: request, [type(request).__name__, request], options)
+        asked = [type(request).__name__, request]
+        return self._commit(lambda: request, self._request(asked, options))
+
+    def _after(self, request: Request, version: int, rest: Callable[[], T]) -> T:
+        """Do the rest of what a commit began that has landed; nothing makes that a failure.
+
+        Raises:
+            CommitUnknownError: The store does not answer, or the rest was refused for now.
+        """
+        failure: Exception | None = None
+        try:
+            for _ in self._setting.patience.attempts():
+                try:
+                    return rest()
+                except OSError as error:
+                    failure = error
+        except (CommitConflictError, StoreError) as error:
+            failure = error
+        raise CommitUnknownError(
+            f"commit {request.commit_id} has landed in version {version}, but what follows from "
+            "it could not be done or read; whoever opens the table or looks at the view next "
+            "goes on from there, and asking again with the same commit_id= is safe",
+            request.commit_id,
+            version,
+        ) from failure
 
     def _events_of(self, version: int) -> Iterator[CatalogEvent]:
         for transaction in self.log.commit_at(version).transactions:

@@ -40,16 +40,21 @@ class ViewCatalog(DatabaseCatalog):
         """Create a view and return it."""
         name = Identifier.parse(identifier)
         asked = ["CreateView", str(name), repr(schema)]
-        done = self._commit(lambda: CreateView(name, fresh_id(), schema), asked, commit)
-        created = (
-            event.view_id
-            for event in self._events_of(done.version)
-            if isinstance(event, ViewCreated) and identifier_of(event.identifier) == name
-        )
-        view = self.state.view_by_id(next(created))
+        request = self._request(asked, commit)
+        done = self._commit(lambda: CreateView(name, fresh_id(), schema), request)
+        view = self._after(request, done.version, lambda: self._view_of(done.version, name))
         if view is None:
             raise NotFoundError(f"view {name} was created and dropped since; create it anew")
         return view
+
+    def _view_of(self, version: int, name: Identifier) -> ViewEntry | None:
+        """Return the view of that name which a catalog commit created; None once dropped."""
+        created = (
+            event.view_id
+            for event in self._events_of(version)
+            if isinstance(event, ViewCreated) and identifier_of(event.identifier) == name
+        )
+        return self.state.view_by_id(next(created))
 
     def alter_view(
         self,

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Mapping
 from datetime import datetime
+from difflib import get_close_matches
 from typing import Any, TypedDict
 
 import msgspec
@@ -66,7 +67,11 @@ def request_of(options: CommitOptions, *, asked: Any, default_author: str) -> Re
         asked: The subject of the call, in plain data; its digest recognises the same request
             under a given commit id.
         default_author: Who, when the caller did not say.
+
+    Raises:
+        InvalidInputError: An option is none, or cannot be written.
     """
+    _refuse_unknown(options)
     given = options.get("commit_id")
     if given is not None and (type(given) is not str or not given):
         raise InvalidInputError(f"commit_id={given!r} is no key; give a text that is not empty")
@@ -86,6 +91,17 @@ def request_of(options: CommitOptions, *, asked: Any, default_author: str) -> Re
         expect_version=options.get("expect_version"),
         effective_millis=None if effective is None else millis(effective),
     )
+
+
+def _refuse_unknown(options: CommitOptions) -> None:
+    # A misspelt `expect_version` would commit without the check that was asked for.
+    known = CommitOptions.__annotations__
+    for name in options.keys() - known.keys():
+        similar = get_close_matches(name, known, n=1)
+        meant = f"did you mean {similar[0]}=?" if similar else f"it takes {', '.join(known)}"
+        raise InvalidInputError(
+            f"{name}= is nothing that a commit takes; {meant} Nothing was written"
+        )
 
 
 def _digest(asked: Any) -> str:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from ledger.commit_options import CommitOptions, request_of
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
-from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
 from ledger.evolution.table_intent import TableIntent
 from ledger.evolution.table_record import TableStream
+from ledger.evolution.touched import RecentlyTouched
 from ledger.files.change_file import event_files, refuse_stale
 from ledger.files.live import LiveFiles
 from ledger.log.append import Appender
@@ -21,7 +22,6 @@ from ledger.log.request import Appended
 from ledger.log.stream_log import StreamLog
 from ledger.log.travel import at_timestamp, at_version, head_state
 from ledger.model.errors import LedgerError, NotFoundError
-from ledger.model.file_change import FileChange
 from ledger.model.identifier import Identifier
 from ledger.model.instant import (
     Instant,
@@ -37,8 +37,6 @@ from ledger.stores import open_store
 from ledger.table_at import TableAt
 from ledger.table_past import TablePast
 from ledger.table_setting import Plan, TableSetting
-
-_RECENT_FILES = 256
 
 
 class TableHandle:
@@ -56,7 +54,7 @@ class TableHandle:
         )
         self.live = LiveFiles(self.log)
         self.past = TablePast(self.log, self.live)
-        self._recent_files: dict[int, tuple[object, tuple[FileChange, ...]]] = {}
+        self._touched = RecentlyTouched(partial(event_files, store, self.log.layout))
         self.log.remember(self.live.keys_of, self.live.save)
         self._appender: Appender[TableState, TableEvent] = Appender(
             self.log, setting.now_millis, setting.patience, refuse_stale
@@ -179,17 +177,7 @@ class TableHandle:
         changes = plan(base)
         if isinstance(changes, Landed):
             return changes
-        return TableIntent(changes, base, self._files_of, self.past)
-
-    def _files_of(self, event: SnapshotCommitted | RolledBack) -> Iterable[FileChange]:
-        # Many writers of one commit look at the same winners.
-        known = self._recent_files.get(id(event))
-        if known is None or known[0] is not event:
-            if len(self._recent_files) >= _RECENT_FILES:
-                self._recent_files.clear()
-            known = event, event_files(self.log.store, self.log.layout, event)
-            self._recent_files[id(event)] = known
-        return known[1]
+        return TableIntent(changes, base, self._touched, self.past)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.identifier)!r}, {self.location!r})"

@@ -59,6 +59,7 @@ class TablePast:
         files += (each.change for each in later if each.change.kind == "ADD")
         written = {each.snapshot.schema_id for each in starts if each.snapshot is not None}
         return Reach(
+            files=tuple(files),
             schema_ids=frozenset(
                 written.union(
                     (each.schema_id for each in files),

@@ -16,6 +16,7 @@ from ledger.evolution.table_changes import (
     Isolation,
     ReplaceTag,
     Rollback,
+    SetPartitionStatistics,
     TableChange,
 )
 from ledger.files.change_file import INLINE_LIMIT, store_changes
@@ -202,3 +203,21 @@ class SnapshotTable(TableHandle):
         return self._commit(
             ["expireSnapshots", before], options, lambda _: [ExpireSnapshots(before)]
         )
+
+    def set_partition_statistics(
+        self, snapshot: int, path: str, file_size_in_bytes: int, **options: Unpack[CommitOptions]
+    ) -> Appended[TableState]:
+        """Let a snapshot have a file of statistics by partition, which stands on the store already.
+
+        Args:
+            snapshot: Its id.
+            path: Of the file: below the table's location, or absolute.
+            file_size_in_bytes: Of the file.
+            options: See CommitOptions.
+
+        Raises:
+            NotFoundError: The snapshot does not exist, or was expired.
+        """
+        change = SetPartitionStatistics(snapshot, path, file_size_in_bytes)
+        asked = ["setPartitionStatistics", snapshot, path, file_size_in_bytes]
+        return self._commit(asked, options, lambda _: [change])

@@ -59,8 +59,8 @@ def data_file(name: str, day: str | None = "2013-01-01", records: int = 10) -> F
         creation_time=START_MILLIS,
         value_counts={0: records, 2: records},
         null_value_counts={0: 0, 2: 3},
-        lower_bounds={0: "0100000000000000"},
-        upper_bounds={0: "0900000000000000"},
+        lower_bounds={0: "01000000"},
+        upper_bounds={0: "09000000"},
     )
 
 

@@ -18,6 +18,7 @@ from ledger.events import spec_events as p
 from ledger.events import table_events as t
 from ledger.events.commit import Commit, Transaction
 from ledger.events.schema_events import UpdateKeys
+from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.model.path_text import shown_path
 from ledger.model.type_json import TypeJson, type_from_wire
 from ledger.model.type_text import format_type
@@ -128,6 +129,9 @@ _SAYINGS: dict[type, Callable[[Any], str]] = {
     n.TagReplaced: lambda it: f"moved tag {it.tag_name} to snapshot {it.snapshot_id}",
     n.TagDeleted: lambda it: f"deleted tag {it.tag_name}",
     n.SnapshotsExpired: lambda it: f"expired the snapshots before {it.earliest_snapshot_id}",
+    PartitionStatisticsSet: lambda it: (
+        f"published partition statistics of snapshot {it.snapshot_id}"
+    ),
     t.TableCreated: lambda it: (
         f"created table {_name(it.identifier)} with {len(it.schema.fields)} columns"
     ),

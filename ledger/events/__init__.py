@@ -1,8 +1,8 @@
 """Every change that a writer may ask for, every event that the log can hold, and nothing else.
 
 `schema_changes` and `spec_changes` are what is asked, `schema_events` and `spec_events` what it
-became; `table_events`, `snapshot_events` and `catalog_events` hold the rest. `FORMAT.md` describes
-their bytes.
+became; `table_events`, `snapshot_events`, `statistics_events` and `catalog_events` hold the rest.
+`FORMAT.md` describes their bytes.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ledger.events.snapshot_events import (
 )
 from ledger.events.spec_changes import SpecChange
 from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
+from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.events.table_events import TableCreated, TableDropped
 
 TableEvent = (
@@ -32,6 +33,7 @@ TableEvent = (
     | TagReplaced
     | TagDeleted
     | SnapshotsExpired
+    | PartitionStatisticsSet
     | TableCreated
     | TableDropped
 )

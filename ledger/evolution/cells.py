@@ -35,6 +35,7 @@ from ledger.events.snapshot_events import (
     TagReplaced,
 )
 from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
+from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.events.table_events import TableCreated, TableDropped
 from ledger.evolution.anchor import Anchor
 from ledger.model.type_json import TypeJson, type_from_wire
@@ -62,7 +63,10 @@ def sets(  # noqa: C901, PLR0912, PLR0915 - one case an event
     event: TableEvent,
 ) -> Iterator[tuple[Cell, Any]]:
     """Yield the cells that an event sets, with their values."""
+    # What comes most often stands first.
     match event:
+        case SnapshotCommitted() | RolledBack():
+            yield ("snapshots",), event.snapshot_id
         case ColumnAdded(parent_id=parent):
             column = (_typed(event.data_type), event.comment, event.move, event.default_value)
             yield ("name", _owner(parent), event.field_names[-1]), column
@@ -113,10 +117,11 @@ def sets(  # noqa: C901, PLR0912, PLR0915 - one case an event
             yield ("tag", event.tag_name), (event.snapshot_id, event.time_retained_millis)
         case TagDeleted():
             yield ("tag", event.tag_name), None
-        case SnapshotCommitted() | RolledBack():
-            yield ("snapshots",), event.snapshot_id
         case SnapshotsExpired():
             yield ("earliestSnapshot",), event.earliest_snapshot_id
+        case PartitionStatisticsSet():
+            file = (event.statistics_path, event.file_size_in_bytes)
+            yield ("partitionStatistics", event.snapshot_id), file
         case TableDropped():
             yield ("table",), "dropped"
         case TableCreated():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ from ledger.events.snapshot_events import (
     TagDeleted,
     TagReplaced,
 )
+from ledger.evolution.legality import refuse_files, refuse_tag
 from ledger.evolution.state import TableState
 from ledger.evolution.table_changes import (
     CreateTag,
@@ -35,6 +37,9 @@ from ledger.model.snapshot import Snapshot
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(tuple[FileChange, ...])
+
+# As Hadoop prints paths; a folder of a partition may have a colon, too, but behind its `=`.
+_ONE_SLASH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/(?!/)")
 
 
 def inline_files(files: Raw) -> tuple[FileChange, ...]:
@@ -57,9 +62,11 @@ def decide_snapshot(
     Raises:
         InvalidChangeError: A file is named twice, does not fit the schema's history, or its
             partition does not fit its spec.
+        FormatError: The table's formats cannot say a file.
     """
     _check_files(state, change.files, schema_id)
     listed = readable_files(change.files)
+    refuse_files(state, change.files)
     sums = FileSums.of(change.files)
     inline = change.reference is None and change.files
     common: dict[str, Any] = {
@@ -76,7 +83,7 @@ def decide_snapshot(
         "changes": _or_unset(change.reference),
     }
     if isinstance(change, Rollback):
-        _check_reachable(state, change.target_snapshot_id)
+        check_reachable(state, change.target_snapshot_id)
         return RolledBack(
             **common,
             target_snapshot_id=change.target_snapshot_id,
@@ -144,7 +151,9 @@ def _check_files(state: TableState, files: tuple[FileChange, ...], schema_id: in
             raise InvalidChangeError(
                 f"file {each.path} names schema {each.schema_id}; the newest is {schema_id}"
             )
-        _check_path(each.path)
+        if each.kind == "ADD":
+            # What goes is named as it once came.
+            check_path(each.path)
         if widths.get(each.spec_id) != len(each.partition):
             raise InvalidChangeError(
                 f"file {each.path} has {len(each.partition)} partition values for spec "
@@ -154,16 +163,32 @@ def _check_files(state: TableState, files: tuple[FileChange, ...], schema_id: in
             raise InvalidChangeError(f"file {each.path} has a negative count or size")
 
 
-def _check_path(path: str) -> None:
+def check_path(path: str) -> None:
+    """Refuse a path that is empty, leaves the table's location, or has one slash for two.
+
+    Raises:
+        InvalidChangeError: It is or does, or it is half a URL.
+    """
     inside = "://" not in path and not path.startswith("/")
     if not path or (inside and not {"", ".", ".."}.isdisjoint(path.split("/"))):
         raise InvalidChangeError(
             f"file path {path!r} is empty or leaves the table's location; name it below the "
             "location, or absolutely"
         )
+    if _ONE_SLASH.match(path):
+        scheme, _, rest = path.partition(":")
+        whole = f"file://{rest}" if scheme.lower() == "file" else f"{scheme}:/{rest}"
+        raise InvalidChangeError(
+            f"file path {path!r} is neither a URL nor below the table's location; write {whole}"
+        )
 
 
-def _check_reachable(state: TableState, snapshot_id: int) -> None:
+def check_reachable(state: TableState, snapshot_id: int) -> None:
+    """Refuse a snapshot that cannot be read.
+
+    Raises:
+        NotFoundError: It does not exist, or was expired without a tag.
+    """
     if not state.reachable(snapshot_id):
         raise NotFoundError(
             f"snapshot {snapshot_id} cannot be read: those from {state.earliest_snapshot_id} to "
@@ -179,14 +204,16 @@ def decide_tag(state: TableState, change: TagChange) -> TagCreated | TagReplaced
         InvalidChangeError: There is no snapshot to name.
         NotFoundError: The tag (replace, delete) or its snapshot does not exist.
         InvalidNameError: The name would not be safe as a file's.
+        FormatError: One of the table's formats cannot have the tag.
     """
     checked_name(change.tag_name, "tag")
     if isinstance(change, DeleteTag):
         return TagDeleted(tag_name=state.tag(change.tag_name).name)
+    refuse_tag(state, change.tag_name)
     snapshot_id = change.snapshot_id or state.last_snapshot_id
     if snapshot_id == 0:
         raise InvalidChangeError(f"tag {change.tag_name!r} has nothing to name: no snapshot yet")
-    _check_reachable(state, snapshot_id)
+    check_reachable(state, snapshot_id)
     retained = change.time_retained_millis
     kind = TagCreated if isinstance(change, CreateTag) else TagReplaced
     if isinstance(change, ReplaceTag):

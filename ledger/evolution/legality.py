@@ -8,6 +8,7 @@ from typing import Protocol
 
 from attrs import frozen
 
+from ledger.evolution import legality_files as iceberg_files
 from ledger.evolution import legality_iceberg as iceberg
 from ledger.evolution import legality_paimon as paimon
 from ledger.evolution.layout_fold import LayoutTrail
@@ -17,6 +18,7 @@ from ledger.evolution.legality_steps import Step
 from ledger.evolution.rules import Rules
 from ledger.evolution.state import TableState
 from ledger.model.errors import FormatError, InvalidChangeError
+from ledger.model.file_change import FileChange
 from ledger.model.partition import PartitionSpec, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.types import DataField
@@ -30,11 +32,13 @@ class Reach:
         schema_ids: Schemas of snapshots and of their files.
         named_schema_ids: Schemas whose names files without field ids use.
         spec_ids: Partition specs of files.
+        files: Files themselves, as they were added.
     """
 
     schema_ids: frozenset[int] = frozenset()
     named_schema_ids: frozenset[int] = frozenset()
     spec_ids: frozenset[int] = frozenset()
+    files: tuple[FileChange, ...] = ()
 
 
 class History(Protocol):
@@ -152,6 +156,7 @@ def creation_problems(
         yield from paimon.spec_problems(schema, [spec])
     if rules.iceberg:
         yield from iceberg.type_problems(schema.fields, rules.format_version)
+        yield from iceberg.default_problems(schema.fields, rules.format_version)
         yield from _iceberg_whole(schema, LayoutTrail((spec,), (order,)), rules)
 
 
@@ -174,6 +179,30 @@ def refuse_names(
     used = set(schema_ids).union(history.reach(state).named_schema_ids)
     for problem in name_clashes(schema, history.schemas(used - {schema.id})):
         raise problem
+
+
+def refuse_files(state: TableState, files: Iterable[FileChange]) -> None:
+    """Refuse files that come and that one of a table's formats cannot say.
+
+    Raises:
+        FormatError: The first problem.
+    """
+    rules = declared_by(state.schema.options)
+    if rules.iceberg:
+        known = iceberg_files.FileRules(state.schema, state.specs, rules.format_version)
+        for problem in known.problems(files):
+            raise problem
+
+
+def refuse_tag(state: TableState, name: str) -> None:
+    """Refuse a tag that one of a table's formats cannot have.
+
+    Raises:
+        FormatError: It cannot.
+    """
+    if declared_by(state.schema.options).iceberg:
+        for problem in iceberg.tag_problems([name]):
+            raise problem
 
 
 def _paimon_problems(batch: Batch) -> Iterator[FormatError]:
@@ -199,6 +228,7 @@ def _iceberg_problems(batch: Batch) -> Iterator[FormatError]:
     is_new = batch.is_new("iceberg")
     columns = batch.schema.fields if is_new else batch.changed_columns()
     yield from iceberg.type_problems(columns, version)
+    yield from iceberg.default_problems(columns, version)
     if is_new:
         yield from _past_problems(batch)
     elif columns:
@@ -244,13 +274,25 @@ def _past_problems(batch: Batch) -> Iterator[FormatError]:
     older = batch.history.schemas(reach.schema_ids - {batch.schema.id})
     if not batch.declared_before().iceberg:
         yield from _version_problems(batch, (declared_by(each.options) for each in older))
+        yield from iceberg.tag_problems(batch.before.tags)
+        yield from _file_problems(batch, reach)
     for each in older:
         yield from iceberg.type_problems(each.fields, batch.rules.format_version)
+        # A schema stays as it was said first, whatever version comes later.
+        yield from iceberg.default_problems(each.fields, declared_by(each.options).format_version)
     # The change itself counts, too, however few rows can be read.
     known = {each.id for each in older}
     newest = [each for each in (batch.before.schema,) if each.id not in known]
     for before, after in pairwise([*older, *newest, batch.schema]):
         yield from _step(batch, before).problems(after.fields)
+
+
+def _file_problems(batch: Batch, reach: Reach) -> Iterator[FormatError]:
+    if reach.spec_ids:
+        # Nobody adds a primary key later, so that all files stand under it.
+        yield from iceberg_files.key_problems(batch.before.schema, "of an older snapshot")
+    rules = iceberg_files.FileRules(batch.schema, batch.layout.specs, batch.rules.format_version)
+    yield from rules.problems(reach.files)
 
 
 def _step(batch: Batch, before: Schema) -> Step:

@@ -11,7 +11,9 @@ from ledger.evolution.identifier_fields import check_identifier_fields
 from ledger.evolution.legality_rule import broken
 from ledger.evolution.type_places import TypePlace, type_places
 from ledger.model.errors import FormatError, InvalidChangeError, UnsupportedError
+from ledger.model.excerpt import excerpt
 from ledger.model.field_ids import walk_fields
+from ledger.model.iceberg_default import default_json
 from ledger.model.iceberg_types import FIRST_VERSION_OF_NEW_TYPES, iceberg_type
 from ledger.model.partition import (
     FIRST_PARTITION_FIELD_ID,
@@ -26,6 +28,7 @@ from ledger.model.type_text import format_type
 from ledger.model.types import ArrayType, DataField, MapType, RowType
 
 FIRST_VERSION_OF_INITIAL_DEFAULTS = 3
+_MAIN_BRANCH = "main"
 _NESTED = (ArrayType, MapType, RowType)
 _WITHOUT_DEFAULTS = frozenset({"UNKNOWN", "VARIANT", "GEOMETRY", "GEOGRAPHY"})
 
@@ -97,6 +100,52 @@ def name_problems(schema: Schema) -> Iterator[FormatError]:
                 "have one",
                 "rename one of them",
             )
+
+
+def default_problems(columns: Iterable[DataField], format_version: int) -> Iterator[FormatError]:
+    """Yield the defaults whose text is no value that Iceberg can write, at every depth.
+
+    Before version 3 metadata has no defaults, so there is nothing to write.
+    """
+    if format_version < FIRST_VERSION_OF_INITIAL_DEFAULTS:
+        return
+    for place in type_places(columns):
+        column = place.field
+        if column is None or column.type.root in _WITHOUT_DEFAULTS:
+            continue
+        for text in dict.fromkeys((column.initial_default, column.default_value)):
+            if text is not None and not _is_default(text, column):
+                yield broken(
+                    "iceberg",
+                    f"column {place.name}",
+                    f"its default {excerpt(text)} is no {_bare(column)} that Iceberg can write",
+                    "write the default out, or leave it out",
+                )
+
+
+def _is_default(text: str, column: DataField) -> bool:
+    try:
+        default_json(text, column.type, column.name)
+    except UnsupportedError:
+        return False
+    return True
+
+
+def _bare(column: DataField) -> str:
+    if column.type.depth:
+        return column.type.root
+    return format_type(column.type.with_nullability(nullable=True))
+
+
+def tag_problems(names: Iterable[str]) -> Iterator[FormatError]:
+    """Yield the tags that have the name of the branch that every table has."""
+    if _MAIN_BRANCH in names:
+        yield broken(
+            "iceberg",
+            f"tag {_MAIN_BRANCH}",
+            "tags and branches share their names, and every table has a branch of that one",
+            "name the tag otherwise",
+        )
 
 
 def identifier_problems(schema: Schema) -> Iterator[FormatError]:

@@ -14,6 +14,7 @@ from ledger.model.errors import NotFoundError
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Tag, Totals
+from ledger.model.statistics_file import StatisticsFile
 
 
 @frozen(kw_only=True)
@@ -38,6 +39,8 @@ class TableState:
         earliest_snapshot_id: Snapshots before it were expired.
         totals: Sums over the live files.
         tags: By name.
+        partition_statistics: Files of statistics by partition, by the id of their snapshot; they
+            go with it.
         named_schema_ids: The schemas whose names files without field ids use, or ever used.
         created_at: Effective time of the creation.
         created_by: Its author.
@@ -62,6 +65,7 @@ class TableState:
     earliest_snapshot_id: int = 1
     totals: Totals = Totals()
     tags: Mapping[str, Tag] = field(factory=dict, hash=False)
+    partition_statistics: Mapping[int, StatisticsFile] = field(factory=dict, hash=False)
     named_schema_ids: tuple[int, ...] = ()
     created_at: int
     created_by: str

@@ -36,9 +36,10 @@ from ledger.events.snapshot_events import (
     TagReplaced,
 )
 from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
+from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.events.table_events import TableCreated, TableDropped
 from ledger.evolution.layout_fold import LayoutTrail
-from ledger.evolution.schema_builder import SCHEMA_RULES, SchemaBuilder, schema_rule
+from ledger.evolution.schema_builder import SchemaBuilder, SchemaRule, schema_rule
 from ledger.evolution.snapshot_fold import SnapshotTrail
 from ledger.evolution.specs import identity_spec, order_of, spec_of
 from ledger.evolution.state import TableState
@@ -46,6 +47,7 @@ from ledger.model.errors import InvalidChangeError, TableDroppedError
 from ledger.model.partition import SortOrder
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Tag, Totals
+from ledger.model.statistics_file import StatisticsFile
 from ledger.model.type_json import field_from_wire
 
 
@@ -68,6 +70,8 @@ def schema_of(event: TableCreated) -> Schema:
 _Rule = Callable[["TableBuilder", Any, str, int], None]
 _RULES: dict[type, _Rule] = {}
 """Which rule folds a kind of event: a dict look-up each, where matching tests kind by kind."""
+_SCHEMA_RULES: dict[type, SchemaRule] = {}
+"""The same of the kinds that change the schema and nothing else: most of a long log."""
 
 
 class TableBuilder:
@@ -78,6 +82,7 @@ class TableBuilder:
         "_created",
         "_dropped",
         "_earliest_snapshot_id",
+        "_frozen_schema",
         "_identity",
         "_layout",
         "_named_schema_ids",
@@ -85,6 +90,7 @@ class TableBuilder:
         "_schema_id",
         "_schema_millis",
         "_snapshots",
+        "_statistics",
         "_tags",
         "_updated",
         "effective_millis",
@@ -99,11 +105,13 @@ class TableBuilder:
         self._changes_schema = False
         self._dropped = False
         self._tags: dict[str, Tag] = {}
+        self._statistics: dict[int, StatisticsFile] = {}
         self._earliest_snapshot_id = 1
         self._named_schema_ids: tuple[int, ...] = ()
         self._snapshots = SnapshotTrail(None, Totals())
         self._schema_id = 0
         self._schema_millis = 0
+        self._frozen_schema: Schema | None = None
         if state is not None:
             self._resume(state)
 
@@ -113,11 +121,13 @@ class TableBuilder:
         self.effective_millis = state.effective_millis
         self._dropped = state.dropped
         self._tags = dict(state.tags)
+        self._statistics = dict(state.partition_statistics)
         self._earliest_snapshot_id = state.earliest_snapshot_id
         self._snapshots = SnapshotTrail(state.snapshot, state.totals)
         self._schema = SchemaBuilder.of(state.schema)
         self._schema_id = state.schema.id
         self._schema_millis = state.schema.time_millis
+        self._frozen_schema = state.schema
         self._layout = LayoutTrail.of(state)
         self._named_schema_ids = state.named_schema_ids
         self._identity = (state.table_id, state.path, state.is_external)
@@ -176,7 +186,13 @@ class TableBuilder:
         for event in transaction.events:
             if self._dropped:
                 raise _sealed()
-            (_RULES.get(type(event)) or self._rule_for(event))(self, event, author, moment)
+            kind = type(event)
+            changes = _SCHEMA_RULES.get(kind)
+            if changes is not None:
+                changes(self._schema, event)
+                self._changes_schema = True
+            else:
+                (_RULES.get(kind) or self._rule_for(event))(self, event, author, moment)
         if self._changes_schema and self.version:
             self._schema_id += 1
             self._schema_millis = moment
@@ -203,6 +219,8 @@ class TableBuilder:
                 return cls._tag
             case SnapshotsExpired():
                 return cls._expire
+            case PartitionStatisticsSet():
+                return cls._set_statistics
             case TableCreated():
                 return cls._create
             case TableDropped():
@@ -231,13 +249,15 @@ class TableBuilder:
                 assert_never(event)
 
     def _fold_schema(self, event: SchemaEvent, _author: str, _moment: int) -> None:
-        (SCHEMA_RULES.get(type(event)) or schema_rule(event))(self._schema, event)
+        rule = _SCHEMA_RULES[type(event)] = schema_rule(event)
+        rule(self._schema, event)
         self._changes_schema = True
 
-    def _fold_keys(self, event: UpdateKeys, author: str, moment: int) -> None:
-        self._fold_schema(event, author, moment)
+    def _fold_keys(self, event: UpdateKeys, _author: str, _moment: int) -> None:
+        self._schema.apply(event)
+        self._changes_schema = True
         # Only before the first snapshot, so no file has been laid out by the old spec.
-        self._layout = LayoutTrail((identity_spec(self._frozen_schema()),))
+        self._layout = LayoutTrail((identity_spec(self._freeze_schema()),))
 
     def _fold_snapshot(
         self, event: SnapshotCommitted | RolledBack, _author: str, moment: int
@@ -281,6 +301,7 @@ class TableBuilder:
             )
         if isinstance(event, TagDeleted):
             del self._tags[event.tag_name]
+            self._drop_statistics()
             return
         if not 1 <= event.snapshot_id <= self._snapshots.last_id:
             raise InvalidChangeError(
@@ -294,6 +315,7 @@ class TableBuilder:
             moment,
             None if retained is UNSET else retained,
         )
+        self._drop_statistics()
 
     def _expire(self, event: SnapshotsExpired, _author: str, _moment: int) -> None:
         earliest = event.earliest_snapshot_id
@@ -304,9 +326,35 @@ class TableBuilder:
                 "and the newest stays"
             )
         self._earliest_snapshot_id = earliest
+        self._drop_statistics()
 
-    def _frozen_schema(self) -> Schema:
+    def _set_statistics(self, event: PartitionStatisticsSet, _author: str, _moment: int) -> None:
+        if not 1 <= event.snapshot_id <= self._snapshots.last_id:
+            raise InvalidChangeError(
+                f"{event.statistics_path} is of snapshot {event.snapshot_id}; "
+                f"the newest is {self._snapshots.last_id}"
+            )
+        file = StatisticsFile(event.statistics_path, event.file_size_in_bytes)
+        self._statistics[event.snapshot_id] = file
+
+    def _drop_statistics(self) -> None:
+        """Let statistics go with snapshots that can no longer be read."""
+        tagged = {each.snapshot_id for each in self._tags.values()} if self._statistics else set()
+        for each in list(self._statistics):
+            if each < self._earliest_snapshot_id and each not in tagged:
+                del self._statistics[each]
+
+    def _freeze_schema(self) -> Schema:
         return self._schema.freeze(schema_id=self._schema_id, time_millis=self._schema_millis)
+
+    def _schema_now(self) -> Schema:
+        if not self.version:
+            # Only after it does every transaction that changes the schema give it a new id.
+            return self._freeze_schema()
+        found = self._frozen_schema
+        if found is None or found.id != self._schema_id:
+            found = self._frozen_schema = self._freeze_schema()
+        return found
 
     def freeze(self) -> TableState:
         """Return the state after all commits so far."""
@@ -320,7 +368,7 @@ class TableBuilder:
             table_id=table_id,
             path=path,
             is_external=is_external,
-            schema=self._frozen_schema(),
+            schema=self._schema_now(),
             specs=self._layout.specs,
             default_spec_id=self._layout.default_spec_id,
             last_partition_id=self._layout.last_partition_id,
@@ -330,6 +378,7 @@ class TableBuilder:
             earliest_snapshot_id=self._earliest_snapshot_id,
             totals=self._snapshots.totals(),
             tags=dict(self._tags),
+            partition_statistics=dict(self._statistics),
             named_schema_ids=self._named_schema_ids,
             created_at=created_at,
             created_by=created_by,

@@ -118,6 +118,15 @@ class ExpireSnapshots:
 
 
 @frozen
+class SetPartitionStatistics:
+    """Let a snapshot have a file of statistics by partition."""
+
+    snapshot_id: int
+    path: str
+    file_size_in_bytes: int
+
+
+@frozen
 class AllowIncompatibleChanges:
     """Let this transaction make columns required although older rows may lack them."""
 
@@ -132,6 +141,6 @@ class DropTable:
 
 SnapshotChange = CommitSnapshot | Rollback
 TagChange = CreateTag | ReplaceTag | DeleteTag
-OtherChange = SnapshotChange | TagChange | ExpireSnapshots | DropTable
+OtherChange = SnapshotChange | TagChange | ExpireSnapshots | SetPartitionStatistics | DropTable
 TableChange = SchemaChange | SpecChange | OtherChange | AllowIncompatibleChanges
 """Everything that a writer may ask of a table."""

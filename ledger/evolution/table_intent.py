@@ -6,7 +6,7 @@ looks for a cell or file that both wanted, and is decided again with its paths f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import assert_never
 
 from attrs import evolve
@@ -14,9 +14,10 @@ from attrs import evolve
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.events.schema_changes import RemoveOption, SetOption
-from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.events.snapshot_events import SnapshotsExpired
+from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.events.table_events import TableDropped, TableName
-from ledger.evolution.cells import Cell, cell_name, claims, existence, sets
+from ledger.evolution.cells import Cell, cell_name, claims, existence
 from ledger.evolution.decide_snapshot import (
     decide_expiry,
     decide_snapshot,
@@ -24,9 +25,11 @@ from ledger.evolution.decide_snapshot import (
     is_named,
     tag_holds,
 )
+from ledger.evolution.decide_statistics import decide_statistics
 from ledger.evolution.file_wish import FileWish
 from ledger.evolution.legality import History, refuse_inexpressible, refuse_names
 from ledger.evolution.rules import Rules
+from ledger.evolution.snapshot_keys import snapshot_key
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
 from ledger.evolution.table_changes import (
@@ -39,9 +42,11 @@ from ledger.evolution.table_changes import (
     OtherChange,
     ReplaceTag,
     Rollback,
+    SetPartitionStatistics,
     TableChange,
 )
 from ledger.evolution.table_decision import TableWishes
+from ledger.evolution.touched import RecentlyTouched, Touch
 from ledger.model.errors import (
     AlreadyExistsError,
     CommitConflictError,
@@ -49,12 +54,7 @@ from ledger.model.errors import (
     NotFoundError,
     TableDroppedError,
 )
-from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
-from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER
-
-LoadFiles = Callable[[SnapshotCommitted | RolledBack], Iterable[FileChange]]
-"""Gives the file changes of a snapshot event, wherever they stand."""
 
 
 class TableIntent:
@@ -64,7 +64,7 @@ class TableIntent:
         changes: What is asked, in order. SchemaChanges are decided as one batch, as Paimon does,
             before the rest.
         base: The state that the writer looked at. Contradictions to it are refused here.
-        load_files: For the winners' file changes.
+        touched: What the winners touched, shared by all who ask.
         history: What the formats' rules have to know of the past.
     """
 
@@ -72,7 +72,7 @@ class TableIntent:
         self,
         changes: Sequence[TableChange],
         base: TableState,
-        load_files: LoadFiles,
+        touched: RecentlyTouched,
         history: History,
     ) -> None:
         asked = [each for each in changes if not isinstance(each, AllowIncompatibleChanges)]
@@ -82,10 +82,11 @@ class TableIntent:
             (each for each in asked if not isinstance(each, _OTHERS)),
             base.schema.highest_field_id,
         )
-        self._load_files = load_files
+        self._touched = touched
         self._history = history
         # Nobody asks for it before the first loss, and most writers never lose.
         self._claimed: dict[Cell, object] | None = None
+        self._wanted: FileWish | None = None
         self.base_version = base.version
         self._highest = base.schema.highest_field_id
         self._first = self._on(base)
@@ -108,7 +109,7 @@ class TableIntent:
                 continue
             claimed.update(claims(event))
         return {
-            cell: _own(value, self._highest)
+            cell: _own(value, self._highest) if cell[0] in _OF_COLUMNS else value
             for cell, value in claimed.items()
             if cell[0] not in {"column", "name"} or cell[1] <= self._highest
         }
@@ -163,10 +164,10 @@ class TableIntent:
                 case CreateTag() | ReplaceTag() | DeleteTag():
                     if state.version == self.base_version or not tag_holds(state, change):
                         yield decide_tag(state, change)
-                case ExpireSnapshots():
-                    expiry = decide_expiry(state, change)
-                    if expiry is not None:
-                        yield expiry
+                case ExpireSnapshots() | SetPartitionStatistics():
+                    decided = _decided(state, change)
+                    if decided is not None:
+                        yield decided
                 case DropTable(database=database, name=name):
                     yield TableDropped(
                         identifier=TableName(database, name), table_id=state.table_id
@@ -192,47 +193,23 @@ class TableIntent:
             refuse_names(schema, named, state, self._history)
 
     def _refuse_conflicts(self, state: TableState, winners: Sequence[Commit[TableEvent]]) -> None:
-        claimed = self._claimed
-        if claimed is None:
-            claimed = self._claimed = self._claims()
-        wanted = FileWish.of(self._others)
-        if not claimed and wanted is None:
+        if self._claimed is None:
+            self._claimed = self._claims()
+            self._wanted = FileWish.of(self._others)
+        if not self._claimed and self._wanted is None:
             return
-        for version, author, event in _facts(winners):
-            for cell, value in sets(event) if claimed else ():
-                if cell in claimed and claimed[cell] != value:
-                    raise CommitConflictError(
-                        f"{cell_name(cell)} was changed by {author or 'somebody'} in version "
-                        f"{version}; look at it, then ask again",
-                        cell_name(cell),
-                        version,
-                        author,
-                        event,
-                    )
-            if wanted is None or not isinstance(event, SnapshotCommitted | RolledBack):
-                continue
-            for file in self._load_files(event):
-                if not wanted.clashes(file, state):
-                    continue
-                done = "added" if file.kind == "ADD" else "removed"
-                raise CommitConflictError(
-                    f"file {file.path} was {done} by {author or 'somebody'} in version {version}; "
-                    "read the table again and plan anew",
-                    f"file {file.path}",
-                    version,
-                    author,
-                    event,
-                )
+        for commit in winners:
+            touch = self._touched.by(commit).first(self._claimed, self._wanted, state)
+            if touch is not None:
+                raise _taken(touch, commit.version)
 
     def _landed_in(self, winners: Sequence[Commit[TableEvent]]) -> Landed | None:
         """Return the winner that is this very snapshot, committed by another attempt of its job."""
         keys = {snapshot_key(each) for each in self._others if isinstance(each, CommitSnapshot)}
         keys.discard(None)
-        if not keys:
-            return None
-        for version, _, event in _facts(winners):
-            if isinstance(event, SnapshotCommitted) and snapshot_key(event) in keys:
-                return Landed(version)
+        for commit in winners if keys else ():
+            if not keys.isdisjoint(self._touched.by(commit).snapshot_keys):
+                return Landed(commit.version)
         return None
 
 
@@ -243,11 +220,15 @@ _OTHERS = (
     ReplaceTag,
     DeleteTag,
     ExpireSnapshots,
+    SetPartitionStatistics,
     DropTable,
 )
 
 
 _OPTION_CHANGES = (SetOption, RemoveOption)
+
+# Cells whose values may refer to columns; numbers in others are snapshots, sizes and times.
+_OF_COLUMNS = {"column", "name", "identifierFields", "partitionSpec", "sortOrder"}
 
 
 def _pinned(change: OtherChange, base: TableState) -> OtherChange:
@@ -257,11 +238,18 @@ def _pinned(change: OtherChange, base: TableState) -> OtherChange:
     return change
 
 
+def _decided(
+    state: TableState, change: ExpireSnapshots | SetPartitionStatistics
+) -> SnapshotsExpired | PartitionStatisticsSet | None:
+    """Return what a change becomes; None when all of it holds already."""
+    if isinstance(change, ExpireSnapshots):
+        return decide_expiry(state, change)
+    return decide_statistics(state, change)
+
+
 def _own(value: object, highest: int) -> object:
     """Return a claimed value; one that refers to an own new column equals nobody else's."""
     match value:
-        case (str(), int(reference)) if reference > highest:
-            return object()
         case tuple() if any(isinstance(each, tuple) and each[0] > highest for each in value):
             # A layout's fields begin with their sources.
             return object()
@@ -271,19 +259,20 @@ def _own(value: object, highest: int) -> object:
             return value
 
 
-def snapshot_key_of(kind: str, identifier: int, user: str) -> str | None:
-    """Return what makes a snapshot the same as another, as Paimon has it.
-
-    None for batch commits: their identifier never deduplicates.
-    """
-    if identifier == BATCH_COMMIT_IDENTIFIER:
-        return None
-    return f"snapshot:{kind}:{identifier}:{user}"
-
-
-def snapshot_key(snapshot: CommitSnapshot | SnapshotCommitted) -> str | None:
-    """Return `snapshot_key_of` a snapshot asked for or committed."""
-    return snapshot_key_of(snapshot.commit_kind, snapshot.commit_identifier, snapshot.commit_user)
+def _taken(touch: Touch, version: int) -> CommitConflictError:
+    """Return the refusal of what somebody else has set, brought or taken meanwhile."""
+    author = touch.author or "somebody"
+    if touch.file is None:
+        subject = cell_name(touch.cell)
+        told = f"{subject} was changed by {author} in version {version}; look at it, then ask again"
+    else:
+        subject = f"file {touch.file.path}"
+        done = "added" if touch.file.kind == "ADD" else "removed"
+        told = (
+            f"{subject} was {done} by {author} in version {version}; read the table again and "
+            "plan anew"
+        )
+    return CommitConflictError(told, subject, version, touch.author, touch.event)
 
 
 def _facts(winners: Sequence[Commit[TableEvent]]) -> Iterator[tuple[int, str, TableEvent]]:

@@ -14,9 +14,10 @@ from ledger.evolution.table_builder import TableBuilder
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder
 from ledger.model.schema import FieldIdPolicy, Schema
 from ledger.model.snapshot import Snapshot, Tag, Totals
+from ledger.model.statistics_file import StatisticsFile
 from ledger.model.type_json import FieldObject, field_from_wire, field_to_wire
 
-FOLD_VERSION = 2
+FOLD_VERSION = 3
 
 
 class _Schema(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
@@ -53,6 +54,7 @@ class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     earliest_snapshot_id: int = 1
     totals: Totals | None = None
     tags: dict[str, Tag] = {}
+    partition_statistics: dict[int, StatisticsFile] = {}
     named_schema_ids: tuple[int, ...] = ()
     dropped: bool = False
 
@@ -124,6 +126,7 @@ class TableStream:
             earliest_snapshot_id=state.earliest_snapshot_id,
             totals=state.totals,
             tags=dict(sorted(state.tags.items())),
+            partition_statistics=dict(sorted(state.partition_statistics.items())),
             named_schema_ids=state.named_schema_ids,
             dropped=state.dropped,
         )
@@ -153,6 +156,7 @@ class TableStream:
             earliest_snapshot_id=read.earliest_snapshot_id,
             totals=read.totals or Totals(),
             tags=read.tags,
+            partition_statistics=read.partition_statistics,
             named_schema_ids=read.named_schema_ids,
             created_at=read.created_at,
             created_by=read.created_by,

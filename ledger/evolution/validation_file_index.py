@@ -82,9 +82,10 @@ def _indexed(subject: Subject) -> Iterator[tuple[str, str, bool]]:
 
 def _check_options(subject: Subject, declared: set[tuple[str, str]]) -> None:
     for key in subject.options.values:
+        if not key.startswith(_PREFIX) or key.endswith(_SUFFIX):
+            continue
         parts = key.removeprefix(_PREFIX).split(".")
-        is_option = key.startswith(_PREFIX) and not key.endswith(_SUFFIX)
-        if not is_option or len(parts) != _OPTION_PARTS:
+        if len(parts) != _OPTION_PARTS:
             continue
         kind, column, _ = parts
         if (kind, column.partition("[")[0] if column.endswith("]") else column) not in declared:

@@ -48,9 +48,9 @@ def field_options(subject: Subject) -> None:
         InvalidChangeError: ILLEGAL_ARGUMENT.
     """
     for key in subject.options.values:
-        segments = key.split(".")
         if not key.startswith(_PREFIX):
             continue
+        segments = key.split(".")
         if not any(segments[1:]):
             raise runtime(f"option {key} names no column; write fields.<column>.<option>")
         names = segments[1].split(",")

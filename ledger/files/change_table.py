@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET
 
+from ledger.files.arrow_bytes import arrow_owned
 from ledger.model.errors import UpgradeRequiredError
 from ledger.model.file_change import FileChange
 
@@ -171,7 +172,7 @@ def parsed(body: bytes, count: int | None = None) -> pa.Table:
     from pyarrow import parquet
 
     try:
-        file = parquet.ParquetFile(pa.BufferReader(body))
+        file = parquet.ParquetFile(arrow_owned(body))
         # Before any row is read: a few bytes can unpack to gigabytes.
         _check_format((file.schema_arrow.metadata or {}).get(_FORMAT_KEY, b""))
         if count not in {None, file.metadata.num_rows}:

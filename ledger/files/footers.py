@@ -12,8 +12,9 @@ from attrs import frozen
 
 from ledger.files.facts import ColumnFacts, Footer, FooterColumn
 from ledger.model.arrow import FIELD_ID_KEY, from_arrow_type
-from ledger.model.errors import InvalidInputError, InvalidTypeError, NotFoundError, UnsupportedError
+from ledger.model.errors import InvalidInputError, InvalidTypeError, UnsupportedError
 from ledger.model.types import DataType, DecimalType
+from ledger.stores.answers import reading
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,6 +46,7 @@ def read_footers(
 
     Raises:
         NotFoundError: A file does not exist.
+        StoreError: One cannot be read, or its place does not answer.
         InvalidInputError: A file is no Parquet file, or is torn.
     """
     known = infos or {}
@@ -77,17 +79,16 @@ def read_footer(
 
     Raises:
         NotFoundError: The file does not exist.
+        StoreError: It cannot be read, or its place does not answer.
         InvalidInputError: It is no Parquet file, or is torn.
     """
     import pyarrow as pa
     from pyarrow import parquet
 
-    try:
+    with reading(f"file {path}"):
         known = info if info is not None else filesystem.info(path)
         size = int(known["size"])
         tail = _tail(path, filesystem, size)
-    except FileNotFoundError as error:
-        raise NotFoundError(f"file {path} does not exist; look at its path") from error
     try:
         metadata = parquet.read_metadata(pa.BufferReader(tail))
         columns = _columns(metadata)

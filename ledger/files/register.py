@@ -21,6 +21,8 @@ from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.schema import Schema
 from ledger.model.transform_path import field_types
 from ledger.model.types import DataField
+from ledger.stores.answers import reading
+from ledger.stores.factory import shown
 
 
 def data_files(
@@ -48,12 +50,15 @@ def data_files(
 
     Raises:
         NotFoundError: A path means no file.
+        StoreError: A place does not answer, or does not let these credentials read.
         InvalidInputError: A file is no Parquet file, or the paths lie on two file systems.
         InvalidChangeError: A file's columns, ids, types or partition values do not fit the table,
             or nothing says its partition values.
         UnsupportedError: A partition value cannot be taken from a path.
     """
-    found = expand(paths, storage_options)
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    with reading(f"{shown(paths[0])}{more}" if paths else ""):
+        found = expand(paths, storage_options)
     place, base = open_path(location, storage_options if _is_url(location) else None)
     inside = base if type(place) is type(found.filesystem) else None
     footers = read_footers(

@@ -6,5 +6,6 @@
 - `shadow`: the caches as they should be, made by the code that makes them.
 - `verify`: a whole stream: chain, encodings, fold, side files, caches.
 - `births`: every table that the catalog ever named, against the table's own stream.
+- `sealing`: the segments that a log lacks.
 - `orphans`: what nobody needs any more, and how to remove it beside writers.
 """

@@ -21,6 +21,7 @@ from ledger.history.finding import FROM_BACKUP, REPAIR, Finding
 from ledger.history.subject import Subject
 from ledger.log.checkpoint import Head
 from ledger.log.key_index import tiles
+from ledger.log.segment import is_same_segment, segment_of
 from ledger.stores import Store
 
 S = TypeVar("S", bound=StateLike)
@@ -135,6 +136,7 @@ class Shadow(Generic[S, E]):
         body = store.written.pop(layout.checkpoint(version), None)
         if body is not None:
             yield from self._checkpoint(head, body)
+        yield from self._segment(version)
         for key in sorted(set(store.written) - before):
             if not key.endswith(_CHECK) or key.removesuffix(_CHECK) not in store.written:
                 yield from self._piece(key, version)
@@ -151,6 +153,24 @@ class Shadow(Generic[S, E]):
             piece = _piece_of(key.removeprefix(self._folder))
             if piece and int(piece[1]) >= first:
                 del written[key]
+
+    def _segment(self, version: int) -> Iterator[Finding]:
+        span = segment_of(version)
+        if span[1] != version:
+            return
+        key = self._subject.layout.segment(*span)
+        self._store.written.pop(key, None)
+        right, there = self._subject.log.segments.made(*span), self._subject.store.read(key)
+        if right is None:
+            if there is not None:
+                said = "its commits are too long for a segment, and it is passed over"
+                yield Finding("foreign", said, key, version, "remove it; the log holds them all")
+        elif there is None:
+            said = "the segment is not there"
+            yield Finding("absent", said, key, version, REPAIR, ((key, right),))
+        elif there != right and not is_same_segment(right, there):
+            said = "the segment is other than the log makes it"
+            yield Finding("derived", said, key, version, REPAIR, ((key, right),))
 
     def _piece(self, key: str, version: int) -> Iterator[Finding]:
         """Compare a key index, or a run and its check."""

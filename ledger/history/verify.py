@@ -13,6 +13,7 @@ from ledger.events.commit import Commit
 from ledger.evolution.stream import StateLike
 from ledger.history.chain import Chain, Link, extent
 from ledger.history.finding import REPAIR, Expected, Finding
+from ledger.history.sealing import sealed_last
 from ledger.history.shadow import Shadow, last_of
 from ledger.history.subject import Subject
 from ledger.log.checkpoint import Head
@@ -124,16 +125,18 @@ class Verification(Generic[S, E]):
             self.digest = link.digest
 
     def _leftovers(self) -> Iterator[Finding]:
-        """Look at the names beside the checkpoints: whatever came after the last commit?"""
+        """Look at the names beside the caches: whatever came after the last commit?"""
         layout, store = self._subject.layout, self._subject.store
-        folder = layout.hint.removesuffix("LATEST")
+        checkpoints = layout.hint.removesuffix("LATEST")
+        segments = layout.segment(0, 0).rpartition("/")[0] + "/"
         newest = (-1, "")
-        for key in walk(store, folder):
-            last = last_of(key.removeprefix(folder))
-            if last is None and key != layout.hint:
-                yield Finding("foreign", "no cache has such a name", key, None, _FOREIGN_ADVICE)
-            elif last is not None:
-                newest = max(newest, (last, key))
+        for folder, last_by in ((checkpoints, last_of), (segments, sealed_last)):
+            for key in walk(store, folder):
+                last = last_by(key.removeprefix(folder))
+                if last is None and key != layout.hint:
+                    yield Finding("foreign", "no cache has such a name", key, None, _FOREIGN_ADVICE)
+                elif last is not None:
+                    newest = max(newest, (last, key))
         yield from self._cut(*newest)
 
     def _cut(self, last: int, key: str) -> Iterator[Finding]:

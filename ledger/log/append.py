@@ -15,25 +15,23 @@ from attrs import field, frozen
 
 from ledger.events.commit import Commit
 from ledger.evolution.stream import Intent, Landed, Postponed, StateLike
+from ledger.log.clock import commit_millis
 from ledger.log.entry import Entry, twin
 from ledger.log.open_commit import OpenCommit
 from ledger.log.request import Appended, NowMillis, Request
 from ledger.log.settle import Draft, Patience, make_sure, settle, unknown
 from ledger.log.stream_log import StreamLog, given_id_key
 from ledger.log.waiting import Waiting
-from ledger.log.winners import Winners, holds
+from ledger.log.winners import KeptCommits, Winners, holds
 from ledger.model.errors import (
     CommitConflictError,
     CommitUnknownError,
     InvalidInputError,
     LedgerError,
-    StoreError,
 )
 
 S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")
-
-CLOCK_TOLERANCE_MILLIS = 60_000
 
 
 @frozen
@@ -52,6 +50,7 @@ class Appender(Generic[S, E]):
     patience: Patience = field(factory=Patience)
     check: Callable[[Commit[E]], None] = lambda _: None
     _waiting: Waiting[S, E] = field(factory=Waiting, init=False, eq=False, repr=False)
+    _kept: KeptCommits[E] = field(factory=KeptCommits, init=False, eq=False, repr=False)
 
     def append(self, intent: Intent[S, E], request: Request) -> Appended[S]:
         """Append one transaction; it is durable when this returns.
@@ -61,7 +60,7 @@ class Appender(Generic[S, E]):
                 for something else; nothing was written.
             CommitConflictError: A winner took the same cell, or `expect_version` was passed.
             CommitUnknownError: The store gave no answer; the commit may have landed.
-            StoreError: This machine's clock is behind the log's.
+            StoreError: This machine's clock is not the store's (`commit_millis`).
         """
         entry = Entry(intent, request)
         self._waiting.come(entry)
@@ -76,6 +75,8 @@ class Appender(Generic[S, E]):
             with self.log.mutex:
                 entries = self._waiting.gathered()
                 with self.log.store.lock(self.log.layout.lock):
+                    # Whoever came while another process held the lock rides, too.
+                    entries += self._waiting.gathered()
                     for together in _in_order(entries):
                         self._settle(together)
         except Exception as error:  # noqa: BLE001 - each raises it in a thread of its own
@@ -89,13 +90,11 @@ class Appender(Generic[S, E]):
             )
             raise
         finally:
-            for each in entries:
-                if each.settled:
-                    each.wake()
-            self._waiting.hand_over()
+            self._waiting.hand_over(each for each in entries if each.settled)
         # After the others went on: they need not wait for this writer's caches.
-        with self.log.mutex:
-            self.log.keep_due()
+        if self.log.owes_caches:
+            with self.log.mutex:
+                self.log.keep_due()
 
     def _settle(self, entries: list[Entry[S, E]]) -> None:
         if self.log.head is None or entries[0].request.expect_version is not None:
@@ -105,7 +104,7 @@ class Appender(Generic[S, E]):
         for entry in entries:
             # Others may have landed since the caller looked, under the same id, too.
             self._answer(entry, self._known)
-        winners: Winners[E] = Winners(self.log)
+        winners: Winners[E] = Winners(self.log, self._kept)
         pending = [each for each in entries if not each.settled]
         for _ in self.patience.attempts() if pending else ():
             self._attempt(pending, winners)
@@ -128,7 +127,8 @@ class Appender(Generic[S, E]):
     def _attempt(self, entries: list[Entry[S, E]], winners: Winners[E]) -> None:
         """Try to land one commit with all that fits into it."""
         head = self.log.head
-        time_millis = self._time(head.state.time_millis if head else 0)
+        previous = head.state.time_millis if head else 0
+        time_millis = commit_millis(self.log.store, self.now_millis, self.patience, previous)
         opened = OpenCommit(self.log, time_millis, self.check)
         joined = [each for each in entries if self._joins(each, opened, winners)]
         if not joined:
@@ -150,6 +150,7 @@ class Appender(Generic[S, E]):
         for each in joined:
             each.done(Appended(proposal.head.state, proposal.commit.version))
         self.log.advance(proposal.head, proposal.commit)
+        self._kept.keep(proposal.commit)
         for each in entries:
             if not each.settled:
                 each.believe()
@@ -275,15 +276,6 @@ class Appender(Generic[S, E]):
             winner.version,
             author,
         )
-
-    def _time(self, previous: int) -> int:
-        now = self.now_millis()
-        if previous > now + CLOCK_TOLERANCE_MILLIS:
-            raise StoreError(
-                f"this machine's clock is {(previous - now) / 1000:.0f} s behind the newest "
-                "commit; set it, then try again"
-            )
-        return max(now, previous + 1)
 
 
 def _in_order(entries: list[Entry[S, E]]) -> Iterator[list[Entry[S, E]]]:

@@ -40,6 +40,11 @@ def encode(commit: Commit[Any]) -> bytes:
     return _ENCODER.encode(commit) + b"\n"
 
 
+def encode_transaction(transaction: Transaction[Any]) -> bytes:
+    """Return a transaction as it stands inside a commit's file."""
+    return _ENCODER.encode(transaction)
+
+
 class _Envelope(msgspec.Struct):
     """As much of a commit as every version of the format has."""
 

@@ -12,6 +12,8 @@ from ledger.log.request import Appended, Request
 S = TypeVar("S")
 E = TypeVar("E")
 
+_LOOKS_AFTER_S = 1.0
+
 
 class Entry(Generic[S, E]):
     """What one thread asked for; whoever leads the commit says what came of it.
@@ -19,9 +21,20 @@ class Entry(Generic[S, E]):
     Attributes:
         intent: What is wanted.
         request: Who wants it, and under which id.
+        gone: Whether its thread waits no longer.
+        following: Whom its thread wakes when it goes on.
     """
 
-    __slots__ = ("_awake", "_done", "_doubt", "_error", "intent", "request")
+    __slots__ = (
+        "_awake",
+        "_done",
+        "_doubt",
+        "_error",
+        "following",
+        "gone",
+        "intent",
+        "request",
+    )
 
     def __init__(self, intent: Intent[S, E], request: Request) -> None:
         self.intent = intent
@@ -29,12 +42,17 @@ class Entry(Generic[S, E]):
         self._done: Appended[S] | None = None
         self._error: BaseException | None = None
         self._doubt: Exception | None = None
+        self.gone = False
+        self.following: Entry[S, E] | None = None
         self._awake = threading.Lock()
         self._awake.acquire()
 
     def wait(self) -> None:
         """Return once somebody woke it."""
-        self._awake.acquire()
+        while not self._awake.acquire(timeout=_LOOKS_AFTER_S):
+            # Whoever was to wake it may have been killed on the way.
+            if self.settled:
+                return
 
     def wake(self) -> None:
         """Let `wait` return; once."""

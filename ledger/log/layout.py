@@ -7,6 +7,9 @@ from attrs import frozen
 CHECKPOINT_INTERVAL = 100
 """A checkpoint is due after every commit whose version is a multiple of this."""
 
+SEGMENT_LENGTH = 8 * CHECKPOINT_INTERVAL
+"""So many commits make a sealed segment; version 0 rides in the first."""
+
 
 @frozen
 class Layout:
@@ -42,6 +45,10 @@ class Layout:
     def file_run(self, first: int, last: int) -> str:
         """Return the key of the file changes of the commits `first` to `last`, as Parquet."""
         return f"{self.root}/checkpoints/files/{first:020d}-{last:020d}.parquet"
+
+    def segment(self, first: int, last: int) -> str:
+        """Return the key of the sealed segment of the commits `first` to `last`, as Parquet."""
+        return f"{self.root}/segments/{first:020d}-{last:020d}.parquet"
 
     @property
     def lock(self) -> str:

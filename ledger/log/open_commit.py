@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from attrs import frozen
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from ledger.events.commit import FORMAT_VERSION, Commit, Transaction
 from ledger.evolution.stream import Builder, StateLike
 from ledger.log.checkpoint import Head
-from ledger.log.codec import digest, encode
+from ledger.log.codec import digest, encode, encode_transaction
 from ledger.log.request import Request
 from ledger.log.settle import Draft
 from ledger.log.stream_log import StreamLog
@@ -51,6 +51,9 @@ class OpenCommit(Generic[S, E]):
         self._check = check
         self._transactions: list[Transaction[E]] = []
         self._bodies: list[bytes] = []
+        self._ids: set[str] = set()
+        self._size = 0
+        self._state: S | None = self._head.state if self._head else None
         self._builder = self._begun()
 
     @property
@@ -66,31 +69,31 @@ class OpenCommit(Generic[S, E]):
     @property
     def is_full(self) -> bool:
         """Whether it takes no more."""
-        return sum(map(len, self._bodies)) > MOST_BYTES
+        return self._size > MOST_BYTES
 
     def holds(self, commit_id: str) -> bool:
         """Whether a transaction of that id has joined."""
-        return any(each.id == commit_id for each in self._transactions)
+        return commit_id in self._ids
 
     def state(self) -> S | None:
         """Return the state after all that have joined; None before version 0."""
-        if self._transactions:
-            return self._builder.freeze()
-        return self._head.state if self._head else None
+        if self._state is None and self._transactions:
+            self._state = self._builder.freeze()
+        return self._state
 
     def commit(self) -> Commit[E]:
         """Return the commit as it is now."""
         return self._of(*self._transactions)
 
     def join(self, events: tuple[E, ...], request: Request) -> None:
-        """Take one more transaction.
+        """Take one more transaction, as readers will see it.
 
         Raises:
             InvalidInputError: It contradicts the state, or cannot stand in the log; the commit is
                 as it was before.
         """
         effective = request.effective_millis
-        transaction: Transaction[E] = Transaction(
+        asked: Transaction[E] = Transaction(
             id=request.commit_id,
             author=request.author,
             message=request.message,
@@ -99,38 +102,44 @@ class OpenCommit(Generic[S, E]):
             effective_time_millis=UNSET if effective is None else effective,
             events=events,
         )
-        alone = self._of(transaction)
+        body, alone = self._readable(asked)
         self._check(alone)
+        (transaction,) = alone.transactions
         try:
             # Folding before writing: what contradicts the state is refused before any I/O.
             self._builder.add(transaction)
-            body = self._readable(alone)
         except BaseException:
             self._builder = self._begun()
             for each in self._transactions:
                 self._builder.add(each)
             raise
+        self._state = None
         self._transactions.append(transaction)
         self._bodies.append(body)
+        self._ids.add(transaction.id)
+        self._size += len(body)
 
     def proposal(self) -> Proposal[S, E]:
         """Return the commit, ready to be created."""
         commit = self.commit()
-        body = self._bodies[0] if len(self._bodies) == 1 else encode(commit)
+        body = encode(self._of(*map(Raw, self._bodies)))
         draft = Draft(
             self._log.layout.commit(commit.version),
             body,
             commit.version,
             self._transactions[0].id,
         )
-        return Proposal(commit, draft, Head(self._builder.freeze(), digest(body)))
+        state = self.state()
+        if state is None:
+            raise AssertionError("a commit that is proposed holds a transaction")
+        return Proposal(commit, draft, Head(state, digest(body)))
 
     def _begun(self) -> Builder[S, E]:
         builder = self._log.stream.builder(self._head.state if self._head else None)
         builder.begin(self.version, self._time_millis)
         return builder
 
-    def _of(self, *transactions: Transaction[E]) -> Commit[E]:
+    def _of(self, *transactions: Any) -> Commit[E]:
         return Commit(
             format=FORMAT_VERSION,
             version=self.version,
@@ -139,11 +148,15 @@ class OpenCommit(Generic[S, E]):
             transactions=transactions,
         )
 
-    def _readable(self, commit: Commit[E]) -> bytes:
-        """Return a commit's bytes, which readers can decode: Python checks no types."""
+    def _readable(self, transaction: Transaction[E]) -> tuple[bytes, Commit[E]]:
+        """Return a transaction's bytes, and the commit that it would be alone, as readers see it.
+
+        Python checks no types, so what was asked may be nothing that they can read.
+        """
+        key = self._log.layout.commit(self.version)
         try:
-            body = encode(commit)
-            self._log.codec.decode(body, self._log.layout.commit(commit.version))
+            body = encode_transaction(transaction)
+            return body, self._log.codec.decode(encode(self._of(Raw(body))), key)
         except (DamagedLogError, UpgradeRequiredError) as error:
             cause = error.__cause__ or error
             raise InvalidInputError(
@@ -153,4 +166,3 @@ class OpenCommit(Generic[S, E]):
             raise InvalidInputError(
                 f"what was asked cannot be written as JSON: {error}; nothing was written"
             ) from error
-        return body

@@ -1,8 +1,12 @@
-"""Reading commits in order, along the hash chain."""
+"""Reading commits in order, along the hash chain.
+
+Long ways go through sealed segments, short ones and the newest commits through the log's files.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Generic, TypeVar
 
 from attrs import frozen
@@ -11,13 +15,16 @@ from msgspec import UNSET
 from ledger.events.commit import Commit
 from ledger.log.codec import Codec, digest
 from ledger.log.layout import Layout
+from ledger.log.segment import stretches
+from ledger.log.segments import AHEAD, Line, Segments
 from ledger.model.errors import DamagedLogError
 from ledger.stores import Store
 
 E = TypeVar("E")
 
 _FIRST_CHUNK = 128
-_CHUNK = 2048
+"""A reader that looks for the newest commits looks for segments only after so many."""
+
 _STRIDES = (1, 2, 4, 8, 16, 32, 64, 100)
 
 
@@ -37,9 +44,10 @@ START = Position(-1, "")
 
 @frozen
 class Read(Generic[E]):
-    """One commit read, and the digest of its file."""
+    """One commit read, its file, and that file's digest."""
 
     commit: Commit[E]
+    body: bytes
     digest: str
 
 
@@ -50,6 +58,7 @@ class Reader(Generic[E]):
         self._store = store
         self._layout = layout
         self._codec = codec
+        self._segments = Segments(store, layout)
 
     def after(self, position: Position, last: int | None = None) -> Iterator[Read[E]]:
         """Yield the commits after `position`, in order.
@@ -63,22 +72,35 @@ class Reader(Generic[E]):
             UpgradeRequiredError: A commit was written by a newer version.
         """
         parent = position.digest
-        version = position.version + 1
-        size = _FIRST_CHUNK
-        while last is None or version <= last:
-            end = version + size if last is None else min(version + size, last + 1)
-            keys = [self._layout.commit(each) for each in range(version, end)]
-            for key, body in zip(keys, self._store.read_many(keys), strict=False):
-                if body is None:
-                    self._refuse_gap(version, last)
-                    return
-                found = self._checked(body, key, version, parent)
-                yield found
-                parent = found.digest
-                version += 1
-            size = _CHUNK
+        for version, line in enumerate(
+            self._lines(position.version + 1, last), position.version + 1
+        ):
+            if line is None:
+                self._refuse_gap(version, last)
+                return
+            found = self._checked(line, version, parent)
+            yield found
+            parent = found.digest
 
-    def _checked(self, body: bytes, key: str, version: int, parent: str) -> Read[E]:
+    def _lines(self, version: int, last: int | None) -> Iterator[Line | bytes | None]:
+        """Yield the commits' files from `version` on; None for one that is not there."""
+        if last is None:
+            yield from self._files(version, version + _FIRST_CHUNK - 1)
+            version += _FIRST_CHUNK
+        parts = stretches(version, last)
+        # Of a log whose end is not known, more each time.
+        ahead = 1 if last is None else AHEAD
+        while some := list(islice(parts, ahead)):
+            for (first, end), lines in zip(some, self._segments.read(some), strict=True):
+                yield from self._files(first, end) if lines is None else lines
+            ahead = min(ahead * 2, AHEAD)
+
+    def _files(self, first: int, last: int) -> Iterator[bytes | None]:
+        return self._store.read_many([*map(self._layout.commit, range(first, last + 1))])
+
+    def _checked(self, line: Line | bytes, version: int, parent: str) -> Read[E]:
+        body, known = (line.body, line.digest) if isinstance(line, Line) else (line, None)
+        key = self._layout.commit(version)
         commit = self._codec.decode(body, key)
         if commit.version != version:
             raise DamagedLogError(f"{key} says it is version {commit.version}", key)
@@ -91,7 +113,7 @@ class Reader(Generic[E]):
             )
         if version == 0 and commit.parent is not UNSET:
             raise DamagedLogError(f"{key} is version 0 and names a parent", key)
-        return Read(commit, digest(body))
+        return Read(commit, body, known or digest(body))
 
     def _refuse_gap(self, version: int, last: int | None) -> None:
         missing = self._layout.commit(version)

@@ -14,10 +14,13 @@ from msgspec import UNSET
 from ledger.events.commit import Commit
 from ledger.evolution.stream import Builder, StateLike, Stream
 from ledger.log.checkpoint import Checkpoints, Head
-from ledger.log.codec import Codec, digest
+from ledger.log.codec import Codec, digest, encode
 from ledger.log.key_index import KeyIndexes
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
+from ledger.log.lines import Lines
 from ledger.log.replay import START, Position, Read, Reader
+from ledger.log.segment import segment_of
+from ledger.log.segments import Segments
 from ledger.model.errors import (
     DamagedLogError,
     InvalidInputError,
@@ -78,10 +81,12 @@ class StreamLog(Generic[S, E]):
         self.checkpoints = Checkpoints(store, self.layout, stream)
         self.codec: Codec[E] = Codec(stream.event_types)
         self.reader: Reader[E] = Reader(store, self.layout, self.codec)
+        self.segments = Segments(store, self.layout)
         self.indexes: KeyIndexes[E] = KeyIndexes(store, self.layout, self.reader, self._all_keys)
         self._head: Head[S] | None = None
         self._recent: Recent[E] | None = None
         self._due: Head[S] | None = None
+        self._lines = Lines()
         self._looked_s: float | None = None
 
     def remember(
@@ -175,6 +180,8 @@ class StreamLog(Generic[S, E]):
             self.fold(builder, read.commit)
             commits.append(read.commit)
             newest = read.digest
+            if not self.segments.is_near and self._lines.wants(read.commit.version):
+                self._lines.take(read.commit.version, read.body)
         if commits:
             self._head = Head(builder.freeze(), newest)
         return commits
@@ -197,16 +204,24 @@ class StreamLog(Generic[S, E]):
 
     def advance(self, head: Head[S], commit: Commit[E]) -> None:
         """Take a commit that this writer landed as the new head."""
-        self._head = head
         recent = self._recent
         if recent is not None and recent.last == commit.version - 1:
-            self._recent = None
             # It has landed: what cannot be remembered now is read again later.
             with suppress(OSError, LedgerError):
-                recent.by_key.update(dict.fromkeys(self._all_keys(commit), commit.version))
+                named = dict.fromkeys(self._all_keys(commit), commit.version)
+                recent.by_key.update(named)
+                # Before the head moves, so that nobody who sees that has to read the commit.
                 self._recent = Recent(recent.boundary, commit.version, recent.by_key)
+        self._head = head
+        if not self.segments.is_near and self._lines.wants(commit.version):
+            self._lines.take(commit.version, encode(commit))
         if commit.version % CHECKPOINT_INTERVAL == 0 and commit.version:
             self._due = head
+
+    @property
+    def owes_caches(self) -> bool:
+        """Whether this writer completed an interval and has not saved its caches."""
+        return self._due is not None
 
     def keep_due(self) -> None:
         """Save the checkpoint and the other caches of an interval that this writer completed."""
@@ -218,6 +233,7 @@ class StreamLog(Generic[S, E]):
             self.checkpoints.save(head)
             self.indexes.save(version)
             self._on_boundary(version)
+            self.segments.save(version, self._lines.of(*segment_of(version)))
         except (OSError, LedgerError) as error:
             # A cache that is missing costs time, never a commit.
             _log.warning("checkpoint_failed", root=self.layout.root, version=version, error=error)
@@ -231,22 +247,32 @@ class StreamLog(Generic[S, E]):
         head = self._head
         if head is None:
             return
-        recent = self._recent_keys(head.state.version)
+        recent = self._recent_keys(key, head.state.version)
         if key in recent.by_key:
             yield recent.by_key[key]
         yield from self.indexes.find(key, recent.boundary)
 
-    def _recent_keys(self, last: int) -> Recent[E]:
+    def _recent_keys(self, key: str, last: int) -> Recent[E]:
+        """Return the keys of the commits up to `last`; of later ones none that is `key`."""
         boundary = last - last % CHECKPOINT_INTERVAL
         recent = self._recent
-        if recent is None or recent.boundary != boundary or recent.last > last:
+        if recent is None or recent.boundary != boundary:
+            recent = Recent(boundary, boundary or -1, {})
+        elif recent.last >= last and recent.by_key.get(key, -1) <= last:
+            return recent
+        elif recent.last > last:
+            # Somebody named it since the caller looked, and only the newest is remembered.
             recent = Recent(boundary, boundary or -1, {})
         by_key = recent.by_key
         if recent.last < last:
             for read in self.reader.after(Position(recent.last, ""), last):
                 by_key.update(dict.fromkeys(self._all_keys(read.commit), read.commit.version))
-        self._recent = Recent(boundary, last, by_key)
-        return self._recent
+        found: Recent[E] = Recent(boundary, last, by_key)
+        newest = self._recent
+        # Whoever leads may have come further meanwhile.
+        if newest is None or newest.last < last:
+            self._recent = found
+        return found
 
     def commit_at(self, version: int) -> Commit[E]:
         """Return one commit.

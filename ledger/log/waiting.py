@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
 from ledger.log.entry import Entry
@@ -16,8 +17,10 @@ E = TypeVar("E")
 class Waiting(Generic[S, E]):
     """Gathers what threads ask for while a commit is under way.
 
-    One of them leads at a time: it commits for all that have gathered. Then it lets go of them,
-    and the first that came meanwhile leads.
+    One of them leads at a time: it commits for all that have gathered. Then the first that came
+    meanwhile leads, and those that are settled go on, one waking the next: if all woke at once,
+    the new leader would wait for each of them to give up Python's lock before it reached the
+    store.
     """
 
     def __init__(self) -> None:
@@ -44,6 +47,8 @@ class Waiting(Generic[S, E]):
         except BaseException:
             self._leave(entry)
             raise
+        finally:
+            self._go_on(entry)
 
     def come_back(self, entries: Iterable[Entry[S, E]]) -> None:
         """Put entries before all that wait: who led them is gone, and one of them leads next."""
@@ -57,10 +62,21 @@ class Waiting(Generic[S, E]):
             self._entries.clear()
         return taken
 
-    def hand_over(self) -> None:
-        """Let the first of those that came meanwhile lead."""
+    def hand_over(self, settled: Iterable[Entry[S, E]]) -> None:
+        """Let the first of those that came meanwhile lead, and those that are settled go on."""
         with self._guard:
             self._next()
+            chain = [each for each in settled if not each.gone]
+            for each, following in pairwise(chain):
+                each.following = following
+            if chain:
+                chain[0].wake()
+
+    def _go_on(self, entry: Entry[S, E]) -> None:
+        with self._guard:
+            entry.gone = True
+            if entry.following is not None:
+                entry.following.wake()
 
     def _next(self) -> None:
         self._leader = self._entries[0] if self._entries else None

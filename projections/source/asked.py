@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 import msgspec
 from attrs import frozen
 
-from ledger.log.layout import CHECKPOINT_INTERVAL
+from ledger.log.layout import CHECKPOINT_INTERVAL, SEGMENT_LENGTH
 from ledger.model.errors import InvalidInputError
 from ledger.model.identifier import Identifier
 from ledger.model.instant import Instant, TimestampInstant, instant_of
@@ -18,7 +18,7 @@ from projections.source.view import View, view_of
 
 Starting = Literal["earliest", "latest"]
 
-VERSIONS_PER_PARTITION = 1000
+VERSIONS_PER_PARTITION = SEGMENT_LENGTH
 """How many commits one task reads unless told otherwise: some ten milliseconds of work."""
 
 _OPTIONS = (

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from attrs import field, frozen
 
+from ledger.log.layout import SEGMENT_LENGTH
 from ledger.model.identifier import Identifier
 from ledger.stores import client_options, open_store
 from ledger.table_handle import TableHandle
@@ -74,12 +75,14 @@ def ranges(first: int, last: int, length: int) -> Iterator[tuple[int, int]]:
     """Yield the ranges of versions that share the reading of `first` to `last`.
 
     A range ends at a multiple of `length`, which is one of the checkpoint interval's: so the fold
-    of the next one starts at a checkpoint.
+    of the next one starts at a checkpoint. From a segment's length on it is cut to whole segments,
+    so that no two tasks read the same one.
 
     Example:
         >>> list(ranges(0, 2500, 1000)), list(ranges(7, 6, 1000))
-        ([(0, 1000), (1001, 2000), (2001, 2500)], [])
+        ([(0, 800), (801, 1600), (1601, 2400), (2401, 2500)], [])
     """
+    length -= length % SEGMENT_LENGTH if length > SEGMENT_LENGTH else 0
     while first <= last:
         end = min(last, max(length, -(-first // length) * length))
         yield first, end

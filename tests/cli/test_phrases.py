@@ -14,6 +14,7 @@ from ledger.events import spec_events as p
 from ledger.events import table_events as t
 from ledger.events.commit import Transaction
 from ledger.events.spec_changes import SortColumn
+from ledger.events.statistics_events import PartitionStatisticsSet
 
 A = t.TableName("shop", "a")
 B = t.TableName("shop", "b")
@@ -80,6 +81,10 @@ CASES: list[tuple[object, str]] = [
         "snapshot 3: rolled back to snapshot 1 (tag v1), -2 rows, -1 file, -1.5 kB",
     ),
     (n.SnapshotsExpired(earliest_snapshot_id=3), "expired the snapshots before 3"),
+    (
+        PartitionStatisticsSet(snapshot_id=3, statistics_path="metadata/x", file_size_in_bytes=9),
+        "published partition statistics of snapshot 3",
+    ),
     (n.TagCreated(tag_name="v1", snapshot_id=3), "tagged snapshot 3 as v1"),
     (n.TagReplaced(tag_name="v1", snapshot_id=3), "moved tag v1 to snapshot 3"),
     (n.TagDeleted(tag_name="v1"), "deleted tag v1"),

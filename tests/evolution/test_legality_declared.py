@@ -24,6 +24,7 @@ from ledger.events.schema_events import ColumnTypeUpdated
 from ledger.events.spec_changes import RemovePartitionField, UpdatePartitionSpec
 from ledger.evolution.table_builder import TableBuilder
 from ledger.evolution.table_intent import TableIntent
+from ledger.evolution.touched import RecentlyTouched
 from ledger.evolution.type_places import type_places
 from ledger.model.iceberg_types import iceberg_type
 from ledger.model.types import (
@@ -105,7 +106,10 @@ def test_what_was_so_before_is_not_held_against_a_change() -> None:
     # As a log from before the rules has it: the option says both, and nobody checked.
     state = evolve(table.state, schema=table.state.schema.with_options(options))
     intent = TableIntent(
-        [AddColumn(("w",), "INT")], state, lambda _: (), TablePast(table.log, table.live)
+        [AddColumn(("w",), "INT")],
+        state,
+        RecentlyTouched(lambda _: ()),
+        TablePast(table.log, table.live),
     )
     events = intent.decide(state, ())
     assert isinstance(events, tuple)

@@ -30,6 +30,7 @@ from ledger.model.types import DataField, IntType
 from ledger.transforms import day
 from ledger.update_schema import UpdateSchema
 from tests.lakes import data_file, lake_on, memory
+from tests.projections.iceberg.older_logs import record_file
 
 BOTH = SetOption("ledger.formats", "paimon,iceberg")
 
@@ -42,7 +43,7 @@ def table_of(columns: dict[str, str], formats: str = "iceberg", **keys: object) 
     return lake.create_table("d.t", schema)
 
 
-def file(name: str, *partition: str) -> FileChange:
+def file(name: str, *partition: str | int) -> FileChange:
     bare: dict[str, object] = {
         "value_counts": {},
         "null_value_counts": {},
@@ -93,7 +94,7 @@ def test_a_table_is_not_declared_for_iceberg_with_such_a_name() -> None:
 
 def test_paimon_does_not_come_back_to_a_key_of_another_type() -> None:
     table = table_of({"id": "INT", "p": "INT"}, partition_keys=["p"])
-    table.append([file("a", "-1")])
+    table.append([file("a", -1)])
     table.alter([UpdateColumnType(("p",), "BIGINT")])
 
     with pytest.raises(FormatError, match="it was INT in schema 0, which has files"):
@@ -102,7 +103,7 @@ def test_paimon_does_not_come_back_to_a_key_of_another_type() -> None:
 
 def test_paimon_does_not_come_back_to_files_of_a_key_that_was_dropped() -> None:
     table = table_of({"id": "INT NOT NULL"}, primary_keys=["id"], options={"bucket": "2"})
-    table.append([file("a")])
+    record_file(table, file("a"))
     table.alter([DropPrimaryKey(), SetOption("bucket-key", "id")])
 
     with pytest.raises(FormatError, match="the primary key: files of schema 0 are laid out by"):

@@ -26,6 +26,8 @@ from ledger.log.checkpoint import Checkpoints
 from ledger.log.codec import Codec
 from ledger.log.key_index import KeyIndex
 from ledger.log.layout import Layout
+from ledger.log.segment import is_same_segment, write_segment
+from ledger.log.segments import Segments
 from ledger.model.path_text import whole_path
 from ledger.model.sql_type import read_type
 from ledger.model.transform import transform_of
@@ -135,6 +137,23 @@ def run(body: bytes) -> object:
     store, layout = MemoryStore("fuzzed-run"), Layout("t/_ledger")
     store.replace(layout.file_run(0, 100), body or b" ")
     return Runs(store, layout).load(0, 100)
+
+
+@lru_cache
+def segment_bodies() -> list[bytes]:
+    """Return a segment of 801 commits, long ones among them."""
+    commits = bodies("orders/_ledger/log/")[-1:] * 801
+    return [write_segment(commits)]
+
+
+def segment(body: bytes) -> object:
+    """Read a segment where the log's own commit stands at its end."""
+    store, layout = MemoryStore("fuzzed-segment"), Layout("t/_ledger")
+    store.replace(layout.segment(0, 800), body or b" ")
+    store.replace(layout.commit(800), bodies("orders/_ledger/log/")[-1])
+    return list(Segments(store, layout).read([(0, 800)])), is_same_segment(
+        segment_bodies()[0], body
+    )
 
 
 def changes(body: bytes) -> object:
@@ -254,6 +273,7 @@ DECODERS: dict[str, Decoder] = {
     "checkpoint": Decoder(raw_checkpoint, _of(lambda: bodies("checkpoints/0"), files)),
     "checkpoint's state": Decoder(checkpoint, _of(state_record, files)),
     "key index": Decoder(key_index, _of(lambda: bodies("checkpoints/keys"), files)),
+    "sealed segment": Decoder(segment, _of(segment_bodies, files)),
     "run of files": Decoder(run, _of(lambda: bodies("checkpoints/files"), files)),
     "change file": Decoder(
         changes, _of(lambda: [write_changes([data_file("a"), data_file("b")])], files)

@@ -21,6 +21,7 @@ from ledger.history.orphans import (
     orphaned_drafts,
     remove,
 )
+from ledger.history.sealing import Unsealed, unsealed
 from ledger.history.subject import Subject
 from ledger.stores import Store
 from ledger.table import Table
@@ -42,19 +43,32 @@ class _Removable:
     orphan: Orphan
 
 
+@frozen
+class _Sealed:
+    """A segment that was made, the stream that it is of, and where it is."""
+
+    stream: str
+    file: str
+    first: int
+    last: int
+
+
 def maintain(
     *,
     dry_run: Annotated[
-        bool, Parameter(negative="", show_default=False, help="Only say what would go.")
+        bool, Parameter(negative="", show_default=False, help="Only say what would be done.")
     ] = False,
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> None:
-    """Remove what nobody needs any more; safe at any time, beside any writer.
+    """Remove what nobody needs any more, seal what is missing; safe beside any writer.
 
     What goes: drafts that writers left behind, lists of file changes that no commit names, and
     caches of dropped tables, each after seven days. A table's own commits are the clock for its
     lists: they go once its newest commit is seven days younger. No log, no checkpoint, nothing
     that a commit names and no data file is ever removed.
+
+    What is made: segments, the runs of 800 commits as Parquet that replay, audit and Spark read
+    instead of 800 files, where the writers did not.
 
     Example:
         lakeledger maintain --dry-run
@@ -62,39 +76,38 @@ def maintain(
     lake = place.open()
     setting = TableSetting(lake.log.store, place.storage_options(), author="")
     removed: list[_Removable] = []
+    sealed: list[_Sealed] = []
     with place.screen.progress("maintaining") as progress:
         births = list(Births.of(lake.events()))
-        for done, found in enumerate(_streams(lake, births, setting), 1):
-            for each in found:
+        for done, (subject, orphans) in enumerate(_streams(lake, births, setting), 1):
+            for each in orphans:
                 if not dry_run:
-                    remove(each.store, each.orphan)
-                removed.append(each)
+                    remove(subject.store, each)
+                removed.append(_Removable(subject.name, subject.store, each))
+            for segment in unsealed(subject):
+                if not dry_run:
+                    subject.store.replace(segment.path, segment.body)
+                sealed.append(_of_segment(subject, segment))
             progress(done, len(births) + 1)
-    place.screen.result(
-        {"dryRun": dry_run, "removed": [_document(each) for each in removed]},
-        lambda to: _print(to, "would be removed" if dry_run else "removed", removed),
-    )
+    document = {
+        "dryRun": dry_run,
+        "removed": [_document(each) for each in removed],
+        "sealed": [_sealed_document(each) for each in sealed],
+    }
+    place.screen.result(document, lambda to: _print(to, removed, sealed, dry_run=dry_run))
 
 
 def _streams(
     lake: Ledger, births: list[Birth], setting: TableSetting
-) -> Iterator[Iterator[_Removable]]:
-    """Yield for every stream what may go of it."""
-    store, now = lake.log.store, now_millis()
-    yield (
-        _Removable("catalog", store, each)
-        for each in orphaned_drafts(store, lake.log.layout.root, now)
-    )
+) -> Iterator[tuple[Subject[Any, Any], Iterator[Orphan]]]:
+    """Yield every stream, and what may go of it."""
+    now = now_millis()
+    catalog = Subject("catalog", lake.log, has_files=False)
+    yield catalog, orphaned_drafts(catalog.store, catalog.layout.root, now)
     for birth in births:
-        yield _of_table(birth, setting, now)
-
-
-def _of_table(birth: Birth, setting: TableSetting, now: int) -> Iterator[_Removable]:
-    table = Table(birth.identifier, birth.path, setting)
-    subject = Subject(birth.name, table.log, has_files=True)
-    store = subject.store
-    for each in _orphans(birth, subject, now):
-        yield _Removable(birth.name, store, each)
+        table = Table(birth.identifier, birth.path, setting)
+        subject = Subject(birth.name, table.log, has_files=True)
+        yield subject, _orphans(birth, subject, now)
 
 
 def _orphans(birth: Birth, subject: Subject[Any, Any], now: int) -> Iterator[Orphan]:
@@ -116,7 +129,24 @@ def _document(removed: _Removable) -> dict[str, Any]:
     return {key: value for key, value in facts.items() if value is not None}
 
 
-def _print(screen: Screen, done: str, removed: list[_Removable]) -> None:
+def _of_segment(subject: Subject[Any, Any], segment: Unsealed) -> _Sealed:
+    place = f"{subject.store.url}/{segment.path}"
+    return _Sealed(subject.name, place, segment.first, segment.last)
+
+
+def _sealed_document(sealed: _Sealed) -> dict[str, Any]:
+    return {
+        "stream": sealed.stream,
+        "file": sealed.file,
+        "firstVersion": sealed.first,
+        "lastVersion": sealed.last,
+    }
+
+
+def _print(
+    screen: Screen, removed: list[_Removable], sealed: list[_Sealed], *, dry_run: bool
+) -> None:
+    done = "would be removed" if dry_run else "removed"
     counts = Counter(each.orphan.sort for each in removed)
     if not removed:
         screen.line(f"nothing {done}")
@@ -129,3 +159,7 @@ def _print(screen: Screen, done: str, removed: list[_Removable]) -> None:
             for each in removed
         ),
     )
+    for stream, count in Counter(each.stream for each in sealed).items():
+        screen.line(
+            f"{'would be sealed' if dry_run else 'sealed'}: {count:,} x a segment of {stream}"
+        )

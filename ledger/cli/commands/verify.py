@@ -157,8 +157,8 @@ def verify(
     """Check that everything stands as it was written; exit 6 if not.
 
     Reads every commit along its hashes, the lists of files that commits name, and compares
-    checkpoints, key indexes, file runs and projections with what the log makes them. Nothing is
-    changed but by --repair, which restores what is derived and touches no log.
+    checkpoints, key indexes, file runs, segments and projections with what the log makes them.
+    Nothing is changed but by --repair, which restores what is derived and touches no log.
 
     The last lines are the heads. Keep them elsewhere: a log that was cut, or rewritten whole, shows
     only against such a head (--expect VERSION:sha256:HEX, or sha256:HEX).

@@ -1,0 +1,131 @@
+"""How long does replaying a table's whole log from an object store take, with and without segments?
+
+The log lies on a real server on this machine (SeaweedFS) or in a bucket of yours. Both ways read
+along the hash chain, decode and fold; without segments each commit is a request.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import cyclopts
+
+import ledger
+from benchmarks.history import TABLE, WIDTH, fingerprint, lake_at
+from benchmarks.measure import WORKDIR, Figure, Output, Report, once_each, question_of, show
+from benchmarks.replay import replay
+from benchmarks.s3_latency import place_for
+from ledger.history.sealing import unsealed
+from ledger.history.subject import Subject
+from ledger.stores import LocalStore, Store, open_store
+from tests.faults import Wrapped
+from tests.log.long_logs import Without
+
+MILLISECOND = 1e6
+TIMES_CHEAPER = 10
+_WRITERS = 16
+
+
+class _Counting(Wrapped):
+    """A store that counts what is asked for."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.asked = 0
+
+    def read(self, key: str) -> bytes | None:
+        self.asked += 1
+        return super().read(key)
+
+    def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
+        for body in super().read_many(keys):
+            self.asked += 1
+            yield body
+
+
+def run(
+    url: str,
+    options: Mapping[str, Any],
+    workdir: Path,
+    *,
+    size: int,
+    repeats: int,
+    width: int = WIDTH,
+) -> Report:
+    store = _Counting(open_store(url, options))
+    _upload(LocalStore(lake_at(workdir, size, width=width)), store)
+    table = ledger.open(url, options).table(TABLE)
+    subject = Subject(TABLE, table.log, has_files=True)
+    began = time.perf_counter_ns()
+    made = list(unsealed(subject))
+    for each in made:
+        store.replace(each.path, each.body)
+    sealing_ns = time.perf_counter_ns() - began
+    logs = {"segments": subject.on(store), "files": subject.on(Without(store))}
+    asked: dict[str, int] = {}
+    states = {fingerprint(table.state)}
+
+    def case(name: str, _number: int) -> None:
+        store.asked = 0
+        states.add(fingerprint(replay(logs[name])))
+        asked[name] = store.asked
+
+    # Not once more before, to warm up: without segments that takes longer than all the rest.
+    cases = {name: partial(case, name) for name in logs}
+    rounds = [once_each(cases) for _ in range(repeats)]
+    assert len(states) == 1
+    took = {name: statistics.median(each[name] for each in rounds) / MILLISECOND for name in logs}
+    return Report(
+        question_of(__doc__),
+        f"{fingerprint(table.state)} commits={size} segments={len(made)}",
+        (
+            Figure("replay through segments", took["segments"], "ms"),
+            Figure("replay of the log's files", took["files"], "ms"),
+            Figure(
+                "files / segments", took["files"] / took["segments"], "x", at_least=TIMES_CHEAPER
+            ),
+            Figure("requests through segments", asked["segments"], "requests"),
+            Figure("requests for the log's files", asked["files"], "requests"),
+            Figure("sealing, a segment", sealing_ns / MILLISECOND / max(1, len(made)), "ms"),
+        ),
+    )
+
+
+def _upload(lake: LocalStore, store: Store) -> None:
+    """Put a ledger into a store, without its segments."""
+    keys = [key for key in lake.keys("") if "/segments/" not in key]
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        for _ in pool.map(lambda key: store.replace(key, lake.read(key) or b""), keys):
+            pass
+
+
+def main(
+    *,
+    url: str | None = None,
+    size: int = 10_000,
+    repeats: int = 1,
+    workdir: Path = WORKDIR,
+    output: Output = "text",
+) -> None:
+    """Replay a table of 200 columns from a bucket.
+
+    Args:
+        url: An empty s3://BUCKET/FOLDER, with credentials from the environment; None starts
+            SeaweedFS.
+        size: Commits.
+        repeats: How often each way is timed; the median counts.
+        workdir: Where histories are kept.
+        output: text or json.
+    """
+    with place_for(url) as (place, options):
+        show(run(place, options, workdir, size=size, repeats=repeats), output)
+
+
+if __name__ == "__main__":
+    cyclopts.run(main)

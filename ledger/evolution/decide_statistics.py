@@ -1,0 +1,33 @@
+"""From statistics that are to be set for a snapshot to the fact."""
+
+from __future__ import annotations
+
+from ledger.events.statistics_events import PartitionStatisticsSet
+from ledger.evolution.decide_snapshot import check_path, check_reachable
+from ledger.evolution.state import TableState
+from ledger.evolution.table_changes import SetPartitionStatistics
+from ledger.model.errors import InvalidChangeError
+from ledger.model.statistics_file import StatisticsFile
+
+
+def decide_statistics(
+    state: TableState, change: SetPartitionStatistics
+) -> PartitionStatisticsSet | None:
+    """Return the fact that a snapshot has a statistics file, or None when it has that one already.
+
+    Raises:
+        InvalidChangeError: The path leaves the table's location, or the size is negative.
+        NotFoundError: The snapshot does not exist, or was expired.
+    """
+    check_path(change.path)
+    if change.file_size_in_bytes < 0:
+        raise InvalidChangeError(f"file {change.path} has a negative size")
+    check_reachable(state, change.snapshot_id)
+    wanted = StatisticsFile(change.path, change.file_size_in_bytes)
+    if state.partition_statistics.get(change.snapshot_id) == wanted:
+        return None
+    return PartitionStatisticsSet(
+        snapshot_id=change.snapshot_id,
+        statistics_path=change.path,
+        file_size_in_bytes=change.file_size_in_bytes,
+    )

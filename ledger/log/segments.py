@@ -1,0 +1,192 @@
+"""One stream's sealed segments: a cache that makes reading a long log cheap.
+
+Nothing that a segment says is believed for its own sake. Its lines have to hash along the chain up
+to its last commit, and that one has to be the file that stands in the log: so the log itself
+vouches for every line. One that does not fit is passed over, and the log's files are read.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+import msgspec
+import structlog
+from attrs import frozen
+from msgspec import Struct
+
+from ledger.log.codec import digest
+from ledger.log.layout import Layout
+from ledger.log.segment import MOST_BYTES, read_segment, segment_of, write_segment
+from ledger.stores import LocalStore, Store
+
+AHEAD: Final = 16
+"""So many segments are asked for at a time."""
+
+WORTH: Final = 200
+"""Of a segment of which fewer commits are wanted, the log's own files are read."""
+
+_log = structlog.get_logger("ledger.log")
+
+
+@frozen
+class Line:
+    """A commit's file that the log vouches for.
+
+    Attributes:
+        body: Its bytes.
+        digest: Their digest.
+    """
+
+    body: bytes
+    digest: str
+
+
+class _Link(Struct):
+    """As much of a commit as its place in the chain."""
+
+    parent: str = ""
+
+
+_LINKS: Final = msgspec.json.Decoder(_Link)
+
+
+class Segments:
+    """One stream's segments.
+
+    Args:
+        store: Where they are.
+        layout: Under which keys.
+    """
+
+    def __init__(self, store: Store, layout: Layout) -> None:
+        self._store = store
+        self._layout = layout
+
+    @property
+    def is_near(self) -> bool:
+        """Whether the log's files are on a local disk, and so are cheap to read."""
+        return isinstance(self._store, LocalStore)
+
+    def save(self, version: int, lines: Sequence[bytes] | None = None) -> None:
+        """Keep the segment that ends at a checkpoint's version, if one does.
+
+        Where each file is a request, only one whose commits are at hand: its writer would be held
+        up for seconds. Maintenance makes the others.
+
+        Args:
+            version: The checkpoint's version.
+            lines: The files of the segment's commits, where they are at hand.
+
+        Raises:
+            OSError: It could not be kept; that harms nothing.
+        """
+        span = segment_of(version)
+        if span[1] != version or (lines is None and not self.is_near):
+            return
+        body = self.made(*span) if lines is None else self._of(span, lines)
+        if body is not None:
+            self._store.replace(self._key(span), body)
+
+    def made(self, first: int, last: int) -> bytes | None:
+        """Return the segment of the commits `first` to `last` as the log's files make it.
+
+        None where there is to be none: they are too long together, or do not fit together.
+        """
+        lines: list[bytes] = []
+        size = 0
+        for line in self._store.read_many([*map(self._layout.commit, range(first, last + 1))]):
+            if line is None:
+                return None
+            lines.append(line)
+            size += len(line)
+            if size > MOST_BYTES:
+                return None
+        return self._of((first, last), lines)
+
+    def _of(self, span: tuple[int, int], lines: Sequence[bytes]) -> bytes | None:
+        try:
+            _chained(lines, lines[-1])
+            return write_segment(lines)
+        except ValueError as error:
+            # Whoever reads the damaged commit is told.
+            _log.warning("segment_skipped", file=self._key(span), error=str(error))
+            return None
+
+    def read(self, wanted: Sequence[tuple[int, int]]) -> Iterator[Sequence[Line] | None]:
+        """Yield for each stretch of versions its commits, or None: read the log's files.
+
+        Args:
+            wanted: Stretches that lie in one segment each, in order. Those that are short are not
+                looked for.
+        """
+        asked = [segment_of(last) for first, last in wanted if last - first + 1 >= WORTH]
+        if not self._pays(len(asked)):
+            yield from (None for _ in wanted)
+            return
+        keys = (key for each in asked for key in (self._layout.commit(each[1]), self._key(each)))
+        bodies = self._store.read_many(list(keys))
+        is_beyond = False
+        for first, last in wanted:
+            if is_beyond or last - first + 1 < WORTH:
+                yield None
+                continue
+            vouching = next(bodies)
+            # The first segment that is not complete is the last one that the log has.
+            is_beyond = vouching is None
+            body = None if vouching is None else next(bodies)
+            lines = None if body is None else self._vouched(segment_of(last), body, vouching)
+            yield (
+                None if lines is None else lines[first - segment_of(last)[0] :][: last - first + 1]
+            )
+
+    def _pays(self, count: int) -> bool:
+        """Whether so many segments are cheaper to read than the log's files.
+
+        Small files of a local disk are cheap, and loading Parquet's library takes as long as
+        reading ten thousand of them.
+        """
+        is_loaded = "pyarrow" in sys.modules
+        return count > 0 and (
+            is_loaded or count >= AHEAD or not isinstance(self._store, LocalStore)
+        )
+
+    def _key(self, span: tuple[int, int]) -> str:
+        return self._layout.segment(*span)
+
+    def _vouched(
+        self, span: tuple[int, int], body: bytes, vouching: bytes | None
+    ) -> list[Line] | None:
+        """Return a segment's commits if the commit that stands at its end vouches for them."""
+        try:
+            return _chained(read_segment(body, *span), vouching)
+        except ValueError as error:
+            _log.warning(
+                "segment_passed_over",
+                file=self._key(span),
+                error=str(error),
+                advice="make it again with: lakeledger verify --repair",
+            )
+            return None
+
+
+def _chained(lines: Sequence[bytes], vouching: bytes | None) -> list[Line]:
+    """Return lines with their digests.
+
+    Raises:
+        ValueError: The last is another than the one that vouches for all, or one does not name the
+            one before it.
+    """
+    if lines[-1] != vouching:
+        raise ValueError("it ends with another commit than the log has there")
+    found = [Line(each, digest(each)) for each in lines]
+    for before, line in pairwise(found):
+        try:
+            parent = _LINKS.decode(line.body).parent
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise ValueError(f"it holds something that is no commit: {error}") from error
+        if parent != before.digest:
+            raise ValueError("its commits do not follow one another")
+    return found

@@ -1,0 +1,56 @@
+"""Small tables folded event by event, without a store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ledger.events import TableEvent
+from ledger.events.commit import Commit, Transaction
+from ledger.events.snapshot_events import SnapshotCommitted
+from ledger.events.spec_events import (
+    PartitionFieldRecord,
+    PartitionSpecUpdated,
+    SortFieldRecord,
+    SortOrderReplaced,
+)
+from ledger.events.table_events import SchemaRecord, TableCreated, TableName
+from ledger.evolution.table_builder import TableBuilder
+from ledger.model.type_json import FieldObject
+
+NAME = TableName("db", "t")
+
+DELTA: dict[str, Any] = {"delta_file_count": 1, "delta_file_size_in_bytes": 100}
+
+
+def commit(version: int, *events: TableEvent, **more: Any) -> Commit[TableEvent]:
+    transaction = Transaction[TableEvent](id=f"t{version}", author="ann", events=events, **more)
+    return Commit(
+        format=1, version=version, time_millis=version * 100 + 100, transactions=(transaction,)
+    )
+
+
+def snapshot(number: int, **facts: Any) -> SnapshotCommitted:
+    more = {"total_record_count": number * 10, "schema_id": 0, "commit_kind": "APPEND", **facts}
+    return SnapshotCommitted(
+        snapshot_id=number, commit_user="job", delta_record_count=10, **DELTA, **more
+    )
+
+
+def grown(*events: TableEvent) -> TableBuilder:
+    """A table of one column with what these events did to it, one commit each."""
+    record = SchemaRecord((FieldObject(0, "id", "INT"),), highest_field_id=0)
+    created = TableCreated(identifier=NAME, table_id="t", path="db.db/t", schema=record)
+    builder = TableBuilder()
+    for version, event in enumerate((created, *events)):
+        builder.commit(commit(version, event))
+    return builder
+
+
+def spec(number: int, transform: str = "identity") -> PartitionSpecUpdated:
+    field = PartitionFieldRecord(0, 1000, "id", transform)
+    return PartitionSpecUpdated(updates=(), set_default=True, spec_id=number, fields=(field,))
+
+
+def order(number: int, null_order: Any = "nulls-first") -> SortOrderReplaced:
+    field = SortFieldRecord(0, "identity", "asc", null_order)
+    return SortOrderReplaced(columns=(), order_id=number, fields=(field,))

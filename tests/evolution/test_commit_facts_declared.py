@@ -1,0 +1,58 @@
+"""Declaring Iceberg asks what tags and files a table has already; tags are asked as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import pytest
+from attrs import frozen
+
+from ledger import FileChange, FormatError, Schema
+from ledger.evolution.layout_fold import LayoutTrail
+from ledger.evolution.legality import Batch, Reach, problems
+from ledger.evolution.rules import Rules
+from ledger.evolution.state import TableState
+from projections.iceberg.materialise import project
+from tests.evolution.test_commit_facts import BOTH, PAIMON, file, table_of
+
+
+@frozen
+class Past:
+    """A history with one file."""
+
+    schema: Schema
+    file: FileChange
+
+    def schemas(self, schema_ids: Collection[int]) -> list[Schema]:
+        return [self.schema for _ in schema_ids]
+
+    def reach(self, state: TableState) -> Reach:
+        return Reach(frozenset({state.schema.id}), files=(self.file,))
+
+
+def test_declaring_iceberg_asks_what_older_files_are() -> None:
+    table = table_of()
+    table.alter([PAIMON])
+    state = table.state
+    past = Past(state.schema, file("f", format="lance"))
+    layout = LayoutTrail(state.specs, state.sort_orders)
+    batch = Batch(state, state.schema, layout, Rules.of({}), past)
+    assert [each.message[:26] for each in problems(batch)] == ["file f: files are parquet,"]
+
+
+def test_no_tag_has_the_name_of_the_branch_that_every_table_has() -> None:
+    table = table_of()
+    table.append([file("f")])
+    with pytest.raises(FormatError, match="^tag main: tags and branches share their names"):
+        table.create_tag("main")
+    table.create_tag("Main")
+    project(table)
+
+    table.alter([PAIMON])
+    table.create_tag("main")
+    with pytest.raises(FormatError, match="tag main"):
+        table.alter([BOTH])
+    assert [each.message[:9] for each in table.plan([BOTH]).refusals] == ["tag main:"]
+    table.delete_tag("main")
+    table.alter([BOTH])
+    project(table)

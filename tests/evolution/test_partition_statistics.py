@@ -1,0 +1,139 @@
+"""Statistics that are set for a snapshot: what the log says of them, and when they go."""
+
+from __future__ import annotations
+
+import pytest
+
+from ledger import InvalidChangeError, NotFoundError, Table
+from ledger.events.commit import Commit, Transaction
+from ledger.events.statistics_events import PartitionStatisticsSet
+from ledger.evolution.table_builder import TableBuilder
+from ledger.evolution.table_record import TableStream
+from ledger.log.codec import encode
+from ledger.model.errors import CommitConflictError
+from ledger.model.statistics_file import StatisticsFile
+from ledger.stores import Store
+from tests.lakes import data_file, lake_on, memory, orders
+
+
+def a_table(store: Store | None = None, snapshots: int = 3) -> Table:
+    table = orders(lake_on(store or memory()))
+    for number in range(snapshots):
+        table.append([data_file(f"f{number}")])
+    return table
+
+
+def files(table: Table) -> dict[int, StatisticsFile]:
+    return dict(table.state.partition_statistics)
+
+
+def test_the_log_says_where_the_statistics_of_a_snapshot_stand() -> None:
+    table = a_table()
+
+    version = table.set_partition_statistics(2, "metadata/two.parquet", 99).version
+
+    (event,) = next(table.events(version)).transactions[0].events
+    assert event == PartitionStatisticsSet(
+        snapshot_id=2, statistics_path="metadata/two.parquet", file_size_in_bytes=99
+    )
+    assert encode(Commit(format=1, version=1, time_millis=1, transactions=(_with(event),))) == (
+        b'{"format":1,"version":1,"timeMillis":1,"transactions":[{"id":"x","events":['
+        b'{"type":"setPartitionStatistics","snapshotId":2,'
+        b'"statisticsPath":"metadata/two.parquet","fileSizeInBytes":99}]}]}\n'
+    )
+    assert files(table) == {2: StatisticsFile("metadata/two.parquet", 99)}
+    assert table.at(version=version - 1).state.partition_statistics == {}
+
+
+def _with(event: PartitionStatisticsSet) -> Transaction[PartitionStatisticsSet]:
+    return Transaction(id="x", events=(event,))
+
+
+def test_a_newer_file_takes_the_place_of_an_older_one_and_the_same_again_is_no_event() -> None:
+    table = a_table()
+    table.set_partition_statistics(2, "a", 1)
+    table.set_partition_statistics(2, "b", 2)
+
+    again = table.set_partition_statistics(2, "b", 2).version
+
+    assert files(table) == {2: StatisticsFile("b", 2)}
+    assert next(table.events(again)).transactions[0].events == ()
+
+
+def test_statistics_go_when_no_snapshot_or_tag_leads_to_them() -> None:
+    table = a_table(snapshots=4)
+    for number in range(1, 5):
+        table.set_partition_statistics(number, f"s{number}", 1)
+    table.create_tag("one", snapshot=1)
+    table.create_tag("two", snapshot=2)
+
+    table.expire_snapshots(before=4)
+    assert sorted(files(table)) == [1, 2, 4]
+    table.delete_tag("one")
+    assert sorted(files(table)) == [2, 4]
+    table.replace_tag("two", snapshot=4)
+    assert sorted(files(table)) == [4]
+
+
+def test_a_checkpoint_keeps_them() -> None:
+    table = a_table()
+    table.set_partition_statistics(2, "two", 7)
+    stream = TableStream()
+
+    read = stream.decode_state(stream.encode_state(table.state))
+
+    assert read == table.state
+    assert TableBuilder(read).freeze() == table.state
+
+
+@pytest.mark.parametrize("snapshot", [0, 1, 4])
+def test_only_a_snapshot_that_can_be_read_gets_statistics(snapshot: int) -> None:
+    table = a_table()
+    table.expire_snapshots(before=2)
+
+    with pytest.raises(NotFoundError, match="cannot be read"):
+        table.set_partition_statistics(snapshot, "x", 1)
+
+
+@pytest.mark.parametrize(("path", "size"), [("", 1), ("../x", 1), ("x", -1)])
+def test_a_path_outside_or_a_negative_size_is_refused(path: str, size: int) -> None:
+    with pytest.raises(InvalidChangeError):
+        a_table().set_partition_statistics(1, path, size)
+
+
+def test_writers_who_set_the_same_file_both_win_and_others_conflict() -> None:
+    store = memory()
+    table = a_table(store)
+    mine, theirs, third = (lake_on(store).table("shop.orders") for _ in range(3))
+    bases = [each.state.version for each in (mine, theirs, third)]
+    assert len(set(bases)) == 1
+
+    mine.set_partition_statistics(2, "two", 7)
+    theirs.set_partition_statistics(2, "two", 7)
+    with pytest.raises(CommitConflictError, match="partitionStatistics 2"):
+        third.set_partition_statistics(2, "other", 8)
+
+    assert files(table) == {2: StatisticsFile("two", 7)}
+
+
+def test_statistics_of_a_snapshot_that_expired_meanwhile_are_a_conflict() -> None:
+    store = memory()
+    table = a_table(store)
+    other = lake_on(store).table("shop.orders")
+    assert other.state == table.state
+    table.expire_snapshots(before=3)
+
+    with pytest.raises(CommitConflictError, match="cannot be read"):
+        other.set_partition_statistics(2, "x", 1)
+
+
+def test_writers_who_tag_the_same_snapshot_alike_both_win() -> None:
+    store = memory()
+    table = a_table(store, snapshots=9)
+    mine, theirs = (lake_on(store).table("shop.orders") for _ in range(2))
+    assert mine.state == theirs.state
+
+    mine.create_tag("nine", snapshot=9, time_retained_millis=10**9)
+    theirs.create_tag("nine", snapshot=9, time_retained_millis=10**9)
+
+    assert table.state.tags["nine"].snapshot_id == 9

@@ -1,0 +1,208 @@
+"""What commits touched, found by index, is what walking all of their events finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from ledger import FileChange, Schema
+from ledger.events import TableEvent
+from ledger.events.commit import Commit, Transaction
+from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
+from ledger.events.schema_events import ColumnRenamed
+from ledger.events.snapshot_events import RolledBack, SnapshotCommitted, TagDeleted
+from ledger.evolution.cells import Cell, sets
+from ledger.evolution.decide_snapshot import inline_files
+from ledger.evolution.file_wish import FileWish
+from ledger.evolution.partition_filter import PartitionFilter
+from ledger.evolution.snapshot_keys import snapshot_key
+from ledger.evolution.state import TableState
+from ledger.evolution.touched import RecentlyTouched, Touched
+from ledger.model.partition import PartitionField, PartitionSpec
+
+NAMES = st.sampled_from(["a", "b", "c"])
+NUMBERS = st.integers(0, 3)
+
+STATE = TableState(
+    version=1,
+    time_millis=1,
+    effective_millis=1,
+    table_id="t",
+    path="t",
+    schema=Schema.of({"day": "STRING"}),
+    specs=(PartitionSpec(0, (PartitionField(0, 1000, "day"),)),),
+    created_at=1,
+    created_by="",
+    updated_at=1,
+    updated_by="",
+)
+
+FILES = st.builds(
+    lambda kind, path, day: FileChange(
+        kind=kind, path=path, partition=(day,), record_count=1, file_size_in_bytes=1
+    ),
+    st.sampled_from(["ADD", "DELETE"]),
+    NAMES,
+    NAMES,
+)
+
+
+def committed(number: int, files: Sequence[FileChange], identifier: int) -> SnapshotCommitted:
+    return SnapshotCommitted(
+        snapshot_id=number,
+        schema_id=0,
+        commit_user="job",
+        commit_kind="APPEND",
+        commit_identifier=identifier,
+        total_record_count=0,
+        delta_record_count=0,
+        files=Raw(msgspec.json.encode(files)),
+    )
+
+
+def rolled_back(number: int, files: Sequence[FileChange]) -> RolledBack:
+    return RolledBack(
+        snapshot_id=number,
+        schema_id=0,
+        commit_user="job",
+        total_record_count=0,
+        delta_record_count=0,
+        target_snapshot_id=1,
+        files=Raw(msgspec.json.encode(files)),
+    )
+
+
+EVENTS: st.SearchStrategy[TableEvent] = st.one_of(
+    st.builds(SetOption, NAMES, NAMES),
+    st.builds(RemoveOption, NAMES),
+    st.builds(UpdateComment, NAMES),
+    st.builds(
+        lambda old, new, field_id: ColumnRenamed((old,), new, field_id=field_id),
+        NAMES,
+        NAMES,
+        NUMBERS,
+    ),
+    st.builds(lambda name: TagDeleted(tag_name=name), NAMES),
+    st.builds(committed, NUMBERS, st.lists(FILES, max_size=3), NUMBERS),
+    st.builds(rolled_back, NUMBERS, st.lists(FILES, max_size=3)),
+)
+TRANSACTIONS: st.SearchStrategy[Transaction[TableEvent]] = st.builds(
+    lambda author, events: Transaction(id="x", author=author, events=tuple(events)),
+    NAMES,
+    st.lists(EVENTS, max_size=4),
+)
+VALUES = st.one_of(st.none(), NAMES, NUMBERS, st.just(object()))
+CLAIMS = st.dictionaries(
+    st.one_of(
+        st.tuples(st.just("option"), NAMES),
+        st.tuples(st.just("tag"), NAMES),
+        st.tuples(st.just("column"), NUMBERS, st.just("name")),
+        st.just(("comment",)),
+        st.just(("snapshots",)),
+    ),
+    VALUES,
+    max_size=4,
+)
+WISHES = st.none() | st.builds(
+    FileWish,
+    st.frozensets(st.tuples(st.sampled_from(["ADD", "DELETE"]), NAMES), max_size=3),
+    st.lists(NAMES.map(lambda day: PartitionFilter({(0, "identity"): day})), max_size=1).map(tuple),
+)
+
+Found = tuple[str, TableEvent, Cell, FileChange | None]
+
+
+def commit_of(
+    transactions: Sequence[Transaction[TableEvent]], version: int = 2
+) -> Commit[TableEvent]:
+    return Commit(format=1, version=version, time_millis=2, transactions=tuple(transactions))
+
+
+def walked(
+    commit: Commit[TableEvent], claimed: Mapping[Cell, object], wanted: FileWish | None
+) -> Iterator[Found]:
+    """Yield all that contradicts, by looking at every event in turn."""
+    for transaction in commit.transactions:
+        # What a transaction set on the way nobody ever saw.
+        last = {cell: id(event) for event in transaction.events for cell, _ in sets(event)}
+        for event in transaction.events:
+            for cell, value in sets(event):
+                is_last = last[cell] == id(event)
+                if is_last and cell in claimed and claimed[cell] != value:
+                    yield transaction.author, event, cell, None
+            if wanted is None or not isinstance(event, SnapshotCommitted | RolledBack):
+                continue
+            for file in inline_files(event.files):
+                if wanted.clashes(file, STATE):
+                    yield transaction.author, event, (), file
+
+
+def indexed(
+    touched: Touched, claimed: Mapping[Cell, object], wanted: FileWish | None
+) -> Found | None:
+    touch = touched.first(claimed, wanted, STATE)
+    return None if touch is None else (touch.author, touch.event, touch.cell, touch.file)
+
+
+def load(event: SnapshotCommitted | RolledBack) -> tuple[FileChange, ...]:
+    return inline_files(event.files)
+
+
+@given(st.lists(TRANSACTIONS, max_size=6), st.lists(st.tuples(CLAIMS, WISHES), max_size=6))
+def test_whoever_joins_meets_the_first_contradiction_among_all_before_him(
+    joining: list[Transaction[TableEvent]],
+    asked: list[tuple[dict[Cell, object], FileWish | None]],
+) -> None:
+    recently = RecentlyTouched(load)
+    for count in range(len(joining) + 1):
+        commit = commit_of(joining[:count])
+        for claimed, wanted in asked:
+            wanted_first = next(walked(commit, claimed, wanted), None)
+            assert indexed(recently.by(commit), claimed, wanted) == wanted_first
+
+
+@given(st.lists(TRANSACTIONS, max_size=6))
+def test_the_keys_of_its_snapshots_are_all_there(
+    joining: list[Transaction[TableEvent]],
+) -> None:
+    commit = commit_of(joining)
+    events = [event for each in joining for event in each.events]
+    keys = {snapshot_key(each) for each in events if isinstance(each, SnapshotCommitted)}
+    assert RecentlyTouched(load).by(commit).snapshot_keys == keys - {None}
+
+
+def test_another_commit_of_the_same_version_is_looked_at_anew() -> None:
+    mine, theirs = (
+        Transaction[TableEvent](id="x", author=author, events=(SetOption("k", author),))
+        for author in ("mine", "theirs")
+    )
+    recently = RecentlyTouched(load)
+    assert indexed(recently.by(commit_of([mine])), {("option", "k"): "mine"}, None) is None
+    found = indexed(recently.by(commit_of([theirs])), {("option", "k"): "mine"}, None)
+    assert found is not None
+    assert found[0] == "theirs"
+
+
+def test_files_that_nobody_asks_for_are_not_loaded() -> None:
+    def unreadable(_: object) -> tuple[FileChange, ...]:
+        raise OSError
+
+    comment = Transaction[TableEvent](id="x", events=(UpdateComment("theirs"),))
+    snapshot = Transaction[TableEvent](id="y", events=(committed(1, (), 1),))
+    touched = RecentlyTouched(unreadable).by(commit_of([comment, snapshot]))
+    wish = FileWish(frozenset({("ADD", "a")}), ())
+    assert touched.first({}, None, STATE) is None
+    found = touched.first({("comment",): "mine"}, wish, STATE)
+    assert found is not None
+    assert found.cell == ("comment",)
+
+
+def test_many_commits_are_not_all_remembered() -> None:
+    recently = RecentlyTouched(load)
+    for version in range(1000):
+        recently.by(commit_of([], version))
+    assert len(recently._kept) < 100

@@ -1,0 +1,109 @@
+"""What rides in a commit and what has to wait: nobody is told of a commit that he is not in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ledger import InvalidInputError, SetOption, Table
+from ledger.evolution.table_changes import CommitSnapshot, TableChange
+from ledger.evolution.table_intent import TableIntent
+from ledger.log.open_commit import MOST_BYTES
+from ledger.log.request import Appended, Request
+from tests.lakes import START_MILLIS
+from tests.log.test_group_commit import Crowd, adds, appends, reopened
+
+
+def version_of(done: object) -> int:
+    assert isinstance(done, Appended)
+    return done.version
+
+
+def test_a_commit_that_is_full_leaves_the_others_to_the_next() -> None:
+    crowd = Crowd()
+    long = "m" * (MOST_BYTES // 2 + 1)
+
+    asked = crowd.asks(*(adds(f"c{n}", message=long) for n in range(5)))
+
+    assert [version_of(each.result()) for each in asked] == [2, 2, 3, 3, 4]
+    table = reopened(crowd.table)
+    assert [len(each.transactions) for each in table.events()] == [1, 1, 2, 2, 1]
+    assert table.at().schema.names == ("id", "b", "c0", "c1", "c2", "c3", "c4")
+
+
+def asks_without_looking(
+    change: TableChange, commit_id: str, asked: str | None = None, message: str = ""
+) -> Callable[[Table], object]:
+    """Ask as one whose look for what landed already came just too early."""
+
+    def asks(table: Table) -> object:
+        head = table.log.head
+        assert head is not None
+        intent = table._intent(head.state, lambda _: [change])
+        assert isinstance(intent, TableIntent)
+        return table._appender.append(
+            intent, Request(commit_id=commit_id, asked=asked, message=message)
+        )
+
+    return asks
+
+
+def test_one_id_for_two_things_in_one_group_is_refused_to_the_second() -> None:
+    crowd = Crowd()
+
+    one, other = crowd.asks(
+        asks_without_looking(SetOption("x", "1"), "mine", "00"),
+        asks_without_looking(SetOption("x", "2"), "mine", "01"),
+    )
+
+    assert version_of(one.result()) == 2
+    assert isinstance(other.exception(), InvalidInputError)
+    assert "'mine' was used for something else in version 2" in str(other.exception())
+    assert reopened(crowd.table).at().schema.options["x"] == "1"
+
+
+def test_history_that_is_imported_rides_alone() -> None:
+    crowd = Crowd()
+
+    x, imported, y, z = crowd.asks(
+        adds("x"), adds("i", effective_time=START_MILLIS + 3000), adds("y"), appends("f")
+    )
+
+    assert [version_of(each.result()) for each in (x, imported, y, z)] == [2, 3, 4, 4]
+
+
+def test_two_who_ask_for_the_same_in_one_group_both_have_it() -> None:
+    crowd = Crowd()
+
+    asked = crowd.asks(adds("n"), adds("n", author="bob"), adds("m"))
+
+    assert [version_of(each.result()) for each in asked] == [2, 2, 2]
+    assert reopened(crowd.table).at().schema.names == ("id", "b", "n", "m")
+
+
+def test_who_was_refused_beside_others_is_refused_once_they_have_landed() -> None:
+    crowd = Crowd()
+
+    lands, loses = crowd.asks(
+        lambda table: table.alter([SetOption("k", "1")], author="ann"),
+        lambda table: table.alter([SetOption("k", "2")]),
+    )
+
+    assert version_of(lands.result()) == 2
+    assert "option k was changed by ann in version 2" in str(loses.exception())
+    assert reopened(crowd.table).at().schema.options["k"] == "1"
+
+
+def test_a_twin_is_told_of_the_commit_that_it_stands_in_not_of_the_next() -> None:
+    crowd = Crowd()
+    long = "m" * (MOST_BYTES // 2 + 1)
+    twin = CommitSnapshot(commit_kind="APPEND", commit_user="job", commit_identifier=1)
+
+    asked = crowd.asks(
+        asks_without_looking(twin, "one", message=long),
+        adds("x", message=long),
+        asks_without_looking(twin, "other"),
+        adds("y"),
+    )
+
+    assert [version_of(each.result()) for each in asked] == [2, 2, 2, 3]
+    assert [len(each.transactions) for each in reopened(crowd.table).events()] == [1, 1, 2, 1]

@@ -1,0 +1,161 @@
+"""Threads that wait for one commit go on one after the other, whatever becomes of one of them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from ledger import FileChange, SetOption, Table
+from ledger.log.codec import encode
+from ledger.log.entry import Entry
+from ledger.log.request import Appended, Request
+from ledger.log.waiting import Waiting
+from ledger.stores import Store
+from tests.lakes import lake_on
+from tests.log.test_group_commit import Crowd, Gate, adds
+
+Plain = Entry[int, str]
+
+
+class Interrupted(Plain):
+    """An entry whose thread is interrupted right when it was woken."""
+
+    def wait(self) -> None:
+        super().wait()
+        raise KeyboardInterrupt
+
+
+class Lost(Plain):
+    """An entry whose thread never comes back from waiting."""
+
+    def wait(self) -> None:
+        super().wait()
+        threading.Event().wait()
+
+
+def appends(name: str) -> Callable[[Table], object]:
+    file = FileChange(path=name, record_count=1, file_size_in_bytes=1, field_ids=True)
+    return lambda table: table.append([file])
+
+
+def entry(kind: type[Plain], name: str) -> Plain:
+    return kind(None, Request(commit_id=name))  # type: ignore[arg-type]
+
+
+@contextmanager
+def a_group(*kinds: type[Plain]) -> Iterator[tuple[list[str], Waiting[int, str]]]:
+    """Let a leader take entries of these kinds; yield who has gone on, and where they wait."""
+    waiting: Waiting[int, str] = Waiting()
+    leader = entry(Plain, "leader")
+    waiting.come(leader)
+    gone_on: list[str] = []
+
+    def waits(each: Plain) -> None:
+        try:
+            waiting.come(each)
+        except KeyboardInterrupt:
+            return
+        gone_on.append(each.request.commit_id)
+
+    for number, kind in enumerate(kinds):
+        each = entry(kind, str(number))
+        threading.Thread(target=waits, args=(each,), daemon=True).start()
+        until(lambda count=number + 2: len(waiting) == count)
+    taken = waiting.gathered()
+    assert taken[0] is leader
+    for each in taken:
+        each.done(Appended(0, 0))
+    waiting.hand_over(taken)
+    yield gone_on, waiting
+
+
+def until(condition: object, seconds: float = 10) -> None:
+    assert callable(condition)
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def test_all_go_on() -> None:
+    with a_group(*[Plain] * 16) as (gone_on, _):
+        until(lambda: sorted(gone_on, key=int) == [str(number) for number in range(16)])
+
+
+def test_who_is_interrupted_wakes_the_next_all_the_same() -> None:
+    with a_group(Plain, Interrupted, Interrupted, Plain) as (gone_on, _):
+        until(lambda: sorted(gone_on) == ["0", "3"])
+
+
+def test_who_never_comes_back_holds_up_the_others_for_a_second_at_most() -> None:
+    with a_group(Plain, Lost, Plain, Plain) as (gone_on, _):
+        until(lambda: sorted(gone_on) == ["0", "2", "3"])
+
+
+def test_the_next_leader_is_the_first_that_came_meanwhile() -> None:
+    with a_group(Plain) as (gone_on, waiting):
+        until(lambda: gone_on == ["0"])
+        leads = threading.Thread(target=waiting.come, args=(entry(Plain, "next"),))
+        leads.start()
+        leads.join(10)
+        assert not leads.is_alive()
+
+
+class Counting(Gate):
+    """Counts what is read of the log."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.read_keys: list[str] = []
+
+    def read(self, key: str) -> bytes | None:
+        self.read_keys += [key] if "/log/" in key else []
+        return super().read(key)
+
+    def read_many(self, keys: object) -> Iterator[bytes | None]:
+        for key in keys:  # type: ignore[attr-defined]
+            yield self.read(key)
+
+
+def test_nobody_reads_again_what_this_process_has_landed() -> None:
+    crowd = Crowd.__new__(Crowd)
+    crowd.gate = gate = Counting(Crowd().gate.inner)
+    crowd.table = lake_on(gate).table("db.t")
+    before = crowd.table.state.version
+    gate.read_keys.clear()
+
+    asked = crowd.asks(*(appends(f"f{number}") for number in range(4)), adds("x"))
+
+    # All five looked at the state before the first one's commit, and have to know what it did.
+    looked_at = [*gate.read_keys]
+    assert {each.result().version for each in asked} == {before + 2}  # type: ignore[attr-defined]
+    assert crowd.table.log.layout.commit(before + 1) not in looked_at
+
+
+def test_a_commit_of_many_has_the_bytes_that_it_would_have_been_encoded_to() -> None:
+    crowd = Crowd()
+    asked = crowd.asks(
+        lambda table: table.alter(
+            [SetOption("ключ", '\u2028"\\')], message="so\nso", properties={"b": "1", "a": "2"}
+        ),
+        appends("f"),
+        adds("x", commit_id="mine"),
+    )
+    assert [each.exception() for each in asked] == [None] * 3
+    log = crowd.table.log
+    for version in range(3):
+        body = log.store.read(log.layout.commit(version))
+        assert body is not None
+        assert encode(log.codec.decode(body, "file")) == body
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_each_of_one_commit_is_told_the_state_after_all(count: int) -> None:
+    crowd = Crowd()
+    asked = crowd.asks(*(adds(f"c{number}") for number in range(count)))
+    states = [each.result().state for each in asked]  # type: ignore[attr-defined]
+    assert all(each == crowd.table.at().state for each in states)
