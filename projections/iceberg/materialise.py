@@ -189,7 +189,9 @@ def _compared(table: Table, target: TableState) -> tuple[Difference, dict[str, b
             del wanted[names.metadata(each)]
     found = difference(outputs, wanted, folders=(FOLDER,), hints=(HINT,))
     later = [v for v in versions if v is not None and v > target.version]
-    return found.without({path for v in later for path in expected(table, version=v)}), wanted
+    ours = {path for v in later for path in expected(table, version=v)}
+    ours.update(each.path for each in target_state(table, None).partition_statistics.values())
+    return found.without(ours), wanted
 
 
 def rebuild(table: Table, *, on_progress: Progress = nobody) -> Difference:

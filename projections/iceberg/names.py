@@ -50,6 +50,11 @@ class Names:
         """Return the name of a snapshot's manifest list."""
         return f"{FOLDER}/snap-{snapshot_id}-1-{self.uuid(f'snapshot {snapshot_id}')}.avro"
 
+    def partition_statistics(self, snapshot_id: int) -> str:
+        """Return the name of a snapshot's file of statistics by partition."""
+        unique = self.uuid(f"partition statistics {snapshot_id}")
+        return f"{FOLDER}/partition-stats-{snapshot_id}-{unique}.parquet"
+
     def manifest(self, what: str, part: int) -> str:
         """Return the name of a manifest, of its `Part.name` and its newest snapshot."""
         return f"{FOLDER}/{self.uuid(f'manifest {what}')}-m{part}.avro"

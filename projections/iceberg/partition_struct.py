@@ -6,7 +6,6 @@ Source: the Iceberg table specification, "Manifests", "Field Summary" and append
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,12 +16,12 @@ from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.partition import PartitionSpec
+from ledger.model.single_value_bytes import least_bytes, single_value_bytes
 from ledger.model.transform import transform_of
 from ledger.model.transform_value import Value, decode_value, is_comparable, unit_digits
 from ledger.model.type_text import format_type
 
 _NANOSECONDS = 9
-_INTEGERS = (t.TinyIntType, t.SmallIntType, t.IntType)
 _MOMENTS = (t.TimestampType, t.LocalZonedTimestampType)
 
 
@@ -156,39 +155,6 @@ def _avro_character(character: str, place: int) -> str:
     return f"_x{ord(character):X}"
 
 
-def single_value_bytes(  # noqa: PLR0911 - one case a kind
-    value: Value, data_type: t.DataType
-) -> bytes:
-    """Return a value as Iceberg writes bounds.
-
-    >>> single_value_bytes(34, t.BigIntType()).hex()
-    '2200000000000000'
-    """
-    match data_type:
-        case t.BooleanType():
-            return bytes([int(value)])
-        case t.FloatType():
-            return struct.pack("<f", value)
-        case t.DoubleType():
-            return struct.pack("<d", value)
-        case t.DecimalType():
-            return _least_bytes(int(value))
-        case t.DateType():
-            return int(value).to_bytes(4, "little", signed=True)
-        case _ if isinstance(value, str):
-            return value.encode()
-        case _ if isinstance(value, bytes):
-            return value
-        case _:
-            width = 4 if isinstance(data_type, _INTEGERS) else 8
-            return int(value).to_bytes(width, "little", signed=True)
-
-
-def _least_bytes(number: int) -> bytes:
-    bits = (number if number >= 0 else ~number).bit_length() + 1
-    return number.to_bytes((bits + 7) // 8, "big", signed=True)
-
-
 def _is_nan(value: Value) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
@@ -199,7 +165,7 @@ def _decimal_width(data_type: t.DecimalType) -> int:
     >>> [_decimal_width(t.DecimalType(each, 0)) for each in (2, 9, 18, 38)]
     [1, 4, 8, 16]
     """
-    return len(_least_bytes(10**data_type.precision - 1))
+    return len(least_bytes(10**data_type.precision - 1))
 
 
 def _avro_type(data_type: t.DataType) -> Any:

@@ -21,6 +21,7 @@ from ledger.events.snapshot_events import (
     TagDeleted,
     TagReplaced,
 )
+from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.evolution.rules import Rules
 from ledger.evolution.state import TableState
 from ledger.evolution.table_builder import TableBuilder
@@ -36,13 +37,20 @@ from projections.iceberg.names import FOLDER, HINT, Names
 from projections.iceberg.position import Position
 from projections.iceberg.properties import most_previous_versions
 from projections.iceberg.snapshots import Snapshots
+from projections.iceberg.statistics_files import StatisticsFiles
 from projections.iceberg.table_file import metadata_file
 from projections.iceberg.trail import Trail
 from projections.materialisation import Progress
 from projections.outputs import Outputs
 
 _OF_FILES = (
-    SnapshotCommitted | RolledBack | SnapshotsExpired | TagCreated | TagReplaced | TagDeleted
+    SnapshotCommitted
+    | RolledBack
+    | SnapshotsExpired
+    | TagCreated
+    | TagReplaced
+    | TagDeleted
+    | PartitionStatisticsSet
 )
 
 
@@ -130,6 +138,7 @@ class _Run:
             begins_empty=self._before is None and not there,
         )
         found = [version for path in there if (version := self._names.version_of(path)) is not None]
+        self._statistics = StatisticsFiles.at(self._names, self._before)
         self._written = (*start.metadata_versions, *found)
 
     def _trail_at(self, start: Position) -> Trail:
@@ -165,6 +174,7 @@ class _Run:
         if not all(isinstance(each, _OF_FILES) for each in transaction.events):
             self._fold.learn(self._builder.freeze(), last_snapshot_id)
         for event in transaction.events:
+            self._statistics.learn(event)
             if isinstance(event, SnapshotCommitted | RolledBack):
                 self._snapshot(event, time_millis)
 
@@ -216,7 +226,11 @@ class _Run:
             manifests=self._manifests.current,
             next_row_id=self._manifests.next_row_id,
             totals=self._snapshots.totals,
-            garbage=(*self._garbage.paths(), *self._stale(dropped)),
+            garbage=(
+                *self._garbage.paths(),
+                *self._statistics.garbage(self._target),
+                *self._stale(dropped),
+            ),
         )
 
     def _stale(self, versions: list[int]) -> Iterator[str]:

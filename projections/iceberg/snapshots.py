@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from attrs import Factory, define
 
@@ -12,7 +11,6 @@ from ledger.evolution.snapshot_fold import snapshot_of
 from ledger.files.change_file import event_files
 from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import FileChange
-from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot
 from ledger.table import Table
 from projections.iceberg.adders import Adders
@@ -69,7 +67,7 @@ class Snapshots:
         """
         snapshot = snapshot_of(event, time_millis)
         files = event_files(self.table.log.store, self.table.log.layout, event)
-        self._refuse_engines(snapshot, has_files=bool(files), schema=fold.schema)
+        self._refuse_engines(snapshot)
         listed = self.manifests.snapshot(self._changes(snapshot.id, files, fold), fold.facts)
         said = snapshot.properties or {}
         counted, self.totals = summary(snapshot.commit_kind, files, self.totals, said)
@@ -89,21 +87,13 @@ class Snapshots:
         )
         return listed
 
-    def _refuse_engines(
-        self, snapshot: Snapshot, *, has_files: bool, schema: Schema | None
-    ) -> None:
-        what = f"snapshot {snapshot.id} of {self.table.identifier}"
+    def _refuse_engines(self, snapshot: Snapshot) -> None:
         if snapshot.base_manifest_list is not None:
             raise UnsupportedError(
-                f"{what} was written by an engine with Paimon manifests of its own, which do not "
-                "say what Iceberg needs: let the engine commit its files to the ledger instead, "
-                "and leave format iceberg with ledger.formats=paimon until then"
-            )
-        if has_files and schema is not None and schema.primary_keys:
-            raise UnsupportedError(
-                f"{what} lists files of a table with a primary key, whose newest rows only "
-                "Paimon's merge finds: drop the primary key before adding files, or leave format "
-                "iceberg with ledger.formats=paimon"
+                f"snapshot {snapshot.id} of {self.table.identifier} was written by an engine with "
+                "Paimon manifests of its own, which do not say what Iceberg needs: let the engine "
+                "commit its files to the ledger instead, and leave format iceberg with "
+                "ledger.formats=paimon until then"
             )
 
     def _changes(self, snapshot_id: int, files: Sequence[FileChange], fold: FactsFold) -> Changes:
@@ -128,20 +118,40 @@ class Snapshots:
     ) -> list[ManifestEntry]:
         facts = fold.facts
         structs = {each.spec_id: facts.struct(each.spec_id) for each in come}
-        return [self._entry(each, structs[each.spec_id], snapshot_id, facts) for each in come]
+        keyed = fold.schema is not None and bool(fold.schema.primary_keys)
+        return [
+            self._keyed(each, structs[each.spec_id], snapshot_id, facts)
+            if keyed
+            else self._entry(each, structs[each.spec_id], snapshot_id, facts)
+            for each in come
+        ]
+
+    def _keyed(
+        self, change: FileChange, struct: PartitionStruct, snapshot_id: int, facts: TableFacts
+    ) -> ManifestEntry:
+        self.unsaid[change.path] = UnsupportedError(
+            f"snapshot {snapshot_id} of {self.table.identifier} lists files of a table with a "
+            "primary key, whose newest rows only Paimon's merge finds: drop the primary key before "
+            "adding files, or leave format iceberg with ledger.formats=paimon"
+        )
+        return self._said(placeholder(change, struct), struct, snapshot_id, facts)
 
     def _entry(
         self, change: FileChange, struct: PartitionStruct, snapshot_id: int, facts: TableFacts
     ) -> ManifestEntry:
-        made = partial(
-            entry_of,
-            struct=struct,
+        try:
+            return self._said(change, struct, snapshot_id, facts)
+        except UnsupportedError as error:
+            self.unsaid[change.path] = error
+            return self._said(placeholder(change, struct), struct, snapshot_id, facts)
+
+    def _said(
+        self, change: FileChange, struct: PartitionStruct, snapshot_id: int, facts: TableFacts
+    ) -> ManifestEntry:
+        return entry_of(
+            change,
+            struct,
             uri=facts.uri(change.path),
             snapshot_id=snapshot_id,
             sequence_number=facts.sequence_number(snapshot_id),
         )
-        try:
-            return made(change)
-        except UnsupportedError as error:
-            self.unsaid[change.path] = error
-            return made(placeholder(change, struct))

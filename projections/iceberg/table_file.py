@@ -13,6 +13,7 @@ from projections.iceberg.metadata.snapshot import MAIN, SnapshotRef
 from projections.iceberg.metadata.table import TableMetadata
 from projections.iceberg.name_mapping import NAME_MAPPING, name_mapping
 from projections.iceberg.properties import properties
+from projections.iceberg.statistics_files import partition_statistics
 from projections.iceberg.table_facts import TableFacts
 from projections.iceberg.trail import Trail
 
@@ -58,6 +59,7 @@ def metadata_file(
         current_snapshot_id=last or None,
         next_row_id=next_row_id,
         refs=_refs(state),
+        partition_statistics=partition_statistics(state, facts),
         snapshot_log=tuple(trail.snapshot_log),
         metadata_log=tuple(trail.metadata_log),
     )

@@ -44,6 +44,15 @@ class Names:
         """Return a snapshot's uuid."""
         return str(self._uuid(f"snapshot {snapshot_id}"))
 
+    def statistics(self, snapshot_id: int, check: str) -> str:
+        """Return the name of a statistics file.
+
+        Args:
+            snapshot_id: The snapshot that was analysed.
+            check: A digest of what the file says.
+        """
+        return f"stat-{self._uuid(f'statistics {snapshot_id} {check}')}-0"
+
     def sync_marker(self, name: str) -> bytes:
         """Return the sixteen bytes between a file's Avro blocks."""
         return self._uuid(name).bytes

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from attrs import frozen
-from cyclopts import App, Parameter, validators
+from cyclopts import App, Group, Parameter, validators
 
 from ledger.cli.example import help_and_example
 from ledger.cli.exits import UsageError
@@ -16,9 +16,12 @@ from ledger.cli.screen import Screen
 from ledger.model.errors import DamagedLogError
 from ledger.table import Table
 from projections.materialisation import Difference
-from projections.statistics import materialise
+from projections.statistics import materialise, publish_iceberg, publish_paimon
 from projections.statistics.busiest import busiest
 from projections.statistics.engine import Engine, Engines
+from projections.statistics.kept import Kept
+from projections.statistics.many import refresh_all
+from projections.statistics.published import Published
 from projections.statistics.query import Order, growth, totals
 from projections.statistics.report import (
     brought_up_to_date,
@@ -28,8 +31,37 @@ from projections.statistics.report import (
     report_of,
     totals_json,
 )
+from projections.statistics.views import View, print_view
+from projections.statistics.views import document as view_document
 
 __all__ = ["busiest", "register", "stats"]
+
+
+Format = Literal["iceberg", "paimon"]
+
+
+@Parameter(name="*", group=Group("For other people's readers", sort_key=15))
+@frozen
+class Shapes:
+    """In which other shapes statistics are wanted."""
+
+    view: Annotated[
+        View | None,
+        Parameter(
+            show_default=False,
+            help="Instead: all partitions as the DLF API lists them, or what the snapshot adds to "
+            "each as Paimon's commits say it.",
+        ),
+    ] = None
+    publish: Annotated[
+        tuple[Format, ...],
+        Parameter(
+            negative="",
+            show_default=False,
+            help="Let a format's readers find them: Iceberg's partition statistics, or Paimon's "
+            "ANALYZE; repeatable.",
+        ),
+    ] = ()
 
 
 @frozen
@@ -41,6 +73,7 @@ class Wanted:
     history: bool
     partition: tuple[str, ...]
     plot: Path | None
+    shapes: Shapes
 
 
 def register(app: App) -> None:
@@ -80,6 +113,7 @@ def stats(  # noqa: PLR0913 - each is an option of the command
     engine: Annotated[
         Engine, Parameter(help="auto takes Spark when more than 100,000 entries are new.")
     ] = "auto",
+    shapes: Shapes = Shapes(),
     when: When = When(),  # noqa: B008 - frozen
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> None:
@@ -94,13 +128,12 @@ def stats(  # noqa: PLR0913 - each is an option of the command
         lakeledger stats shop.orders --partition day=2013-01-01
 
         lakeledger stats shop.orders --by size --plot growth.png
+
+        lakeledger stats shop.orders --publish iceberg
     """
     one = name is not None and "." in name
-    if not one and (when.named() or plot or history or partition):
-        raise UsageError(
-            "--at, --history, --partition and --plot are of one table: name it DATABASE.TABLE"
-        )
-    wanted = Wanted(top, by, history or bool(partition), partition, plot)
+    wanted = Wanted(top, by, history or bool(partition), partition, plot, shapes)
+    _refuse_contradictions(wanted, when, one=one, checks=verify or rebuild)
     screen = place.screen
     tables = _tables(place, name)
     with Engines(engine, screen.notice) as engines:
@@ -110,6 +143,21 @@ def stats(  # noqa: PLR0913 - each is an option of the command
             _one(tables[0], when, engines, screen, wanted)
         else:
             _many(tables, engines, screen, wanted)
+
+
+def _refuse_contradictions(wanted: Wanted, when: When, *, one: bool, checks: bool) -> None:
+    of_one = wanted.history or wanted.plot or wanted.shapes.view or wanted.shapes.publish
+    if not one and (when.named() or of_one):
+        raise UsageError(
+            "--at, --history, --partition, --plot, --view and --publish are of one table: name it "
+            "DATABASE.TABLE"
+        )
+    if checks and (wanted.shapes.view or wanted.shapes.publish):
+        raise UsageError("--verify and --rebuild stand alone: leave --view and --publish out")
+    if wanted.shapes.view and (wanted.history or wanted.plot or wanted.shapes.publish):
+        raise UsageError("--view takes the place of the report: ask for the rest without it")
+    if "paimon" in wanted.shapes.publish and when.named():
+        raise UsageError("Paimon's ANALYZE is of the newest snapshot: leave the instant out")
 
 
 def _tables(place: Place, name: str | None) -> list[Table]:
@@ -129,8 +177,17 @@ def _one(table: Table, when: When, engines: Engines, screen: Screen, wanted: Wan
     chosen = engines.choose(table)
     with screen.progress("counting") as told:
         kept = brought_up_to_date(table, chosen, screen.notice, told)
+    if wanted.shapes.view is not None:
+        shown = view_document(wanted.shapes.view, kept, at)
+        screen.result(shown, lambda to: print_view(to, f"{table.identifier}{when}", shown))
+        return
+    published = _publish(table, kept, when, wanted.shapes.publish)
+    if published:
+        at = when.of(table)
     report = report_of(table, kept, at, chosen.name)
     document = report.document(wanted.by, wanted.top)
+    if published:
+        document["published"] = [_published_json(each) for each in published]
     if wanted.history:
         of_one = dict(key_and_value(each) for each in wanted.partition)
         found = growth(kept, at, of_one) if of_one else totals(kept, at)
@@ -144,14 +201,43 @@ def _one(table: Table, when: When, engines: Engines, screen: Screen, wanted: Wan
     def text(to: Screen) -> None:
         print_report(to, f"{table.identifier}{when}", document)
         print_history(to, document.get("history", ()))
+        for each in published:
+            what = "published" if each.is_new else "published before"
+            to.line(f"{what} for {each.format}, of snapshot {each.snapshot_id}: {each.path}")
         if wanted.plot is not None:
             to.line(f"drawn into {wanted.plot}")
 
     screen.result(document, text)
 
 
+def _publish(table: Table, kept: Kept, when: When, formats: tuple[Format, ...]) -> list[Published]:
+    found = []
+    # Paimon's first: it makes a snapshot, and Iceberg's statistics are of the newest.
+    for each in sorted(set(formats), reverse=True):
+        if each == "paimon":
+            found.append(publish_paimon.publish(table))
+        else:
+            found.append(publish_iceberg.publish(table, kept, when.of(table)))
+    return found
+
+
+def _published_json(published: Published) -> dict[str, Any]:
+    return {
+        "format": published.format,
+        "snapshotId": published.snapshot_id,
+        "path": published.path,
+        "version": published.version,
+        "isNew": published.is_new,
+    }
+
+
 def _many(tables: list[Table], engines: Engines, screen: Screen, wanted: Wanted) -> None:
     documents = []
+    session = engines.session_asked_for()
+    if session is not None:
+        with screen.progress("counting") as told:
+            # What it could not bring up to date is asked for again below, and tells why.
+            refresh_all(tables, spark=session, on_progress=told)
     with screen.progress("tables") as told:
         for number, table in enumerate(tables, 1):
             chosen = engines.choose(table)

@@ -99,6 +99,22 @@ SHOWN = {
 """The measures' names in the DLF metadata API."""
 
 
+DELETION_VECTORS = "deletion-vectors"
+"""The content of position deletes that stand in a Puffin file."""
+
+VECTORS = ("position-deletes", "puffin")
+"""The content and format that a deletion vector's file has in the log."""
+
+
+def content_of(content: str, file_format: str) -> str:
+    """Return the sort of a file.
+
+    >>> content_of("position-deletes", "puffin"), content_of("data", "parquet")
+    ('deletion-vectors', 'data')
+    """
+    return DELETION_VECTORS if (content, file_format) == VECTORS else content
+
+
 def arrow_schema(columns: tuple[Column, ...]) -> pa.Schema:
     """Return columns as an Arrow schema."""
     import pyarrow as pa

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from attrs import frozen
 
-from ledger.model.errors import MissingDependencyError
+from ledger.model.errors import LedgerError, MissingDependencyError
 from ledger.table import Table
 from projections.statistics import position as positions
-from projections.statistics.entries import entry_count, snapshot_events
+from projections.statistics.entries import entry_count
 from projections.statistics.kept import Scan, local_scan
 from projections.statistics.materialise import BLOCKS_A_STEP
 from projections.statistics.session import active_session, spark_session
+from projections.statistics.snapshot_contents import Placed, SnapshotContents, names_lists
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,6 +25,9 @@ Notice = Callable[[str], None]
 
 LOCAL_ENTRIES = 100_000
 """For more new entries than this `auto` takes Spark, which takes seconds to start."""
+
+LISTS_AS_ENTRIES = 100
+"""A snapshot's manifest list and manifest cost as much to open as so many entries to count."""
 
 SPARK_BLOCKS_A_STEP = 4 * BLOCKS_A_STEP
 
@@ -95,6 +99,14 @@ class Engines:
             return local
         return _spark(table, session)
 
+    def session_asked_for(self) -> SparkSession | None:
+        """Return the session if Spark was asked for by name.
+
+        Raises:
+            MissingDependencyError: It was, and it or Java is missing.
+        """
+        return self._session() if self._engine == "spark" else None
+
     def _session(self) -> SparkSession:
         active = active_session()
         if active is not None:
@@ -127,8 +139,21 @@ def is_bulk(table: Table, first: int | None = None) -> bool:
     if last - first >= LOCAL_ENTRIES:
         return True
     count = 0
+    contents = SnapshotContents(log)
     for read in log.commits(first, last) if first <= last else ():
-        count += sum(map(entry_count, snapshot_events(read.commit)))
+        count += sum(_cost(contents, each) for each in contents.learn(read.commit))
         if count > LOCAL_ENTRIES:
             return True
     return False
+
+
+def _cost(contents: SnapshotContents, placed: Placed) -> int:
+    """Return about how many entries a snapshot has, going by what its manifest list says."""
+    if not names_lists(placed.event):
+        return entry_count(placed.event)
+    try:
+        parts = contents.changes(placed) or []
+    except LedgerError:
+        # Whoever reads it in earnest is told.
+        return 0
+    return LISTS_AS_ENTRIES + sum(each.count for each in parts)

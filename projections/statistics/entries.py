@@ -1,6 +1,6 @@
-"""A table's file changes as Arrow tables, straight from the log.
+"""A table's file changes as Arrow tables: from the log, and from its engine's manifest lists.
 
-No FileChange is made: a million of them cost more than all the counting.
+Of what the log lists no FileChange is made: a million of them cost more than all the counting.
 """
 
 from __future__ import annotations
@@ -10,26 +10,42 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import Raw, UnsetType
 
-from ledger.events import TableEvent
-from ledger.events.commit import Commit
-from ledger.events.snapshot_events import ChangesReference, RolledBack, SnapshotCommitted
-from ledger.evolution.state import TableState
+from ledger.events.snapshot_events import ChangesReference
 from ledger.files.change_table import parsed
-from ledger.log.stream_log import StreamLog
-from ledger.model.errors import DamagedLogError, UnsupportedError
-from projections.statistics.definition import ENTRIES, arrow_schema
+from ledger.model.errors import DamagedLogError
+from ledger.snapshot_search import TableLog
+from projections.statistics.definition import (
+    DELETION_VECTORS,
+    ENTRIES,
+    VECTORS,
+    arrow_schema,
+    content_of,
+)
+from projections.statistics.manifest_part import ManifestPart
+from projections.statistics.opening import Opening
+from projections.statistics.part_reading import PartReader
+from projections.statistics.snapshot_contents import (
+    Placed,
+    SnapshotContents,
+    SnapshotEvent,
+    names_lists,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-TableLog = StreamLog[TableState, TableEvent]
-SnapshotEvent = SnapshotCommitted | RolledBack
+__all__ = [
+    "DELETION_VECTORS",
+    "TableLog",
+    "entries",
+    "entry_count",
+    "listed_entries",
+    "manifest_parts",
+]
 
 _ROWS_A_BATCH = 50_000
-_VECTORS = ("position-deletes", "puffin")
-DELETION_VECTORS = "deletion-vectors"
 
 
 class _Entry(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -48,48 +64,101 @@ class _Entry(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 _DECODER = msgspec.json.Decoder(list[_Entry])
 
 
-def entries(log: TableLog, first: int, last: int) -> Iterator[pa.Table]:
+def entries(
+    log: TableLog, first: int, last: int, opening: Opening | None = None
+) -> Iterator[pa.Table]:
     """Yield the rows of `ENTRIES` of the commits `first` to `last`, both included.
 
     All rows of a snapshot stand in one table.
 
+    Args:
+        log: The table's.
+        first: A version.
+        last: A version.
+        opening: Where the statistics begin, if not with the first snapshot.
+
     Raises:
-        DamagedLogError: A commit or a list of file changes is missing or damaged.
-        UnsupportedError: A snapshot names its engine's own manifest list.
+        DamagedLogError: A commit, a list of file changes, a manifest list or a manifest is missing
+            or damaged.
+        UnsupportedError: A manifest lies outside of the table's store, or is of an unknown version.
     """
+    contents = SnapshotContents(log)
+    reader = PartReader(log, contents)
+    return _entries(_planned(log, contents, (first, last), opening), log, reader)
+
+
+def listed_entries(
+    log: TableLog, first: int, last: int, opening: Opening | None = None
+) -> Iterator[pa.Table]:
+    """Yield the rows of `entries` for which no manifest has to be read; as `entries`."""
+    contents = _Unread(log)
+    return _entries(_planned(log, contents, (first, last), opening), log, None)
+
+
+def manifest_parts(
+    log: TableLog, first: int, last: int, opening: Opening | None = None
+) -> Iterator[list[ManifestPart]]:
+    """Yield what is to be read for the other rows of `entries`, by snapshot; as `entries`."""
+    contents = SnapshotContents(log)
+    for _, parts in _planned(log, contents, (first, last), opening):
+        if parts:
+            yield parts
+
+
+class _Unread(SnapshotContents):
+    """Knows which snapshots list their files, and leaves manifest lists to others."""
+
+    def changes(self, snapshot: Placed) -> list[ManifestPart] | None:
+        return [] if names_lists(snapshot.event) else super().changes(snapshot)
+
+    def live(self, snapshot: Placed) -> list[ManifestPart]:
+        del snapshot
+        return []
+
+
+def _planned(
+    log: TableLog, contents: SnapshotContents, span: tuple[int, int], opening: Opening | None
+) -> Iterator[tuple[Placed, list[ManifestPart] | None]]:
+    """Yield the snapshots that are counted, each with its parts; None where it lists its files."""
+    first, last = span
+    for read in log.commits(first, last) if first <= last else ():
+        for placed in contents.learn(read.commit):
+            if opening is None or placed.snapshot_id > opening.snapshot_id:
+                yield placed, contents.changes(placed)
+            elif placed.snapshot_id == opening.snapshot_id:
+                yield placed, contents.live(placed)
+
+
+def _entries(
+    planned: Iterator[tuple[Placed, list[ManifestPart] | None]],
+    log: TableLog,
+    reader: PartReader | None,
+) -> Iterator[pa.Table]:
     import pyarrow as pa
 
     rows = _Rows()
-    for read in log.commits(first, last) if first <= last else ():
-        for event in snapshot_events(read.commit):
-            rows.snapshot(read.commit.version, event.snapshot_id)
-            if not isinstance(event.changes, UnsetType):
-                listed = _list(log, event.changes)
-                marker = rows.last_alone()
-                columns = _columns(listed, read.commit.version, event.snapshot_id)
-                yield pa.concat_tables([marker, columns])
-            elif bytes(event.files):
-                rows.files(read.commit.version, event.snapshot_id, _inline(log, read.commit, event))
-            else:
-                _refuse_foreign(event)
-            if len(rows) >= _ROWS_A_BATCH:
-                yield rows.taken()
+    for placed, parts in planned:
+        event, place = placed.event, (placed.version, placed.snapshot_id)
+        rows.snapshot(*place)
+        if parts is not None:
+            if parts and reader is not None:
+                yield pa.concat_tables([rows.last_alone(), reader.entries(parts)])
+        elif not isinstance(event.changes, UnsetType):
+            listed = _list(log, event.changes)
+            yield pa.concat_tables([rows.last_alone(), _columns(listed, *place)])
+        elif bytes(event.files):
+            rows.files(*place, _inline(log, placed))
+        if len(rows) >= _ROWS_A_BATCH:
+            yield rows.taken()
     if len(rows):
         yield rows.taken()
 
 
-def snapshot_events(commit: Commit[TableEvent]) -> Iterator[SnapshotEvent]:
-    """Yield the snapshots of a commit, of all its writers, in order."""
-    for transaction in commit.transactions:
-        for event in transaction.events:
-            if isinstance(event, SnapshotCommitted | RolledBack):
-                yield event
-
-
 def entry_count(event: SnapshotEvent) -> int:
-    """Return about how many file changes a snapshot has, without reading them.
+    """Return about how many file changes a snapshot lists in the ledger, without reading them.
 
     Example:
+        >>> from ledger.events.snapshot_events import SnapshotCommitted
         >>> entry_count(SnapshotCommitted(
         ...     snapshot_id=1, schema_id=0, commit_user="u", commit_kind="APPEND",
         ...     total_record_count=0, delta_record_count=0,
@@ -125,7 +194,7 @@ class _Rows:
                     snapshot_id,
                     each.spec_id,
                     self._values(bytes(each.partition)),
-                    DELETION_VECTORS if (each.content, each.format) == _VECTORS else each.content,
+                    content_of(each.content, each.format),
                     1 if each.kind == "ADD" else -1,
                     each.record_count,
                     each.file_size_in_bytes,
@@ -161,11 +230,11 @@ class _Rows:
         return found
 
 
-def _inline(log: TableLog, commit: Commit[TableEvent], event: SnapshotEvent) -> list[_Entry]:
+def _inline(log: TableLog, placed: Placed) -> list[_Entry]:
     try:
-        return _DECODER.decode(event.files)
+        return _DECODER.decode(placed.event.files)
     except msgspec.DecodeError as error:
-        key = log.layout.commit(commit.version)
+        key = log.layout.commit(placed.version)
         raise DamagedLogError(f"{key} holds a list of files that is none: {error}", key) from error
 
 
@@ -187,7 +256,7 @@ def _columns(listed: pa.Table, version: int, snapshot_id: int) -> pa.Table:
 
     count = len(listed)
     values = pc.binary_join(listed["partition"].combine_chunks(), ",")
-    content, form = _VECTORS
+    content, form = VECTORS
     is_vector = pc.and_(pc.equal(listed["content"], content), pc.equal(listed["format"], form))
     columns = {
         "version": pa.repeat(pa.scalar(version, pa.int64()), count),
@@ -199,13 +268,3 @@ def _columns(listed: pa.Table, version: int, snapshot_id: int) -> pa.Table:
         **{name: listed[name] for name in ("record_count", "file_size_in_bytes", "creation_time")},
     }
     return pa.table(columns).cast(arrow_schema(ENTRIES))
-
-
-def _refuse_foreign(event: SnapshotEvent) -> None:
-    if isinstance(event, RolledBack) or event.delta_manifest_list is UNSET:
-        return
-    if event.delta_record_count or event.delta_file_count:
-        raise UnsupportedError(
-            f"snapshot {event.snapshot_id} names its engine's own manifest list "
-            f"{event.delta_manifest_list}, which the statistics cannot read yet"
-        )

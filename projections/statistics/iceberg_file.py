@@ -1,6 +1,6 @@
 """The content of an Iceberg partition-statistics file, from a table's sums.
 
-Pure: nothing is written, and no table metadata names the file yet.
+Pure: `publish_iceberg` writes it and lets the table's metadata name it.
 
 Source: the Iceberg table specification, "Partition Statistics File".
 """
@@ -8,6 +8,7 @@ Source: the Iceberg table specification, "Partition Statistics File".
 from __future__ import annotations
 
 import decimal
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -138,8 +139,17 @@ def _schema(fields: Sequence[t.DataField], format_version: int) -> pa.Schema:
     import pyarrow as pa
 
     required = _REQUIRED[3 if format_version >= _DELETION_VECTORS_SINCE else 1]
+    # Readers go by ids; two fields of one name would be one.
+    repeated = {name for name, times in Counter(each.name for each in fields).items() if times > 1}
     struct = pa.struct(
-        [pa.field(each.name, _arrow(each.type), metadata=_id(each.id)) for each in fields]
+        [
+            pa.field(
+                f"{each.name}_{each.id}" if each.name in repeated else each.name,
+                _arrow(each.type),
+                metadata=_id(each.id),
+            )
+            for each in fields
+        ]
     )
 
     def field(name: str) -> pa.Field:

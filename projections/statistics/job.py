@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ledger.model.errors import InvalidInputError
 from ledger.table import Table
 from projections.statistics.kept import Scan
 from projections.statistics.local import concatenated, ordered
+from projections.statistics.opening import Opening, opening_of
 from projections.statistics.query import Instant, rendering_of
 from projections.statistics.rendering import Rendering
 from projections.statistics.session import spark_session
+from projections.statistics.snapshot_contents import names_lists, snapshot_events
 from projections.statistics.source import EntrySource, LogSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+
+_LATELY = 64
+"""So many commits tell whether a table's engine names manifest lists."""
 
 
 @frozen(kw_only=True)
@@ -55,7 +61,7 @@ def compute(
     """
     instant = at or table.at()
     return compute_from(
-        source_of(table),
+        evolve(source_of(table), opening=opening_of(table.log, 0, 0)),
         rendering_of(instant),
         version=instant.state.version,
         snapshot_id=instant.state.last_snapshot_id,
@@ -96,14 +102,15 @@ def compute_from(
     )
 
 
-def spark_scan(source: EntrySource, spark: SparkSession) -> Scan:
+def spark_scan(source: LogSource, spark: SparkSession) -> Scan:
     """Return the Spark engine: executors read and fold, and the deltas alone come here."""
     from projections.statistics import reader, transforms
 
-    def scan(first: int, last: int) -> pa.Table:
+    def scan(first: int, last: int, opening: Opening | None = None) -> pa.Table:
         if first > last:
             return concatenated([])
-        rows = transforms.deltas(reader.entries(spark, source, first, last))
+        begun = evolve(source, opening=opening)
+        rows = transforms.deltas(reader.entries(spark, begun, first, last))
         return ordered(concatenated([rows.toArrow()]))
 
     return scan
@@ -124,4 +131,11 @@ def source_of(table: Table) -> LogSource:
         url=table.ledger_url,
         storage_options=table.storage_options,
         identifier=str(table.identifier),
+        names_lists=_names_lists_lately(table),
     )
+
+
+def _names_lists_lately(table: Table) -> bool:
+    last = table.state.version
+    reads = table.log.commits(max(0, last - _LATELY), last)
+    return any(names_lists(each) for read in reads for each in snapshot_events(read.commit))

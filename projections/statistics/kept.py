@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Protocol
 
 from attrs import field, frozen
 
+from ledger.model.errors import DamagedLogError
+from projections.statistics.balance import balanced
+from projections.statistics.engine_files import MissingFileError
 from projections.statistics.entries import TableLog, entries
 from projections.statistics.local import between, concatenated, deltas, sums, up_to
+from projections.statistics.opening import Opening, opening_of
 from projections.statistics.position import Position, folder, load
 from projections.statistics.tile_file import TileFiles
 from projections.statistics.tiling import Tile, block_of, cover
@@ -16,13 +20,21 @@ from projections.statistics.tiling import Tile, block_of, cover
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Scan = Callable[[int, int], "pa.Table"]
-"""Gives the deltas of some commits, both ends included, in their order: what an engine is."""
+
+class Scan(Protocol):
+    """Gives the deltas of some commits, both ends included, in their order: what an engine is."""
+
+    def __call__(self, first: int, last: int, opening: Opening | None = None) -> pa.Table:
+        """Return them; without an opening, each snapshot's manifest lists must be there."""
 
 
 def local_scan(log: TableLog) -> Scan:
     """Return the local engine, on a table's log."""
-    return lambda first, last: deltas(entries(log, first, last))
+
+    def scan(first: int, last: int, opening: Opening | None = None) -> pa.Table:
+        return deltas(entries(log, first, last, opening))
+
+    return scan
 
 
 @frozen
@@ -33,17 +45,22 @@ class Kept:
         files: The tiles.
         position: How far they reach.
         scan: Makes what they lack.
+        opening: The snapshot that what they lack begins with, if older ones cannot be read any
+            more.
     """
 
     files: TileFiles
     position: Position
     scan: Scan = field(eq=False)
+    opening: Opening | None = None
 
     @classmethod
     def of(cls, log: TableLog, scan: Scan | None = None) -> Kept:
         """Return what is kept of a table."""
         files = TileFiles(log.store, folder(log.layout))
-        return cls(files, load(log.store, log.layout), scan or local_scan(log))
+        position = load(log.store, log.layout)
+        opening = opening_of(log, position.version + 1, position.snapshot_id)
+        return cls(files, position, scan or local_scan(log), opening)
 
     def up_to(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
         """Yield deltas and sums that add up to a state, newest first.
@@ -76,15 +93,44 @@ class Kept:
         rows = [self.tile(each) for each in reversed(small) if each.start <= last]
         first = max(block.start, reached + 1)
         if first <= last:
-            rows.append(self.scan(first, last))
+            rows.append(self.fresh(first, last))
         return between(concatenated(rows), block.start, last)
 
+    def fresh(self, first: int, last: int) -> pa.Table:
+        """Return the deltas of versions that are not kept."""
+        rows = self.scan(first, last, self.opening)
+        if self.opening is None or not first <= self.opening.version <= last:
+            return rows
+        return balanced(rows, map(self.tile, self.position.tiles), self.opening)
+
     def tile(self, tile: Tile) -> pa.Table:
-        """Return a tile's rows, made again if the position does not reach it or it is lost."""
-        if tile.end <= self.position.version + 1:
-            found = self.files.load(tile)
-            if found is not None:
-                return found
+        """Return a tile's rows, made again if the position does not reach it or it is lost.
+
+        Raises:
+            DamagedLogError: It is lost, and what it was made of expired.
+        """
+        if tile.end > self.position.version + 1:
+            return self._made(tile)
+        found = self.files.load(tile)
+        if found is not None:
+            return found
+        opening = self.position.opening
+        try:
+            if opening is None or tile.start > opening.version:
+                return self._made(tile)
+        except MissingFileError as error:
+            raise self._lost(tile) from error
+        raise self._lost(tile)
+
+    def _made(self, tile: Tile) -> pa.Table:
         if tile.is_sums:
             return sums([self.tile(each) for each in tile.parts()])
-        return self.scan(tile.start, tile.end - 1)
+        return self.fresh(tile.start, tile.end - 1)
+
+    def _lost(self, tile: Tile) -> DamagedLogError:
+        key = self.files.key(tile)
+        return DamagedLogError(
+            f"{key} is lost, and the manifest lists that it was made of expired; begin the "
+            "statistics anew with what can be read: lakeledger stats TABLE --rebuild",
+            key,
+        )

@@ -94,6 +94,26 @@ def running_totals(rows: Iterable[pa.Table]) -> pa.Table:
     return pa.table(columns)
 
 
+def negated(sums: pa.Table, *, version: int, snapshot_id: int) -> pa.Table:
+    """Return deltas that take partitions' sums away, as if one snapshot had done it.
+
+    Args:
+        sums: Rows of `ROWS`; those of snapshots are added up.
+        version: The snapshot's commit.
+        snapshot_id: The snapshot.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = {name: sums[name] for name in KEY_NAMES}
+    for name, value in zip(PLACE_NAMES, (version, snapshot_id), strict=True):
+        columns[name] = pa.repeat(pa.scalar(value, pa.int64()), len(sums))
+    for each in MEASURES:
+        column = sums[each.name]
+        columns[each.name] = pc.negate(column) if each.fold == "sum" else column
+    return pa.table(columns).select([each.name for each in ROWS]).cast(arrow_schema(ROWS))
+
+
 def up_to(rows: pa.Table, *, version: int, snapshot_id: int) -> pa.Table:
     """Return the deltas that belong to a state."""
     import pyarrow.compute as pc

@@ -8,7 +8,6 @@ write the same files.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import TYPE_CHECKING
 
 from attrs import evolve
@@ -17,6 +16,7 @@ from ledger.log.codec import digest
 from ledger.model.errors import DamagedLogError
 from projections.materialisation import Difference, Progress, nobody
 from projections.statistics import position as positions
+from projections.statistics.again import Again
 from projections.statistics.entries import TableLog
 from projections.statistics.kept import Kept, Scan, local_scan
 from projections.statistics.local import between, concatenated, sums
@@ -57,8 +57,11 @@ def refresh(
     begin = kept.position.version
     while kept.position.version < last:
         first = kept.position.version + 1
-        reached = min(last, block_of(first).start + blocks_a_step * BLOCK - 1)
-        kept = _step(log, kept, reached)
+        reached = block_of(first).start + blocks_a_step * BLOCK - 1
+        if kept.opening is not None and first <= kept.opening.version:
+            # Before it nothing is counted: a position there would say that it was.
+            reached = max(reached, block_of(kept.opening.version).end - 1)
+        kept = _step(log, kept, min(last, reached))
         on_progress(kept.position.version - begin, last - begin)
     return kept.position
 
@@ -71,12 +74,13 @@ def _step(log: TableLog, kept: Kept, last: int) -> Kept:
     if body is None:
         key = log.layout.commit(last)
         raise DamagedLogError(f"{key} is missing. Restore it from a backup", key)
-    fresh = kept.scan(first, last)
+    fresh = kept.fresh(first, last)
+    opens = kept.opening is not None and first <= kept.opening.version <= last
     made: list[Tile] = []
     for block in blocks(first, last):
         made += _save(kept, block, between(fresh, block.start, block.end - 1), last)
     newest = max([old.snapshot_id, *fresh["snapshot_id"].unique().to_pylist()])
-    position = Position.at(last, newest, digest(body))
+    position = Position.at(last, newest, digest(body), kept.opening if opens else old.opening)
     standing = positions.advance(log.store, log.layout, position)
     for tile in {*old.tiles, *made}.difference(standing.tiles):
         if not tile.is_kept:
@@ -118,6 +122,9 @@ def verify(
 ) -> Difference:
     """Compute everything that is kept again, in full, and say where it differs.
 
+    What manifest lists said that are gone with expired snapshots cannot be computed again: of the
+    statistics up to then it is compared what they add up to.
+
     Args:
         log: The table's.
         scan: The engine; the local one, without.
@@ -126,72 +133,61 @@ def verify(
     Raises:
         DamagedLogError: The log itself is damaged.
     """
-    expected = partial(_expected, scan or local_scan(log), blocks_a_step)
-    return _compare(log, expected, lambda _files, _tile, _rows: None)
+    again = Again.of(log, scan or local_scan(log), blocks_a_step * BLOCK)
+    return _compare(again, again.trusting(), lambda _files, _tile, _rows: None)
 
 
 def rebuild(
     log: TableLog, scan: Scan | None = None, *, blocks_a_step: int = BLOCKS_A_STEP
 ) -> Difference:
-    """Restore what `verify` finds missing or changed, take away what is foreign, and return it."""
-    expected = partial(_expected, scan or local_scan(log), blocks_a_step)
-    found = _compare(log, expected, TileFiles.save)
+    """Restore what `verify` finds missing or changed, take away what is foreign, and return it.
+
+    Where statistics are wrong that cannot be computed again, all of them begin anew, with the
+    first snapshot that can be read whole.
+    """
+    again = Again.of(log, scan or local_scan(log), blocks_a_step * BLOCK)
+    found = _rebuilt(log, again)
     for path in found.foreign:
         log.store.delete(f"{folder(log.layout)}/{path}")
     return found
 
 
+def _rebuilt(log: TableLog, again: Again) -> Difference:
+    opening = again.opening
+    if opening is None:
+        return _compare(again, again.anew(), TileFiles.save)
+    wrong: list[Tile] = []
+    found = _compare(again, again.trusting(), lambda _files, tile, _rows: wrong.append(tile))
+    if any(each.start <= opening.version for each in wrong):
+        _compare(again, again.anew(), TileFiles.save)
+        positions.reopen(log.store, log.layout, opening)
+    elif wrong:
+        _compare(again, again.trusting(), TileFiles.save)
+    return found
+
+
 def _compare(
-    log: TableLog,
-    expected: Callable[[Position], Iterator[tuple[Tile, pa.Table]]],
+    again: Again,
+    expected: Iterator[tuple[Tile, pa.Table]],
     on_wrong: Callable[[TileFiles, Tile, pa.Table], None],
 ) -> Difference:
-    log.refresh()
-    kept = Kept.of(log)
+    files = again.kept.files
     wrong: dict[Tile, bool] = {}
     seen: set[str] = set()
-    for tile, rows in expected(kept.position):
+    for tile, rows in expected:
         seen.add(tile.name)
-        found = kept.files.load(tile)
+        found = files.load(tile)
         if found is None or not found.equals(rows):
-            wrong[tile] = kept.files.store.exists(kept.files.key(tile))
-            on_wrong(kept.files, tile, rows)
-    root = f"{kept.files.root}/"
+            wrong[tile] = files.store.exists(files.key(tile))
+            on_wrong(files, tile, rows)
+    root = f"{files.root}/"
     there = {
         key.removeprefix(root)
         for part in ("deltas", "sums")
-        for key in log.store.keys(f"{root}{part}")
+        for key in files.store.keys(f"{root}{part}")
     }
     return Difference(
         missing=tuple(sorted(each.name for each, exists in wrong.items() if not exists)),
         changed=tuple(sorted(each.name for each, exists in wrong.items() if exists)),
         foreign=tuple(sorted(there - seen)),
     )
-
-
-def _expected(
-    scan: Scan, blocks_a_step: int, position: Position
-) -> Iterator[tuple[Tile, pa.Table]]:
-    """Yield every tile that should be kept at a position, and its rows."""
-    last = position.version
-    ready: dict[Tile, pa.Table] = {}
-    for block, rows in _scanned(scan, blocks_a_step * BLOCK, last):
-        if block.end <= last + 1:
-            ready[block] = rows
-            yield block, rows
-            for tile in completed_by(block):
-                ready[tile] = sums([ready.pop(each) for each in tile.parts()])
-                yield tile, ready[tile]
-        else:
-            for tile in position.tiles:
-                if tile.start >= block.start:
-                    yield tile, between(rows, tile.start, tile.end - 1)
-
-
-def _scanned(scan: Scan, step: int, last: int) -> Iterator[tuple[Tile, pa.Table]]:
-    """Yield every block up to a version with its deltas, so many commits read at once."""
-    for first in range(0, last + 1, step):
-        end = min(last, first + step - 1)
-        rows = scan(first, end)
-        for block in blocks(first, end):
-            yield block, between(rows, block.start, block.end - 1)

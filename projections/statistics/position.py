@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from ledger.log.codec import digest
 from ledger.log.layout import Layout
 from ledger.stores import Store
 from projections.position_file import load_position, save_position
+from projections.statistics.opening import Opening
 from projections.statistics.tiling import Tile, cover
 
 _FILE_FORMAT = 1
@@ -21,18 +23,22 @@ class Position(msgspec.Struct, frozen=True, rename="camel"):
         snapshot_id: The newest snapshot by then; 0 before the first.
         head: The digest of that commit, so that another history shows.
         files: The tiles that cover them, newest first: what a reader without lakeledger reads.
+        opening: The last snapshot that stands for others before it; None if each is counted.
     """
 
     version: int = -1
     snapshot_id: int = 0
     head: str = ""
     files: tuple[str, ...] = ()
+    opening: Opening | None = None
 
     @classmethod
-    def at(cls, version: int, snapshot_id: int, head: str) -> Position:
+    def at(
+        cls, version: int, snapshot_id: int, head: str, opening: Opening | None = None
+    ) -> Position:
         """Return the position after a commit."""
         names = tuple(each.name for each in cover(version + 1))
-        return cls(version, snapshot_id, head, names)
+        return cls(version, snapshot_id, head, names, opening)
 
     @property
     def tiles(self) -> tuple[Tile, ...]:
@@ -74,3 +80,12 @@ def advance(store: Store, layout: Layout, position: Position) -> Position:
             return kept
         save_position(store, key(layout), position, file_format=_FILE_FORMAT)
         return position
+
+
+def reopen(store: Store, layout: Layout, opening: Opening) -> None:
+    """Say that the kept statistics begin with an opening, after all of them were made again."""
+    with store.lock(key(layout)):
+        kept = load(store, layout)
+        if kept.version >= opening.version:
+            changed = replace(kept, opening=opening)
+            save_position(store, key(layout), changed, file_format=_FILE_FORMAT)

@@ -28,6 +28,8 @@ class Report:
         snapshot_id: The snapshot; 0 before the first.
         engine: Which engine read what was new.
         partitions: All that have files, by their path.
+        opening_snapshot_id: The first snapshot that is counted by itself, where the manifest lists
+            of older ones expired before anybody counted them; None if all are.
     """
 
     table: str
@@ -35,6 +37,7 @@ class Report:
     snapshot_id: int
     engine: str
     partitions: tuple[Partition, ...]
+    opening_snapshot_id: int | None = None
 
     @property
     def sums(self) -> dict[str, int]:
@@ -48,11 +51,13 @@ class Report:
     def document(self, order: Order, top: int) -> dict[str, Any]:
         """Return the report as plain JSON; partitions as the DLF metadata API lists them."""
         first = first_by(self.partitions, order, top)
+        opening = self.opening_snapshot_id
         return {
             "table": self.table,
             "version": self.version,
             "snapshotId": self.snapshot_id,
             "engine": self.engine,
+            **({} if opening is None else {"openingSnapshotId": opening}),
             "partitionCount": len(self.partitions),
             **self.sums,
             "partitions": [render(each, Style.DLF) for each in first],
@@ -77,12 +82,14 @@ def brought_up_to_date(
 
 def report_of(table: Table, kept: Kept, at: Instant, engine: str) -> Report:
     """Return what the statistics say of a table at an instant."""
+    opening = kept.position.opening or kept.opening
     return Report(
         table=str(table.identifier),
         version=at.state.version,
         snapshot_id=at.state.last_snapshot_id,
         engine=engine,
         partitions=partitions(kept, at),
+        opening_snapshot_id=None if opening is None else opening.snapshot_id,
     )
 
 
@@ -110,6 +117,11 @@ def print_report(screen: Screen, title: str, document: dict[str, Any]) -> None:
             "size": size(document["fileSizeInBytes"]),
         }
     )
+    if "openingSnapshotId" in document:
+        screen.line(
+            f"Snapshot {document['openingSnapshotId']} stands for older ones, too: their manifest "
+            "lists expired before they were counted."
+        )
     screen.table(
         ("partition", "rows", "files", "size", "last file"),
         (

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import structlog
 from attrs import frozen
 
+from ledger.files.arrow_bytes import arrow_owned
 from ledger.stores import Store
 from projections.statistics.definition import ROWS, arrow_schema
 from projections.statistics.tiling import Tile
@@ -80,7 +81,7 @@ def rows_of(body: bytes) -> pa.Table | None:
     schema = arrow_schema(ROWS)
     try:
         # Not `read_table`, which loads pandas and plans a whole dataset.
-        file = parquet.ParquetFile(pa.BufferReader(body), page_checksum_verification=True)
+        file = parquet.ParquetFile(arrow_owned(body), page_checksum_verification=True)
         table = file.read()
         if (table.schema.metadata or {}).get(_FORMAT_KEY) != str(FORMAT).encode():
             return None

@@ -77,3 +77,24 @@ def test_a_damaged_log_stops_maintenance(shop: Run, orders: Table, tmp_path: Pat
 
     assert (ran.code, ran.out) == (6, "")
     assert _names(tmp_path / "lake") == before
+
+
+def test_segments_that_writers_did_not_make_are_made(shop: Run, tmp_path: Path) -> None:
+    table = open_ledger(str(tmp_path / "lake")).table(TABLE)
+    for number in range(table.state.version + 1, 801):
+        table.alter([SetOption("k", str(number))])
+    (segment,) = (tmp_path / "lake").rglob("segments/*.parquet")
+    body = segment.read_bytes()
+    segment.unlink()
+
+    dry = shop("maintain", "--dry-run", "--output", "json").document
+    assert not segment.exists()
+    assert dry["sealed"] == [
+        {"stream": TABLE, "file": f"file://{segment}", "firstVersion": 0, "lastVersion": 800}
+    ]
+    assert "would be sealed: 1 x a segment of shop.orders" in shop("maintain", "--dry-run").out
+
+    assert shop("maintain", "--output", "json").document == {**dry, "dryRun": False}
+    assert segment.read_bytes() == body
+    assert shop("maintain").out == "nothing removed\n"
+    assert shop("verify").code == 0

@@ -12,6 +12,7 @@ from ledger import AddColumn, Ledger, RenameColumn, Schema
 from projections.paimon.materialise import project
 from tests.readers.book import Book, DataFile
 from tests.readers.evolutions import EVOLUTIONS, Evolution
+from tests.readers.iceberg_runtime import hadoop_catalog
 from tests.readers.java_core import JavaPaimon, PaimonUnavailableError
 from tests.readers.partitions import LAYOUTS, Layout
 
@@ -26,6 +27,13 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
     lake = ledger.open(str(tmp_path_factory.mktemp("lake")))
     lake.create_database("shop")
     return lake
+
+
+@pytest.fixture(scope="module")
+def iceberg(spark: SparkSession, lake: Ledger) -> Iterator[SparkSession]:
+    """A session with an Iceberg catalog on the lake that the module reads."""
+    with hadoop_catalog(spark, lake.url) as session:
+        yield session
 
 
 @pytest.fixture(scope="session")

@@ -99,6 +99,14 @@ class JavaPaimon:
             builder = self._call("table.source.ReadBuilder", "withReadType", builder, wanted)
         return list(fields.getFieldNames()), list(self._texts(builder, fields))
 
+    def statistics(self, name: str) -> dict[str, tuple[str | None, str | None, int]]:
+        """Return least and greatest value and nulls of each column that was analysed, as text."""
+        found = self._call("table.Table", "statistics", self._table(name, {})).get().colStats()
+        return {
+            column: (_text(each.min()), _text(each.max()), each.nullCount().orElse(-1))
+            for column, each in ((key, found.get(key)) for key in found.keySet())
+        }
+
     def _strings(self, values: Sequence[str]) -> Any:
         array = self._gateway.new_array(self._gateway.jvm.java.lang.String, len(values))
         for index, value in enumerate(values):
@@ -164,6 +172,11 @@ class JavaPaimon:
         for index, each in enumerate(taking):
             types[index] = self._loader.loadClass(each)
         return self._loader.loadClass(f"org.apache.paimon.{interface}").getMethod(name, types)
+
+
+def _text(value: Any) -> str | None:
+    # Of a boolean Py4J makes Python's.
+    return text(value.get()) if value.isPresent() else None
 
 
 _MILLIS = re.compile(r":\d\d:\d\d\.\d{3}\b")

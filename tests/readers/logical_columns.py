@@ -77,6 +77,13 @@ def _value(column: Column, random: Random) -> Any:
     return makers.get(column.type, lambda: number)()
 
 
+def with_collections(columns: Columns, row: Mapping[int, Any]) -> dict[int, Any]:
+    """Return a row to write again, with nothing in the lists and maps that it never had."""
+    # As in `_value`: a NULL of these that stands in a file is read as empty.
+    empty: dict[str, Any] = {"ARRAY": [], "MAP": {}}
+    return {each.key: empty[each.type] for each in columns if each.type in empty} | dict(row)
+
+
 def steps(path: tuple[Column, ...]) -> tuple[str, ...]:
     return tuple(step for each in path for step in (each.name, *NESTED[each.type]))
 

@@ -45,6 +45,7 @@ from tests.readers.logical_columns import (
     row_of,
     steps,
     wire,
+    with_collections,
 )
 
 
@@ -125,7 +126,7 @@ class LogicalTable:
         day = self.random.choice(DAYS)
         small = [each for each in self.files if each.day == day][:2]
         if len(small) == 2:
-            rows = [row for each in small for row in each.rows]
+            rows = [with_collections(self.columns, row) for each in small for row in each.rows]
             file = self._write(rows, day, has_ids=True)
             added = self.table.data_files([self._path(file)])
             gone = tuple(each.path for each in small)
@@ -259,6 +260,11 @@ class LogicalTable:
         files, columns = (
             (self.files, self.columns) if snapshot is None else self.snapshots[snapshot]
         )
+        return self.rows_of(files, columns)
+
+    @staticmethod
+    def rows_of(files: tuple[File, ...], columns: Columns) -> Rows:
+        """Return the rows of some files in some columns, by id."""
         rows = [named(columns, row) for each in files for row in each.rows]
         return sorted(rows, key=lambda row: int(row["id"]))
 

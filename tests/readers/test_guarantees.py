@@ -28,15 +28,13 @@ from ledger import (
 )
 from ledger.model.sql_type import read_type
 from projections.iceberg.names import Names
-from tests.readers import test_iceberg_spark
+from tests.readers.iceberg_runtime import catalog_of
 from tests.readers.lakehouse import Rows, add_rows, by_id
 from tests.readers.logical_columns import ordered
 from tests.readers.logical_rows import LogicalTable, begun
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-iceberg = test_iceberg_spark.iceberg
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +183,7 @@ def test_spark_keeps_the_values_through_the_same_evolutions(
         logical.step()
         if step % 12 == 11:
             logical.table.project("iceberg")
-            catalog = test_iceberg_spark.catalog_of(lake.url)
+            catalog = catalog_of(lake.url)
             source = f"{catalog}.`shop.db`.spark{seed}"
             assert _spark(iceberg, f"SELECT * FROM {source}") == ordered(logical.expected())  # noqa: S608 - written here
     for number in logical.snapshots:

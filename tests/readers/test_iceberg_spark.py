@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,11 +13,10 @@ from ledger import Ledger
 from projections.iceberg.names import Names
 from tests.readers.book import Book
 from tests.readers.iceberg_life import CASES, Case, life
+from tests.readers.iceberg_runtime import catalog_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-COORDINATES = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"
 
 
 @pytest.fixture(scope="module")
@@ -27,52 +24,6 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
     lake = ledger.open(str(tmp_path_factory.mktemp("iceberg")))
     lake.create_database("shop")
     return lake
-
-
-@pytest.fixture(scope="module")
-def iceberg(spark: SparkSession, lake: Ledger) -> Iterator[SparkSession]:
-    """A session with a Hadoop catalog on the ledger's root; see `catalog_of`."""
-    _load(spark)
-    catalog = f"spark.sql.catalog.{catalog_of(lake.url)}"
-    settings = {
-        catalog: "org.apache.iceberg.spark.SparkCatalog",
-        f"{catalog}.type": "hadoop",
-        f"{catalog}.warehouse": lake.url,
-        f"{catalog}.cache-enabled": "false",
-        "spark.sql.session.timeZone": "UTC",
-    }
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    yield spark
-    for key in settings:
-        spark.conf.unset(key)
-
-
-def catalog_of(url: str) -> str:
-    """Return the catalog's name: Spark never forgets where one of that name was."""
-    return Path(url).name
-
-
-def _load(spark: SparkSession) -> None:
-    """Fetch the jar by Ivy, from Maven Central or its local caches, for driver and executor alike.
-
-    `ADD JAR` gives each of them classes of its own, and Iceberg hands objects from one to the
-    other.
-    """
-    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # ships none
-
-    jvm = spark._jvm
-    assert jvm is not None
-    uri = jvm.java.net.URI(f"ivy://{COORDINATES}?transitive=false")
-    try:
-        found = jvm.org.apache.spark.util.DependencyUtils.resolveMavenDependencies(uri)
-    except Py4JJavaError as error:
-        if "unresolved dependency" not in str(error):
-            raise
-        pytest.skip(f"{COORDINATES} is in no Ivy or Maven cache, and Maven Central does not answer")
-    loader = spark._jsparkSession.sharedState().jarClassLoader().getParent()
-    for place in range(found.size()):
-        loader.addURL(jvm.java.io.File(found.apply(place)).toURI().toURL())
 
 
 @pytest.fixture(scope="module", params=[CASES[0], CASES[3], CASES[4], CASES[5]], ids=str)

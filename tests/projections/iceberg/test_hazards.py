@@ -33,6 +33,7 @@ from projections.iceberg.metadata.table import TableMetadata
 from projections.iceberg.metadata.table_json import read_metadata
 from projections.materialisation import Difference
 from tests.lakes import lake_on, memory, orders
+from tests.projections.iceberg.older_logs import record, record_file
 from tests.projections.iceberg.projecting import (
     Left,
     is_metadata,
@@ -125,7 +126,7 @@ def test_a_default_that_iceberg_cannot_say_bars_the_projection_only_while_it_sta
     table.alter([AddColumn(("day",), "DATE")])
     table.append([file("1.parquet", schema_id=1)])
     project(table)
-    table.alter([UpdateColumnDefaultValue(("day",), "2024-02-30")])
+    record(table, UpdateColumnDefaultValue(("day",), "2024-02-30"))
     table.append([file("2.parquet", schema_id=2)])
     with pytest.raises(UnsupportedError, match="'2024-02-30' of day"):
         project(table)
@@ -143,7 +144,7 @@ def test_a_default_that_iceberg_cannot_say_bars_the_projection_only_while_it_sta
 def test_versions_that_iceberg_cannot_say_are_left_out_of_those_on_the_way() -> None:
     table = table_of({"id": "INT"}, format_version="3")
     table.alter([AddColumn(("day",), "DATE")])
-    table.alter([UpdateColumnDefaultValue(("day",), "2024-02-30")])
+    record(table, UpdateColumnDefaultValue(("day",), "2024-02-30"))
     table.alter([UpdateColumnDefaultValue(("day",), "2024-02-29")])
     table.alter([SetOption("k", "v")])
     project(table, every=1)
@@ -211,7 +212,7 @@ def test_a_file_gone_wrong_is_named_and_no_longer_bars_once_nobody_can_read_it(k
     table = orders(lake_on(memory()), schema)
     table.append([file("good", 1)])
     project(table)
-    table.append([replace(whole, **wrong)])
+    record_file(table, replace(whole, **wrong))
     with pytest.raises(UnsupportedError, match=f"^f .*{message}"):
         project(table)
 

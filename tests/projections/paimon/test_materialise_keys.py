@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ledger import FileChange, Schema, SnapshotPlan, Table, UnsupportedError
+from ledger import FileChange, Schema, SetOption, SnapshotPlan, Table, UnsupportedError
 from projections.paimon.materialise import expected, project, verify
 from projections.paimon.snapshot_file import snapshot_from_json
 from tests.lakes import lake_on, memory, orders
@@ -39,6 +39,7 @@ def test_an_engines_snapshot_is_carried_unchanged() -> None:
 
 def test_files_without_their_keys_are_refused() -> None:
     table = keyed()
+    table.alter([SetOption("ledger.formats", "paimon")])
     table.append([FileChange(path="a.parquet", record_count=1, file_size_in_bytes=1)])
     with pytest.raises(UnsupportedError, match="primary key"):
         project(table)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ledger import DamagedLogError, FileChange, SnapshotPlan, Table, UnsupportedError
-from ledger.events.snapshot_events import SnapshotCommitted
+from ledger import DamagedLogError, FileChange, SnapshotPlan, Table
 from ledger.stores import LocalStore, MemoryStore, Store
 from projections.statistics import Kept, query, rebuild, refresh, verification, verify
 from projections.statistics.materialise import BLOCKS_A_STEP
@@ -233,22 +232,6 @@ def test_a_damaged_list_of_files_stops_the_job() -> None:
     with pytest.raises(DamagedLogError, match="missing"):
         refresh(table.log)
     assert kept_files(store) == {}
-
-
-def test_a_snapshot_that_names_its_engines_own_manifests_is_refused() -> None:
-    event = SnapshotCommitted(
-        snapshot_id=7,
-        schema_id=0,
-        commit_user="flink",
-        commit_kind="APPEND",
-        total_record_count=5,
-        delta_record_count=5,
-        delta_manifest_list="manifest-list-1",
-    )
-    from projections.statistics.entries import _refuse_foreign
-
-    with pytest.raises(UnsupportedError, match="snapshot 7 names its engine's own manifest list"):
-        _refuse_foreign(event)
 
 
 def test_a_step_is_made_of_whole_blocks() -> None:

@@ -23,6 +23,7 @@ from projections.statistics.iceberg_file import (
 )
 from projections.statistics.plot import draw
 from projections.statistics.report import report_of
+from tests.projections.iceberg.older_logs import record_file
 from tests.projections.statistics.lives import Life, a_table
 
 DAY = 19_723
@@ -107,7 +108,8 @@ def test_deltas_of_all_snapshots_add_up_to_the_listing() -> None:
 def test_icebergs_file_has_a_row_for_each_partition_of_each_spec() -> None:
     table = evolved()
     table.append([a_file("d", (None, 0), spec_id=1, content="position-deletes", record_count=2)])
-    table.append([a_file("v", (None, 0), spec_id=1, content="position-deletes", format="puffin")])
+    vector = a_file("v", (None, 0), spec_id=1, content="position-deletes", format="puffin")
+    record_file(table, vector)
     state = table.at().state
     sums = query.partition_sums(Kept.of(table.log), table.at())
 

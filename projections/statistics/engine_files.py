@@ -1,0 +1,126 @@
+"""EngineFiles: manifest lists and manifests that a table's engine keeps below its location."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from attrs import frozen
+
+from ledger.model.errors import DamagedLogError, UnsupportedError
+from ledger.snapshot_search import TableLog
+from ledger.stores import Store
+
+_scheme_of = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):").match
+_ALIASES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "az": "abfs"}
+
+
+class MissingFileError(DamagedLogError):
+    """What a snapshot is known by is gone: its engine may have expired the snapshot."""
+
+
+@contextmanager
+def named_by(snapshot_id: int) -> Iterator[None]:
+    """Let errors about damaged files say which snapshot names them."""
+    try:
+        yield
+    except MissingFileError:
+        raise
+    except DamagedLogError as error:
+        raise DamagedLogError(f"of snapshot {snapshot_id}: {error}", error.file) from error
+
+
+@frozen
+class EngineFiles:
+    """The files of one table's engine.
+
+    Attributes:
+        store: The table's.
+        root: The table's folder on it; empty when it is the store's root.
+    """
+
+    store: Store
+    root: str
+
+    @classmethod
+    def of(cls, log: TableLog) -> EngineFiles:
+        """Return those of the table that has this log."""
+        return cls(log.store, log.layout.root.removesuffix("_ledger").rstrip("/"))
+
+    def key(self, name: str) -> str:
+        """Return the key of a file.
+
+        Args:
+            name: A path below the table's location, or an absolute one, or a URI.
+
+        Raises:
+            UnsupportedError: It lies outside of the table's store.
+
+        Example:
+            >>> from ledger.stores import MemoryStore
+            >>> files = EngineFiles(MemoryStore("lake"), "shop.db/orders")
+            >>> files.key("metadata/snap-1.avro"), files.key("memory://lake/x/snap-1.avro")
+            ('shop.db/orders/metadata/snap-1.avro', 'x/snap-1.avro')
+        """
+        place, base = plain_uri(name), plain_uri(self.store.url).rstrip("/") + "/"
+        if place.startswith(base):
+            return place.removeprefix(base)
+        if _scheme_of(name) or name.startswith("/"):
+            raise UnsupportedError(
+                f"{name} lies outside of {self.store.url}, the store of the table that names it: "
+                "statistics are read from files on the table's own store alone"
+            )
+        return f"{self.root}/{name}" if self.root else name
+
+    def path(self, name: str) -> str:
+        """Return a file's path as the log has it: below the location, or absolute."""
+        place = plain_uri(name)
+        base = plain_uri(f"{self.store.url}/{self.root}").rstrip("/") + "/"
+        return place.removeprefix(base)
+
+    def exists(self, key: str) -> bool:
+        """Whether a file is there."""
+        return self.store.exists(key)
+
+    def read(self, key: str, size: int | None, snapshot_id: int) -> bytes:
+        """Return a file.
+
+        Args:
+            key: Its key.
+            size: Its bytes, where that was recorded.
+            snapshot_id: The snapshot that names it, for errors.
+
+        Raises:
+            MissingFileError: It is not there.
+            DamagedLogError: It is shorter than was recorded.
+        """
+        body = self.store.read(key)
+        if body is None:
+            raise MissingFileError(
+                f"{key}, which snapshot {snapshot_id} names, is missing. Restore it; or, if the "
+                "table's engine expired that snapshot, expire it in the ledger, too",
+                key,
+            )
+        if size is not None and len(body) < size:
+            raise DamagedLogError(
+                f"{key} has {len(body)} of its {size} bytes. Restore it from a copy",
+                key,
+            )
+        return body
+
+
+def plain_uri(uri: str) -> str:
+    """Return a URI in the one form in which two of the same place are equal.
+
+    Example:
+        >>> plain_uri("file:///lake/a"), plain_uri("file:/lake/a"), plain_uri("s3a://b/a")
+        ('/lake/a', '/lake/a', 's3://b/a')
+    """
+    match = _scheme_of(uri)
+    if match is None:
+        return uri
+    scheme, rest = match[1].lower(), uri[match.end() :]
+    if scheme == "file":
+        return "/" + rest.lstrip("/")
+    return f"{_ALIASES.get(scheme, scheme)}:{rest}"

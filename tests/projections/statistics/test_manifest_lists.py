@@ -1,0 +1,366 @@
+"""Tables whose engine names manifest lists of its own: what pypaimon says of its own tables."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+import pytest
+from attrs import evolve
+
+from ledger import DamagedLogError, FileChange, Table
+from projections.paimon.materialise import project
+from projections.statistics import Kept, query, rebuild, refresh, verify
+from projections.statistics import engine as engines
+from projections.statistics.engine import LISTS_AS_ENTRIES, is_bulk
+from projections.statistics.job import source_of, spark_scan
+from projections.statistics.opening import Opening
+from tests.projections.statistics.paimon_writer import (
+    PaimonWriter,
+    Partitions,
+    Row,
+    a_ledger_table,
+    manifests_of,
+    rows,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Seen = dict[int, Partitions]
+
+
+def counted(table: Table, version: int | None = None, kept: Kept | None = None) -> Partitions:
+    at = table.at(version=version)
+    return {
+        tuple(each.spec.values()): (each.record_count, each.file_size_in_bytes, each.file_count)
+        for each in query.partitions(kept or Kept.of(table.log), at)
+    }
+
+
+def version_of(table: Table, snapshot_id: int) -> int:
+    found = query.totals(Kept.of(table.log), table.at())
+    return next(each.version for each in found if each.snapshot_id == snapshot_id)
+
+
+def a_life(root: Path) -> tuple[PaimonWriter, Seen]:
+    """Let pypaimon append and overwrite; return what it says of its partitions each time."""
+    writer = PaimonWriter(a_ledger_table(root), root)
+    seen: Seen = {}
+    first, second = dt.date(2024, 1, 1), dt.date(2024, 1, 2)
+    steps: tuple[tuple[list[Row], dict[str, Any] | None], ...] = (
+        (rows(20), None),
+        (rows(7, start=3), None),
+        ([(1, first, "a")], {"day": first, "kind": "a"}),
+        ([(1, None, None), (2, None, "b")], None),
+        ([(5, second, "b"), (6, second, "b")], {"day": second, "kind": "b"}),
+        (rows(9, start=1), None),
+    )
+    for written, overwrite in steps:
+        writer.write(written, overwrite)
+        seen[writer.table.state.last_snapshot_id] = writer.partitions()
+    return writer, seen
+
+
+def test_every_snapshot_counts_what_pypaimon_counts(tmp_path: Path) -> None:
+    writer, seen = a_life(tmp_path)
+    table = writer.table
+
+    assert len({str(each) for each in seen.values()}) == len(seen) == 6
+    for snapshot_id, wanted in seen.items():
+        assert counted(table, version_of(table, snapshot_id)) == wanted
+    last = query.totals(Kept.of(table.log), table.at())[-1]
+    assert last.record_count == writer.snapshot(6)["totalRecordCount"]
+
+    refresh(table.log)
+    assert verify(table.log).is_empty
+    assert counted(table) == seen[6]
+
+
+def test_incremental_is_full(tmp_path: Path) -> None:
+    table = a_ledger_table(tmp_path)
+    writer = PaimonWriter(table, tmp_path)
+    for step in range(5):
+        writer.write(rows(4 + step, start=step))
+        refresh(table.log)
+        assert counted(table) == writer.partitions()
+    assert verify(table.log).is_empty
+
+
+def listed(name: str, records: int, day: str | None = "2024-01-01") -> FileChange:
+    return FileChange(
+        path=f"{name}.parquet",
+        partition=(day, "a"),
+        record_count=records,
+        file_size_in_bytes=records * 100,
+        creation_time=5,
+    )
+
+
+def plus(before: Partitions, key: tuple[str, ...], more: tuple[int, int, int]) -> Partitions:
+    found = dict(before)
+    old = found.pop(key, (0, 0, 0))
+    new = tuple(one + other for one, other in zip(old, more, strict=True))
+    return {**found, key: new} if any(new) else found  # type: ignore[dict-item]  # three of them
+
+
+ONE_DAY = ("19723", "a")
+
+
+def mixed_life(root: Path) -> tuple[Table, Seen]:
+    """Return a table that ledger and engine write, and what is right after each snapshot."""
+    table = a_ledger_table(root)
+    table.append([listed("first", 3), listed("second", 4)])
+    seen: Seen = {1: {ONE_DAY: (7, 700, 2)}}
+    # pypaimon goes on from the files that the ledger projects.
+    project(table)
+    writer = PaimonWriter(table, root, exists=True)
+    for snapshot_id in (2, 3):
+        writer.write(rows(12))
+        seen[snapshot_id] = writer.partitions()
+    writer.write([(1, dt.date(2024, 1, 1), "a")], {"day": dt.date(2024, 1, 1), "kind": "a"})
+    seen[4] = writer.partitions()
+    table.append([listed("third", 5)])
+    seen[5] = plus(seen[4], ONE_DAY, (5, 500, 1))
+    table.append([listed("fourth", 6)])
+    seen[6] = plus(seen[5], ONE_DAY, (6, 600, 1))
+    for target in (3, 1, 5, 4, 8, 2, 6):
+        table.rollback(snapshot=target)
+        seen[table.state.last_snapshot_id] = seen[target]
+    return table, seen
+
+
+def test_the_ledger_and_an_engine_write_one_table_and_roll_it_back(tmp_path: Path) -> None:
+    table, seen = mixed_life(tmp_path)
+
+    assert seen[2][ONE_DAY][2] == 3
+    assert seen[4][ONE_DAY][0] == 1
+    assert len(seen) == 13
+    for snapshot_id, wanted in seen.items():
+        assert counted(table, version_of(table, snapshot_id)) == wanted, snapshot_id
+
+
+def test_a_rollback_names_only_the_partitions_that_it_changed(tmp_path: Path) -> None:
+    table = a_ledger_table(tmp_path)
+    writer = PaimonWriter(table, tmp_path)
+    writer.write(rows(12))
+    writer.write([(1, dt.date(2024, 1, 2), "b")])
+    table.rollback(snapshot=1)
+
+    found = query.partition_deltas(Kept.of(table.log), table.at())
+
+    assert [(dict(each.spec)["kind"], each.file_count) for each in found] == [("b", -1)]
+    assert found[0].record_count == -1
+
+
+def test_both_engines_give_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
+    table, _ = mixed_life(tmp_path)
+    last = table.state.version
+    source = source_of(table)
+    local = Kept.of(table.log).scan
+    opening = Opening(version_of(table, 5), 5)
+    opened = local(0, last, opening)
+    assert opened["snapshot_id"].to_pylist()[0] == 5
+
+    assert source.names_lists
+    assert spark_scan(source, spark)(0, last).equals(local(0, last))
+    assert spark_scan(source, spark)(0, last, opening).equals(opened)
+    # Manifests that nobody expected are read where they are found.
+    unexpected = evolve(source, names_lists=False)
+    assert spark_scan(unexpected, spark)(0, last).equals(local(0, last))
+
+
+def expired(root: Path, *, before: int) -> tuple[PaimonWriter, Seen]:
+    writer, seen = a_life(root)
+    writer.forget_before(before)
+    writer.table.expire_snapshots(before=before)
+    return writer, seen
+
+
+def test_statistics_begin_where_manifest_lists_can_be_read(tmp_path: Path) -> None:
+    writer, seen = expired(tmp_path, before=4)
+    table = writer.table
+
+    assert counted(table) == seen[6]
+    totals = query.totals(Kept.of(table.log), table.at())
+    assert [each.snapshot_id for each in totals] == [4, 5, 6]
+    for snapshot_id in (4, 5, 6):
+        assert counted(table, version_of(table, snapshot_id)) == seen[snapshot_id]
+
+    position = refresh(table.log)
+
+    assert position.opening is not None
+    assert position.opening.snapshot_id == 4
+    assert counted(table) == seen[6]
+    assert verify(table.log).is_empty
+
+
+def test_what_was_counted_before_its_lists_expired_is_kept_and_is_no_damage(tmp_path: Path) -> None:
+    writer, seen = a_life(tmp_path)
+    table = writer.table
+    refresh(table.log)
+    whole = query.totals(Kept.of(table.log), table.at())
+    writer.forget_before(4)
+    table.expire_snapshots(before=4)
+    refresh(table.log)
+
+    assert query.totals(Kept.of(table.log), table.at()) == whole
+    assert counted(table) == seen[6]
+    assert verify(table.log).is_empty
+    writer.write(rows(3))
+    assert refresh(table.log).opening is None
+    assert counted(table) == writer.partitions()
+    assert verify(table.log).is_empty
+
+
+def test_snapshots_that_expired_uncounted_are_told_as_one(tmp_path: Path) -> None:
+    table = a_ledger_table(tmp_path)
+    writer = PaimonWriter(table, tmp_path)
+    writer.write(rows(20))
+    refresh(table.log)
+    for step in range(4):
+        writer.write(rows(4, start=step))
+    writer.write([(1, dt.date(2024, 1, 1), "a")], {"day": dt.date(2024, 1, 1), "kind": "a"})
+    writer.forget_before(4)
+    table.expire_snapshots(before=4)
+
+    # Without a refresh, and with one.
+    assert counted(table) == writer.partitions()
+    position = refresh(table.log)
+
+    assert position.opening is not None
+    assert position.opening.snapshot_id == 4
+    assert counted(table) == writer.partitions()
+    totals = query.totals(Kept.of(table.log), table.at())
+    assert [(each.snapshot_id, each.record_count) for each in totals][:2] == [(1, 20), (4, 32)]
+    assert verify(table.log).is_empty
+
+
+def test_kept_statistics_that_nobody_can_compute_again_begin_anew(tmp_path: Path) -> None:
+    writer, seen = a_life(tmp_path)
+    table = writer.table
+    refresh(table.log)
+    writer.forget_before(4)
+    table.expire_snapshots(before=4)
+    position = refresh(table.log)
+    oldest = f"{table.path}/_ledger/statistics/{position.files[-1]}"
+    table.log.store.replace(oldest, b"torn")
+
+    with pytest.raises(DamagedLogError, match="lakeledger stats TABLE --rebuild"):
+        counted(table)
+    assert position.files[-1] in verify(table.log).changed
+    rebuild(table.log)
+
+    assert counted(table) == seen[6]
+    assert verify(table.log).is_empty
+    totals = query.totals(Kept.of(table.log), table.at())
+    assert [each.snapshot_id for each in totals] == [4, 5, 6]
+
+
+def test_kept_statistics_that_do_not_add_up_to_what_the_lists_say_are_wrong(tmp_path: Path) -> None:
+    writer, seen = a_life(tmp_path)
+    table = writer.table
+    refresh(table.log)
+    writer.forget_before(4)
+    table.expire_snapshots(before=4)
+    position = refresh(table.log)
+    kept = Kept.of(table.log)
+    tile = kept.position.tiles[-1]
+    rows_kept = kept.tile(tile)
+    falsified = rows_kept.set_column(
+        rows_kept.schema.get_field_index("record_count"),
+        rows_kept.schema.field("record_count"),
+        pc.add(rows_kept["record_count"], 1),
+    )
+    kept.files.save(tile, falsified)
+
+    assert verify(table.log).changed[0] == position.files[-1]
+    rebuild(table.log)
+
+    assert counted(table) == seen[6]
+    assert verify(table.log).is_empty
+
+
+@pytest.mark.parametrize("what", ["list", "manifest"])
+@pytest.mark.parametrize("harm", ["cut", "garbage", "gone", "flipped"])
+def test_damaged_manifests_are_told_by_file(tmp_path: Path, what: str, harm: str) -> None:
+    table = a_ledger_table(tmp_path)
+    writer = PaimonWriter(table, tmp_path)
+    writer.write(rows(6))
+    writer.write(rows(6))
+    name = writer.snapshot(2)["deltaManifestList"]
+    if what == "manifest":
+        name = next(iter(manifests_of(writer.place / "manifest" / name)))
+    path = writer.place / "manifest" / name
+    body = path.read_bytes()
+    match harm:
+        case "cut":
+            path.write_bytes(body[:-20])
+        case "garbage":
+            path.write_bytes(b"x" * len(body))
+        case "gone":
+            path.unlink()
+        case "flipped":
+            path.write_bytes(body[:-30] + bytes(each ^ 0xFF for each in body[-30:]))
+
+    with pytest.raises(DamagedLogError, match=path.name) as told:
+        refresh(table.log)
+    assert told.value.file.endswith(path.name)
+    assert "snapshot 2" in str(told.value)
+
+
+def test_an_engines_table_that_is_not_expired_needs_all_of_its_lists(tmp_path: Path) -> None:
+    writer, _ = a_life(tmp_path)
+    writer.forget_before(4)
+
+    with pytest.raises(DamagedLogError, match="expire it in the ledger, too"):
+        refresh(writer.table.log)
+
+
+def test_what_is_bulk_goes_by_what_manifest_lists_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = a_ledger_table(tmp_path)
+    PaimonWriter(table, tmp_path).write(rows(12))
+
+    monkeypatch.setattr(engines, "LOCAL_ENTRIES", LISTS_AS_ENTRIES + 6)
+    assert not is_bulk(table)
+    monkeypatch.setattr(engines, "LOCAL_ENTRIES", LISTS_AS_ENTRIES + 5)
+    assert is_bulk(table)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whenever_lists_expire_and_statistics_are_kept_the_figures_are_right(
+    tmp_path: Path, seed: int
+) -> None:
+    rng = random.Random(seed)
+    table = a_ledger_table(tmp_path)
+    writer = PaimonWriter(table, tmp_path)
+    writer.write(rows(9))
+    for step in range(14):
+        happening = rng.choice(["write", "write", "overwrite", "expire", "refresh", "rebuild"])
+        day, kind = dt.date(2024, 1, rng.randrange(1, 4)), rng.choice("ab")
+        match happening:
+            case "write":
+                writer.write(rows(rng.randrange(1, 7), start=step))
+            case "overwrite":
+                writer.write([(step, day, kind)], {"day": day, "kind": kind})
+            case "expire":
+                earliest, last = table.state.earliest_snapshot_id, table.state.last_snapshot_id
+                before = rng.randrange(earliest, last + 1)
+                writer.forget_before(before)
+                table.expire_snapshots(before=before)
+            case "refresh":
+                refresh(table.log)
+            case "rebuild":
+                rebuild(table.log)
+        assert counted(table) == writer.partitions(), (step, happening)
+        assert verify(table.log).is_empty, (step, happening)
+    refresh(table.log)
+    totals = query.totals(Kept.of(table.log), table.at())
+    said = writer.snapshot(table.state.last_snapshot_id)["totalRecordCount"]
+    assert totals[-1].record_count == said
+    assert verify(table.log).is_empty

@@ -1,0 +1,134 @@
+"""Tables whose snapshots name Iceberg manifest lists: what PyIceberg says of its own tables."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from ledger import DamagedLogError, SnapshotPlan, UnsupportedError
+from projections.statistics import Kept, query, rebuild, refresh, verify
+from projections.statistics.job import source_of, spark_scan
+from tests.projections.statistics.iceberg_writer import COLUMNS, IcebergWriter
+from tests.projections.statistics.paimon_writer import rows
+from tests.projections.statistics.test_manifest_lists import counted, version_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def a_life(root: Path, format_version: int = 2) -> IcebergWriter:
+    writer = IcebergWriter(root, format_version=format_version)
+    writer.append(rows(20))
+    writer.append([(1, None, "b"), *rows(3)])
+    # Whole files go, and a file is written again with fewer rows.
+    writer.delete("day = '2024-01-01'")
+    writer.delete("id = 4")
+    writer.overwrite(rows(6, start=2), "kind = 'a'")
+    writer.append([(2, dt.date(2024, 1, 1), "b")])
+    return writer
+
+
+@pytest.mark.parametrize("format_version", [1, 2])
+def test_every_snapshot_counts_what_pyiceberg_counts(tmp_path: Path, format_version: int) -> None:
+    writer = a_life(tmp_path, format_version)
+    table = writer.table
+    last = table.state.last_snapshot_id
+
+    assert last > 6
+    for snapshot_id in range(1, last + 1):
+        wanted = writer.partitions(snapshot_id)
+        assert counted(table, version_of(table, snapshot_id)) == wanted, snapshot_id
+
+    refresh(table.log)
+    assert counted(table) == writer.partitions(last)
+    assert verify(table.log).is_empty
+
+
+def test_the_first_snapshot_holds_what_was_there_before(tmp_path: Path) -> None:
+    writer = IcebergWriter(tmp_path)
+    for each in (rows(9), rows(4)):
+        columns = [list(values) for values in zip(*each, strict=True)]
+        writer.theirs.append(pa.table(columns, schema=COLUMNS))
+    facts = {"base_manifest_list": writer.theirs.metadata.snapshots[1].manifest_list}
+    writer.table.commit_snapshot(SnapshotPlan("APPEND", commit_user="x", facts=facts))
+
+    assert counted(writer.table) == writer.partitions(2)
+
+
+def test_a_files_time_is_that_of_the_snapshot_that_added_it(tmp_path: Path) -> None:
+    writer = IcebergWriter(tmp_path)
+    writer.append(rows(3))
+    moment = writer.table.state.effective_millis
+    writer.append([(1, None, None)])
+
+    found = query.partitions(Kept.of(writer.table.log), writer.table.at())
+
+    times = {each.spec["day"]: each.last_file_creation_time for each in found}
+    assert times.pop("__DEFAULT_PARTITION__") == writer.table.state.effective_millis
+    assert set(times.values()) == {moment}
+
+
+def test_a_rollback_is_the_difference_of_two_lists(spark: SparkSession, tmp_path: Path) -> None:
+    writer = a_life(tmp_path)
+    table = writer.table
+    seen = {each: writer.partitions(each) for each in range(1, table.state.last_snapshot_id + 1)}
+    for target in (2, 5, 1):
+        table.rollback(snapshot=target)
+        seen[table.state.last_snapshot_id] = seen[target]
+
+    for snapshot_id, wanted in seen.items():
+        assert counted(table, version_of(table, snapshot_id)) == wanted, snapshot_id
+    last = table.state.version
+    scan = spark_scan(source_of(table), spark)
+    assert scan(0, last).equals(Kept.of(table.log).scan(0, last))
+
+
+def test_statistics_begin_with_the_first_list_that_is_there(tmp_path: Path) -> None:
+    writer = a_life(tmp_path)
+    table = writer.table
+    last = table.state.last_snapshot_id
+    for each in writer.theirs.metadata.snapshots[:3]:
+        Path(each.manifest_list.removeprefix("file://")).unlink()
+    table.expire_snapshots(before=4)
+
+    totals = query.totals(Kept.of(table.log), table.at())
+
+    assert [each.snapshot_id for each in totals] == list(range(4, last + 1))
+    for snapshot_id in range(4, last + 1):
+        assert counted(table, version_of(table, snapshot_id)) == writer.partitions(snapshot_id)
+    refresh(table.log)
+    assert verify(table.log).is_empty
+    rebuild(table.log)
+    assert counted(table) == writer.partitions(last)
+
+
+@pytest.mark.parametrize("harm", ["cut", "garbage", "gone"])
+def test_a_damaged_list_is_told_by_file_and_snapshot(tmp_path: Path, harm: str) -> None:
+    writer = IcebergWriter(tmp_path)
+    writer.append(rows(3))
+    path = Path(writer.theirs.metadata.snapshots[0].manifest_list.removeprefix("file://"))
+    body = path.read_bytes()
+    match harm:
+        case "cut":
+            path.write_bytes(body[:-20])
+        case "garbage":
+            path.write_bytes(b"x" * len(body))
+        case "gone":
+            path.unlink()
+
+    with pytest.raises(DamagedLogError, match=path.name) as told:
+        refresh(writer.table.log)
+    assert "snapshot 1" in str(told.value)
+
+
+def test_a_list_outside_of_the_tables_store_is_refused(tmp_path: Path) -> None:
+    writer = IcebergWriter(tmp_path)
+    facts = {"base_manifest_list": "s3://elsewhere/metadata/snap-1.avro"}
+    writer.table.commit_snapshot(SnapshotPlan("APPEND", commit_user="x", facts=facts))
+
+    with pytest.raises(UnsupportedError, match="s3://elsewhere/metadata/snap-1.avro lies outside"):
+        refresh(writer.table.log)

@@ -1,0 +1,68 @@
+"""One Spark job keeps the statistics of every table of a ledger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import ledger
+from ledger import FileChange, InvalidInputError, Schema
+from projections.statistics import Kept, query, verify
+from projections.statistics import engine as engines
+from projections.statistics.many import Refreshed, refresh_all
+from tests.projections.statistics.lives import a_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def files(count: int, most: int) -> list[FileChange]:
+    return [
+        FileChange(
+            path=f"f{each}.parquet",
+            partition=(None,),
+            record_count=count,
+            file_size_in_bytes=each + 1,
+            field_ids=True,
+        )
+        for each in range(most)
+    ]
+
+
+def test_every_table_is_kept_and_one_that_is_damaged_is_told(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = ledger.open(str(tmp_path))
+    lake.create_database("shop")
+    schema = Schema.of({"id": "BIGINT", "day": "DATE"}, partition_keys=["day"])
+    tables = [lake.create_table(f"shop.t{each}", schema) for each in range(4)]
+    for number, table in enumerate(tables):
+        table.append(files(number, (5, 1100, 5, 1001)[number]))
+    store = tables[3].log.store
+    (key,) = (each for each in store.keys(tables[3].path) if "/changes/" in each)
+    store.replace(key, b"torn")
+    monkeypatch.setattr(engines, "LOCAL_ENTRIES", 1050)
+    told: list[tuple[int, int]] = []
+
+    *found, damaged = refresh_all(tables, spark=spark, on_progress=lambda *n: told.append(n))
+
+    assert found == [Refreshed(f"shop.t{each}", 1) for each in range(3)]
+    assert (damaged.table, damaged.version) == ("shop.t3", -1)
+    assert key in damaged.problem
+    assert told == [(3, 4), (4, 4)]
+    for table, rows in zip(tables[:3], (0, 1100, 10), strict=True):
+        kept = Kept.of(table.log)
+        assert kept.position.version == 1
+        assert query.totals(kept, table.at())[-1].record_count == rows
+        assert verify(table.log).is_empty
+
+
+def test_no_tables_need_no_spark() -> None:
+    assert refresh_all([]) == ()
+
+
+def test_a_ledger_in_memory_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="keep the ledger in a folder"):
+        refresh_all([a_table()])

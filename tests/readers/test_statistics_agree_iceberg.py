@@ -1,0 +1,203 @@
+"""Iceberg's own readers count a table's partitions as the statistics do, and read what we publish.
+
+Spark reads Iceberg's `partitions` table from the projected manifests, PyIceberg does so too, and
+Iceberg's Java computes partition statistics of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyiceberg.table import StaticTable
+
+from ledger import Ledger
+from projections.iceberg.materialise import project
+from projections.iceberg.names import Names
+from projections.statistics import publish_iceberg
+from tests.readers.iceberg_runtime import catalog_of
+from tests.readers.partition_lives import Course, Lived, a_lake, lived
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Paimon has no delete files of that sort.
+ICEBERG = (("ledger.formats", "iceberg"),)
+COURSES = [
+    Course(1, (("format-version", "1"),)),
+    Course(2),
+    Course(3, ICEBERG, deletes=True),
+    Course(7, ICEBERG, deletes=True),
+    Course(4, (("format-version", "3"),)),
+]
+
+NULL = "__DEFAULT_PARTITION__"
+
+Row = dict[str, Any]
+Figures = tuple[int, ...]
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
+    return a_lake(tmp_path_factory.mktemp("iceberg_agrees"))
+
+
+@pytest.fixture(scope="module")
+def lives(lake: Ledger) -> dict[Course, Lived]:
+    found = {each: lived(lake, each) for each in COURSES}
+    for each in found.values():
+        project(each.table)
+    return found
+
+
+@pytest.fixture(params=COURSES, ids=str)
+def life(lives: dict[Course, Lived], request: pytest.FixtureRequest) -> Lived:
+    course: Course = request.param
+    return lives[course]
+
+
+def test_the_lives_hold_everything_that_can_happen(lives: dict[Course, Lived]) -> None:
+    kinds = {"APPEND", "OVERWRITE", "COMPACT", "RolledBack", "SnapshotsExpired", "evolution"}
+    assert set.union(*(each.happenings() for each in lives.values())) == kinds
+    assert all(len(each.instants()) == 4 for each in lives.values())
+
+
+def name_of(life: Lived) -> str:
+    return f"{catalog_of(life.table.ledger_url)}.`shop.db`.{life.table.identifier.name}"
+
+
+def by_day(rows: list[Row]) -> dict[str, Figures]:
+    """Return records, files and bytes of data files by day; Iceberg counts no bytes of deletes."""
+    found: dict[str, Figures] = {}
+    for row in rows:
+        day = row["partition"]["day"]
+        text = NULL if day is None else day.isoformat()
+        figures = (
+            row["record_count"] + row["position_delete_record_count"],
+            row["file_count"] + row["position_delete_file_count"],
+            row["total_data_file_size_in_bytes"],
+        )
+        before = found.get(text, (0, 0, 0))
+        found[text] = tuple(map(sum, zip(before, figures, strict=True)))
+    return found
+
+
+def agree(life: Lived, tag: str | None, rows: list[Row]) -> None:
+    deletes: Counter[str] = Counter()
+    for file in life.table.at(tag=tag).files:
+        if file.content != "data":
+            deletes[str(file.partition[0] or NULL)] += file.file_size_in_bytes
+    assert by_day(rows) == {
+        day: (each.record_count, each.file_count, each.file_size_in_bytes - deletes[day])
+        for day, each in life.shown(tag).items()
+    }
+
+
+def test_sparks_partitions_are_those_of_the_statistics(iceberg: SparkSession, life: Lived) -> None:
+    for tag in life.instants():
+        travel = "" if tag is None else f" VERSION AS OF '{tag}'"
+        query = f"SELECT * FROM {name_of(life)}.partitions{travel}"  # noqa: S608 - written here
+        agree(life, tag, [each.asDict(recursive=True) for each in iceberg.sql(query).collect()])
+
+
+def opened(life: Lived) -> StaticTable:
+    state = life.table.state
+    path = Names(state.table_id).metadata(state.version)
+    return StaticTable.from_metadata(f"{life.table.location}/{path}")
+
+
+def test_pyicebergs_partitions_are_those_of_the_statistics(life: Lived) -> None:
+    project(life.table)
+    for tag, snapshot_id in life.instants().items():
+        agree(life, tag, opened(life).inspect.partitions(snapshot_id).to_pylist())
+
+
+class JavaStatistics:
+    """Iceberg's Java on one table: the files of partition statistics that it reads and writes."""
+
+    def __init__(self, session: SparkSession, life: Lived) -> None:
+        jvm = session._jvm
+        assert jvm is not None
+        self._java = jvm.java.lang
+        self._iceberg = jvm.org.apache.iceberg
+        java_session, name = session._jsparkSession, name_of(life)
+        self.table = self._iceberg.spark.Spark3Util.loadIcebergTable(java_session, name)
+
+    def computed(self) -> Any:
+        """Return a file that Java computes for the newest snapshot, and writes."""
+        return self._iceberg.PartitionStatsHandler.computeAndWriteStatsFile(self.table)
+
+    def named(self) -> dict[int, Any]:
+        """Return the files that the metadata names, by snapshot."""
+        return {each.snapshotId(): each for each in self.table.partitionStatisticsFiles()}
+
+    def rows(self, file: Any) -> dict[tuple[Any, ...], Figures]:
+        """Return what a file counts, by spec and partition values; what holds no file is left out.
+
+        It is read as Java's own incremental computation reads it.
+        """
+        struct = self._iceberg.Partitioning.partitionType(self.table)
+        version = self.table.operations().current().formatVersion()
+        handler = self._iceberg.PartitionStatsHandler
+        found: dict[tuple[Any, ...], Figures] = {}
+        opened = self.table.io().newInputFile(file.path())
+        rows = handler.readPartitionStatsFile(handler.schema(struct, version), opened).iterator()
+        anything = self._java.Class.forName("java.lang.Object")
+        while rows.hasNext():
+            row = rows.next()
+            places = range(struct.fields().size())
+            values = (row.partition().get(place, anything) for place in places)
+            figures = (
+                row.dataRecordCount(),
+                row.dataFileCount(),
+                row.totalDataFileSizeInBytes(),
+                row.positionDeleteRecordCount(),
+                row.positionDeleteFileCount(),
+                row.equalityDeleteRecordCount(),
+                row.equalityDeleteFileCount(),
+                row.dvCount() or 0,
+            )
+            if any(figures):
+                found[(row.specId(), *values)] = figures
+        return found
+
+
+def test_icebergs_java_computes_the_partition_statistics_that_are_published(
+    iceberg: SparkSession, life: Lived
+) -> None:
+    own = JavaStatistics(iceberg, life)
+    computed = own.rows(own.computed())
+
+    published = publish_iceberg.publish(life.table, life.kept, life.table.at())
+
+    reread = JavaStatistics(iceberg, life)
+    file = reread.named()[published.snapshot_id]
+    assert file.path() == f"{life.table.location}/{published.path}"
+    assert Path(file.path().removeprefix("file://")).stat().st_size == file.fileSizeInBytes()
+    assert computed
+    assert reread.rows(file) == computed
+    # The table still opens, and counts as before.
+    query = f"SELECT * FROM {name_of(life)}.partitions"  # noqa: S608 - written here
+    agree(life, None, [each.asDict(recursive=True) for each in iceberg.sql(query).collect()])
+    named = {e.snapshot_id: e for e in opened(life).metadata.partition_statistics}
+    assert named[published.snapshot_id].statistics_path == file.path()
+
+
+def test_icebergs_java_goes_on_from_statistics_that_were_published_earlier(
+    iceberg: SparkSession, lake: Ledger
+) -> None:
+    life = lived(lake, Course(11, ICEBERG, deletes=True))
+    table = life.table
+    oldest = table.state.earliest_snapshot_id
+    assert oldest < table.state.last_snapshot_id
+    publish_iceberg.publish(table, life.kept, table.at(snapshot=oldest))
+    java = JavaStatistics(iceberg, life)
+    assert set(java.named()) == {oldest}
+
+    incremental = java.rows(java.computed())
+
+    newest = publish_iceberg.publish(table, life.kept, table.at())
+    java = JavaStatistics(iceberg, life)
+    assert incremental == java.rows(java.named()[newest.snapshot_id])
