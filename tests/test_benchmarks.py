@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import commit_latency, contention, open_table, projection, replay
+import pytest
+
+from benchmarks import commit_latency, contention, open_table, projection, replay, writers
 from benchmarks.history import lake_at
+from benchmarks.rival_writers import contestants
 
 
 def test_commit_latency_lands_the_same_commits_on_every_table(tmp_path: Path) -> None:
@@ -31,6 +34,27 @@ def test_replay_gives_the_state_that_the_seed_gives(tmp_path: Path) -> None:
 def test_contention_loses_nothing(tmp_path: Path) -> None:
     report = contention.run(tmp_path, size=4, repeats=1, writers=2)
     assert report.fingerprint == "writers=2 each=4 (version, columns)=[(8, 24)]"
+
+
+def test_writers_in_several_processes_lose_nothing(tmp_path: Path) -> None:
+    report = writers.run(tmp_path, size=3, processes=(2,), libraries=["lakeledger, no fsync"])
+    row = report.notes[1].split()
+    assert row[:7] == ["lakeledger,", "no", "fsync", "2", "6", "6", "0"]
+    assert row[7] == "0"
+
+
+@pytest.mark.parametrize("library", contestants())
+def test_every_library_adds_the_columns_that_the_writers_ask_for(
+    library: str, tmp_path: Path
+) -> None:
+    place = tmp_path / "lake"
+    contestants()[library].create(place, 2)
+    writer = contestants()[library].writer(place)
+    other = contestants()[library].writer(place)
+    writer.add("mine")
+    other.refresh()
+    other.add("theirs")
+    assert writer.columns() == {"c0", "c1", "mine", "theirs"}
 
 
 def test_a_history_is_built_once(tmp_path: Path) -> None:

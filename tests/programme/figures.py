@@ -12,6 +12,7 @@ NAMES: Final = (
     "schedules",
     "steps",
     "faults",
+    "network faults",
     "crashes",
     "kills",
     "power losses",

@@ -1,9 +1,15 @@
 """Commits on a local ledger, killed at one of their system calls.
 
-`python -m tests.programme.kill_worker FOLDER CASE` forks a child for every call of the case that
-changes something, and lets it die of SIGKILL right before that call, after half of it where it is
-a write. It prints one JSON object a kill: what the child had acknowledged, and where it left its
-ledger. The last child comes to its end.
+`python -m tests.programme.kill_worker FOLDER CASE HOW` forks a child for every such call, and lets
+it die of SIGKILL right there. HOW says what counts:
+
+- `changing`: the calls of Python's `os` that change something. The child dies right before one,
+  or after half of it where it is a write.
+- `any`: every call that the kernel sees, reads and memory too. The child is traced, and dies
+  right before it.
+
+It prints one JSON object a kill: what the child had acknowledged, and where it left its ledger.
+The last child comes to its end.
 """
 
 from __future__ import annotations
@@ -22,6 +28,7 @@ from ledger import AddColumn, SetOption
 from ledger.stores import Durability, LocalStore
 from tests.lakes import data_file, lake_on, orders, ticking
 from tests.programme.simulation import beginning
+from tests.programme.traced import killed_at
 
 LATER: Final = 1_800_000_000_000
 CALLS: Final = ("open", "write", "fsync", "link", "replace", "rename", "unlink", "mkdir")
@@ -102,32 +109,37 @@ def lay_out(root: Path, start: int | None) -> None:
         store.create(key, body)
 
 
-def child(root: Path, case: str, fatal: int, pipe: int) -> None:
-    say = os.write
-
-    def told(name: str) -> None:
-        say(pipe, f"{name}\n".encode())
-
-    arm(fatal)
-    WORK[case](str(root), told)
-
-
-def kill_at(root: Path, case: str, fatal: int) -> bool:
-    """Kill a child at a call; return whether it came that far."""
-    lay_out(root, STARTS[case])
-    listening, speaking = os.pipe()
+def dying_at(work: Callable[[], None], fatal: int) -> int:
+    """Let a child die at a call that changes something; return its status."""
     process = os.fork()
     if process == 0:
         code = 1
         try:
-            child(root, case, fatal, speaking)
+            arm(fatal)
+            work()
             code = 0
         finally:
             os._exit(code)
+    return os.waitpid(process, 0)[1]
+
+
+def kill_at(root: Path, case: str, how: str, fatal: int) -> bool:
+    """Kill a child at a call; return whether it came that far."""
+    lay_out(root, STARTS[case])
+    # What a case acknowledges is a few names, which a pipe holds until they are read.
+    listening, speaking = os.pipe()
+    say = os.write
+
+    def told(name: str) -> None:
+        say(speaking, f"{name}\n".encode())
+
+    def work() -> None:
+        WORK[case](str(root), told)
+
+    status = killed_at(work, fatal)[1] if how == "any" else dying_at(work, fatal)
     os.close(speaking)
     with os.fdopen(listening) as said:
         acknowledged = said.read().split()
-    _, status = os.waitpid(process, 0)
     was_killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
     line = {
         "root": str(root),
@@ -140,11 +152,11 @@ def kill_at(root: Path, case: str, fatal: int) -> bool:
     return was_killed
 
 
-def main(folder: str, case: str) -> None:
+def main(folder: str, case: str, how: str) -> None:
     # Before the forks: each child would load it again.
     importlib.import_module("pyarrow.parquet")
     fatal = 0
-    while kill_at(Path(folder, str(fatal)), case, fatal):
+    while kill_at(Path(folder, str(fatal)), case, how, fatal):
         fatal += 1
 
 

@@ -18,9 +18,10 @@ class Attempt:
         invoked: The step before the call.
         answered: The step after it.
         outcome: What the writer was told; it dies of a crash before it is told anything.
-        version: The commit that holds it, when it was acknowledged.
+        version: The commit that holds it, when it was acknowledged; -1 when it was not named.
         is_repeated: Whether it was told that the same had landed before.
         error: What was raised.
+        kind: What was asked, in the catalog's words.
         key: What makes it the same as another, which may stand for it: "USER IDENTIFIER KIND" of a
             snapshot, or "dropTable".
     """
@@ -32,6 +33,7 @@ class Attempt:
     version: int = -1
     is_repeated: bool = False
     error: str = ""
+    kind: str = ""
     key: str = ""
 
 

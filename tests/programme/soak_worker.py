@@ -1,101 +1,301 @@
-"""One process at a ledger under load; `python -m tests.programme.soak_worker ROLE URL WHO UNTIL`.
+"""One process at a ledger under load, until its time is over or somebody kills it.
 
-A writer prints one JSON object for each transaction that was acknowledged; a projector keeps a
-table's Paimon files up to date, and prints how often it did. UNTIL is seconds of work.
+What a worker asks and is told goes into a file, one JSON object a line, before and after each
+call; so what a killed worker did not live to be told is known, too.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
 import sys
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import structlog
+from attrs import asdict, frozen
 
 import ledger
 from ledger import (
     AddColumn,
+    CommitUnknownError,
+    DamagedLogError,
     DropColumn,
+    Ledger,
     LedgerError,
     RenameColumn,
     SetOption,
     SnapshotPlan,
     Table,
+    UpgradeRequiredError,
 )
-from ledger.commit_options import CommitOptions
+from ledger.commit_options import CommitOptions, now_millis
+from ledger.history.orphans import KEPT_MILLIS, orphaned_changes, orphaned_drafts, remove
+from ledger.history.sealing import unsealed
+from ledger.history.subject import Subject
+from ledger.history.verify import Verification
+from projections.statistics.materialise import refresh
 from tests.lakes import data_file
+from tests.programme.clients import Client, hurry, resign
+from tests.programme.records import Attempt, Sighting
+from tests.programme.workload import digest_of
 
+Role = Literal["write", "paimon", "iceberg", "tend"]
 Call = Callable[[CommitOptions], Any]
+TABLE: Final = "shop.orders"
+OVERTIME_S: Final = 120.0
+"""How long a worker goes on that has not got everything done in time."""
 
 
-def say(document: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(document) + "\n")
-    sys.stdout.flush()
+@frozen
+class Post:
+    """A worker's place.
+
+    Attributes:
+        role: What it does: writes, keeps a format's files, or keeps house.
+        who: Its name; no other ever has it.
+        url: The ledger.
+        options: Of its store.
+        until_s: When it stops, on the monotonic clock, which all processes share.
+        pause_s: The longest pause of a writer between two calls.
+        at_least: A writer goes on until so many of its calls were acknowledged, for a while.
+        said: The file that it writes to.
+        before: The file of the one that was killed here before it.
+        client: How its object store's client takes faults.
+    """
+
+    role: Role
+    who: str
+    url: str
+    options: Mapping[str, Any]
+    until_s: float
+    said: Path
+    before: Path | None = None
+    client: Client = "patient"
+    pause_s: float = 0.0
+    at_least: int = 0
 
 
-def call(  # noqa: PLR0911 - one case a kind
-    table: Table, who: str, number: int, rng: random.Random
-) -> Call:
-    """Return what comes next."""
-    own = f"{who}_{number}"
-    known = [each for each in table.at().schema.names if each.startswith(who)]
-    match rng.randrange(10):
-        case 0 | 1:
-            return lambda options: table.alter([AddColumn((own,), "INT")], **options)
-        case 2 if known:
-            column = rng.choice(known)
-            return lambda options: table.alter([RenameColumn((column,), own)], **options)
-        case 3 if known:
-            column = rng.choice(known)
-            return lambda options: table.alter([DropColumn((column,))], **options)
-        case 4:
-            return lambda options: table.alter([SetOption(f"k{number % 5}", own)], **options)
-        case 5:
-            return lambda options: table.create_tag(own, **options)
-        case 6 if number % 3 == 0 and table.state.last_snapshot_id:
-            target = table.state.last_snapshot_id
-            return lambda options: table.rollback(snapshot=target, **options)
-        case _:
-            files = tuple(data_file(f"{own}-{each}.parquet") for each in range(rng.randrange(1, 4)))
-            plan = SnapshotPlan("APPEND", files, commit_user=who, commit_identifier=number)
-            return lambda options: table.commit_snapshot(plan, **options)
+@frozen
+class Asked:
+    """One line before a call.
+
+    Attributes:
+        name: The operation.
+        invoked: When, in nanoseconds on the monotonic clock.
+        key: As in `Attempt`.
+        column: What it adds, where it can be asked again by another process.
+    """
+
+    name: str
+    invoked: int
+    key: str = ""
+    column: str = ""
 
 
-def write(url: str, who: str, until_s: float) -> None:
-    table = ledger.open(url, author=who).table("shop.orders")
-    rng = random.Random(who)
-    say({"ready": who})
-    sys.stdin.readline()
-    end = time.monotonic() + until_s
-    number = refused = 0
-    while time.monotonic() < end:
-        number += 1
-        name = f"{who}-{number}"
-        options: CommitOptions = {"message": name}
-        if rng.random() < 0.5:
-            options["commit_id"] = name
+def work(post: Post) -> None:
+    """Do what the post is for."""
+    output = os.open(f"{post.said}.out", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    structlog.configure(logger_factory=structlog.WriteLoggerFactory(sys.stderr))
+    if post.options:
+        hurry()
+    table = opened(post)
+    if post.client == "resigned":
+        resign()
+    if post.role == "write":
+        Writing(post, table).run()
+    else:
+        keep(post, table)
+
+
+def opened(post: Post) -> Table:
+    """Return the table, however often that takes; what is known of the catalog stays known."""
+    lake: Ledger | None = None
+    while True:
         try:
-            done = call(table, who, number, rng)(options)
-        except LedgerError:
-            refused += 1
+            lake = lake or ledger.open(post.url, post.options, author=post.who)
+            return lake.table(TABLE)
+        except OSError:
+            if time.monotonic() > post.until_s + OVERTIME_S:
+                raise
+
+
+class Writing:
+    """A writer at its post."""
+
+    def __init__(self, post: Post, table: Table) -> None:
+        self._post = post
+        self._table = table
+        self._rng = random.Random(post.who)
+        self._landed = 0
+        self._file = os.open(post.said, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def run(self) -> None:
+        for asked in left_open(self._post.before):
+            self._again(asked)
+        number = 0
+        while self._goes_on():
+            number += 1
+            time.sleep(self._rng.uniform(0, self._post.pause_s))
+            if self._rng.random() < 0.05:
+                self._look()
+            else:
+                self._one(number)
+
+    def _goes_on(self) -> bool:
+        over_s = time.monotonic() - self._post.until_s
+        return over_s < (OVERTIME_S if self._landed < self._post.at_least else 0)
+
+    def _one(self, number: int) -> None:
+        name = f"{self._post.who}-{number}"
+        options: CommitOptions = {"message": name}
+        column = key = ""
+        if self._rng.random() < 0.4:
+            column = options["commit_id"] = name
+            call = self._adding(column)
         else:
-            say({"name": name, "version": done.version})
-    say({"refused": refused})
+            try:
+                call, key = self._drawn(name, number)
+            except (LedgerError, OSError):
+                # Nothing was asked yet.
+                return
+        told = self._ask(Asked(name, time.monotonic_ns(), key, column), call, options)
+        if told == "unknown" and column:
+            self._again(Asked(name, 0, "", column))
+
+    def _again(self, asked: Asked) -> None:
+        """Ask for what came to nothing known, as a careful caller does: under the same id."""
+        if asked.column:
+            options: CommitOptions = {"message": asked.name, "commit_id": asked.name}
+            again = Asked(asked.name, time.monotonic_ns(), "", asked.column)
+            self._ask(again, self._adding(asked.column), options)
+
+    def _adding(self, column: str) -> Call:
+        changes = [AddColumn((column.replace("-", "_").replace(".", "_"),), "INT")]
+        return lambda options: self._table.alter(changes, **options)
+
+    def _drawn(self, name: str, number: int) -> tuple[Call, str]:
+        """Return what comes next, and its key."""
+        table, own = self._table, name.replace("-", "_").replace(".", "_")
+        mine = f"{self._post.who}-".replace("-", "_").replace(".", "_")
+        names = table.state.schema.names
+        match self._rng.randrange(8):
+            case 0 | 1 if known := [each for each in names if each.startswith(mine)]:
+                column = self._rng.choice(known)
+                drops = self._rng.random() < 0.5
+                change = DropColumn((column,)) if drops else RenameColumn((column,), own)
+                return lambda options: table.alter([change], **options), ""
+            case 2:
+                option = SetOption(f"k{number % 5}", own)
+                return lambda options: table.alter([option], **options), ""
+            case 3:
+                return lambda options: table.create_tag(own, **options), ""
+            case 4 if number % 3 == 0 and (target := table.state.last_snapshot_id):
+                return lambda options: table.rollback(snapshot=target, **options), ""
+            case _:
+                files = [data_file(f"{own}-{each}.parquet") for each in range(1 + number % 3)]
+                plan = SnapshotPlan(
+                    "APPEND", tuple(files), commit_user=self._post.who, commit_identifier=number
+                )
+                key = f"{self._post.who} {number} APPEND"
+                return lambda options: table.commit_snapshot(plan, **options), key
+
+    def _ask(self, asked: Asked, call: Call, options: CommitOptions) -> str:
+        self._say({"asked": asdict(asked)})
+        told: dict[str, Any] = {"outcome": "acknowledged"}
+        try:
+            done = call(options)
+        except (DamagedLogError, UpgradeRequiredError):
+            raise
+        except CommitUnknownError as error:
+            told = {"outcome": "unknown", "error": repr(error)}
+        except (LedgerError, OSError) as error:
+            told = {"outcome": "failed", "error": repr(error)}
+        else:
+            told |= {"version": done.version, "is_repeated": done.repeated}
+            self._landed += 1
+        self._say({"told": {"answered": time.monotonic_ns(), **told}})
+        return str(told["outcome"])
+
+    def _look(self) -> None:
+        invoked = time.monotonic_ns()
+        try:
+            state = self._table.state
+        except OSError:
+            return
+        seen = Sighting(invoked, time.monotonic_ns(), state.version, digest_of(state))
+        self._say({"seen": asdict(seen)})
+
+    def _say(self, document: dict[str, Any]) -> None:
+        os.write(self._file, json.dumps(document).encode() + b"\n")
 
 
-def project(url: str, who: str, until_s: float) -> None:
-    table = ledger.open(url, author=who).table("shop.orders")
-    say({"ready": who})
-    sys.stdin.readline()
-    end = time.monotonic() + until_s
-    runs = 0
-    while time.monotonic() < end:
-        table.project("paimon")
-        runs += 1
-    say({"runs": runs})
+def lines_in(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield what a worker said; a killed one may not have ended its last line."""
+    for line in path.read_bytes().splitlines(keepends=True) if path.exists() else ():
+        if line.endswith(b"\n"):
+            yield json.loads(line)
 
 
-if __name__ == "__main__":
-    role, place, name, seconds = sys.argv[1:]
-    {"write": write, "project": project}[role](place, name, float(seconds))
+def attempts_in(path: Path) -> Iterator[Attempt]:
+    """Yield what a writer asked, with what it was told, if it lived to be told."""
+    attempt: Attempt | None = None
+    for line in lines_in(path):
+        if "asked" in line:
+            asked = Asked(**line["asked"])
+            attempt = Attempt(asked.name, asked.invoked, key=asked.key)
+            yield attempt
+        elif "told" in line and attempt is not None:
+            for name, value in line["told"].items():
+                setattr(attempt, name, value)
+
+
+def sightings_in(path: Path) -> Iterator[Sighting]:
+    return (Sighting(**line["seen"]) for line in lines_in(path) if "seen" in line)
+
+
+def left_open(path: Path | None) -> Iterator[Asked]:
+    """Yield what a killed writer did not live to be told."""
+    last = None
+    for line in lines_in(path) if path else ():
+        last = Asked(**line["asked"]) if "asked" in line else None
+    if last is not None:
+        yield last
+
+
+def keep(post: Post, table: Table) -> None:
+    """Keep a format's files up to date, or keep house; say how often, once at least."""
+    file = os.open(post.said, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    while time.monotonic() < post.until_s or not any(lines_in(post.said)):
+        # House is kept as if this draft were a week old: asking again goes on from there.
+        with suppress(FileNotFoundError):
+            if post.role == "tend":
+                tend(table)
+            else:
+                table.project(post.role)
+            os.write(file, b'{"run": 1}\n')
+
+
+def tend(table: Table) -> None:
+    """Refresh the statistics, verify all that stands there, seal, and remove what nobody needs.
+
+    Drafts go at once, as if their writers had stalled for a week.
+    """
+    refresh(table.log)
+    subject: Subject[Any, Any] = Subject(TABLE, table.log, has_files=True)
+    findings = [each for each in Verification(subject).run() if each.kind == "damage"]
+    assert not findings, findings
+    for segment in unsealed(subject):
+        table.log.store.replace(segment.path, segment.body)
+    store, folder = table.log.store, table.log.layout.root.removesuffix("/_ledger")
+    for orphan in (
+        *orphaned_changes(subject),
+        *orphaned_drafts(store, folder, now_millis() + KEPT_MILLIS),
+    ):
+        remove(store, orphan)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import combinations
 
 import pytest
 
-from ledger import CommitUnknownError, SetOption
+from ledger import CommitUnknownError, Ledger, Schema, SetOption, Table, ViewSchema
 from ledger.stores import Store
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory, no_time, orders
 from tests.programme.checker import places_of, read_log
 from tests.programme.simulation import ROOT
+
+SCHEMA = Schema.of({"id": "BIGINT"})
+VIEW = ViewSchema(SCHEMA.fields, "SELECT 1")
 
 
 class LosesTheseAnswers(Wrapped):
@@ -20,7 +23,7 @@ class LosesTheseAnswers(Wrapped):
 
     def __init__(self, inner: Store) -> None:
         super().__init__(inner)
-        self.lost: frozenset[int] = frozenset()
+        self.lost: Collection[int] = ()
         self.asked = 0
 
     def _answer(self) -> None:
@@ -50,21 +53,30 @@ class LosesTheseAnswers(Wrapped):
         yield from super().read_many(keys)
 
 
-def tried(lost: frozenset[int]) -> tuple[str, bool]:
-    """Lose some answers of one commit; return what its writer was told, and whether it landed."""
+ASKED: dict[str, Callable[[Ledger, Table], object]] = {
+    "alter": lambda _, table: table.alter([SetOption("k", "v")], message="mine"),
+    "create a table": lambda lake, _: lake.create_table("shop.new", SCHEMA, message="mine"),
+    "create a view": lambda lake, _: lake.create_view("shop.v", VIEW, message="mine"),
+    "drop a table": lambda lake, _: lake.drop_table("shop.orders", message="mine"),
+}
+
+
+def tried(what: str, lost: Collection[int]) -> tuple[str, bool]:
+    """Lose some answers of one call; return what its writer was told, and whether it landed."""
     inner = memory()
     store = LosesTheseAnswers(inner)
-    table = orders(lake_on(store, patience=no_time()))
+    lake = lake_on(store, patience=no_time())
+    table = orders(lake)
     store.asked, store.lost = 0, lost
     try:
-        table.alter([SetOption("k", "v")], message="mine")
+        ASKED[what](lake, table)
         told = "acknowledged"
     except CommitUnknownError:
         told = "unknown"
     except OSError:
         told = "failed"
     bodies = {key: inner.read(key) or b"" for key in inner.keys("")}
-    return told, "mine" in places_of(read_log(bodies, ROOT))
+    return told, any("mine" in places_of(read_log(bodies, each)) for each in (ROOT, "_ledger"))
 
 
 LOST = [frozenset(some) for size in (1, 2, 3) for some in combinations(range(1, 10), size)]
@@ -72,7 +84,17 @@ LOST = [frozenset(some) for size in (1, 2, 3) for some in combinations(range(1, 
 
 @pytest.mark.parametrize("lost", LOST, ids=lambda lost: " ".join(map(str, sorted(lost))))
 def test_no_lost_answers_make_a_commit_that_landed_a_failed_one(lost: frozenset[int]) -> None:
-    told, landed = tried(lost)
+    told, landed = tried("alter", lost)
 
     assert not (told == "failed" and landed)
     assert not (told == "acknowledged" and not landed)
+
+
+@pytest.mark.parametrize("what", ASKED)
+def test_a_store_that_falls_silent_makes_nothing_that_landed_a_failure(what: str) -> None:
+    """From some answer on, none arrives: before the commit, in the middle, or after it."""
+    outcomes = [tried(what, range(first, 10_000)) for first in range(1, 40)]
+
+    assert not [each for each in outcomes if each in (("failed", True), ("acknowledged", False))]
+    assert ("unknown", True) in outcomes
+    assert outcomes[-1] == ("acknowledged", True)

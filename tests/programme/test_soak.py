@@ -1,15 +1,13 @@
-"""Eight writing processes and a projector on one local ledger; then every promise is checked.
+"""Eight writing processes on one local ledger, others that keep its files and keep house, and
+somebody who kills them at random; then every promise is checked.
 
 `LAKELEDGER_SOAK_SECONDS=600` lets them work for ten minutes.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,70 +15,56 @@ import ledger
 from ledger.history.subject import Subject
 from ledger.history.verify import Verification
 from ledger.stores import LocalStore
-from projections.paimon.materialise import verify
-from tests.lakes import lake_on, orders
-from tests.programme.checker import places_of, read_log
+from projections.iceberg import materialise as iceberg
+from projections.paimon import materialise as paimon
+from projections.statistics import materialise as statistics
+from tests.lakes import lake_on
+from tests.programme.checker import check_log, check_sightings, read_log
+from tests.programme.crew import Crew
 from tests.programme.figures import FIGURES
-from tests.programme.simulation import ROOT
+from tests.programme.kill_worker import lay_out
+from tests.programme.simulation import ROOT, replayed
+from tests.programme.soak_worker import Role, tend
 from tests.programme.workload import digest_of
 
-SECONDS = float(os.environ.get("LAKELEDGER_SOAK_SECONDS", "6"))
+SECONDS = float(os.environ.get("LAKELEDGER_SOAK_SECONDS", "8"))
 WRITERS = 8
-REPOSITORY = Path(__file__).parents[2]
+KEEPERS: tuple[Role, ...] = ("paimon", "iceberg", "tend")
+KILL_EVERY_S = 0.7
+BEGINNING = 795
+"""Right before caches are merged, and the first segment is due."""
 
 
-def started(role: str, url: Path, who: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.programme.soak_worker", role, str(url), who, str(SECONDS)],
-        cwd=REPOSITORY,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+def test_eight_writers_and_three_keepers_keep_every_promise_while_they_are_killed(
+    tmp_path: Path,
+) -> None:
+    root, said = tmp_path / "lake", tmp_path / "said"
+    said.mkdir()
+    lay_out(root, BEGINNING)
+    crew = Crew(said, str(root), SECONDS)
+    crew.start("write", WRITERS, at_least=1)
+    for role in KEEPERS:
+        crew.start(role)
+    crew.kill_some(KILL_EVERY_S, seed=6)
+    crew.done(within_s=180)
+    assert set(crew.runs()) == set(KEEPERS)
+    tend(ledger.open(str(root)).table("shop.orders"))
+    assert list(root.glob("shop.db/orders/_ledger/segments/*")), "nothing was sealed"
 
-
-def worked(root: Path) -> list[list[dict[str, Any]]]:
-    """Let everybody work, and return what each said."""
-    processes = [started("write", root, f"w{number}") for number in range(WRITERS)]
-    processes.append(started("project", root, "projector"))
-    for each in processes:
-        assert each.stdout is not None
-        assert "ready" in each.stdout.readline()
-    for each in processes:
-        assert each.stdin is not None
-        each.stdin.write("go\n")
-        each.stdin.flush()
-    said = [each.communicate(timeout=SECONDS + 120)[0] for each in processes]
-    assert [each.returncode for each in processes] == [0] * len(processes)
-    return [[json.loads(line) for line in text.splitlines()] for text in said]
-
-
-def test_eight_processes_and_a_projector_keep_every_promise(tmp_path: Path) -> None:
-    root = tmp_path / "lake"
-    orders(ledger.open(str(root)))
-    *writers, projector = worked(root)
-
-    acknowledged = {e["name"]: e["version"] for said in writers for e in said if "name" in e}
-    store = LocalStore(root)
+    store, history = LocalStore(root), crew.history()
     bodies = {key: store.read(key) or b"" for key in store.keys("")}
     log = read_log(bodies, ROOT)
-    places = places_of(log)
-    FIGURES["lost"] += len(set(acknowledged) - set(places))
+    check_log(history, log)
+    states = replayed(bodies, log, {each.version for each in history.sightings})
+    FIGURES["reads checked"] += check_sightings(history, lambda each: digest_of(states[each]))
+    acknowledged = {e.name for e in history.attempts if e.outcome == "acknowledged"}
     assert len(acknowledged) > WRITERS
-    assert projector[-1]["runs"] > 0
-    assert {name: places.get(name) for name in acknowledged} == {
-        name: [version] for name, version in acknowledged.items()
-    }
-    assert set(places) - {""} == set(acknowledged), "something is in the log that was refused"
-    for said in writers:
-        versions = [each["version"] for each in said if "name" in each]
-        assert versions == sorted(set(versions)), "a writer's own order"
     FIGURES["commits"] += len(acknowledged)
     check_derived(root)
 
 
 def check_derived(root: Path) -> None:
-    """Checkpoint + tail is the replay, `verify` finds nothing, and the Paimon files are right."""
+    """Checkpoint + tail is the replay, and everything derived is what one makes of nothing."""
     table = ledger.open(str(root)).table("shop.orders")
     subject: Subject[Any, Any] = Subject("shop.orders", table.log, has_files=True)
     verification = Verification(subject)
@@ -89,8 +73,11 @@ def check_derived(root: Path) -> None:
     assert verification.state is not None
     assert digest_of(verification.state) == digest_of(table.state)
     files = table.at().files
-    table.project("paimon")
-    assert verify(table).is_empty
+    for name, verify in {"paimon": paimon.verify, "iceberg": iceberg.verify}.items():
+        table.project(name)
+        assert verify(table).is_empty, name
+    statistics.refresh(table.log)
+    assert statistics.verify(table.log).is_empty
     for cache in root.glob("shop.db/orders/_ledger/checkpoints"):
         shutil.rmtree(cache)
     cold = lake_on(LocalStore(root)).table("shop.orders")

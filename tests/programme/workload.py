@@ -69,12 +69,13 @@ class Machine:
     def opened(self) -> Table:
         if self.table is None or self.opened_in != self.process.generation:
             generation = self.process.generation
-            found = self._lake().table("shop.orders")
+            found = self.fresh_lake().table("shop.orders")
             if self.table is None or self.opened_in != generation:
                 self.table, self.opened_in = found, generation
         return self.table
 
-    def _lake(self) -> Ledger:
+    def fresh_lake(self) -> Ledger:
+        """Return a handle that knows nothing yet."""
         scheduler = self.sea.scheduler
         return Ledger(
             TableSetting(

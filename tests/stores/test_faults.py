@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from http.client import HTTPConnection, RemoteDisconnected
+from urllib.parse import urlsplit
+
 import pytest
 
 from ledger.stores import MemoryStore
 from tests.faults import DeliversTwice, Died, DiesAfter, LosesAnswers, LosesRequests, RacesBefore
+from tests.stores.servers.buckets import BUCKET, S3Server
+from tests.stores.servers.network_faults import FAULTS, Answer, Fault, Moment
+from tests.stores.servers.proxy import losing_proxy
 
 
 @pytest.fixture
@@ -61,3 +67,26 @@ def test_the_dead_do_nothing_more(inner: MemoryStore, writes: int) -> None:
     with pytest.raises(Died):
         store.delete("0")
     assert len(list(inner.keys(""))) == writes
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.answer}, {fault.applied}")
+def test_a_fault_of_the_network_spoils_the_answer_and_nothing_else(
+    fault: Fault, moto: S3Server
+) -> None:
+    name = f"{fault.answer.name}-{fault.applied.name}"
+    with losing_proxy(moto.endpoint) as proxy:
+        proxy.hangs_s = 0.3
+        proxy.draws = lambda: fault
+        connection = HTTPConnection(urlsplit(proxy.endpoint).netloc, timeout=10)
+        connection.request("PUT", f"/{BUCKET}/{name}", b"body", {"Host": "localhost"})
+        if fault.answer in (Answer.INTERNAL_ERROR, Answer.UNAVAILABLE):
+            assert connection.getresponse().status == int(fault.answer.value[:3])
+        else:
+            with pytest.raises(RemoteDisconnected):
+                connection.getresponse()
+        connection.close()
+        if fault.applied is not Moment.LATE:
+            assert (moto.read(name) == b"body") is (fault.applied is Moment.BEFORE)
+        proxy.join()
+        assert (moto.read(name) == b"body") is (fault.applied is not Moment.NEVER)
+    assert proxy.faults == {fault: 1}

@@ -1,0 +1,61 @@
+"""What a network may do to a request on its way, and to the answer on its way back."""
+
+from __future__ import annotations
+
+import enum
+import random
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from attrs import frozen
+
+
+class Answer(enum.Enum):
+    """What a client gets instead of the server's answer."""
+
+    DROPPED = "dropped"
+    """The connection is closed."""
+
+    HANGING = "hanging"
+    """Nothing, for a while; then the connection is closed."""
+
+    INTERNAL_ERROR = "500 InternalError"
+    UNAVAILABLE = "503 ServiceUnavailable"
+
+
+class Moment(enum.Enum):
+    """When the server does what was asked."""
+
+    NEVER = "never"
+    BEFORE = "before"
+    LATE = "late"
+    """A while after the client was told that it failed."""
+
+
+@frozen
+class Fault:
+    """What happens to one request."""
+
+    answer: Answer
+    applied: Moment
+
+
+LOST: Final = Fault(Answer.DROPPED, Moment.BEFORE)
+"""The server did what was asked, and nobody hears of it."""
+
+FAULTS: Final = tuple(Fault(answer, applied) for answer in Answer for applied in Moment)
+# Whoever hangs does little else.
+_WEIGHTS: Final = [1 if each.answer is Answer.HANGING else 4 for each in FAULTS]
+
+
+def sometimes(rate: float, seed: int) -> Callable[[], Fault | None]:
+    """Return what spoils requests at that rate, with any fault, drawn in their order."""
+    rng = random.Random(seed)
+    guard = threading.Lock()
+
+    def draw() -> Fault | None:
+        with guard:
+            return rng.choices(FAULTS, _WEIGHTS)[0] if rng.random() < rate else None
+
+    return draw
