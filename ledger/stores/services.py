@@ -15,6 +15,7 @@ from attrs import frozen
 
 from ledger.model.errors import MissingDependencyError, StoreError
 from ledger.stores.key import check_path
+from ledger.stores.s3_session import send_at_once
 from ledger.stores.storage_options import ALWAYS, CLIENT, fsspec_options
 
 PROVEN: Final = (
@@ -57,7 +58,7 @@ class Service:
                 f'({error}): pip install "lakeledger[{self.extra}]"'
             ) from error
         try:
-            return made(**options)
+            client = made(**options)
         except Exception as error:
             # The client's own text may quote a credential.
             raise StoreError(
@@ -65,6 +66,9 @@ class Service:
                 f"storage_options {sorted(options.keys() - ALWAYS.keys())}: "
                 f"{self.client} refused them ({type(error).__name__}); look at their values"
             ) from error
+        if self.scheme == "s3":
+            send_at_once(client)
+        return client
 
 
 # gcsfs.GCSFileSystem itself may be another class, whose create overwrites in zonal buckets.
