@@ -2,20 +2,23 @@
 
 Each appends data files of its own to one table in a bucket of a real server on this machine
 (SeaweedFS), or of yours, and then changes an option of its own; what the threads ask for at the
-same time rides in one commit. Fairness is the slowest thread's count, when the first is done,
-beside an equal share.
+same time rides in one commit. A server on this machine answers sooner than any that is elsewhere:
+`--round-trip-ms 20` puts it as far away as a region's S3 is. Fairness is the slowest thread's
+count, when the first is done, beside an equal share.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import cyclopts
 
 import ledger
+from benchmarks.distance import further_away
 from benchmarks.measure import Figure, Output, Report, question_of, show
 from benchmarks.s3_latency import place_for
 from ledger import FileChange, Schema, SetOption, Table
@@ -97,17 +100,33 @@ def _together(table: Table, ask: Ask, threads: int, each: int) -> tuple[list[int
     return at_first_end[0], time.perf_counter() - start
 
 
-def main(*, url: str | None = None, each: int = 30, output: Output = "text") -> None:
+def main(
+    *,
+    url: str | None = None,
+    each: int = 30,
+    round_trip_ms: float = 0,
+    output: Output = "text",
+) -> None:
     """Land transactions from many threads.
 
     Args:
         url: An empty s3://BUCKET/FOLDER, with credentials from the environment, or a local
             folder; None starts SeaweedFS.
         each: Transactions a thread.
+        round_trip_ms: How much later the server started here answers.
         output: text or json.
     """
-    with place_for(url) as (place, options):
+    with place_for(url) as (place, options), _further_away(options, round_trip_ms) as options:
         show(run(place, options, each=each), output)
+
+
+@contextmanager
+def _further_away(options: Mapping[str, Any], round_trip_ms: float) -> Iterator[Mapping[str, Any]]:
+    if not round_trip_ms:
+        yield options
+        return
+    with further_away(options["endpoint_url"], round_trip_ms) as endpoint:
+        yield {**options, "endpoint_url": endpoint}
 
 
 if __name__ == "__main__":
