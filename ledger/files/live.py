@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-import structlog
 from msgspec import DecodeError
 from msgspec.structs import replace
 
@@ -17,12 +16,13 @@ from ledger.files.change_file import event_files
 from ledger.files.runs import Net, Placed, Runs
 from ledger.log.key_index import interval, tiles
 from ledger.log.layout import CHECKPOINT_INTERVAL
+from ledger.log.notice import warn
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, LedgerError
 from ledger.model.file_change import FileChange
 from ledger.model.tiles import parts
 
-_log = structlog.get_logger("ledger.files")
+_LOGGER = "ledger.files"
 
 
 def file_key(path: str) -> str:
@@ -150,7 +150,7 @@ class LiveFiles:
             net = Net(self._build(*newest))
         except LedgerError as error:
             # The commit has landed; whoever reads the damaged part is told.
-            _log.warning("file_run_skipped", version=version, error=str(error))
+            warn(_LOGGER, "file_run_skipped", version=version, error=str(error))
             return
         self._runs.save(*newest, net)
 

@@ -11,10 +11,9 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-import structlog
-
 from ledger.files.change_table import from_table, parquet_of, parsed, to_table
 from ledger.log.layout import Layout
+from ledger.log.notice import warn
 from ledger.model.errors import UpgradeRequiredError
 from ledger.model.file_change import FileChange
 from ledger.stores import Store
@@ -22,7 +21,7 @@ from ledger.stores import Store
 _NO_ROWS = b"no rows"
 """Instead of a digest: an interval without file changes has no Parquet, and needs no library."""
 
-_log = structlog.get_logger("ledger.files")
+_LOGGER = "ledger.files"
 
 
 class Placed(NamedTuple):
@@ -110,12 +109,12 @@ class Runs:
         if body is None or check is None:
             return None
         if hashlib.sha256(body).hexdigest().encode() != check:
-            _log.warning("file_run_damaged", file=key)
+            warn(_LOGGER, "file_run_damaged", file=key)
             return None
         try:
             return _decode(body)
         except (ValueError, UpgradeRequiredError) as error:
-            _log.warning("file_run_unreadable", file=key, error=str(error))
+            warn(_LOGGER, "file_run_unreadable", file=key, error=str(error))
             return None
 
 

@@ -13,12 +13,12 @@ from itertools import pairwise
 from typing import Final
 
 import msgspec
-import structlog
 from attrs import frozen
 from msgspec import Struct
 
 from ledger.log.codec import digest
 from ledger.log.layout import Layout
+from ledger.log.notice import warn
 from ledger.log.segment import MOST_BYTES, read_segment, segment_of, write_segment
 from ledger.stores import LocalStore, Store
 
@@ -28,7 +28,7 @@ AHEAD: Final = 16
 WORTH: Final = 200
 """Of a segment of which fewer commits are wanted, the log's own files are read."""
 
-_log = structlog.get_logger("ledger.log")
+_LOGGER = "ledger.log"
 
 
 @frozen
@@ -112,7 +112,7 @@ class Segments:
             return write_segment(lines)
         except ValueError as error:
             # Whoever reads the damaged commit is told.
-            _log.warning("segment_skipped", file=self._key(span), error=str(error))
+            warn(_LOGGER, "segment_skipped", file=self._key(span), error=str(error))
             return None
 
     def read(self, wanted: Sequence[tuple[int, int]]) -> Iterator[Sequence[Line] | None]:
@@ -163,7 +163,8 @@ class Segments:
         try:
             return _chained(read_segment(body, *span), vouching)
         except ValueError as error:
-            _log.warning(
+            warn(
+                _LOGGER,
                 "segment_passed_over",
                 file=self._key(span),
                 error=str(error),

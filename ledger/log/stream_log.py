@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Generic, TypeVar
 
-import structlog
 from attrs import frozen
 from msgspec import UNSET
 
@@ -18,6 +17,7 @@ from ledger.log.codec import Codec, digest, encode
 from ledger.log.key_index import KeyIndexes
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
 from ledger.log.lines import Lines
+from ledger.log.notice import warn
 from ledger.log.replay import START, Position, Read, Reader
 from ledger.log.segment import segment_of
 from ledger.log.segments import Segments
@@ -35,7 +35,7 @@ E = TypeVar("E")
 SURE_FOR_S = 10.0
 """For so long a writer does not look again whether its head still stands on the store."""
 
-_log = structlog.get_logger("ledger.log")
+_LOGGER = "ledger.log"
 
 
 def given_id_key(commit_id: str) -> str:
@@ -236,7 +236,7 @@ class StreamLog(Generic[S, E]):
             self.segments.save(version, self._lines.of(*segment_of(version)))
         except (OSError, LedgerError) as error:
             # A cache that is missing costs time, never a commit.
-            _log.warning("checkpoint_failed", root=self.layout.root, version=version, error=error)
+            warn(_LOGGER, "checkpoint_failed", root=self.layout.root, version=version, error=error)
 
     def _all_keys(self, commit: Commit[E]) -> Iterator[str]:
         yield from given_ids(commit)

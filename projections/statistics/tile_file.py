@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import structlog
 from attrs import frozen
 
 from ledger.files.arrow_bytes import arrow_owned
+from ledger.log.notice import warn
 from ledger.stores import Store
 from projections.statistics.definition import ROWS, arrow_schema
 from projections.statistics.tiling import Tile
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 _FORMAT_KEY = b"lakeledger.statistics"
 
-_log = structlog.get_logger("projections.statistics")
+_LOGGER = "projections.statistics"
 
 
 @frozen
@@ -46,7 +46,7 @@ class TileFiles:
             return None
         found = rows_of(body)
         if found is None:
-            _log.warning("statistics_tile_unreadable", file=self.key(tile))
+            warn(_LOGGER, "statistics_tile_unreadable", file=self.key(tile))
         return found
 
     def save(self, tile: Tile, rows: pa.Table) -> None:
