@@ -9,6 +9,7 @@ from attrs import evolve, frozen
 
 from ledger.evolution.state import TableState
 from ledger.log.travel import at_version, head_state
+from ledger.model.errors import UnsupportedError
 from ledger.table import Table
 from projections.outputs import StoreOutputs
 
@@ -100,18 +101,28 @@ def without_position(
     folders: Iterable[str],
     key: str,
     expected: Callable[[], Mapping[str, bytes]],
+    *,
+    hints: Collection[str] = (),
 ) -> Difference:
     """Return what is wrong where no position stands: nothing, or that one should.
+
+    One should where a file is the ledger's own. A hint is a number that anybody may have written.
 
     Args:
         outputs: Where files are.
         folders: The format's.
         key: Of the position.
         expected: Makes the files that the newest version has.
+        hints: The format's.
     """
     there = [path for folder in folders for path in outputs.paths(folder)]
     if not there:
         return Difference()
-    wanted = expected()
-    ours = any(path in wanted and outputs.read(path) == wanted[path] for path in there)
+    try:
+        wanted = expected()
+    except UnsupportedError:
+        # What cannot be projected, nobody projected.
+        return Difference(foreign=tuple(there))
+    telling = wanted.keys() - set(hints)
+    ours = any(path in telling and outputs.read(path) == wanted[path] for path in there)
     return Difference(missing=(key,) if ours else (), foreign=() if ours else tuple(there))

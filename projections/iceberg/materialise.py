@@ -169,7 +169,11 @@ def verify(table: Table) -> Difference:
     if version < 0:
         # Whose files they are, nobody has to remember: the ledger's own are made again alike.
         return without_position(
-            outputs_of(table), (FOLDER,), positions.key(table.log.layout), lambda: expected(table)
+            outputs_of(table),
+            (FOLDER,),
+            positions.key(table.log.layout),
+            lambda: expected(table),
+            hints=(HINT,),
         )
     return _compared(table, target_state(table, version))[0]
 

@@ -101,7 +101,11 @@ def verify(table: Table) -> Difference:
     if version < 0:
         # Whose files they are, nobody has to remember: the ledger's own are made again alike.
         return without_position(
-            outputs_of(table), FOLDERS, positions.key(table.log.layout), lambda: expected(table)
+            outputs_of(table),
+            FOLDERS,
+            positions.key(table.log.layout),
+            lambda: expected(table),
+            hints=_HINTS,
         )
     return _difference(outputs_of(table), expected(table, version=version))
 

@@ -38,6 +38,7 @@ from projections.paimon.schema_file import schema_file
 from projections.paimon.snapshot_file import snapshot_file
 from projections.paimon.tag_file import tag_file
 from projections.paimon.tiers import Era
+from projections.paimon.unlisted_files import UnlistedFiles
 
 
 @frozen
@@ -91,6 +92,7 @@ class _Run:
         self._tag_names = set(self._before.tags if self._before else ())
         self._names = Names(self._target.table_id)
         self._manifests = Manifests(self._table, self._names, self._outputs, self._start.manifests)
+        self._unlisted = UnlistedFiles.at(self._table.log, self._before)
         self._schema_id = self._before.schema.id if self._before else -1
         if self._before is not None:
             self._manifests.learn_schema(self._before.schema)
@@ -120,6 +122,7 @@ class _Run:
         self._manifests.versions[snapshot_id] = commit.version
         if isinstance(event, RolledBack):
             self._rollbacks.append(snapshot_id)
+        self._unlisted.learn(event)
         if self._target.reachable(snapshot_id):
             content = self._rendered(snapshot_of(event, effective_millis(commit)))
             if snapshot_id >= self._target.earliest_snapshot_id:
@@ -138,6 +141,13 @@ class _Run:
                 f"snapshot {snapshot.id} of {self._table.identifier} lists files of a table with a "
                 "primary key, whose keys and levels only its engine knows: let the engine commit "
                 "with manifest lists of its own"
+            )
+        if self._unlisted.held_by(snapshot.id):
+            raise UnsupportedError(
+                f"snapshot {snapshot.id} of {self._table.identifier} holds files that only "
+                "manifests of their engine list, and names no manifest lists itself, so that "
+                "Paimon's readers would miss them: let the engine make such snapshots (append, "
+                "overwrite, roll back) and record the lists that it writes"
             )
         base, delta = self._manifests.lists(snapshot.id, self._era(snapshot.id))
         return evolve(

@@ -13,7 +13,12 @@ from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, When
 from ledger.cli.paths import key_and_value
 from ledger.cli.screen import Screen
-from ledger.model.errors import DamagedLogError
+from ledger.model.errors import (
+    DamagedLogError,
+    InvalidInputError,
+    LedgerError,
+    MissingDependencyError,
+)
 from ledger.table import Table
 from projections.materialisation import Difference
 from projections.statistics import materialise, publish_iceberg, publish_paimon
@@ -71,7 +76,7 @@ class Wanted:
     top: int
     by: Order
     history: bool
-    partition: tuple[str, ...]
+    partition: dict[str, str]
     plot: Path | None
     shapes: Shapes
 
@@ -132,7 +137,7 @@ def stats(  # noqa: PLR0913 - each is an option of the command
         lakeledger stats shop.orders --publish iceberg
     """
     one = name is not None and "." in name
-    wanted = Wanted(top, by, history or bool(partition), partition, plot, shapes)
+    wanted = Wanted(top, by, history or bool(partition), _one_partition(partition), plot, shapes)
     _refuse_contradictions(wanted, when, one=one, checks=verify or rebuild)
     screen = place.screen
     tables = _tables(place, name)
@@ -146,18 +151,35 @@ def stats(  # noqa: PLR0913 - each is an option of the command
 
 
 def _refuse_contradictions(wanted: Wanted, when: When, *, one: bool, checks: bool) -> None:
-    of_one = wanted.history or wanted.plot or wanted.shapes.view or wanted.shapes.publish
-    if not one and (when.named() or of_one):
+    shapes = wanted.shapes
+    of_one = wanted.history or wanted.plot or shapes.view or shapes.publish or when.named()
+    if not one and of_one:
         raise UsageError(
             "--at, --history, --partition, --plot, --view and --publish are of one table: name it "
             "DATABASE.TABLE"
         )
-    if checks and (wanted.shapes.view or wanted.shapes.publish):
-        raise UsageError("--verify and --rebuild stand alone: leave --view and --publish out")
-    if wanted.shapes.view and (wanted.history or wanted.plot or wanted.shapes.publish):
+    if checks and of_one:
+        raise UsageError(
+            "--verify and --rebuild stand alone: leave --at, --history, --partition, --plot, "
+            "--view and --publish out"
+        )
+    if shapes.view and (wanted.history or wanted.plot or shapes.publish):
         raise UsageError("--view takes the place of the report: ask for the rest without it")
-    if "paimon" in wanted.shapes.publish and when.named():
+    if "paimon" in shapes.publish and when.named():
         raise UsageError("Paimon's ANALYZE is of the newest snapshot: leave the instant out")
+    if wanted.plot is not None and not wanted.plot.absolute().parent.is_dir():
+        raise UsageError(f"--plot {wanted.plot}: there is no folder {wanted.plot.parent}; make it")
+
+
+def _one_partition(texts: tuple[str, ...]) -> dict[str, str]:
+    pairs = [key_and_value(each) for each in texts]
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise UsageError(
+            "--partition names one partition by all of its keys: give each key once, and ask for "
+            "other partitions one by one"
+        )
+    return found
 
 
 def _tables(place: Place, name: str | None) -> list[Table]:
@@ -181,6 +203,9 @@ def _one(table: Table, when: When, engines: Engines, screen: Screen, wanted: Wan
         shown = view_document(wanted.shapes.view, kept, at)
         screen.result(shown, lambda to: print_view(to, f"{table.identifier}{when}", shown))
         return
+    if wanted.partition:
+        # Asked before anything is published, as it may not be there.
+        growth(kept, at, wanted.partition)
     published = _publish(table, kept, when, wanted.shapes.publish)
     if published:
         at = when.of(table)
@@ -189,7 +214,7 @@ def _one(table: Table, when: When, engines: Engines, screen: Screen, wanted: Wan
     if published:
         document["published"] = [_published_json(each) for each in published]
     if wanted.history:
-        of_one = dict(key_and_value(each) for each in wanted.partition)
+        of_one = wanted.partition
         found = growth(kept, at, of_one) if of_one else totals(kept, at)
         document["history"] = [totals_json(each) for each in found]
     if wanted.plot is not None:
@@ -212,6 +237,9 @@ def _one(table: Table, when: When, engines: Engines, screen: Screen, wanted: Wan
 
 def _publish(table: Table, kept: Kept, when: When, formats: tuple[Format, ...]) -> list[Published]:
     found = []
+    if "iceberg" in formats:
+        # Before anything is published, so that it is both or none.
+        publish_iceberg.check(table, when.of(table))
     # Paimon's first: it makes a snapshot, and Iceberg's statistics are of the newest.
     for each in sorted(set(formats), reverse=True):
         if each == "paimon":
@@ -233,6 +261,7 @@ def _published_json(published: Published) -> dict[str, Any]:
 
 def _many(tables: list[Table], engines: Engines, screen: Screen, wanted: Wanted) -> None:
     documents = []
+    problems: dict[str, LedgerError] = {}
     session = engines.session_asked_for()
     if session is not None:
         with screen.progress("counting") as told:
@@ -240,18 +269,30 @@ def _many(tables: list[Table], engines: Engines, screen: Screen, wanted: Wanted)
             refresh_all(tables, spark=session, on_progress=told)
     with screen.progress("tables") as told:
         for number, table in enumerate(tables, 1):
-            chosen = engines.choose(table)
-            kept = brought_up_to_date(table, chosen, screen.notice)
-            report = report_of(table, kept, table.at(), chosen.name)
-            documents.append(report.document(wanted.by, wanted.top))
+            try:
+                chosen = engines.choose(table)
+                kept = brought_up_to_date(table, chosen, screen.notice)
+                report = report_of(table, kept, table.at(), chosen.name)
+                documents.append(report.document(wanted.by, wanted.top))
+            except (MissingDependencyError, InvalidInputError):
+                # Of the engine that was asked for, and so of all tables.
+                raise
+            except LedgerError as error:
+                problems[str(table.identifier)] = error
+                screen.notice(f"{table.identifier} is left out: {error.message}")
             told(number, len(tables))
 
     def text(to: Screen) -> None:
-        if not documents:
+        if not documents and not problems:
             to.line("there is no table yet")
         print_many(to, documents)
 
-    screen.result({"tables": documents}, text)
+    document: dict[str, Any] = {"tables": documents}
+    if problems:
+        document["problems"] = {name: each.message for name, each in problems.items()}
+    screen.result(document, text)
+    for problem in problems.values():
+        raise problem
 
 
 def _check(tables: list[Table], engines: Engines, screen: Screen, *, rebuild: bool) -> None:
@@ -265,6 +306,8 @@ def _check(tables: list[Table], engines: Engines, screen: Screen, *, rebuild: bo
     documents = [_difference_json(name, each) for name, each in found.items()]
 
     def text(to: Screen) -> None:
+        if not found:
+            to.line("there is no table yet")
         for name, each in found.items():
             to.line(f"{name}: {'every figure is right' if each.is_empty else 'wrong'}")
         rows = [

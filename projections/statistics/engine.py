@@ -10,12 +10,13 @@ from attrs import frozen
 
 from ledger.model.errors import LedgerError, MissingDependencyError
 from ledger.table import Table
+from projections.manifest_lists import names_lists
 from projections.statistics import position as positions
 from projections.statistics.entries import entry_count
 from projections.statistics.kept import Scan, local_scan
 from projections.statistics.materialise import BLOCKS_A_STEP
 from projections.statistics.session import active_session, spark_session
-from projections.statistics.snapshot_contents import Placed, SnapshotContents, names_lists
+from projections.statistics.snapshot_contents import Placed, SnapshotContents
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,6 +16,7 @@ from ledger.events.snapshot_events import ChangesReference
 from ledger.files.change_table import parsed
 from ledger.model.errors import DamagedLogError
 from ledger.snapshot_search import TableLog
+from projections.manifest_lists import SnapshotEvent, names_lists
 from projections.statistics.definition import (
     DELETION_VECTORS,
     ENTRIES,
@@ -26,12 +27,7 @@ from projections.statistics.definition import (
 from projections.statistics.manifest_part import ManifestPart
 from projections.statistics.opening import Opening
 from projections.statistics.part_reading import PartReader
-from projections.statistics.snapshot_contents import (
-    Placed,
-    SnapshotContents,
-    SnapshotEvent,
-    names_lists,
-)
+from projections.statistics.snapshot_contents import Placed, SnapshotContents
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,11 +16,11 @@ from ledger.evolution.state import TableState
 from ledger.log.travel import head_state
 from ledger.model.errors import DamagedLogError
 from ledger.snapshot_search import TableLog
+from projections.manifest_lists import names_lists
 from projections.statistics.snapshot_contents import (
     Placed,
     SnapshotContents,
     is_readable,
-    names_lists,
 )
 
 

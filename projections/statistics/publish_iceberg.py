@@ -49,35 +49,55 @@ def publish(table: Table, kept: Kept, at: Instant, **options: Unpack[CommitOptio
     Raises:
         InvalidInputError: There is no snapshot yet.
         NotFoundError: The snapshot was expired.
-        UnsupportedError: The table is not declared to be an Iceberg table.
+        UnsupportedError: The table is no partitioned Iceberg table, or cannot be projected.
         DamagedLogError: What has to be read of the log is missing or damaged.
     """
+    check(table, at)
+    # First, so that nothing is committed that no reader could come to see.
+    project(table)
     head, snapshot_id = table.state, at.state.last_snapshot_id
-    rules = Rules.of(head.schema.options)
-    if not rules.iceberg:
-        raise UnsupportedError(
-            f"{table.identifier} is not declared to be an Iceberg table: add iceberg to its "
-            "option ledger.formats"
-        )
-    if snapshot_id == 0:
-        raise InvalidInputError(f"{table.identifier} has no snapshot yet, so nothing to publish")
-    check_reachable(head, snapshot_id)
     path = Names(head.table_id).partition_statistics(snapshot_id)
-    file = StatisticsFile(path, _kept_file(table, path, kept, at))
-    is_new = head.partition_statistics.get(snapshot_id) != file
+    known = head.partition_statistics.get(snapshot_id)
+    file = StatisticsFile(path, _kept_file(table, path, kept, at, known))
+    is_new = known != file
     if is_new:
         table.set_partition_statistics(snapshot_id, path, file.file_size_in_bytes, **options)
     return Published("iceberg", snapshot_id, path, project(table), is_new)
 
 
-def _kept_file(table: Table, path: str, kept: Kept, at: Instant) -> int:
-    """Write a snapshot's file unless it is there, and return its size."""
+def check(table: Table, at: Instant) -> None:
+    """Refuse to publish what Iceberg has no place for; raises as `publish`."""
+    head, snapshot_id = table.state, at.state.last_snapshot_id
+    if not Rules.of(head.schema.options).iceberg:
+        raise UnsupportedError(
+            f"{table.identifier} is not declared to be an Iceberg table: add iceberg to its "
+            "option ledger.formats"
+        )
+    if snapshot_id == 0:
+        raise InvalidInputError(
+            f"{table.identifier} has no snapshot yet, so nothing to publish: add files first"
+        )
+    if not any(each.fields for each in head.specs):
+        raise UnsupportedError(
+            f"{table.identifier} is not partitioned, and Iceberg keeps these statistics by "
+            "partition: partition it, or go without them"
+        )
+    check_reachable(head, snapshot_id)
+
+
+def _kept_file(
+    table: Table, path: str, kept: Kept, at: Instant, known: StatisticsFile | None
+) -> int:
+    """Write a snapshot's file unless it is there, as long as the log says; return its size."""
     outputs = outputs_of(table)
-    body = outputs.read(path)
-    if body is None:
-        body = partition_statistics_file(_content(table, kept, at))
-        if not outputs.store.create(outputs.key(path), body):
-            body = outputs.read(path) or body
+    found = outputs.read(path)
+    if found is not None and (known is None or known.file_size_in_bytes == len(found)):
+        return len(found)
+    body = partition_statistics_file(_content(table, kept, at))
+    if found is not None:
+        outputs.store.replace(outputs.key(path), body)
+    elif not outputs.store.create(outputs.key(path), body):
+        body = outputs.read(path) or body
     return len(body)
 
 

@@ -36,23 +36,25 @@ COMMIT_USER = "lakeledger-statistics"
 def publish(table: Table, **options: Unpack[CommitOptions]) -> Published:
     """Commit an ANALYZE snapshot with the newest snapshot's statistics, unless it has some.
 
+    A file of theirs that was lost or damaged is written again.
+
     Args:
         table: The table.
         options: See CommitOptions.
 
     Raises:
         InvalidInputError: There is no snapshot yet.
-        UnsupportedError: The table is not declared to be a Paimon table, or how many rows it has
-            cannot be told from its files.
+        UnsupportedError: The table is not declared to be a Paimon table, cannot be projected, or
+            how many rows it has cannot be told from its files.
     """
     at = table.at()
     analysed = _analysable(table, at)
-    if _is_analysed(analysed, at.schema):
+    if _is_analysed(analysed, at.schema) and _is_kept(table, at, analysed):
         path = statistics_path(analysed.statistics or "")
         return Published("paimon", analysed.id - 1, path, project(table), is_new=False)
-    body = statistics_file(table_statistics(at, analysed.id))
-    check = hashlib.sha256(body).hexdigest()
-    name = Names(at.state.table_id).statistics(analysed.id, check)
+    name, body = _file(at, analysed.id)
+    # So that nothing is committed that no reader could come to see.
+    project(table)
     outputs_of(table).put(statistics_path(name), body)
     plan = SnapshotPlan(
         "ANALYZE",
@@ -71,13 +73,42 @@ def _analysable(table: Table, at: TableAt) -> Snapshot:
             "ledger.formats"
         )
     if at.snapshot is None:
-        raise InvalidInputError(f"{table.identifier} has no snapshot yet, so nothing to publish")
+        raise InvalidInputError(
+            f"{table.identifier} has no snapshot yet, so nothing to publish: add files first"
+        )
     if at.schema.primary_keys or at.snapshot.base_manifest_list is not None:
         raise UnsupportedError(
             f"how many rows {table.identifier} has after merging only its engine knows: let the "
             "engine run ANALYZE"
         )
     return at.snapshot
+
+
+def _file(at: TableAt, snapshot_id: int) -> tuple[str, bytes]:
+    """Return the name and the bytes of a snapshot's file."""
+    body = statistics_file(table_statistics(at, snapshot_id))
+    return _name(at, snapshot_id, body), body
+
+
+def _name(at: TableAt, snapshot_id: int, body: bytes) -> str:
+    check = hashlib.sha256(body).hexdigest()
+    return Names(at.state.table_id).statistics(snapshot_id, check)
+
+
+def _is_kept(table: Table, at: TableAt, analysis: Snapshot) -> bool:
+    """Whether the file that an ANALYZE snapshot names is there, or could be restored."""
+    outputs, path = outputs_of(table), statistics_path(analysis.statistics or "")
+    found = outputs.read(path)
+    if analysis.commit_user != COMMIT_USER:
+        return found is not None
+    analysed = analysis.id - 1
+    if found is not None and _name(at, analysed, found) == analysis.statistics:
+        return True
+    name, body = _file(at, analysed)
+    if name != analysis.statistics:
+        return False
+    outputs.store.replace(outputs.key(path), body)
+    return True
 
 
 def _is_analysed(snapshot: Snapshot, schema: Schema) -> bool:

@@ -121,8 +121,21 @@ def growth(kept: Kept, at: Instant, spec: Mapping[str, str]) -> tuple[Totals, ..
         found += _rows_of(mine, rendering, dict(spec))
     whole = grouped(concatenated(found), PLACE_NAMES)
     if not len(whole):
-        raise NotFoundError(f"no file was ever in partition {dict(spec)}; look at the listing")
+        raise NotFoundError(_unknown(spec, partitions(kept, at)))
     return tuple(Totals(**row) for row in running_totals([whole]).to_pylist())
+
+
+def _unknown(spec: Mapping[str, str], there: tuple[Partition, ...]) -> str:
+    def text(items: Mapping[str, str]) -> str:
+        return ", ".join(f"{key}={value}" for key, value in items.items())
+
+    problem = f"no file was ever in partition {text(spec)}"
+    known = [each.spec for each in there if each.spec]
+    if not known:
+        return f"{problem}: there are no partitions; ask for the whole table"
+    if any(each.keys() == spec.keys() for each in known):
+        return f"{problem}; there is {text(known[0])}, say: look at the listing"
+    return f"{problem}: partitions are told by {', '.join(known[0])}, as {text(known[0])} is"
 
 
 def _rows_of(rows: pa.Table, rendering: Rendering, spec: dict[str, str]) -> Iterator[pa.Table]:

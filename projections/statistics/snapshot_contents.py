@@ -11,8 +11,6 @@ cancels out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from attrs import evolve, frozen
 from msgspec import UnsetType
 
@@ -21,38 +19,19 @@ from ledger.events.commit import Commit
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.log.travel import effective_millis
 from ledger.snapshot_search import TableLog, state_at_snapshot
+from projections.manifest_lists import (
+    SnapshotEvent,
+    delta_list,
+    lists_files,
+    names_lists,
+    snapshot_events,
+)
 from projections.statistics import iceberg_entries, paimon_entries
 from projections.statistics.engine_files import EngineFiles, MissingFileError, named_by
 from projections.statistics.manifest_part import NOBODY, ManifestPart, without_common
 
-SnapshotEvent = SnapshotCommitted | RolledBack
-
 _COMMITS_AT_ONCE = 64
 _MOST_KNOWN = 512
-
-
-def snapshot_events(commit: Commit[TableEvent]) -> Iterator[SnapshotEvent]:
-    """Yield the snapshots of a commit, of all its writers, in order."""
-    for transaction in commit.transactions:
-        for event in transaction.events:
-            if isinstance(event, SnapshotCommitted | RolledBack):
-                yield event
-
-
-def lists_files(event: SnapshotEvent) -> bool:
-    """Whether a snapshot has a list of its files in the ledger."""
-    return bool(bytes(event.files)) or not isinstance(event.changes, UnsetType)
-
-
-def names_lists(event: SnapshotEvent) -> bool:
-    """Whether a snapshot's files are known from the manifest lists of its engine alone."""
-    if isinstance(event, RolledBack) or lists_files(event):
-        return False
-    return any(isinstance(each, str) for each in (event.base_manifest_list, _delta(event)))
-
-
-def _delta(event: SnapshotCommitted) -> str | None:
-    return None if isinstance(event.delta_manifest_list, UnsetType) else event.delta_manifest_list
 
 
 @frozen
@@ -105,7 +84,7 @@ class SnapshotContents:
             return None
         # What was there before the first snapshot nobody else tells.
         is_first = snapshot.snapshot_id == 1
-        if _delta(event) is None:
+        if delta_list(event) is None:
             return self._iceberg(snapshot, snapshot, live=is_first)
         base = self._paimon(snapshot, snapshot, base=True) if is_first else []
         return [*base, *self._paimon(snapshot, snapshot, base=False)]
@@ -167,7 +146,7 @@ class SnapshotContents:
             if lists_files(found.event):
                 parts.append(evolve(self._listed(found, counted), sign=sign))
             return snapshot_id - 1
-        if _delta(found.event) is None:
+        if delta_list(found.event) is None:
             held = self._iceberg(found, counted, live=True)
         elif isinstance(found.event.base_manifest_list, UnsetType):
             raise MissingFileError(

@@ -74,9 +74,13 @@ def print_view(screen: Screen, title: str, shown: dict[str, Any]) -> None:
                 ", ".join(f"{key}={value}" for key, value in each["spec"].items()),
                 each["recordCount"],
                 each["fileCount"],
-                size(each["fileSizeInBytes"]),
+                _signed_size(each["fileSizeInBytes"]),
                 moment(each["lastFileCreationTime"]),
             )
             for each in shown.get("partitions", shown.get("statistics", ()))
         ),
     )
+
+
+def _signed_size(count: int) -> str:
+    return f"-{size(-count)}" if count < 0 else size(count)

@@ -1,0 +1,38 @@
+"""Where a snapshot says what it did: in the ledger, or in manifest lists of its engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import UnsetType
+
+from ledger.events import TableEvent
+from ledger.events.commit import Commit
+from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+
+SnapshotEvent = SnapshotCommitted | RolledBack
+
+
+def snapshot_events(commit: Commit[TableEvent]) -> Iterator[SnapshotEvent]:
+    """Yield the snapshots of a commit, of all its writers, in order."""
+    for transaction in commit.transactions:
+        for event in transaction.events:
+            if isinstance(event, SnapshotCommitted | RolledBack):
+                yield event
+
+
+def lists_files(event: SnapshotEvent) -> bool:
+    """Whether a snapshot has a list of its files in the ledger."""
+    return bool(bytes(event.files)) or not isinstance(event.changes, UnsetType)
+
+
+def names_lists(event: SnapshotEvent) -> bool:
+    """Whether a snapshot's files are known from the manifest lists of its engine alone."""
+    if isinstance(event, RolledBack) or lists_files(event):
+        return False
+    return any(isinstance(each, str) for each in (event.base_manifest_list, delta_list(event)))
+
+
+def delta_list(event: SnapshotCommitted) -> str | None:
+    """Return the manifest list that says what a snapshot changed, if its engine named one."""
+    return None if isinstance(event.delta_manifest_list, UnsetType) else event.delta_manifest_list

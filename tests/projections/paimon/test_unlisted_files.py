@@ -1,0 +1,136 @@
+"""Snapshots whose files only manifests of their engine list: none is made that lacks them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from ledger import FileChange, SnapshotPlan, Table, UnsupportedError
+from ledger.cli.verifications import differences
+from projections.materialisation import outputs_of
+from projections.paimon.materialise import expected, project, rebuild, verify
+from projections.paimon.unlisted_files import UnlistedFiles
+from projections.statistics import publish_paimon
+from tests.lakes import data_file, lake_on, memory, orders
+from tests.projections.statistics.paimon_writer import PaimonWriter, a_ledger_table, rows
+
+LISTS = {"base_manifest_list": "manifest-list-1-0", "delta_manifest_list": "manifest-list-1-1"}
+UNLISTED = "only manifests of their engine list"
+
+
+def engine_commits(table: Table, *files: FileChange) -> None:
+    table.commit_snapshot(SnapshotPlan("APPEND", files, commit_user="flink", facts=LISTS))
+
+
+def a_file(path: str) -> FileChange:
+    return data_file(f"{path}.parquet")
+
+
+def a_table() -> Table:
+    return orders(lake_on(memory()))
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> PaimonWriter:
+    writer = PaimonWriter(a_ledger_table(tmp_path), tmp_path)
+    writer.write(rows(20))
+    writer.write(rows(7, start=3))
+    return writer
+
+
+def test_a_table_that_pypaimon_wrote_lacks_nothing_of_the_ledgers(written: PaimonWriter) -> None:
+    # The hint is the same number whoever wrote it.
+    hint = "snapshot/LATEST"
+    assert expected(written.table)[hint] == outputs_of(written.table).read(hint)
+
+    found = verify(written.table)
+    assert found.is_empty
+    assert "snapshot/snapshot-2" in found.foreign
+    assert {each.kind for _, all_ in differences(written.table) for each in all_} == {"foreign"}
+
+
+@pytest.mark.parametrize("how", ["rollback", "append"])
+def test_what_pypaimon_reads_keeps_its_files_when_the_ledger_adds_a_snapshot(
+    written: PaimonWriter, how: str
+) -> None:
+    seen, table = written.partitions(), written.table
+    if how == "rollback":
+        table.rollback(snapshot=1)
+    else:
+        table.append([replace(data_file("z.parquet"), partition=("2024-01-01", "a"))])
+
+    assert verify(table).is_empty
+    for attempt in (rebuild, expected):
+        with pytest.raises(UnsupportedError, match=rf"snapshot 3 of shop.orders.*{UNLISTED}"):
+            attempt(table)
+    assert sum(each[0] for each in seen.values()) == 27
+    assert written.partitions() == seen
+
+
+def test_a_run_that_goes_on_knows_what_the_one_before_projected() -> None:
+    table = a_table()
+    table.append([a_file("a")])
+    project(table)
+    engine_commits(table)
+    project(table)
+    table.append([a_file("b")])
+    with pytest.raises(UnsupportedError, match=rf"snapshot 3 of .*{UNLISTED}"):
+        project(table)
+    with pytest.raises(UnsupportedError, match=UNLISTED):
+        publish_paimon.publish(table)
+    assert table.state.last_snapshot_id == 3
+
+
+@pytest.mark.parametrize("steps", ["one run", "many runs"])
+def test_a_rollback_to_what_the_ledger_lists_can_be_made_and_gone_on_from(steps: str) -> None:
+    table = a_table()
+    table.append([a_file("a")])
+    engine_commits(table)
+    if steps == "many runs":
+        project(table)
+    table.rollback(snapshot=1)
+    table.append([a_file("b")])
+    project(table)
+    assert verify(table).is_empty
+    assert UnlistedFiles.at(table.log, table.state).held_by(2)
+    assert not UnlistedFiles.at(table.log, table.state).held_by(4)
+
+
+def test_a_rollback_to_what_only_the_engine_lists_is_refused_from_anywhere() -> None:
+    table = a_table()
+    engine_commits(table)
+    engine_commits(table)
+    project(table)
+    table.rollback(snapshot=1)
+    with pytest.raises(UnsupportedError, match=rf"snapshot 3 of .*{UNLISTED}"):
+        project(table)
+
+
+def test_a_snapshot_that_expired_need_not_be_made() -> None:
+    table = a_table()
+    engine_commits(table)
+    table.append([a_file("b")])
+    engine_commits(table)
+    table.expire_snapshots(before=3)
+    project(table)
+    assert "snapshot/snapshot-3" in expected(table)
+    table.append([a_file("c")])
+    with pytest.raises(UnsupportedError, match=rf"snapshot 4 of .*{UNLISTED}"):
+        project(table)
+
+
+def test_an_engine_that_lists_its_files_here_too_leaves_nothing_out() -> None:
+    table = a_table()
+    engine_commits(table, a_file("a"))
+    project(table)
+    table.append([a_file("b")])
+    project(table)
+    assert verify(table).is_empty
+    engine_commits(table)
+    engine_commits(table, a_file("c"))
+    project(table)
+    table.append([a_file("d")])
+    with pytest.raises(UnsupportedError, match=rf"snapshot 5 of .*{UNLISTED}"):
+        project(table)
