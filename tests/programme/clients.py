@@ -45,7 +45,7 @@ def hurry() -> None:
 
 def resign() -> None:
     """Let clients never try again."""
-    from aiobotocore.retryhandler import (  # type: ignore[import-untyped]
+    from aiobotocore.retryhandler import (
         AioRetryHandler,
     )
     from azure.storage.blob._shared.policies import StorageRetryPolicy
