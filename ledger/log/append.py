@@ -63,9 +63,12 @@ class Appender(Generic[S, E]):
             StoreError: This machine's clock is not the store's (`commit_millis`).
         """
         entry = Entry(intent, request)
-        self._waiting.come(entry)
-        if not entry.settled:
-            self._lead(entry)
+        try:
+            self._waiting.come(entry)
+            if not entry.settled:
+                self._lead(entry)
+        finally:
+            self._waiting.left(entry)
         return entry.outcome()
 
     def _lead(self, own: Entry[S, E]) -> None:
@@ -81,15 +84,14 @@ class Appender(Generic[S, E]):
                         self._settle(together)
         except Exception as error:  # noqa: BLE001 - each raises it in a thread of its own
             for each in entries:
-                if not each.settled:
+                if each.settled:
+                    continue
+                if each.unsure is not None:
+                    self._fail_unsure(each, error)
+                else:
                     each.fail(error if each is own else twin(error))
-        except BaseException:
-            # It ends this thread alone. What it created shows to whoever leads the others.
-            self._waiting.come_back(
-                each for each in entries if each is not own and not each.settled
-            )
-            raise
         finally:
+            # What else is raised ends this thread alone; the others wait for another leader.
             self._waiting.hand_over(each for each in entries if each.settled)
         # After the others went on: they need not wait for this writer's caches.
         if self.log.owes_caches:
@@ -105,6 +107,8 @@ class Appender(Generic[S, E]):
             # Others may have landed since the caller looked, under the same id, too.
             self._answer(entry, self._known)
         winners: Winners[E] = Winners(self.log, self._kept)
+        for entry in entries:
+            self._look_for(entry, winners)
         pending = [each for each in entries if not each.settled]
         for _ in self.patience.attempts() if pending else ():
             self._attempt(pending, winners)
@@ -114,6 +118,24 @@ class Appender(Generic[S, E]):
                 return
         for each in pending:
             each.fail(self._given_up(each.request))
+
+    def _look_for(self, entry: Entry[S, E], winners: Winners[E]) -> None:
+        """Find out whether an entry landed whose leader died; others may have read it since."""
+        if entry.unsure is None or entry.settled:
+            return
+        winners.look_behind(entry.unsure)
+        try:
+            winners.learn(self.log.catch_up())
+            self._answer(entry, lambda request: self._mine(request, winners))
+        except (OSError, LedgerError) as error:
+            self._fail_unsure(entry, error)
+        entry.unsure = None
+
+    def _fail_unsure(self, entry: Entry[S, E], error: Exception) -> None:
+        version, commit_id = entry.unsure or 0, entry.request.commit_id
+        told = unknown(self.log.layout.commit(version), version, commit_id)
+        told.__cause__ = error
+        entry.fail(told)
 
     def _answer(self, entry: Entry[S, E], look: Callable[[Request], Appended[S] | None]) -> None:
         try:
@@ -137,7 +159,7 @@ class Appender(Generic[S, E]):
         try:
             landed = settle(self.log.store, proposal.draft, self.patience)
             if not landed:
-                self._read_winners(proposal.draft, winners)
+                landed = self._read_winners(proposal.draft, winners)
         except CommitUnknownError as error:
             for each in joined:
                 each.fail(_unknown_to(each, error))
@@ -171,6 +193,7 @@ class Appender(Generic[S, E]):
                 self._acknowledge_landed(entry, decided, opened)
                 return False
             opened.join(decided, request)
+            entry.tried = opened.version if entry.tried is None else entry.tried
         except Postponed:
             return False
         except Exception as error:  # noqa: BLE001 - what one's intent raises is his alone
@@ -228,10 +251,14 @@ class Appender(Generic[S, E]):
         make_sure(self.log.store, key, self.patience, version=version, commit_id=commit_id)
         return Appended(self._state(), version, repeated=True)
 
-    def _read_winners(self, draft: Draft, winners: Winners[E]) -> None:
+    def _read_winners(self, draft: Draft, winners: Winners[E]) -> bool:
         """Read what landed instead; who cannot read it does not know whether it is his.
 
+        Returns:
+            Whether it is his after all, and what follows it cannot be read.
+
         Raises:
+            LedgerError: What landed is damaged, or a newer version wrote it.
             CommitUnknownError: The store does not answer.
         """
         failure: OSError | None = None
@@ -241,9 +268,20 @@ class Appender(Generic[S, E]):
                 winners.since(None)
             except OSError as error:
                 failure = error
+            except LedgerError:
+                # A client that sends a create twice is told that its own file exists.
+                if self._stands(draft):
+                    return True
+                raise
             else:
-                return
+                return False
         raise unknown(draft.key, draft.version, draft.commit_id) from failure
+
+    def _stands(self, draft: Draft) -> bool:
+        try:
+            return self.log.store.confirm(draft.key) == draft.body
+        except OSError as error:
+            raise unknown(draft.key, draft.version, draft.commit_id) from error
 
     def _given_up(self, request: Request) -> CommitConflictError:
         version = self._state().version

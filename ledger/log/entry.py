@@ -23,6 +23,8 @@ class Entry(Generic[S, E]):
         request: Who wants it, and under which id.
         gone: Whether its thread waits no longer.
         following: Whom its thread wakes when it goes on.
+        tried: The first version that it was to land in; None before that.
+        unsure: The first version that it may have landed in, since who led it died on the way.
     """
 
     __slots__ = (
@@ -34,6 +36,8 @@ class Entry(Generic[S, E]):
         "gone",
         "intent",
         "request",
+        "tried",
+        "unsure",
     )
 
     def __init__(self, intent: Intent[S, E], request: Request) -> None:
@@ -44,6 +48,8 @@ class Entry(Generic[S, E]):
         self._doubt: Exception | None = None
         self.gone = False
         self.following: Entry[S, E] | None = None
+        self.tried: int | None = None
+        self.unsure: int | None = None
         self._awake = threading.Lock()
         self._awake.acquire()
 

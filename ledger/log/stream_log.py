@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Generic, TypeVar
 
@@ -85,7 +85,8 @@ class StreamLog(Generic[S, E]):
         self.indexes: KeyIndexes[E] = KeyIndexes(store, self.layout, self.reader, self._all_keys)
         self._head: Head[S] | None = None
         self._recent: Recent[E] | None = None
-        self._due: Head[S] | None = None
+        self._naming = threading.Lock()
+        self._due: tuple[Head[S], Sequence[bytes] | None] | None = None
         self._lines = Lines()
         self._looked_s: float | None = None
 
@@ -145,11 +146,12 @@ class StreamLog(Generic[S, E]):
         """
         head, looked = self._head, self._looked_s
         if looked is None or moment_s - looked >= SURE_FOR_S:
-            self._looked_s = moment_s
             if looked is not None and head is not None:
                 # A store that does not answer now says nothing about the log.
                 with suppress(OSError):
                     self._check_stands(head)
+            # What is refused now is refused until it stands there again.
+            self._looked_s = moment_s
 
     def _check_stands(self, head: Head[S]) -> None:
         version = head.state.version
@@ -209,14 +211,16 @@ class StreamLog(Generic[S, E]):
             # It has landed: what cannot be remembered now is read again later.
             with suppress(OSError, LedgerError):
                 named = dict.fromkeys(self._all_keys(commit), commit.version)
-                recent.by_key.update(named)
+                with self._naming:
+                    recent.by_key.update(named)
                 # Before the head moves, so that nobody who sees that has to read the commit.
                 self._recent = Recent(recent.boundary, commit.version, recent.by_key)
         self._head = head
         if not self.segments.is_near and self._lines.wants(commit.version):
             self._lines.take(commit.version, encode(commit))
         if commit.version % CHECKPOINT_INTERVAL == 0 and commit.version:
-            self._due = head
+            # Now, since the next commit may begin a segment before the caches are saved.
+            self._due = head, self._lines.of(*segment_of(commit.version))
 
     @property
     def owes_caches(self) -> bool:
@@ -225,17 +229,18 @@ class StreamLog(Generic[S, E]):
 
     def keep_due(self) -> None:
         """Save the checkpoint and the other caches of an interval that this writer completed."""
-        head, self._due = self._due, None
-        if head is None:
+        due, self._due = self._due, None
+        if due is None:
             return
+        head, lines = due
         version = head.state.version
         try:
             self.checkpoints.save(head)
             self.indexes.save(version)
             self._on_boundary(version)
-            self.segments.save(version, self._lines.of(*segment_of(version)))
-        except (OSError, LedgerError) as error:
-            # A cache that is missing costs time, never a commit.
+            self.segments.save(version, lines)
+        except Exception as error:  # noqa: BLE001 - the commit has landed, whatever a cache does
+            # One that is missing costs time.
             warn(_LOGGER, "checkpoint_failed", root=self.layout.root, version=version, error=error)
 
     def _all_keys(self, commit: Commit[E]) -> Iterator[str]:
@@ -248,9 +253,19 @@ class StreamLog(Generic[S, E]):
         if head is None:
             return
         recent = self._recent_keys(key, head.state.version)
-        if key in recent.by_key:
-            yield recent.by_key[key]
+        newest = recent.by_key.get(key)
+        if newest is not None:
+            yield newest
+            # Who goes on looked at an older head: of its commits, only the newest is remembered.
+            yield from self._named_before(newest, key, recent.boundary)
         yield from self.indexes.find(key, recent.boundary)
+
+    def _named_before(self, version: int, key: str, boundary: int) -> Iterator[int]:
+        """Yield the versions between a boundary and `version` that named `key`, newest first."""
+        start = Position(boundary or -1, "")
+        read = self.reader.after(start, version - 1) if version - 1 > start.version else ()
+        found = [each.commit.version for each in read if key in self._all_keys(each.commit)]
+        yield from reversed(found)
 
     def _recent_keys(self, key: str, last: int) -> Recent[E]:
         """Return the keys of the commits up to `last`; of later ones none that is `key`."""
@@ -265,8 +280,12 @@ class StreamLog(Generic[S, E]):
             recent = Recent(boundary, boundary or -1, {})
         by_key = recent.by_key
         if recent.last < last:
+            named: dict[str, int] = {}
             for read in self.reader.after(Position(recent.last, ""), last):
-                by_key.update(dict.fromkeys(self._all_keys(read.commit), read.commit.version))
+                named.update(dict.fromkeys(self._all_keys(read.commit), read.commit.version))
+            with self._naming:
+                # Another thread may have read later commits meanwhile.
+                by_key.update({k: v for k, v in named.items() if by_key.get(k, -1) < v})
         found: Recent[E] = Recent(boundary, last, by_key)
         newest = self._recent
         # Whoever leads may have come further meanwhile.

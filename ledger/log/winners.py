@@ -54,6 +54,10 @@ class Winners(Generic[E]):
     def _newest(self) -> int:
         return self._log.head.state.version if self._log.head else -1
 
+    def look_behind(self, version: int) -> None:
+        """Count a commit of this version, and those after it, among the winners."""
+        self._met = min(self._met, version - 1)
+
     def learn(self, commits: Iterable[Commit[E]]) -> None:
         """Take commits that were read already."""
         for each in commits:

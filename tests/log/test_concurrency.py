@@ -12,7 +12,7 @@ import pytest
 import ledger
 from ledger import AddColumn, Schema
 from ledger.stores import Store
-from tests.lakes import lake_on, memory, orders
+from tests.lakes import lake_on, memory, orders, ticking
 
 WRITERS = 8
 EACH = 50
@@ -70,12 +70,14 @@ def test_eight_processes_lose_nothing_on_a_local_disk(tmp_path: Path) -> None:
 @pytest.mark.parametrize("handles", ["one", "each its own"])
 def test_eight_threads_lose_nothing_in_memory(handles: str) -> None:
     store: Store = memory()
-    shared = orders(lake_on(store), Schema.of({"id": "INT"}))
+    # One for all: a starved writer with a clock of its own would fall a minute behind.
+    clock = ticking()
+    shared = orders(lake_on(store, clock), Schema.of({"id": "INT"}))
     versions: list[int] = []
     start = threading.Barrier(WRITERS)
 
     def write(writer: int) -> None:
-        table = shared if handles == "one" else lake_on(store).table("shop.orders")
+        table = shared if handles == "one" else lake_on(store, clock).table("shop.orders")
         start.wait()
         for number in range(EACH):
             done = table.alter([AddColumn((f"w{writer}_{number}",), "INT")])

@@ -1,0 +1,73 @@
+"""Where a file was last named, asked while others commit: an older look does not spoil a newer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ledger import Schema, Table
+from ledger.stores import MemoryStore
+from tests.faults import Wrapped
+from tests.lakes import lake_on, memory
+from tests.log.test_group_commit import file
+
+
+class Meanwhile(Wrapped):
+    """Does something once, right before a key is read."""
+
+    has_happened = False
+
+    def __init__(self, inner: MemoryStore) -> None:
+        super().__init__(inner)
+        self.key = ""
+        self.happens: Callable[[], object] | None = None
+
+    def read(self, key: str) -> bytes | None:
+        if key == self.key and self.happens is not None:
+            happens, self.happens = self.happens, None
+            happens()
+            self.has_happened = True
+        return self.inner.read(key)
+
+    def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
+        return (self.read(each) for each in keys)
+
+
+def two_handles() -> tuple[Meanwhile, Table, Table]:
+    inner = memory()
+    store = Meanwhile(inner)
+    lake = lake_on(store)
+    lake.create_database("db")
+    table = lake.create_table("db.t", Schema.of({"id": "INT"}))
+    return store, table, lake_on(inner).table("db.t")
+
+
+def test_a_slow_look_does_not_bring_back_what_a_later_one_saw_removed() -> None:
+    store, table, other = two_handles()
+    table.append([file("w")])
+    table.live.lookup(["w"], 1)
+    other.append([file("a")])
+    table.log.refresh()
+
+    def removed() -> None:
+        other.delete_files(["a"])
+        table.log.refresh()
+        assert not table.live.lookup(["a"], 3)
+
+    store.key, store.happens = table.log.layout.commit(2), removed
+
+    assert set(table.live.lookup(["a"], 2)) == {"a"}
+    assert store.has_happened
+    assert not table.live.lookup(["a"], 3)
+
+
+def test_a_version_that_is_asked_for_is_answered_for_while_the_head_moves() -> None:
+    store, table, _ = two_handles()
+    table.append([file("x")])
+    table.append([file("a")])
+    table.live.lookup(["x"], 2)
+    store.key = table.log.layout.commit(1)
+    store.happens = lambda: table.delete_files(["a"])
+
+    assert set(table.live.lookup(["x", "a"], 2)) == {"x", "a"}
+    assert store.has_happened
+    assert not table.live.lookup(["a"], 3)
