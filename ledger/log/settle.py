@@ -106,8 +106,8 @@ def unknown(key: str, version: int, commit_id: str) -> CommitUnknownError:
     """Return the error that says so."""
     return CommitUnknownError(
         f"{key}: the store gave no answer and could not be read back; commit "
-        f"{commit_id} may have landed. Look for it in the log before you ask again; asking "
-        "again with the same commit_id= is safe",
+        f"{commit_id} may have landed. Look for it before you ask again (lakeledger log TABLE "
+        f"--commit-id {commit_id}); asking again with the same commit_id= is safe",
         commit_id,
         version,
     )

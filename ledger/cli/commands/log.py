@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any
 
 from cyclopts import Parameter, validators
+from msgspec.structs import replace
 
 from ledger.cli.options import Place
 from ledger.cli.phrases import phrases, plain, when
 from ledger.cli.screen import Cell, Screen, moment
 from ledger.events.commit import Commit
+from ledger.model.errors import NotFoundError
 
 COLUMNS = ("version", "time (UTC)", "author", "message", "what happened")
 
@@ -22,6 +24,10 @@ def log(
     limit: Annotated[
         int, Parameter(validator=validators.Number(gte=1), help="How many commits at most.")
     ] = 50,
+    commit_id: Annotated[
+        str | None,
+        Parameter(show_default=False, help="Only what was committed under this id, if it landed."),
+    ] = None,
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> None:
     """Say who changed a table, when, why and how; newest first.
@@ -30,12 +36,18 @@ def log(
 
     Example:
         lakeledger log shop.orders --limit 10
+
+        lakeledger log shop.orders --commit-id nightly-2024-05-01
     """
     lake = place.open()
     source = lake if name is None else lake.table(name)
     head = source.state.version
-    first = max(0, head - limit + 1)
-    commits: list[Commit[Any]] = list(reversed(list(source.events(first))))[:limit]
+    commits: list[Commit[Any]]
+    if commit_id is None:
+        first = max(0, head - limit + 1)
+        commits = list(reversed(list(source.events(first))))[:limit]
+    else:
+        first, commits = 0, list(_under(commit_id, source.events(), head))
 
     def text(screen: Screen) -> None:
         screen.table(COLUMNS, rows(commits))
@@ -44,6 +56,23 @@ def log(
     screen.result({"commits": [plain(each) for each in commits]}, text)
     if first > 0:
         screen.notice(f"{first:,} older commits are not shown; --limit {head + 1} shows all")
+
+
+def _under(commit_id: str, commits: Iterable[Commit[Any]], head: int) -> Iterator[Commit[Any]]:
+    """Yield what was committed under an id, without what rode along.
+
+    Raises:
+        NotFoundError: Nothing was.
+    """
+    for commit in commits:
+        for transaction in commit.transactions:
+            if transaction.id == commit_id:
+                yield replace(commit, transactions=(transaction,))
+                return
+    raise NotFoundError(
+        f"up to version {head} nothing was committed under the id {commit_id}: it has not landed, "
+        "and asking again with the same commit_id= is safe"
+    )
 
 
 def rows(commits: Sequence[Commit[Any]]) -> Iterator[tuple[Cell, ...]]:
