@@ -214,7 +214,7 @@ def _build(root: Path, commits: int, width: int) -> None:
         if version % CHECKPOINT_INTERVAL == 0:
             # What a writer keeps beside the log at this version.
             log.advance(Head(builder.freeze(), parent), commit)
-            log.keep_due()
+            log.keep_next()
 
 
 def fingerprint(state: TableState) -> str:

@@ -28,7 +28,7 @@ from ledger.evolution.specs import order_records, spec_records
 from ledger.evolution.state import TableState
 from ledger.log.append import Appender
 from ledger.log.codec import encode
-from ledger.log.settle import Draft, Patience, settle
+from ledger.log.landing import Draft, Patience, land_once
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, NotFoundError
 from ledger.model.identifier import Identifier
@@ -146,9 +146,8 @@ def bear(
         for event in transaction.events:
             if isinstance(event, TableCreated) and event.table_id == entry.table_id:
                 first = encode(first_commit(created, event, transaction))
-                settle(
-                    table.store, Draft(table.layout.commit(0), first, 0, transaction.id), patience
-                )
+                draft = Draft(table.layout.commit(0), first, 0)
+                land_once(table.store, draft, patience, transaction.id)
                 return
     key = catalog.layout.commit(entry.created_version)
     raise DamagedLogError(f"{key} does not create table {entry.identifier}", key)

@@ -16,8 +16,8 @@ from ledger.evolution.catalog_record import CatalogStream
 from ledger.evolution.catalog_request import CatalogRequest
 from ledger.evolution.catalog_state import EMPTY_CATALOG, CatalogState
 from ledger.log.append import Appender
+from ledger.log.landing import Draft, Unknown, land
 from ledger.log.request import Appended, Request
-from ledger.log.settle import Draft, settle
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import (
     CommitConflictError,
@@ -59,6 +59,10 @@ class CatalogHandle:
         )
         self.ledger_id = self._read_root()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Elsewhere it is opened anew: threads and what was read stay here.
+        return type(self), (self._setting,)
+
     @property
     def url(self) -> str:
         """The root's canonical URL."""
@@ -80,10 +84,19 @@ class CatalogHandle:
         return root.ledger_id
 
     def init(self) -> str:
-        """Write the root's file if it is not there; return the ledger's id."""
+        """Write the root's file if it is not there; return the ledger's id.
+
+        Raises:
+            StoreError: The place cannot hold a ledger, or did not answer; no commit was written.
+        """
         if self.ledger_id is None:
             body = msgspec.json.encode(_Root(ROOT_FORMAT, fresh_id())) + b"\n"
-            settle(self._store, Draft(_ROOT_KEY, body, 0, "init"), self._setting.patience)
+            outcome = land(self._store, Draft(_ROOT_KEY, body, 0), self._setting.patience)
+            if isinstance(outcome, Unknown):
+                raise StoreError(
+                    f"{self.url}/{_ROOT_KEY}: the store gave no answer ({outcome.cause}); whether "
+                    "the ledger has begun is unknown, and no commit was written. Ask again"
+                ) from outcome.cause
             self.ledger_id = self._read_root()
         return self.ledger_id or ""
 
@@ -95,6 +108,11 @@ class CatalogHandle:
     def events(self, first: int = 0) -> Iterator[Commit[CatalogEvent]]:
         """Yield the catalog's commits from `first` on."""
         return (read.commit for read in self.log.commits(first, self.state.version))
+
+    def find_commit(self, commit_id: str) -> Commit[CatalogEvent] | None:
+        """Return the catalog's commit that holds what was asked under an id; see `Table`'s."""
+        self.log.refresh()
+        return self.log.find_commit(commit_id)
 
     def _request(self, asked: Any, options: CommitOptions) -> Request:
         return request_of(options, asked=asked, default_author=self._setting.author)

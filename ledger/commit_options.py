@@ -23,8 +23,9 @@ class CommitOptions(TypedDict, total=False):
     Attributes:
         author: Who; the ledger's default author when it is left out.
         message: Why.
-        commit_id: A key of the caller's own. The same key again gives the first commit; with
-            other content it is an error. Left out, a fresh one is taken.
+        commit_id: A key of the caller's own, or the one that a CommitUnknownError named. The same
+            key again gives the first commit; with other content it is an error. Left out, a fresh
+            one is taken.
         expect_version: Strict compare-and-swap: land right after this version, or be refused.
         properties: Anything else to keep with the commit.
         effective_time: When it happened, for imported history: a datetime with a time zone or
@@ -77,14 +78,13 @@ def request_of(options: CommitOptions, *, asked: Any, default_author: str) -> Re
         raise InvalidInputError(f"commit_id={given!r} is no key; give a text that is not empty")
     effective = options.get("effective_time")
     try:
-        # Without an id nobody compares, but what is no JSON is refused before it is decided.
-        msgspec.json.encode(asked)
-        digest = _digest(asked) if given else None
+        digest = _digest(asked)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError(f"what was asked cannot be written as JSON: {error}") from error
     return Request(
         commit_id=given or fresh_id(),
         asked=digest,
+        is_given=given is not None,
         author=options.get("author", default_author),
         message=options.get("message", ""),
         properties=options.get("properties", {}),

@@ -60,6 +60,10 @@ class TableHandle:
             self.log, setting.now_millis, setting.patience, refuse_stale
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Elsewhere it is opened anew: threads and what was read stay here.
+        return type(self), (self.identifier, self.path, self._setting)
+
     @property
     def location(self) -> str:
         """The absolute URL of the table's folder."""
@@ -147,14 +151,20 @@ class TableHandle:
             raise NotFoundError(f"version {end} does not exist; the newest is {head}")
         return (read.commit for read in self.log.commits(first, end))
 
+    def find_commit(self, commit_id: str) -> Commit[TableEvent] | None:
+        """Return the commit that holds what was asked under an id; None: it has not landed.
+
+        Every id finds its commit, for ever: those that callers gave, and those that a
+        `CommitUnknownError` or a note on an interruption named.
+        """
+        self.log.refresh()
+        return self.log.find_commit(commit_id)
+
     def _commit(
         self, asked: Any, options: CommitOptions, plan: Plan, base: TableState | None = None
     ) -> Appended[TableState]:
         """Commit what a plan means on `base`: by default on the state that this handle holds."""
         request = request_of(options, asked=asked, default_author=self._setting.author)
-        landed = self._appender.landed_before(request)
-        if landed is not None:
-            return landed
         head = self.log.head
         held = self.state if head is None or request.expect_version is not None else head.state
         held = base or held

@@ -11,8 +11,8 @@ from ledger.commit_options import now_millis
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
 from ledger.evolution.table_changes import TableChange
+from ledger.log.landing import Patience
 from ledger.log.request import NowMillis
-from ledger.log.settle import Patience
 from ledger.stores import Store
 
 Progress = Callable[[int, int], None]

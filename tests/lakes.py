@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 
 from ledger import FileChange, Ledger, Schema, Table
-from ledger.log.settle import Patience
+from ledger.log.landing import Patience
 from ledger.stores import MemoryStore, Store
 from ledger.table_setting import TableSetting
 

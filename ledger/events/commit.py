@@ -32,8 +32,8 @@ class Transaction(
         author: Who; free text such as `etl@prod`.
         message: Why; free text.
         properties: Anything else that a program wants to keep with it.
-        asked: SHA-256 of what was asked, hex; present exactly when the caller gave the id, so
-            that the same id with other content can be refused.
+        asked: SHA-256 of what was asked, hex, so that the same id with other content can be
+            refused; absent where an older lakeledger made the id up.
         effective_time_millis: When it happened, for imported history; absent when it happened at
             the commit's own time.
         events: The facts, in order. Empty when all that was asked held already.

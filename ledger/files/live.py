@@ -14,8 +14,8 @@ from ledger.evolution.snapshot_keys import snapshot_key
 from ledger.evolution.state import TableState
 from ledger.files.change_file import event_files
 from ledger.files.runs import Net, Placed, Runs
-from ledger.log.key_index import interval, tiles
 from ledger.log.layout import CHECKPOINT_INTERVAL
+from ledger.log.lookup import interval, tiles
 from ledger.log.notice import warn
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, LedgerError

@@ -20,7 +20,7 @@ from ledger.history.chain import Link, nearly
 from ledger.history.finding import FROM_BACKUP, REPAIR, Finding
 from ledger.history.subject import Subject
 from ledger.log.checkpoint import Head
-from ledger.log.key_index import tiles
+from ledger.log.lookup import tiles
 from ledger.log.segment import is_same_segment, segment_of
 from ledger.stores import Store
 
@@ -29,7 +29,7 @@ E = TypeVar("E")
 
 _CHECK: Final = ".sha256"
 _piece_of = re.compile(
-    r"(?:keys|files)/(\d{20})-(\d{20})\.(?:idx|parquet|parquet\.sha256)"
+    r"(?:keys|ids|files)/(\d{20})-(\d{20})\.(?:idx|parquet|parquet\.sha256)"
 ).fullmatch
 _checkpoint_of = re.compile(r"(\d{20})\.json").fullmatch
 
@@ -130,7 +130,7 @@ class Shadow(Generic[S, E]):
         # A stream opened anew, so that no index stays in memory.
         log = self._subject.on(store)
         log.advance(head, link.commit)
-        log.keep_due()
+        log.keep_next()
         # The hint is looked at once, in the end.
         store.written.pop(layout.hint, None)
         body = store.written.pop(layout.checkpoint(version), None)

@@ -5,11 +5,13 @@
 - `segment`, `segments`, `lines`: sealed runs of commits as Parquet; a cache.
 - `replay`: reading commits in order along the hash chain.
 - `checkpoint`: folded state saved now and then; a cache.
-- `key_index`: where a caller-given commit id or a file path was last named; a cache.
+- `lookup`: where a commit id or a file path was last named; its files are a cache.
 - `request`: who appends, why, and under which id.
 - `clock`: the time of a commit, and whether this machine may give it.
-- `settle`: creating a file and knowing what came of it.
-- `entry`, `waiting`, `open_commit`, `winners`: what threads ask for at once, in one commit.
+- `landing`: what came of a create, and whose a commit is: the file to read when somebody asks
+  whether his commit landed.
+- `worker`, `group`: what threads ask for at once, landed by a thread of the handle's own.
+- `open_commit`, `winners`: a commit while transactions join it; those that were faster.
 - `append`: the one retry loop.
-- `stream_log`: a stream opened, with its head in memory.
+- `stream_log`: a stream opened, with its head in memory, and what has to be kept beside it.
 """

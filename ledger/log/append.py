@@ -1,31 +1,39 @@
 """The one retry loop: decide, encode, create; on a loss read the winners and decide again.
 
-Transactions that threads of one process ask for at the same time ride in one commit, in the order
-in which they came. The outcome of a create is never guessed (`settle`), and nothing is written
-that a reader could not decode.
+What threads ask for at the same time rides in one commit, in the order in which they came
+(`group`). What came of a create is never guessed (`landing`), and nothing is written that a
+reader could not decode.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, assert_never
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from ledger.events.commit import Commit
 from ledger.evolution.stream import Intent, Landed, Postponed, StateLike
 from ledger.log.clock import commit_millis
-from ledger.log.entry import Entry, twin
-from ledger.log.open_commit import OpenCommit
+from ledger.log.group import Group, Rider, twin
+from ledger.log.landing import (
+    Committed,
+    Lost,
+    Outcome,
+    Patience,
+    Unknown,
+    after_loss,
+    holds,
+    land,
+    make_sure,
+)
+from ledger.log.open_commit import OpenCommit, Proposal
 from ledger.log.request import Appended, NowMillis, Request
-from ledger.log.settle import Draft, Patience, make_sure, settle, unknown
-from ledger.log.stream_log import StreamLog, given_id_key
-from ledger.log.waiting import Waiting
-from ledger.log.winners import KeptCommits, Winners, holds
+from ledger.log.stream_log import StreamLog
+from ledger.log.winners import KeptCommits, Winners
 from ledger.model.errors import (
     CommitConflictError,
-    CommitUnknownError,
     InvalidInputError,
     LedgerError,
 )
@@ -49,196 +57,191 @@ class Appender(Generic[S, E]):
     now_millis: NowMillis
     patience: Patience = field(factory=Patience)
     check: Callable[[Commit[E]], None] = lambda _: None
-    _waiting: Waiting[S, E] = field(factory=Waiting, init=False, eq=False, repr=False)
     _kept: KeptCommits[E] = field(factory=KeptCommits, init=False, eq=False, repr=False)
+    _group: Group[S, E] = field(init=False, eq=False, repr=False)
+
+    @_group.default
+    def _gather(self) -> Group[S, E]:
+        return Group(self._land)
 
     def append(self, intent: Intent[S, E], request: Request) -> Appended[S]:
         """Append one transaction; it is durable when this returns.
+
+        What interrupts the caller meanwhile (a signal handler's exception) is raised as it is,
+        with a note that says what is known of the commit.
 
         Raises:
             InvalidInputError: The intent contradicts the newest state, or the commit id was used
                 for something else; nothing was written.
             CommitConflictError: A winner took the same cell, or `expect_version` was passed.
             CommitUnknownError: The store gave no answer; the commit may have landed.
-            StoreError: This machine's clock is not the store's (`commit_millis`).
+            StoreError: The store refuses it, or this machine's clock is not the store's
+                (`commit_millis`); nothing was written.
         """
-        entry = Entry(intent, request)
-        try:
-            self._waiting.come(entry)
-            if not entry.settled:
-                self._lead(entry)
-        finally:
-            self._waiting.left(entry)
-        return entry.outcome()
+        self.log.refuse_reentry()
+        return self._group.ride(Rider(intent, request))
 
-    def _lead(self, own: Entry[S, E]) -> None:
-        """Settle every entry that waits, this thread's own among them."""
-        entries: list[Entry[S, E]] = []
-        try:
-            with self.log.mutex:
-                entries = self._waiting.gathered()
-                with self.log.store.lock(self.log.layout.lock):
-                    # Whoever came while another process held the lock rides, too.
-                    entries += self._waiting.gathered()
-                    for together in _in_order(entries):
-                        self._settle(together)
-        except Exception as error:  # noqa: BLE001 - each raises it in a thread of its own
-            for each in entries:
-                if each.settled:
-                    continue
-                if each.unsure is not None:
-                    self._fail_unsure(each, error)
-                else:
-                    each.fail(error if each is own else twin(error))
-        finally:
-            # What else is raised ends this thread alone; the others wait for another leader.
-            self._waiting.hand_over(each for each in entries if each.settled)
-        # After the others went on: they need not wait for this writer's caches.
-        if self.log.owes_caches:
-            with self.log.mutex:
-                self.log.keep_due()
+    def _land(self, riders: Sequence[Rider[S, E]]) -> None:
+        """Settle riders, and those who come while another process holds the lock."""
+        with self.log.store.lock(self.log.layout.lock):
+            for together in _in_order([*riders, *self._group.gathered()]):
+                try:
+                    self._settle(together)
+                except Exception as error:  # noqa: BLE001 - each raises it in a thread of its own
+                    for each in together:
+                        if not each.is_settled:
+                            each.fail(twin(error))
+        self.log.keep_caches()
 
-    def _settle(self, entries: list[Entry[S, E]]) -> None:
-        if self.log.head is None or entries[0].request.expect_version is not None:
+    def _settle(self, riders: list[Rider[S, E]]) -> None:
+        if self.log.head is None or riders[0].request.expect_version is not None:
             self.log.catch_up()
         else:
             self.log.look_again(self.patience.monotonic())
-        for entry in entries:
-            # Others may have landed since the caller looked, under the same id, too.
-            self._answer(entry, self._known)
+        # First, so that what others read on meanwhile is looked for in one of the two.
         winners: Winners[E] = Winners(self.log, self._kept)
-        for entry in entries:
-            self._look_for(entry, winners)
-        pending = [each for each in entries if not each.settled]
+        for rider in riders:
+            # It may have landed before, under an id that the caller was told.
+            self._answer(rider, self._known)
+        pending = [each for each in riders if not each.is_settled]
         for _ in self.patience.attempts() if pending else ():
             self._attempt(pending, winners)
-            pending = [each for each in pending if not each.settled]
+            pending = [each for each in pending if not each.is_settled]
             if not pending:
                 # Before the next attempt, which waits first, while others wait for the lock.
                 return
         for each in pending:
             each.fail(self._given_up(each.request))
 
-    def _look_for(self, entry: Entry[S, E], winners: Winners[E]) -> None:
-        """Find out whether an entry landed whose leader died; others may have read it since."""
-        if entry.unsure is None or entry.settled:
-            return
-        winners.look_behind(entry.unsure)
+    def _answer(self, rider: Rider[S, E], look: Callable[[Request], Appended[S] | None]) -> None:
         try:
-            winners.learn(self.log.catch_up())
-            self._answer(entry, lambda request: self._mine(request, winners))
-        except (OSError, LedgerError) as error:
-            self._fail_unsure(entry, error)
-        entry.unsure = None
-
-    def _fail_unsure(self, entry: Entry[S, E], error: Exception) -> None:
-        version, commit_id = entry.unsure or 0, entry.request.commit_id
-        told = unknown(self.log.layout.commit(version), version, commit_id)
-        told.__cause__ = error
-        entry.fail(told)
-
-    def _answer(self, entry: Entry[S, E], look: Callable[[Request], Appended[S] | None]) -> None:
-        try:
-            found = look(entry.request)
+            found = look(rider.request)
         except LedgerError as error:
-            entry.fail(error)
+            rider.fail(error)
         else:
             if found is not None:
-                entry.done(found)
+                rider.done(found)
 
-    def _attempt(self, entries: list[Entry[S, E]], winners: Winners[E]) -> None:
+    def _attempt(self, riders: list[Rider[S, E]], winners: Winners[E]) -> None:
         """Try to land one commit with all that fits into it."""
         head = self.log.head
         previous = head.state.time_millis if head else 0
         time_millis = commit_millis(self.log.store, self.now_millis, self.patience, previous)
-        opened = OpenCommit(self.log, time_millis, self.check)
-        joined = [each for each in entries if self._joins(each, opened, winners)]
+        opened = OpenCommit(self.log, head, time_millis, self.check)
+        joined = [each for each in riders if self._joins(each, opened, winners)]
         if not joined:
             return
         proposal = opened.proposal()
+        outcome = self._outcome(proposal, winners)
+        match outcome:
+            case Committed():
+                self._take(proposal, joined)
+                for each in riders:
+                    if not each.is_settled:
+                        each.believe()
+                        self._answer(each, lambda request: self._twin(request, proposal.commit))
+            case Lost():
+                for each in riders:
+                    self._answer(
+                        each, lambda request: self._found(request, winners, proposal.commit)
+                    )
+            case Unknown():
+                for each in joined:
+                    each.fail(outcome.told(each.request.commit_id))
+            case _:
+                assert_never(outcome)
+
+    def _outcome(self, proposal: Proposal[S, E], winners: Winners[E]) -> Outcome:
+        store, draft = self.log.store, proposal.draft
         try:
-            landed = settle(self.log.store, proposal.draft, self.patience)
-            if not landed:
-                landed = self._read_winners(proposal.draft, winners)
-        except CommitUnknownError as error:
-            for each in joined:
-                each.fail(_unknown_to(each, error))
-            return
-        if not landed:
-            for each in entries:
-                self._answer(each, lambda request: self._mine(request, winners))
-            return
-        # Before the head moves: whoever leads after a death looks for the rest behind the head.
+            outcome = land(store, draft, self.patience)
+            if isinstance(outcome, Lost):
+                outcome = after_loss(store, draft, self.patience, lambda: self._read_on(winners))
+        except LedgerError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a store that breaks its contract says nothing
+            return Unknown(draft, error)
+        return outcome
+
+    def _read_on(self, winners: Winners[E]) -> None:
+        winners.learn(self.log.catch_up())
+        winners.since(None)
+
+    def _take(self, proposal: Proposal[S, E], joined: list[Rider[S, E]]) -> None:
+        """Take a commit that has landed as the new head."""
         for each in joined:
             each.done(Appended(proposal.head.state, proposal.commit.version))
         self.log.advance(proposal.head, proposal.commit)
         self._kept.keep(proposal.commit)
-        for each in entries:
-            if not each.settled:
-                each.believe()
-                self._answer(each, lambda request: self._mine(request, winners))
 
-    def _joins(self, entry: Entry[S, E], opened: OpenCommit[S, E], winners: Winners[E]) -> bool:
-        request, intent = entry.request, entry.intent
-        entry.doubt(None)
+    def _joins(self, rider: Rider[S, E], opened: OpenCommit[S, E], winners: Winners[E]) -> bool:
+        request, intent = rider.request, rider.intent
+        rider.doubt(None)
         if opened.is_full or opened.holds(request.commit_id):
             return False
         try:
             self._check_expected(request)
-            since = winners.since(intent.base_version)
+            since = winners.since(intent.base_version, opened.version - 1)
             if not opened.is_empty:
                 since.append(opened.commit())
             decided = intent.decide(opened.state(), tuple(since))
             if isinstance(decided, Landed):
-                self._acknowledge_landed(entry, decided, opened)
+                self._acknowledge_landed(rider, decided, opened)
                 return False
             opened.join(decided, request)
-            entry.tried = opened.version if entry.tried is None else entry.tried
         except Postponed:
             return False
         except Exception as error:  # noqa: BLE001 - what one's intent raises is his alone
             if opened.is_empty:
-                entry.fail(error)
+                rider.fail(error)
             else:
                 # Those before it may not land, and then it is decided anew.
-                entry.doubt(error)
+                rider.doubt(error)
             return False
         return True
 
     def _acknowledge_landed(
-        self, entry: Entry[S, E], landed: Landed, opened: OpenCommit[S, E]
+        self, rider: Rider[S, E], landed: Landed, opened: OpenCommit[S, E]
     ) -> None:
         if landed.version >= opened.version:
             raise Postponed
-        entry.done(self.acknowledge(landed.version, entry.request))
+        rider.done(self.acknowledge(landed.version, rider.request))
 
     def landed_before(self, request: Request) -> Appended[S] | None:
-        """Return what a caller-given commit id came to before, if it did.
+        """Return what a caller-given commit id came to before, if it did; reads what is newer.
 
-        To be asked before anything is planned: what is there already may contradict the request.
+        For one whose request contradicts what is there: it may be there since it landed.
 
         Raises:
             InvalidInputError: The id was used before, for something else.
         """
-        if request.asked is None:
+        if not request.is_given:
             return None
-        with self.log.mutex:
-            self.log.catch_up()
-            return self._known(request)
+        self.log.refuse_reentry()
+        self.log.catch_up()
+        return self._known(request)
 
     def _known(self, request: Request) -> Appended[S] | None:
-        if request.asked is None:
+        if not request.is_given:
             return None
-        for version in self.log.last_named(given_id_key(request.commit_id)):
+        for version in self.log.with_id(request.commit_id):
             if holds(self.log.commit_at(version), request):
                 return self.acknowledge(version, request)
         return None
 
-    def _mine(self, request: Request, winners: Winners[E]) -> Appended[S] | None:
-        version = winners.holding(request)
-        if version is None:
+    def _found(self, request: Request, winners: Winners[E], sent: Commit[E]) -> Appended[S] | None:
+        """Return what a request came to, if it is among those that won against `sent`."""
+        won = winners.holding(request)
+        if won is None:
             return None
-        return Appended(self.acknowledge(version, request).state, version)
+        # A client that sends a create twice is told that its own file exists.
+        return evolve(self.acknowledge(won.version, request), repeated=won != sent)
+
+    def _twin(self, request: Request, commit: Commit[E]) -> Appended[S] | None:
+        """Return what another rider of the same id came to, who has just landed."""
+        if not holds(commit, request):
+            return None
+        return Appended(self._state(), commit.version, repeated=True)
 
     def acknowledge(self, version: int, request: Request) -> Appended[S]:
         """Return what was found by reading, once it is durable: its writer may have died before.
@@ -250,38 +253,6 @@ class Appender(Generic[S, E]):
         commit_id = request.commit_id
         make_sure(self.log.store, key, self.patience, version=version, commit_id=commit_id)
         return Appended(self._state(), version, repeated=True)
-
-    def _read_winners(self, draft: Draft, winners: Winners[E]) -> bool:
-        """Read what landed instead; who cannot read it does not know whether it is his.
-
-        Returns:
-            Whether it is his after all, and what follows it cannot be read.
-
-        Raises:
-            LedgerError: What landed is damaged, or a newer version wrote it.
-            CommitUnknownError: The store does not answer.
-        """
-        failure: OSError | None = None
-        for _ in self.patience.attempts():
-            try:
-                winners.learn(self.log.catch_up())
-                winners.since(None)
-            except OSError as error:
-                failure = error
-            except LedgerError:
-                # A client that sends a create twice is told that its own file exists.
-                if self._stands(draft):
-                    return True
-                raise
-            else:
-                return False
-        raise unknown(draft.key, draft.version, draft.commit_id) from failure
-
-    def _stands(self, draft: Draft) -> bool:
-        try:
-            return self.log.store.confirm(draft.key) == draft.body
-        except OSError as error:
-            raise unknown(draft.key, draft.version, draft.commit_id) from error
 
     def _given_up(self, request: Request) -> CommitConflictError:
         version = self._state().version
@@ -316,21 +287,10 @@ class Appender(Generic[S, E]):
         )
 
 
-def _in_order(entries: list[Entry[S, E]]) -> Iterator[list[Entry[S, E]]]:
-    """Yield the entries in their order: those that ride alone, and the groups between them."""
-    for alone, some in groupby(entries, key=lambda each: each.rides_alone):
+def _in_order(riders: Sequence[Rider[S, E]]) -> Iterator[list[Rider[S, E]]]:
+    """Yield the riders in their order: those that ride alone, and the groups between them."""
+    for alone, some in groupby(riders, key=lambda each: each.rides_alone):
         if alone:
             yield from ([each] for each in some)
         else:
             yield list(some)
-
-
-def _unknown_to(entry: Entry[S, E], error: CommitUnknownError) -> CommitUnknownError:
-    """Return the error that names an entry's own commit id."""
-    told = CommitUnknownError(
-        error.message.replace(error.commit_id, entry.request.commit_id),
-        entry.request.commit_id,
-        error.version,
-    )
-    told.__cause__ = error.__cause__
-    return told

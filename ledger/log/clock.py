@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
+from ledger.log.landing import Patience
 from ledger.log.request import NowMillis
-from ledger.log.settle import Patience
 from ledger.model.errors import StoreError
 from ledger.stores import ObjectStore, Store
 from ledger.stores.clock import Clock

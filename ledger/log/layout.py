@@ -42,6 +42,10 @@ class Layout:
         """Return the key of the key index over the commits `first` to `last`."""
         return f"{self.root}/checkpoints/keys/{first:020d}-{last:020d}.idx"
 
+    def made_index(self, first: int, last: int) -> str:
+        """Return the key of the index over ids that were made up and stand without a digest."""
+        return f"{self.root}/checkpoints/ids/{first:020d}-{last:020d}.idx"
+
     def file_run(self, first: int, last: int) -> str:
         """Return the key of the file changes of the commits `first` to `last`, as Parquet."""
         return f"{self.root}/checkpoints/files/{first:020d}-{last:020d}.parquet"

@@ -12,8 +12,8 @@ from ledger.events.commit import FORMAT_VERSION, Commit, Transaction
 from ledger.evolution.stream import Builder, StateLike
 from ledger.log.checkpoint import Head
 from ledger.log.codec import digest, encode, encode_transaction
+from ledger.log.landing import Draft
 from ledger.log.request import Request
-from ledger.log.settle import Draft
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, InvalidInputError, UpgradeRequiredError
 
@@ -37,16 +37,21 @@ class OpenCommit(Generic[S, E]):
     """A commit that follows the head and has not been written.
 
     Args:
-        log: The stream; its head stays where it is until the commit has landed.
+        log: The stream.
+        head: What it follows; None before version 0.
         time_millis: The commit's time.
         check: Raises for a commit that must not be created at its time.
     """
 
     def __init__(
-        self, log: StreamLog[S, E], time_millis: int, check: Callable[[Commit[E]], None]
+        self,
+        log: StreamLog[S, E],
+        head: Head[S] | None,
+        time_millis: int,
+        check: Callable[[Commit[E]], None],
     ) -> None:
         self._log = log
-        self._head = log.head
+        self._head = head
         self._time_millis = time_millis
         self._check = check
         self._transactions: list[Transaction[E]] = []
@@ -123,12 +128,7 @@ class OpenCommit(Generic[S, E]):
         """Return the commit, ready to be created."""
         commit = self.commit()
         body = encode(self._of(*map(Raw, self._bodies)))
-        draft = Draft(
-            self._log.layout.commit(commit.version),
-            body,
-            commit.version,
-            self._transactions[0].id,
-        )
+        draft = Draft(self._log.layout.commit(commit.version), body, commit.version)
         state = self.state()
         if state is None:
             raise AssertionError("a commit that is proposed holds a transaction")

@@ -19,7 +19,8 @@ class Request:
 
     Attributes:
         commit_id: Unique; the caller's own or a fresh one.
-        asked: SHA-256 of what is asked, hex, when the caller gave the id; else None.
+        asked: SHA-256 of what is asked, hex; None where nobody may compare it.
+        is_given: Whether the caller gave the id, so that it may stand in the log already.
         author: Who.
         message: Why.
         properties: Anything else to keep with it.
@@ -29,6 +30,7 @@ class Request:
 
     commit_id: str
     asked: str | None = None
+    is_given: bool = True
     author: str = ""
     message: str = ""
     properties: Mapping[str, str] = field(factory=dict, hash=False)

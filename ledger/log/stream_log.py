@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Generic, TypeVar
-
-from attrs import frozen
-from msgspec import UNSET
 
 from ledger.events.commit import Commit
 from ledger.evolution.stream import Builder, StateLike, Stream
 from ledger.log.checkpoint import Checkpoints, Head
 from ledger.log.codec import Codec, digest, encode
-from ledger.log.key_index import KeyIndexes
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
 from ledger.log.lines import Lines
+from ledger.log.lookup import KeysOf, Lookup
 from ledger.log.notice import warn
 from ledger.log.replay import START, Position, Read, Reader
 from ledger.log.segment import segment_of
 from ledger.log.segments import Segments
+from ledger.log.worker import Worker, begin_anew_after_fork
 from ledger.model.errors import (
     DamagedLogError,
     InvalidInputError,
-    LedgerError,
     NotFoundError,
 )
 from ledger.stores import Store
@@ -36,27 +34,6 @@ SURE_FOR_S = 10.0
 """For so long a writer does not look again whether its head still stands on the store."""
 
 _LOGGER = "ledger.log"
-
-
-def given_id_key(commit_id: str) -> str:
-    """Return what the key index remembers of a caller-given commit id."""
-    return f"id:{commit_id}"
-
-
-def given_ids(commit: Commit[E]) -> Iterator[str]:
-    """Yield the keys of a commit's caller-given ids."""
-    for transaction in commit.transactions:
-        if transaction.asked is not UNSET:
-            yield given_id_key(transaction.id)
-
-
-@frozen
-class Recent(Generic[E]):
-    """The commits after the last checkpoint boundary, by the keys that they named."""
-
-    boundary: int
-    last: int
-    by_key: dict[str, int]
 
 
 class StreamLog(Generic[S, E]):
@@ -75,51 +52,76 @@ class StreamLog(Generic[S, E]):
         self.store = store
         self.layout = Layout(root)
         self.stream = stream
-        self.mutex = threading.RLock()
-        self._keys_of: Callable[[Commit[E]], Iterable[str]] = lambda _: ()
+        self._keys_of: KeysOf[E] = lambda _: ()
         self._on_boundary: Callable[[int], None] = lambda _: None
         self.checkpoints = Checkpoints(store, self.layout, stream)
         self.codec: Codec[E] = Codec(stream.event_types)
         self.reader: Reader[E] = Reader(store, self.layout, self.codec)
         self.segments = Segments(store, self.layout)
-        self.indexes: KeyIndexes[E] = KeyIndexes(store, self.layout, self.reader, self._all_keys)
-        self._head: Head[S] | None = None
-        self._recent: Recent[E] | None = None
-        self._naming = threading.Lock()
-        self._due: tuple[Head[S], Sequence[bytes] | None] | None = None
+        self.lookup: Lookup[E] = Lookup(store, self.layout, self.reader, self._named_in)
+        # Each has one writer at a time: who reads on holds the mutex, and one thread appends.
+        self._read_to: Head[S] | None = None
+        self._landed: Head[S] | None = None
+        self._due: deque[tuple[Head[S], Sequence[bytes] | None]] = deque()
+        self._keeper = Worker("ledger-caches", self.keep_next)
         self._lines = Lines()
         self._looked_s: float | None = None
+        self.after_fork()
+        begin_anew_after_fork(self)
 
-    def remember(
-        self, keys_of: Callable[[Commit[E]], Iterable[str]], on_boundary: Callable[[int], None]
-    ) -> None:
+    def after_fork(self) -> None:
+        """Forget who was reading: a child has none of its parent's threads."""
+        self._mutex = threading.RLock()
+
+    def remember(self, keys_of: KeysOf[E], on_boundary: Callable[[int], None]) -> None:
         """Say what else to keep beside the log.
 
         Args:
-            keys_of: What the key index remembers of a commit, beside caller-given ids.
+            keys_of: What the key index remembers of a commit, beside its transactions' ids.
             on_boundary: Called after this writer committed a checkpoint's version, to save other
                 caches of that interval.
         """
         self._keys_of = keys_of
         self._on_boundary = on_boundary
 
+    def _named_in(self, commit: Commit[E]) -> Iterable[str]:
+        return self._keys_of(commit)
+
     @property
     def head(self) -> Head[S] | None:
         """The newest commit known, without looking; None before version 0."""
-        return self._head
+        read, landed = self._read_to, self._landed
+        if read is None or landed is None:
+            return read or landed
+        return landed if landed.state.version >= read.state.version else read
 
     def refresh(self) -> S | None:
         """Return the newest state, after reading what was appended since the last look."""
-        with self.mutex:
-            self.catch_up()
-            return self._head.state if self._head else None
+        self.catch_up()
+        head = self.head
+        return head.state if head else None
+
+    def refuse_reentry(self) -> None:
+        """Refuse to wait for what cannot come: this thread was interrupted while it read.
+
+        Raises:
+            InvalidInputError: A signal handler asks for a commit of the handle that it stopped.
+        """
+        if self._mutex._is_owned():  # type: ignore[attr-defined]  # noqa: SLF001 - as threading.Condition asks
+            raise InvalidInputError(
+                f"{self.layout.root}: this thread is reading this very handle; a signal handler or "
+                "callback that runs meanwhile cannot commit to it. Nothing was written; set a flag "
+                "and commit afterwards, or use a handle of its own"
+            )
 
     def catch_up(self) -> list[Commit[E]]:
         """Move the head forward over what others appended; return it, oldest first."""
-        if self._head is None:
-            return self._open()
-        builder = self.stream.builder(self._head.state)
-        return self._follow(builder, Position(self._head.state.version, self._head.digest))
+        with self._mutex:
+            head = self.head
+            if head is None:
+                return self._open()
+            builder = self.stream.builder(head.state)
+            return self._follow(builder, Position(head.state.version, head.digest))
 
     def _open(self) -> list[Commit[E]]:
         found = self.checkpoints.newest()
@@ -127,9 +129,10 @@ class StreamLog(Generic[S, E]):
         if found is not None:
             self._check_fits(found)
             start = Position(found.state.version, found.digest)
-            self._head = found
+            self._read_to = found
         read = self._follow(self.stream.builder(found.state if found else None), start)
-        self.reader.refuse_hole(self._head.state.version + 1 if self._head else 0)
+        head = self.head
+        self.reader.refuse_hole(head.state.version + 1 if head else 0)
         return read
 
     def look_again(self, moment_s: float) -> None:
@@ -144,7 +147,7 @@ class StreamLog(Generic[S, E]):
         Raises:
             DamagedLogError: The head is missing or another file, or what follows it is missing.
         """
-        head, looked = self._head, self._looked_s
+        head, looked = self.head, self._looked_s
         if looked is None or moment_s - looked >= SURE_FOR_S:
             if looked is not None and head is not None:
                 # A store that does not answer now says nothing about the log.
@@ -185,7 +188,9 @@ class StreamLog(Generic[S, E]):
             if not self.segments.is_near and self._lines.wants(read.commit.version):
                 self._lines.take(read.commit.version, read.body)
         if commits:
-            self._head = Head(builder.freeze(), newest)
+            self._read_to = Head(builder.freeze(), newest)
+            for commit in commits[-CHECKPOINT_INTERVAL:]:
+                self.lookup.note(commit)
         return commits
 
     def fold(self, builder: Builder[S, E], commit: Commit[E]) -> None:
@@ -206,92 +211,62 @@ class StreamLog(Generic[S, E]):
 
     def advance(self, head: Head[S], commit: Commit[E]) -> None:
         """Take a commit that this writer landed as the new head."""
-        recent = self._recent
-        if recent is not None and recent.last == commit.version - 1:
-            # It has landed: what cannot be remembered now is read again later.
-            with suppress(OSError, LedgerError):
-                named = dict.fromkeys(self._all_keys(commit), commit.version)
-                with self._naming:
-                    recent.by_key.update(named)
-                # Before the head moves, so that nobody who sees that has to read the commit.
-                self._recent = Recent(recent.boundary, commit.version, recent.by_key)
-        self._head = head
+        # Before the head moves, so that nobody who sees that has to read the commit.
+        self.lookup.note(commit)
+        self._landed = head
         if not self.segments.is_near and self._lines.wants(commit.version):
             self._lines.take(commit.version, encode(commit))
         if commit.version % CHECKPOINT_INTERVAL == 0 and commit.version:
             # Now, since the next commit may begin a segment before the caches are saved.
-            self._due = head, self._lines.of(*segment_of(commit.version))
+            self._due.append((head, self._lines.of(*segment_of(commit.version))))
 
-    @property
-    def owes_caches(self) -> bool:
-        """Whether this writer completed an interval and has not saved its caches."""
-        return self._due is not None
+    def keep_caches(self) -> None:
+        """Have the caches saved that this writer owes; nobody waits for them."""
+        if self._due:
+            self._keeper.ask()
 
-    def keep_due(self) -> None:
-        """Save the checkpoint and the other caches of an interval that this writer completed."""
-        due, self._due = self._due, None
-        if due is None:
-            return
-        head, lines = due
+    def wait_for_caches(self, timeout_s: float = 10.0) -> bool:
+        """Return once all caches that this writer owes are saved, or False after so long."""
+        return self._keeper.wait(timeout_s)
+
+    def keep_next(self) -> bool:
+        """Save the checkpoint and the other caches of one interval that this writer completed.
+
+        Returns:
+            Whether there was one.
+        """
+        try:
+            head, lines = self._due.popleft()
+        except IndexError:
+            return False
         version = head.state.version
         try:
             self.checkpoints.save(head)
-            self.indexes.save(version)
+            self.lookup.save(version)
             self._on_boundary(version)
             self.segments.save(version, lines)
         except Exception as error:  # noqa: BLE001 - the commit has landed, whatever a cache does
             # One that is missing costs time.
             warn(_LOGGER, "checkpoint_failed", root=self.layout.root, version=version, error=error)
-
-    def _all_keys(self, commit: Commit[E]) -> Iterator[str]:
-        yield from given_ids(commit)
-        yield from self._keys_of(commit)
+        return True
 
     def last_named(self, key: str) -> Iterator[int]:
         """Yield the versions up to the head that may have named `key`, newest first."""
-        head = self._head
-        if head is None:
-            return
-        recent = self._recent_keys(key, head.state.version)
-        newest = recent.by_key.get(key)
-        if newest is not None:
-            yield newest
-            # Who goes on looked at an older head: of its commits, only the newest is remembered.
-            yield from self._named_before(newest, key, recent.boundary)
-        yield from self.indexes.find(key, recent.boundary)
+        head = self.head
+        return iter(()) if head is None else self.lookup.last_named(key, head.state.version)
 
-    def _named_before(self, version: int, key: str, boundary: int) -> Iterator[int]:
-        """Yield the versions between a boundary and `version` that named `key`, newest first."""
-        start = Position(boundary or -1, "")
-        read = self.reader.after(start, version - 1) if version - 1 > start.version else ()
-        found = [each.commit.version for each in read if key in self._all_keys(each.commit)]
-        yield from reversed(found)
+    def with_id(self, commit_id: str) -> Iterator[int]:
+        """Yield the versions up to the head that may hold a transaction of an id, newest first."""
+        head = self.head
+        return iter(()) if head is None else self.lookup.with_id(commit_id, head.state.version)
 
-    def _recent_keys(self, key: str, last: int) -> Recent[E]:
-        """Return the keys of the commits up to `last`; of later ones none that is `key`."""
-        boundary = last - last % CHECKPOINT_INTERVAL
-        recent = self._recent
-        if recent is None or recent.boundary != boundary:
-            recent = Recent(boundary, boundary or -1, {})
-        elif recent.last >= last and recent.by_key.get(key, -1) <= last:
-            return recent
-        elif recent.last > last:
-            # Somebody named it since the caller looked, and only the newest is remembered.
-            recent = Recent(boundary, boundary or -1, {})
-        by_key = recent.by_key
-        if recent.last < last:
-            named: dict[str, int] = {}
-            for read in self.reader.after(Position(recent.last, ""), last):
-                named.update(dict.fromkeys(self._all_keys(read.commit), read.commit.version))
-            with self._naming:
-                # Another thread may have read later commits meanwhile.
-                by_key.update({k: v for k, v in named.items() if by_key.get(k, -1) < v})
-        found: Recent[E] = Recent(boundary, last, by_key)
-        newest = self._recent
-        # Whoever leads may have come further meanwhile.
-        if newest is None or newest.last < last:
-            self._recent = found
-        return found
+    def find_commit(self, commit_id: str) -> Commit[E] | None:
+        """Return the commit up to the head that holds a transaction of an id."""
+        for version in self.with_id(commit_id):
+            found = self.commit_at(version)
+            if any(each.id == commit_id for each in found.transactions):
+                return found
+        return None
 
     def commit_at(self, version: int) -> Commit[E]:
         """Return one commit.
@@ -299,7 +274,7 @@ class StreamLog(Generic[S, E]):
         Raises:
             NotFoundError: The stream does not have that version (yet).
         """
-        head = self._head
+        head = self.head
         if head is None or not 0 <= version <= head.state.version:
             newest = head.state.version if head else "none"
             raise NotFoundError(f"version {version} does not exist; the newest is {newest}")

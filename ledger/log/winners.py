@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
-from msgspec import UNSET
-
 from ledger.events.commit import Commit
+from ledger.log.landing import holds
 from ledger.log.request import Request
 from ledger.log.stream_log import StreamLog
-from ledger.model.errors import InvalidInputError
 
 E = TypeVar("E")
 
@@ -54,10 +52,6 @@ class Winners(Generic[E]):
     def _newest(self) -> int:
         return self._log.head.state.version if self._log.head else -1
 
-    def look_behind(self, version: int) -> None:
-        """Count a commit of this version, and those after it, among the winners."""
-        self._met = min(self._met, version - 1)
-
     def learn(self, commits: Iterable[Commit[E]]) -> None:
         """Take commits that were read already."""
         for each in commits:
@@ -67,10 +61,15 @@ class Winners(Generic[E]):
         self._commits[commit.version] = commit
         self._kept.keep(commit)
 
-    def since(self, base: int | None) -> list[Commit[E]]:
-        """Return the commits after `base`, oldest first; of no base, those after the beginning."""
+    def since(self, base: int | None, last: int | None = None) -> list[Commit[E]]:
+        """Return the commits after `base`, oldest first; of no base, those after the beginning.
+
+        Args:
+            base: A version.
+            last: The last one to return; None: the newest.
+        """
         first = (self._met if base is None else base) + 1
-        wanted = range(first, self._newest + 1)
+        wanted = range(first, (self._newest if last is None else last) + 1)
         missing = [each for each in wanted if not self._has(each)]
         if missing:
             for read in self._log.commits(missing[0], missing[-1]):
@@ -85,30 +84,10 @@ class Winners(Generic[E]):
             self._commits[version] = kept
         return True
 
-    def holding(self, request: Request) -> int | None:
-        """Return the version of the one among them that holds a request's transaction.
+    def holding(self, request: Request) -> Commit[E] | None:
+        """Return the one among them that holds a request's transaction.
 
         Raises:
             InvalidInputError: One has its id, and is something else.
         """
-        landed = (each.version for each in self.since(None) if holds(each, request))
-        return next(landed, None)
-
-
-def holds(commit: Commit[E], request: Request) -> bool:
-    """Say whether a commit holds a request's transaction.
-
-    Raises:
-        InvalidInputError: It holds one of the same id that is something else.
-    """
-    for transaction in commit.transactions:
-        if transaction.id != request.commit_id:
-            continue
-        asked = None if transaction.asked is UNSET else transaction.asked
-        if asked != request.asked:
-            raise InvalidInputError(
-                f"commit id {request.commit_id!r} was used for something else in version "
-                f"{commit.version}; take a new id for a new request"
-            )
-        return True
-    return False
+        return next((each for each in self.since(None) if holds(each, request)), None)

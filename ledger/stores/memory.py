@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Final
 
 from ledger.stores.key import check_body, check_key, check_path, folder_of, folder_prefix
@@ -15,6 +16,10 @@ class _Memory:
 
     def __init__(self) -> None:
         self.bodies: dict[str, bytes] = {}
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        """Begin with free locks: a forked child has none of the threads that held them."""
         self.guard = threading.Lock()
         self.folder_locks: dict[str, threading.Lock] = {}
 
@@ -22,6 +27,17 @@ class _Memory:
 # Two opens of one URL have to see the same data, so the names live as long as the process.
 _memories: Final[dict[str, _Memory]] = {}
 _memories_guard: Final = threading.Lock()
+
+
+def _free_locks() -> None:
+    with suppress(RuntimeError):
+        _memories_guard.release()
+    for each in _memories.values():
+        each.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free_locks)
 
 
 class MemoryStore:
@@ -49,6 +65,9 @@ class MemoryStore:
 
     def __repr__(self) -> str:
         return f"MemoryStore({self._name!r})"
+
+    def __reduce__(self) -> tuple[type[MemoryStore], tuple[str]]:
+        return MemoryStore, (self._name,)
 
     @property
     def url(self) -> str:

@@ -41,11 +41,16 @@ class ObjectStore:
     """
 
     def __init__(self, root: Root) -> None:
+        self._root = root
         self._bucket = ObstoreBucket(root) if root.library == "obstore" else Bucket(root)
         self._place = root.url, self._bucket.options_digest
 
     def __repr__(self) -> str:
         return f"ObjectStore({self.url!r})"
+
+    def __reduce__(self) -> tuple[type[ObjectStore], tuple[Root]]:
+        # Connections stay in their process.
+        return ObjectStore, (self._root,)
 
     @property
     def url(self) -> str:

@@ -8,15 +8,22 @@ from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 
-from ledger import AddColumn, DropColumn, SetOption, Table, UpdateColumnComment
+from ledger import (
+    AddColumn,
+    CommitUnknownError,
+    DropColumn,
+    SetOption,
+    Table,
+    UpdateColumnComment,
+)
 from ledger.events import TableEvent
 from ledger.evolution.state import TableState
 from ledger.evolution.table_intent import TableIntent
-from ledger.log.entry import Entry
+from ledger.log.group import Rider
 from ledger.log.request import Request
 from ledger.model.errors import TableDroppedError
 from ledger.stores import Store
-from tests.faults import Died, Wrapped
+from tests.faults import Wrapped
 from tests.lakes import lake_on
 from tests.log.test_group_commit import Crowd, Gate, adds, reopened
 
@@ -88,22 +95,26 @@ def test_the_same_id_in_one_group_lands_once() -> None:
 
 
 @pytest.mark.parametrize("lands", ["landed", "lost"])
-def test_when_the_leader_dies_the_others_land_exactly_once(lands: str) -> None:
-    def dies(create: Callable[[], bool]) -> bool:
+def test_where_a_store_breaks_its_contract_nobody_knows_and_asking_again_lands_once(
+    lands: str,
+) -> None:
+    def breaks(create: Callable[[], bool]) -> bool:
         if lands == "landed":
             create()
-        raise Died
+        raise ZeroDivisionError("a bug in a client")
 
-    crowd = trapped(dies)
+    crowd = trapped(breaks)
 
     asked = crowd.asks(*(adds(f"c{n}") for n in range(4)))
 
-    failed = [each for each in asked if each.exception() is not None]
-    assert [type(each.exception()) for each in failed] == [Died]
-    names = reopened(crowd.table).at().schema.names
-    wanted = {f"c{n}" for n, each in enumerate(asked) if each not in failed}
-    assert wanted <= set(names)
-    assert len(names) == 2 + 3 + (lands == "landed")
+    told = [each.exception() for each in asked]
+    ids = [each.commit_id for each in told if isinstance(each, CommitUnknownError)]
+    assert len(set(ids)) == 4
+    again = [adds(f"c{n}", commit_id=ids[n])(crowd.table) for n in range(4)]
+    assert {each.repeated for each in again} == {lands == "landed"}  # type: ignore[attr-defined]
+    commits = reopened(crowd.table).events()
+    landed = [each.id for commit in commits for each in commit.transactions]
+    assert [landed.count(each) for each in ids] == [1] * 4
 
 
 def test_one_that_breaks_in_an_unforeseen_way_harms_no_other() -> None:
@@ -127,16 +138,16 @@ def test_one_that_breaks_in_an_unforeseen_way_harms_no_other() -> None:
     assert reopened(crowd.table).at().schema.names == ("id", "b", "x", "y")
 
 
-class Interrupted(Entry[TableState, TableEvent]):
-    """An entry whose thread is interrupted while it waits."""
+class Interrupted(Rider[TableState, TableEvent]):
+    """A rider whose thread is interrupted while it waits."""
 
     def wait(self) -> None:
         raise KeyboardInterrupt
 
 
-def test_who_is_interrupted_while_waiting_holds_up_nobody() -> None:
+def test_who_is_interrupted_while_waiting_never_lands_and_holds_up_nobody() -> None:
     crowd = Crowd()
-    table, waiting = crowd.table, crowd.table._appender._waiting
+    table, group = crowd.table, crowd.table._appender._group
     head = table.log.head
     assert head is not None
     intent = table._intent(head.state, lambda _: [SetOption("x", "1")])
@@ -147,8 +158,9 @@ def test_who_is_interrupted_while_waiting_holds_up_nobody() -> None:
     first = threading.Thread(target=lambda: done.append(table.alter([SetOption("f", "1")])))
     first.start()
     assert crowd.gate.waiting.wait(30)
-    with pytest.raises(KeyboardInterrupt):
-        waiting.come(Interrupted(intent, Request(commit_id="gone")))
+    with pytest.raises(KeyboardInterrupt) as interrupted:
+        group.ride(Interrupted(intent, Request(commit_id="gone")))
+    assert not getattr(interrupted.value, "__notes__", [])
     crowd.gate.opened.set()
     first.join(10)
     second = threading.Thread(
@@ -159,6 +171,31 @@ def test_who_is_interrupted_while_waiting_holds_up_nobody() -> None:
 
     assert len(done) == 2
     assert reopened(table).at().schema.names == ("id", "b", "z")
+    assert "x" not in reopened(table).at().options
+
+
+def test_who_is_interrupted_on_the_way_is_told_by_which_id_to_ask() -> None:
+    crowd = Crowd()
+    crowd.gate.closed = True
+
+    class Leaves(Interrupted):
+        def wait(self) -> None:
+            assert crowd.gate.waiting.wait(30)
+            raise KeyboardInterrupt
+
+    head = crowd.table.log.head
+    assert head is not None
+    intent = crowd.table._intent(head.state, lambda _: [SetOption("x", "1")])
+    assert isinstance(intent, TableIntent)
+    with pytest.raises(KeyboardInterrupt) as interrupted:
+        crowd.table._appender._group.ride(Leaves(intent, Request(commit_id="mine")))
+    crowd.gate.opened.set()
+
+    assert ["commit mine is on its way and may land" in n for n in interrupted.value.__notes__] == [
+        True
+    ]
+    adds("z")(crowd.table)
+    assert reopened(crowd.table).at().options["x"] == "1"
 
 
 def test_nothing_follows_a_drop_in_its_group() -> None:

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
 
 from ledger import FileChange, SetOption, Table
 from ledger.log.codec import encode
-from ledger.log.entry import Entry
+from ledger.log.group import Group, Rider
 from ledger.log.request import Appended, Request
-from ledger.log.waiting import Waiting
 from ledger.stores import Store
 from tests.lakes import lake_on
 from tests.log.test_group_commit import Crowd, Gate, adds
 
-Plain = Entry[int, str]
+Plain = Rider[int, str]
 
 
 class Interrupted(Plain):
-    """An entry whose thread is interrupted right when it was woken."""
+    """A rider whose thread is interrupted right when it was woken."""
 
     def wait(self) -> None:
         super().wait()
@@ -30,7 +29,7 @@ class Interrupted(Plain):
 
 
 class Lost(Plain):
-    """An entry whose thread never comes back from waiting."""
+    """A rider whose thread never comes back from waiting."""
 
     def wait(self) -> None:
         super().wait()
@@ -42,35 +41,44 @@ def appends(name: str) -> Callable[[Table], object]:
     return lambda table: table.append([file])
 
 
-def entry(kind: type[Plain], name: str) -> Plain:
+def rider(kind: type[Plain], name: str) -> Plain:
     return kind(None, Request(commit_id=name))  # type: ignore[arg-type]
 
 
 @contextmanager
-def a_group(*kinds: type[Plain]) -> Iterator[tuple[list[str], Waiting[int, str]]]:
-    """Let a leader take entries of these kinds; yield who has gone on, and where they wait."""
-    waiting: Waiting[int, str] = Waiting()
-    leader = entry(Plain, "leader")
-    waiting.come(leader)
+def a_group(*kinds: type[Plain]) -> Iterator[list[str]]:
+    """Let riders of these kinds land together; yield who has gone on."""
+    opened = threading.Event()
+    trips: list[int] = []
+
+    def land(riders: Sequence[Plain]) -> None:
+        trips.append(len(riders))
+        assert opened.wait(10)
+        for each in riders:
+            each.done(Appended(0, 0))
+
+    group: Group[int, str] = Group(land)
     gone_on: list[str] = []
 
-    def waits(each: Plain) -> None:
+    def rides(each: Plain) -> None:
         try:
-            waiting.come(each)
+            group.ride(each)
         except KeyboardInterrupt:
             return
         gone_on.append(each.request.commit_id)
 
+    def starts(each: Plain) -> None:
+        threading.Thread(target=rides, args=(each,), daemon=True).start()
+
+    starts(rider(Plain, "first"))
+    until(lambda: trips == [1])
     for number, kind in enumerate(kinds):
-        each = entry(kind, str(number))
-        threading.Thread(target=waits, args=(each,), daemon=True).start()
-        until(lambda count=number + 2: len(waiting) == count)
-    taken = waiting.gathered()
-    assert taken[0] is leader
-    for each in taken:
-        each.done(Appended(0, 0))
-    waiting.hand_over(taken)
-    yield gone_on, waiting
+        starts(rider(kind, str(number)))
+        until(lambda count=number + 1: len(group) == count)
+    opened.set()
+    until(lambda: "first" in gone_on)
+    yield gone_on
+    assert trips == [1, len(kinds)]
 
 
 def until(condition: object, seconds: float = 10) -> None:
@@ -81,28 +89,23 @@ def until(condition: object, seconds: float = 10) -> None:
         time.sleep(0.001)
 
 
+def went(gone_on: list[str], *numbers: int) -> None:
+    until(lambda: sorted(gone_on) == sorted(["first", *map(str, numbers)]))
+
+
 def test_all_go_on() -> None:
-    with a_group(*[Plain] * 16) as (gone_on, _):
-        until(lambda: sorted(gone_on, key=int) == [str(number) for number in range(16)])
+    with a_group(*[Plain] * 16) as gone_on:
+        went(gone_on, *range(16))
 
 
 def test_who_is_interrupted_wakes_the_next_all_the_same() -> None:
-    with a_group(Plain, Interrupted, Interrupted, Plain) as (gone_on, _):
-        until(lambda: sorted(gone_on) == ["0", "3"])
+    with a_group(Plain, Interrupted, Interrupted, Plain) as gone_on:
+        went(gone_on, 0, 3)
 
 
 def test_who_never_comes_back_holds_up_the_others_for_a_second_at_most() -> None:
-    with a_group(Plain, Lost, Plain, Plain) as (gone_on, _):
-        until(lambda: sorted(gone_on) == ["0", "2", "3"])
-
-
-def test_the_next_leader_is_the_first_that_came_meanwhile() -> None:
-    with a_group(Plain) as (gone_on, waiting):
-        until(lambda: gone_on == ["0"])
-        leads = threading.Thread(target=waiting.come, args=(entry(Plain, "next"),))
-        leads.start()
-        leads.join(10)
-        assert not leads.is_alive()
+    with a_group(Plain, Lost, Plain, Plain) as gone_on:
+        went(gone_on, 0, 2, 3)
 
 
 class Counting(Gate):

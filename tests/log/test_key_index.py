@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.log.key_index import KeyIndex, hashed, tiles
+from ledger.log.lookup import KeyIndex, hashed, tiles
 
 
 @given(st.integers(1, 5000))

@@ -8,7 +8,7 @@ import pytest
 from attrs import define
 
 from ledger import DamagedLogError, SetOption, Table
-from ledger.log.settle import Patience
+from ledger.log.landing import Patience
 from ledger.log.stream_log import SURE_FOR_S
 from ledger.stores import MemoryStore
 from tests.faults import Wrapped

@@ -115,8 +115,10 @@ class CatalogWriter:
                 options["commit_id"] = f"id-{name}"
                 self.asked.append((name, call, options))
             told = self._try(lake, name, call, options)
-            if told == "unknown" and "commit_id" in options and self.rng.random() < 0.7:
-                self._try(lake, name, call, options)
+            if told is not None and self.rng.random() < 0.7:
+                again: CommitOptions = {**options, "commit_id": told}
+                self.asked.append((name, call, again))
+                self._try(lake, name, call, again)
 
     def _opened(self) -> Ledger | None:
         generation = self.machine.process.generation
@@ -138,24 +140,28 @@ class CatalogWriter:
             seen = Sighting(invoked, self.scheduler.steps, state.version, digest_of(state))
             self.histories.catalog.sightings.append(seen)
 
-    def _try(self, lake: Ledger, name: str, call: Call, options: CommitOptions) -> str:
+    def _try(self, lake: Ledger, name: str, call: Call, options: CommitOptions) -> str | None:
+        """Ask, and keep what the caller is told; return the id of what nobody knows."""
         known = {each.name for each in self.histories.catalog.attempts}
         attempt = Attempt(name, self.scheduler.steps, kind=call.kind)
         self.histories.catalog.attempts.append(attempt)
-        self._told(attempt, lambda: call.make(lake, options))
+        unknown = self._told(attempt, lambda: call.make(lake, options))
         if attempt.version < 0 and name in known:
             # What is created is returned, and not whether it was there.
             attempt.is_repeated = True
-        return attempt.outcome
+        return unknown
 
-    def _told(self, attempt: Attempt, ask: Callable[[], Any]) -> None:
+    def _told(self, attempt: Attempt, ask: Callable[[], Any]) -> str | None:
+        unknown = None
         try:
             done = ask()
         except (DamagedLogError, UpgradeRequiredError):
             raise
-        except CommitUnknownError:
-            attempt.outcome = "unknown"
-        except (LedgerError, OSError) as error:
+        except CommitUnknownError as error:
+            attempt.outcome, unknown = "unknown", error.commit_id
+        except OSError as error:
+            attempt.outcome, attempt.error = "silent", repr(error)
+        except LedgerError as error:
             attempt.outcome, attempt.error = "failed", repr(error)
             if attempt.kind.startswith("create") and "created and dropped" in str(error):
                 attempt.outcome = "acknowledged"
@@ -164,6 +170,7 @@ class CatalogWriter:
             attempt.version = getattr(done, "version", -1)
             attempt.is_repeated = getattr(done, "repeated", False)
         attempt.answered = self.scheduler.steps
+        return unknown
 
     def _commit_to_a_table(self, lake: Ledger, name: str) -> None:
         """Commit to a table that is held, which may have another name by now, or to another."""

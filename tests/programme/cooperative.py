@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.faults import Died
 from tests.programme.scheduler import Scheduler, Task
 
 NEVER_S = 1e9
@@ -48,7 +49,12 @@ class CooperativeLock:
         else:
             self._scheduler.pause(0.01)
 
+    def _is_owned(self) -> bool:
+        return self._owner is self._scheduler.current
+
     def release(self) -> None:
+        if not self._is_reentrant and self._owner is None:
+            raise RuntimeError("release unlocked lock")
         # A plain lock may be released by any thread, as a signal.
         if self._is_reentrant and self._owner is not self._scheduler.current:
             # A waiter that died in its sleep does not own what it leaves.
@@ -145,6 +151,28 @@ class CooperativeEvent:
         return self._is_set
 
 
+class CooperativeThread:
+    """`threading.Thread`, of the process of whoever starts it, and dead with it."""
+
+    def __init__(
+        self, scheduler: Scheduler, target: Callable[[], None], name: str, *, daemon: bool
+    ) -> None:
+        del name, daemon
+        self._scheduler = scheduler
+        self._target = target
+
+    def start(self) -> None:
+        mine = self._scheduler.current
+        self._scheduler.add(Task(mine.process, self._live, born_in=mine.born_in))
+
+    def _live(self) -> None:
+        try:
+            self._target()
+        except Died:
+            if self._scheduler.has_failed:
+                raise
+
+
 class CooperativeThreading:
     """What the log takes from `threading`, for one schedule."""
 
@@ -156,6 +184,11 @@ class CooperativeThreading:
 
     def RLock(self) -> CooperativeLock:  # noqa: N802
         return CooperativeLock(self._scheduler, is_reentrant=True)
+
+    def Thread(  # noqa: N802
+        self, target: Callable[[], None], name: str, *, daemon: bool
+    ) -> CooperativeThread:
+        return CooperativeThread(self._scheduler, target, name, daemon=daemon)
 
     def Condition(self, lock: CooperativeLock | None = None) -> CooperativeCondition:  # noqa: N802
         return CooperativeCondition(self._scheduler, lock)

@@ -24,8 +24,8 @@ from ledger.files.hive import path_keys
 from ledger.files.runs import Runs
 from ledger.log.checkpoint import Checkpoints
 from ledger.log.codec import Codec
-from ledger.log.key_index import KeyIndex
 from ledger.log.layout import Layout
+from ledger.log.lookup import KeyIndex
 from ledger.log.segment import is_same_segment, write_segment
 from ledger.log.segments import Segments
 from ledger.model.path_text import whole_path

@@ -6,7 +6,7 @@ from typing import Literal
 
 from attrs import define, field
 
-Outcome = Literal["acknowledged", "failed", "unknown", "crashed"]
+Outcome = Literal["acknowledged", "failed", "silent", "unknown", "crashed"]
 
 
 @define
@@ -17,7 +17,8 @@ class Attempt:
         name: The operation; retries under the same commit id share it, and no others do.
         invoked: The step before the call.
         answered: The step after it.
-        outcome: What the writer was told; it dies of a crash before it is told anything.
+        outcome: What the writer was told; it dies of a crash before it is told anything. A store
+            that did not answer before anything was sent is silent.
         version: The commit that holds it, when it was acknowledged; -1 when it was not named.
         is_repeated: Whether it was told that the same had landed before.
         error: What was raised.

@@ -74,6 +74,7 @@ class Scheduler:
         self._rng = rng
         self._stays = rng.choice([0.0, 0.5, 0.9])
         self._tasks: list[Task] = []
+        self._threads: list[threading.Thread] = []
         self._current: Task | None = None
         self._done = threading.Event()
         self._failure: BaseException | None = None
@@ -91,16 +92,15 @@ class Scheduler:
     def run(self, tasks: Sequence[Task]) -> None:
         """Run all tasks; raises what any of them raised."""
         self._tasks = list(tasks)
-        threads = [threading.Thread(target=self._live, args=(each,), daemon=True) for each in tasks]
-        for each in threads:
-            each.start()
+        for each in tasks:
+            self._begin(each)
         self._hand_on()
         if not self._done.wait(HANGS_S):
             raise StuckError(f"stuck in real time after {self.steps} steps")
         if self._failure is not None:
             raise self._failure
-        for each in threads:
-            each.join(HANGS_S)
+        for thread in self._threads:
+            thread.join(HANGS_S)
         while self.late:
             self.late.pop(self._rng.randrange(len(self.late)))()
 
@@ -116,6 +116,16 @@ class Scheduler:
         task.turn.acquire()
         if self._failure is not None or task.is_dead:
             raise Died
+
+    def add(self, task: Task) -> None:
+        """Let a task run among the others, from now on."""
+        self._tasks.append(task)
+        self._begin(task)
+
+    def _begin(self, task: Task) -> None:
+        thread = threading.Thread(target=self._live, args=(task,), daemon=True)
+        self._threads.append(thread)
+        thread.start()
 
     def sleep(self, wait_s: float) -> None:
         self.pause(wait_s)

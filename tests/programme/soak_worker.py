@@ -215,7 +215,9 @@ class Writing:
             raise
         except CommitUnknownError as error:
             told = {"outcome": "unknown", "error": repr(error)}
-        except (LedgerError, OSError) as error:
+        except OSError as error:
+            told = {"outcome": "silent", "error": repr(error)}
+        except LedgerError as error:
             told = {"outcome": "failed", "error": repr(error)}
         else:
             told |= {"version": done.version, "is_repeated": done.repeated}

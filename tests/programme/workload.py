@@ -30,7 +30,7 @@ from ledger import (
 from ledger.commit_options import CommitOptions
 from ledger.evolution.state import TableState
 from ledger.evolution.table_record import TableStream
-from ledger.log.settle import Patience
+from ledger.log.landing import Patience
 from ledger.table_setting import TableSetting
 from tests.faults import Died
 from tests.lakes import START_MILLIS
@@ -139,8 +139,9 @@ class Writer:
             call = self._call(table, name)
             if "commit_id" in options:
                 self.asked.append((name, call, options))
-            self._try(table, name, call, options)
-            self._ask_again(name)
+            told = self._try(table, name, call, options)
+            if told is not None and self.rng.random() < 0.7:
+                self._ask_again(name, call, {**options, "commit_id": told})
 
     def _opened(self) -> Table | None:
         for _ in range(3):
@@ -153,14 +154,12 @@ class Writer:
                 return None
         return None
 
-    def _ask_again(self, name: str) -> None:
-        """What came to nothing known is asked for again, as a careful caller does."""
-        last = self.history.attempts[-1]
-        if last.name == name and last.outcome == "unknown" and self.rng.random() < 0.7:
-            again = [each for each in self.asked if each[0] == name]
-            table = self._opened() if again else None
-            if table is not None:
-                self._try(table, *again[0])
+    def _ask_again(self, name: str, call: Call, options: CommitOptions) -> None:
+        """What came to nothing known is asked for again, by the id that the caller was told."""
+        table = self._opened()
+        if table is not None:
+            self.asked.append((name, call, options))
+            self._try(table, name, call, options)
 
     def _look(self, table: Table) -> None:
         invoked = self.scheduler.steps
@@ -171,21 +170,26 @@ class Writer:
         seen = Sighting(invoked, self.scheduler.steps, state.version, digest_of(state))
         self.history.sightings.append(seen)
 
-    def _try(self, table: Table, name: str, call: Call, options: CommitOptions) -> None:
+    def _try(self, table: Table, name: str, call: Call, options: CommitOptions) -> str | None:
+        """Ask, and keep what the caller is told; return the id of what nobody knows."""
         attempt = Attempt(name, self.scheduler.steps, key=call.key)
         self.history.attempts.append(attempt)
+        unknown = None
         try:
             done = call.make(table, options)
         except (DamagedLogError, UpgradeRequiredError):
             raise
-        except CommitUnknownError:
-            attempt.outcome = "unknown"
-        except (LedgerError, OSError) as error:
+        except CommitUnknownError as error:
+            attempt.outcome, unknown = "unknown", error.commit_id
+        except LedgerError as error:
             attempt.outcome, attempt.error = "failed", repr(error)
+        except OSError as error:
+            attempt.outcome, attempt.error = "silent", repr(error)
         else:
             attempt.outcome = "acknowledged"
             attempt.version, attempt.is_repeated = done.version, done.repeated
         attempt.answered = self.scheduler.steps
+        return unknown
 
     def _call(self, table: Table, name: str) -> Call:
         if self.may_drop and self.rng.random() < 0.03:

@@ -16,7 +16,7 @@ import ledger
 from ledger.cli import exits, main
 from ledger.commit_options import now_millis
 from ledger.log.clock import millis_ahead
-from ledger.log.settle import Patience
+from ledger.log.landing import Patience
 from ledger.model.errors import StoreError
 from ledger.stores import MemoryStore, ObjectStore, object_store, open_store
 from ledger.stores.clock import Clock, clock_of

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from ledger.cli.options import Place
 from ledger.commit_options import fresh_id, now_millis
 from ledger.log.clock import check_clock, is_far, millis_ahead
-from ledger.log.settle import Patience
+from ledger.log.landing import Patience
 from ledger.model.errors import StoreError
 from ledger.stores import open_store
 from ledger.stores.examination import examine

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 from cyclopts import Parameter, validators
@@ -47,7 +47,7 @@ def log(
         first = max(0, head - limit + 1)
         commits = list(reversed(list(source.events(first))))[:limit]
     else:
-        first, commits = 0, list(_under(commit_id, source.events(), head))
+        first, commits = 0, [_under(commit_id, source.find_commit(commit_id), head)]
 
     def text(screen: Screen) -> None:
         screen.table(COLUMNS, rows(commits))
@@ -58,21 +58,19 @@ def log(
         screen.notice(f"{first:,} older commits are not shown; --limit {head + 1} shows all")
 
 
-def _under(commit_id: str, commits: Iterable[Commit[Any]], head: int) -> Iterator[Commit[Any]]:
-    """Yield what was committed under an id, without what rode along.
+def _under(commit_id: str, commit: Commit[Any] | None, head: int) -> Commit[Any]:
+    """Return what was committed under an id, without what rode along.
 
     Raises:
         NotFoundError: Nothing was.
     """
-    for commit in commits:
-        for transaction in commit.transactions:
-            if transaction.id == commit_id:
-                yield replace(commit, transactions=(transaction,))
-                return
-    raise NotFoundError(
-        f"up to version {head} nothing was committed under the id {commit_id}: it has not landed, "
-        "and asking again with the same commit_id= is safe"
-    )
+    if commit is None:
+        raise NotFoundError(
+            f"up to version {head} nothing was committed under the id {commit_id}: it has not "
+            "landed, and asking again with the same commit_id= is safe"
+        )
+    mine = tuple(each for each in commit.transactions if each.id == commit_id)
+    return replace(commit, transactions=mine)
 
 
 def rows(commits: Sequence[Commit[Any]]) -> Iterator[tuple[Cell, ...]]:

@@ -1,0 +1,221 @@
+"""Group commit: what threads ask of one handle at the same time rides in one commit.
+
+Each caller leaves a rider and waits; the handle's own thread (`Worker`) takes all riders that have
+gathered, lands them, and says to each what came of his. Whatever is raised in a caller while he
+waits is his alone: his rider is taken back if nobody has taken it yet, and otherwise lands, or
+not, as if he were there.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from typing import Generic, TypeVar
+
+from ledger.evolution.stream import Intent
+from ledger.log.request import Appended, Request
+from ledger.log.worker import Worker, begin_anew_after_fork
+from ledger.model.errors import StoreError
+
+S = TypeVar("S")
+E = TypeVar("E")
+
+_LOOKS_AFTER_S = 1.0
+
+
+class Rider(Generic[S, E]):
+    """One transaction on its way into the log, and what came of it.
+
+    Attributes:
+        intent: What is wanted.
+        request: Who wants it, and under which id.
+        gone: Whether its thread waits no longer.
+        following: Whom its thread wakes when it goes on.
+    """
+
+    __slots__ = ("_awake", "_done", "_doubt", "_error", "following", "gone", "intent", "request")
+
+    def __init__(self, intent: Intent[S, E], request: Request) -> None:
+        self.intent = intent
+        self.request = request
+        self._done: Appended[S] | None = None
+        self._error: BaseException | None = None
+        self._doubt: Exception | None = None
+        self.gone = False
+        self.following: Rider[S, E] | None = None
+        self._awake = threading.Lock()
+        self._awake.acquire()
+
+    def wait(self) -> None:
+        """Return once it is known what came of it."""
+        while not self._awake.acquire(timeout=_LOOKS_AFTER_S):
+            # Whoever was to wake it may have been interrupted on the way.
+            if self.is_settled:
+                return
+
+    def wake(self) -> None:
+        """Let `wait` return; once."""
+        with suppress(RuntimeError):
+            self._awake.release()
+
+    def go_on(self) -> None:
+        """Say that its thread waits no longer; wake the next."""
+        self.gone = True
+        if self.following is not None:
+            self.following.wake()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is known what came of it."""
+        return self._done is not None or self._error is not None
+
+    @property
+    def rides_alone(self) -> bool:
+        """Whether no other transaction may stand in the same commit."""
+        return self.request.expect_version is not None or self.request.effective_millis is not None
+
+    def done(self, appended: Appended[S]) -> None:
+        """Say that it is in the log."""
+        self._done = appended
+
+    def fail(self, error: BaseException) -> None:
+        """Say that it is not in the log, or that nobody knows."""
+        self._error = error
+
+    def doubt(self, error: Exception | None) -> None:
+        """Keep why it was refused beside others that have not landed yet; None: it was not."""
+        self._doubt = error
+
+    def believe(self) -> None:
+        """Say that the others have landed, so that the refusal stands."""
+        if self._doubt is not None:
+            self._error = self._doubt
+
+    def outcome(self) -> Appended[S]:
+        """Return what came of it.
+
+        Raises:
+            LedgerError: What `fail` was given.
+        """
+        if self._error is not None:
+            raise self._error
+        if self._done is None:
+            raise AssertionError("nobody has settled this rider")
+        return self._done
+
+    def fate(self) -> str:
+        """Return in words what is known, for one who was interrupted and waits no longer."""
+        name = f"commit {self.request.commit_id}"
+        if self._done is not None:
+            return f"{name} has landed in version {self._done.version}"
+        if self._error is not None:
+            return f"{name} did not land: {self._error}"
+        return (
+            f"{name} is on its way and may land; find out with lakeledger log TABLE --commit-id "
+            f"{self.request.commit_id}; asking again with the same commit_id= is safe"
+        )
+
+
+class Group(Generic[S, E]):
+    """Gathers what threads ask for while a commit is under way, and lets one thread land it.
+
+    Those that are settled go on one waking the next: if all woke at once, the thread that lands
+    would wait for each of them to give up Python's lock before it reached the store.
+
+    Args:
+        land: Settles all the riders that it is given.
+    """
+
+    def __init__(self, land: Callable[[Sequence[Rider[S, E]]], None]) -> None:
+        self._land = land
+        self._riders: deque[Rider[S, E]] = deque()
+        self._taken: list[Rider[S, E]] = []
+        self._worker = Worker("ledger-commits", self._work)
+        begin_anew_after_fork(self)
+
+    def __len__(self) -> int:
+        return len(self._riders)
+
+    def ride(self, rider: Rider[S, E]) -> Appended[S]:
+        """Return what came of a rider, once that is known.
+
+        Raises:
+            LedgerError: It did not land, or nobody knows.
+        """
+        try:
+            self._riders.append(rider)
+            self._worker.ask()
+            rider.wait()
+        except BaseException as error:
+            try:
+                self._riders.remove(rider)
+            except ValueError:
+                # Somebody has taken it.
+                error.add_note(rider.fate())
+            raise
+        finally:
+            rider.go_on()
+        return rider.outcome()
+
+    def gathered(self) -> list[Rider[S, E]]:
+        """Take all that wait; only for the thread that lands them."""
+        taken: list[Rider[S, E]] = []
+        with suppress(IndexError):
+            while True:
+                taken.append(self._riders.popleft())
+        self._taken += taken
+        return taken
+
+    def _work(self) -> bool:
+        riders = self.gathered()
+        if not riders:
+            return False
+        try:
+            self._land(riders)
+        except BaseException as error:  # noqa: BLE001 - each raises it in a thread of its own
+            for each in self._taken:
+                if not each.is_settled:
+                    each.fail(twin(error))
+        taken, self._taken = self._taken, []
+        chain = [each for each in taken if not each.gone]
+        for each, following in pairwise(chain):
+            each.following = following
+        if chain:
+            chain[0].wake()
+        return True
+
+    def after_fork(self) -> None:
+        """Leave to the parent what was asked there."""
+        waiting = [*self._taken, *self._riders]
+        self._taken = []
+        self._riders.clear()
+        for each in waiting:
+            if not each.is_settled:
+                each.fail(
+                    StoreError(
+                        f"this process was forked while commit {each.request.commit_id} was under "
+                        "way, which is its parent's; ask for it there"
+                    )
+                )
+            each.wake()
+
+
+def twin(error: BaseException) -> BaseException:
+    """Return the same error for another thread: raising one adds to its traceback.
+
+    Example:
+        >>> error = twin(ValueError("no"))
+        >>> error
+        ValueError('no')
+    """
+    try:
+        made = copy.copy(error)
+    except TypeError:
+        # Its arguments are not those that it is made of.
+        return error
+    made.__cause__ = error
+    return made

@@ -1,0 +1,367 @@
+"""Where something was last named: which commit holds an id, or touched a file path.
+
+The newest commits are remembered; for every hundred older ones there is one small file of sorted
+64-bit hashes, eight of which are merged into one of the next tier, and so on, so that a lookup
+reads few files however long the log is. A hit says where to look, never what is true: the commit
+named is read. The files are a cache; what is missing or damaged is made again from the log.
+
+Ids that lakeledger made up stood without a digest in older logs, and nobody indexed them. They
+have files of their own, made once, when somebody asks for such an id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from heapq import merge
+from itertools import chain
+from typing import Final, Generic, TypeVar
+
+from attrs import field, frozen
+from msgspec import UNSET
+
+from ledger.events.commit import Commit
+from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
+from ledger.log.replay import Position, Reader
+from ledger.model.tiles import covering, parts
+from ledger.stores import Store
+
+E = TypeVar("E")
+
+KeysOf = Callable[[Commit[E]], Iterable[str]]
+"""Says what a commit named."""
+
+_ID: Final = "id:"
+_MADE: Final = "made:"
+_looks_made: Final = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+).fullmatch
+
+_MAGIC = b"LLKEYS1\n"
+_DIGEST_SIZE = 32
+_ENTRY_SIZE = 16
+"""A hash and a version, of eight bytes each."""
+
+
+def tiles(last: int) -> Iterator[tuple[int, int]]:
+    """Yield the intervals of commits, newest first, that cover 0 to `last` in the fewest files.
+
+    `last` is a multiple of the checkpoint interval. The first interval holds version 0, too.
+
+    Example:
+        >>> list(tiles(1000))
+        [(901, 1000), (801, 900), (0, 800)]
+    """
+    return (interval(start, end) for start, end in covering(last // CHECKPOINT_INTERVAL))
+
+
+def interval(start: int, end: int) -> tuple[int, int]:
+    """Return the first and last version between two checkpoint numbers."""
+    first = start * CHECKPOINT_INTERVAL + 1 if start else 0
+    return first, end * CHECKPOINT_INTERVAL
+
+
+def hashed(key: str) -> int:
+    """Return a key's 64-bit hash, the same on every machine."""
+    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "little")
+
+
+@frozen
+class KeyIndex:
+    """Sorted hashes, and the version that each was named in."""
+
+    hashes: array[int] = field(factory=lambda: array("Q"))
+    versions: array[int] = field(factory=lambda: array("Q"))
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[int, int]]) -> KeyIndex:
+        """Return the index of (hash, version) pairs in any order."""
+        return cls.of_sorted(sorted(pairs))
+
+    @classmethod
+    def of_sorted(cls, pairs: Iterable[tuple[int, int]]) -> KeyIndex:
+        """Return the index of (hash, version) pairs in their order."""
+        hashes, versions = array("Q"), array("Q")
+        for each, version in pairs:
+            hashes.append(each)
+            versions.append(version)
+        return cls(hashes, versions)
+
+    def find(self, key: str) -> list[int]:
+        """Return the versions that may have named `key`, newest first."""
+        wanted = hashed(key)
+        low = bisect_left(self.hashes, wanted)
+        high = bisect_right(self.hashes, wanted, lo=low)
+        return sorted(self.versions[low:high], reverse=True)
+
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        """Yield every (hash, version)."""
+        return zip(self.hashes, self.versions, strict=True)
+
+    def to_bytes(self) -> bytes:
+        """Return the file: magic, hashes, versions, and the SHA-256 of all that."""
+        body = _MAGIC + _little(self.hashes) + _little(self.versions)
+        return body + hashlib.sha256(body).digest()
+
+    @classmethod
+    def from_bytes(cls, body: bytes) -> KeyIndex | None:
+        """Return the index that a file holds; None when the file is torn or changed."""
+        content, check = body[:-_DIGEST_SIZE], body[-_DIGEST_SIZE:]
+        numbers = content[len(_MAGIC) :]
+        if content[: len(_MAGIC)] != _MAGIC or hashlib.sha256(content).digest() != check:
+            return None
+        if len(numbers) % _ENTRY_SIZE:
+            return None
+        half = len(numbers) // 2
+        return cls(_array(numbers[:half]), _array(numbers[half:]))
+
+
+def _little(numbers: array[int]) -> bytes:
+    if sys.byteorder == "little":
+        return numbers.tobytes()
+    swapped = array("Q", numbers)
+    swapped.byteswap()
+    return swapped.tobytes()
+
+
+def _array(body: bytes) -> array[int]:
+    numbers = array("Q")
+    numbers.frombytes(body)
+    if sys.byteorder != "little":
+        numbers.byteswap()
+    return numbers
+
+
+class Tail(Generic[E]):
+    """What the commits of one interval named, in memory, as they come.
+
+    Every change is one step that any thread may take, and take twice: nobody waits for a lock.
+
+    Args:
+        number: Which interval it is; see `interval`.
+        keys_of: What to remember of a commit.
+    """
+
+    def __init__(self, number: int, keys_of: KeysOf[E]) -> None:
+        self.first, self.last = interval(number, number + 1)
+        self._keys_of = keys_of
+        self._unseen: dict[int, Commit[E]] = {}
+        self._keys: dict[int, tuple[str, ...]] = {}
+        self._sets: dict[int, frozenset[str]] = {}
+        self._all: set[str] = set()
+        self._known_to = self.first - 1
+
+    def note(self, commit: Commit[E]) -> None:
+        """Take a commit that is at hand; what it named is looked at when somebody asks."""
+        if commit.version not in self._sets:
+            self._unseen[commit.version] = commit
+
+    def lacks(self, last: int) -> range:
+        """Return the versions up to `last` from the first on that has to be read."""
+        known = self._known_to
+        while known < last and (known + 1 in self._sets or known + 1 in self._unseen):
+            known += 1
+        self._known_to = known
+        return range(known + 1, last + 1)
+
+    def find(self, key: str, last: int | None = None) -> Iterator[int]:
+        """Yield the versions up to `last` that named `key`, newest first."""
+        self._look()
+        if key not in self._all:
+            return
+        for version in sorted(self._sets, reverse=True):
+            if (last is None or version <= last) and key in self._sets[version]:
+                yield version
+
+    def pairs(self) -> Iterator[tuple[str, int]]:
+        """Yield each key, as often as it was named, with its version."""
+        self._look()
+        for version, keys in list(self._keys.items()):
+            for key in keys:
+                yield key, version
+
+    def _look(self) -> None:
+        for version, commit in list(self._unseen.items()):
+            keys = tuple(self._keys_of(commit))
+            self._all.update(keys)
+            self._keys[version] = keys
+            # Last, since whoever finds it here looks for it in the others.
+            self._sets[version] = frozenset(keys)
+            self._unseen.pop(version, None)
+
+
+class KeyIndexes(Generic[E]):
+    """One stream's key indexes of one kind.
+
+    Args:
+        store: Where they are.
+        file_of: The store's key of the index over the commits of a first to a last version.
+        reader: Reads the commits that an index is missing for.
+        keys_of: What commits named.
+        belongs: Which of that belongs here.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        file_of: Callable[[int, int], str],
+        reader: Reader[E],
+        keys_of: KeysOf[E],
+        belongs: Callable[[str], bool],
+    ) -> None:
+        self._store = store
+        self._file_of = file_of
+        self._reader = reader
+        self._keys_of = keys_of
+        self._belongs = belongs
+        self._at_hand: dict[tuple[int, int], KeyIndex | Tail[E]] = {}
+
+    def find(self, key: str, last: int) -> Iterator[int]:
+        """Yield the versions up to `last`, a checkpoint's, that may have named `key`.
+
+        Newest first.
+        """
+        for span in tiles(last):
+            for piece in self._pieces(span):
+                yield from piece.find(key)
+
+    def keep(self, tail: Tail[E]) -> None:
+        """Answer for a complete interval from memory, until its index is saved."""
+        self._at_hand.setdefault((tail.first, tail.last), tail)
+
+    def save(self, version: int) -> None:
+        """Keep the index that ends at a checkpoint's version.
+
+        Raises:
+            OSError: It could not be kept; that harms nothing.
+        """
+        span = next(tiles(version))
+        self._store.replace(self._file_of(*span), self._whole(span).to_bytes())
+
+    def _pieces(self, span: tuple[int, int]) -> list[KeyIndex | Tail[E]]:
+        """Return what covers an interval, newest first: the parts, where all are at hand."""
+        found = self._parts(span)
+        if found is None:
+            found = [self._whole(span)]
+        return found
+
+    def _parts(self, span: tuple[int, int]) -> list[KeyIndex | Tail[E]] | None:
+        found = self._at_hand.get(span)
+        if found is not None:
+            return [found]
+        below = [self._parts(each) for each in reversed(_below(span))]
+        if not below or None in below:
+            return None
+        return [piece for each in below for piece in each or ()]
+
+    def _whole(self, span: tuple[int, int]) -> KeyIndex:
+        """Return the one index of an interval; the parts that it replaces go."""
+        found = self._at_hand.get(span)
+        if isinstance(found, KeyIndex):
+            return found
+        body = self._store.read(self._file_of(*span))
+        whole = (None if body is None else KeyIndex.from_bytes(body)) or self._made(span)
+        self._at_hand[span] = whole
+        for each in _below(span):
+            self._at_hand.pop(each, None)
+        return whole
+
+    def _made(self, span: tuple[int, int]) -> KeyIndex:
+        below = _below(span)
+        if below:
+            # A merge by steps: one large sort would hold up every other thread.
+            return KeyIndex.of_sorted(merge(*(self._whole(each).pairs() for each in below)))
+        tail = self._at_hand.get(span)
+        named = tail.pairs() if isinstance(tail, Tail) else self._scan(*span)
+        return KeyIndex.of((hashed(key), version) for key, version in named if self._belongs(key))
+
+    def _scan(self, first: int, last: int) -> Iterator[tuple[str, int]]:
+        for read in self._reader.after(Position(first - 1, ""), last):
+            for key in self._keys_of(read.commit):
+                yield key, read.commit.version
+
+
+def _below(span: tuple[int, int]) -> list[tuple[int, int]]:
+    """Return the intervals of the tier below that merge into one, oldest first."""
+    numbers = parts(span[0] // CHECKPOINT_INTERVAL, span[1] // CHECKPOINT_INTERVAL)
+    return [interval(*each) for each in numbers]
+
+
+class Lookup(Generic[E]):
+    """Where one stream named something: the newest commits in memory, older ones by index.
+
+    Args:
+        store: Where it is.
+        layout: Under which keys.
+        reader: Reads its commits.
+        keys_of: What else to remember of a commit, beside the ids of its transactions.
+    """
+
+    def __init__(self, store: Store, layout: Layout, reader: Reader[E], keys_of: KeysOf[E]) -> None:
+        self._reader = reader
+        self._more_of = keys_of
+        self._tails: dict[int, Tail[E]] = {}
+        self._named: KeyIndexes[E] = KeyIndexes(
+            store, layout.index, reader, self._keys_of, lambda key: not key.startswith(_MADE)
+        )
+        self._made: KeyIndexes[E] = KeyIndexes(
+            store, layout.made_index, reader, self._keys_of, lambda key: key.startswith(_MADE)
+        )
+
+    def note(self, commit: Commit[E]) -> None:
+        """Remember a commit that was read or landed."""
+        self._tail(max(0, commit.version - 1) // CHECKPOINT_INTERVAL).note(commit)
+
+    def last_named(self, key: str, last: int) -> Iterator[int]:
+        """Yield the versions up to `last` that may have named `key`, newest first."""
+        return chain(self._recent(key, last), self._older(self._named, key, last))
+
+    def with_id(self, commit_id: str, last: int) -> Iterator[int]:
+        """Yield the versions up to `last` that may hold a transaction of an id, newest first."""
+        yield from self.last_named(_ID + commit_id, last)
+        if _looks_made(commit_id):
+            made = _MADE + commit_id
+            yield from self._recent(made, last)
+            yield from self._older(self._made, made, last)
+
+    def save(self, version: int) -> None:
+        """Keep the indexes that end at a checkpoint's version.
+
+        Raises:
+            OSError: They could not be kept; that harms nothing.
+        """
+        self._named.save(version)
+        self._made.save(version)
+
+    def _recent(self, key: str, last: int) -> Iterator[int]:
+        boundary = last - last % CHECKPOINT_INTERVAL
+        if last > boundary or not last:
+            tail = self._tail(boundary // CHECKPOINT_INTERVAL)
+            missing = tail.lacks(last)
+            if missing:
+                for read in self._reader.after(Position(missing.start - 1, ""), last):
+                    tail.note(read.commit)
+            yield from tail.find(key, last)
+
+    def _older(self, indexes: KeyIndexes[E], key: str, last: int) -> Iterator[int]:
+        yield from indexes.find(key, last - last % CHECKPOINT_INTERVAL)
+
+    def _tail(self, number: int) -> Tail[E]:
+        found = self._tails.get(number)
+        if found is None:
+            found = self._tails.setdefault(number, Tail(number, self._keys_of))
+            for older in [each for each in self._tails if each < number]:
+                tail = self._tails.pop(older, None)
+                if tail is not None and not tail.lacks(tail.last):
+                    self._named.keep(tail)
+                    self._made.keep(tail)
+        return found
+
+    def _keys_of(self, commit: Commit[E]) -> Iterator[str]:
+        for transaction in commit.transactions:
+            yield (_MADE if transaction.asked is UNSET else _ID) + transaction.id
+        yield from self._more_of(commit)

@@ -1,0 +1,146 @@
+"""Worker: a thread of the log's own, alive only while there is something to do.
+
+What a signal handler raises, it raises in the main thread; what somebody injects into a thread
+hits one that he knows. A worker is neither, so that what interrupts a caller never interrupts the
+commit that he waits for, nor anybody else's.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final, Protocol
+from weakref import WeakSet
+
+LINGERS_S: Final = 0.5
+"""How long a worker waits for more before its thread ends."""
+
+EXIT_WAITS_S: Final = 10.0
+"""How long a process that ends waits for all its workers together."""
+
+
+class Worker:
+    """Calls `work` in a thread of its own, again and again, as long as it finds something to do.
+
+    Nothing here takes a lock that a signal handler could meet: a handler may ask while the thread
+    that it interrupted is asking.
+
+    Args:
+        name: What debuggers show.
+        work: Does what is there; False when there was nothing. It must not raise.
+    """
+
+    def __init__(self, name: str, work: Callable[[], bool]) -> None:
+        self._name = name
+        self._work = work
+        self.after_fork()
+        _workers.add(self)
+        begin_anew_after_fork(self)
+
+    def after_fork(self) -> None:
+        """Begin anew: a child has none of its parent's threads."""
+        self._asked: deque[None] = deque()
+        self._running = threading.Lock()
+        self._bell = threading.Lock()
+        self._bell.acquire()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A thread stays in its process.
+        return Worker, (self._name, self._work)
+
+    def ask(self) -> None:
+        """Say that there is something to do; return at once."""
+        self._asked.append(None)
+        # Two who ring at once ring once.
+        with suppress(RuntimeError):
+            self._bell.release()
+        if self._running.acquire(blocking=False):
+            self._start()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether all that was asked is done."""
+        return not self._asked
+
+    def wait(self, timeout_s: float) -> bool:
+        """Return once all that was asked is done, or False after so long."""
+        deadline = time.monotonic() + timeout_s
+        while not self.is_quiet:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.001)
+        return True
+
+    def _start(self) -> None:
+        _wait_at_exit()
+        try:
+            threading.Thread(target=self._live, name=self._name, daemon=True).start()
+        except RuntimeError:
+            # The interpreter is ending, or gives out no more threads: whoever asks does it.
+            while not self._rests(0):
+                self._do()
+
+    def _live(self) -> None:
+        self._do()
+        while not self._rests(LINGERS_S):
+            self._do()
+
+    def _do(self) -> None:
+        asked = len(self._asked)
+        while self._work():
+            pass
+        for _ in range(asked):
+            self._asked.popleft()
+
+    def _rests(self, lingers_s: float) -> bool:
+        """Wait for more; True: nothing came, and whoever asks next starts another thread."""
+        if self._bell.acquire(timeout=lingers_s):
+            return False
+        self._running.release()
+        # Who asked since then found it running.
+        return not self._asked or not self._running.acquire(blocking=False)
+
+
+class Forked(Protocol):
+    """What holds something that is of one process alone."""
+
+    def after_fork(self) -> None:
+        """Let go of what belongs to threads of the parent; called in the child."""
+
+
+_workers: Final[WeakSet[Worker]] = WeakSet()
+_forked: Final[WeakSet[Forked]] = WeakSet()
+_promised: Final[list[bool]] = []
+
+
+def _wait_at_exit() -> None:
+    # With the first work, so that what the work needs is torn down later.
+    if not _promised:
+        _promised.append(True)
+        atexit.register(_finish)
+
+
+def _finish() -> None:
+    """Let what was asked be done before the process ends; for so long."""
+    deadline = time.monotonic() + EXIT_WAITS_S
+    for each in list(_workers):
+        each.wait(deadline - time.monotonic())
+
+
+def begin_anew_after_fork(each: Forked) -> None:
+    """Have `after_fork` called in every child, as long as somebody holds on to `each`."""
+    _forked.add(each)
+
+
+def _begin_anew() -> None:
+    for each in list(_forked):
+        each.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)

@@ -1,0 +1,398 @@
+"""What interrupts one thread is that thread's alone; forks, pickles and handlers harm no handle."""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import pickle
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import ledger
+from ledger import AddColumn, CommitUnknownError, FileChange, SetOption, Table
+from ledger.log.request import Request
+from tests.lakes import lake_on, memory, orders
+
+
+class SoftTimeLimitError(Exception):
+    """What a task queue raises in a thread that has worked for too long."""
+
+
+class LimitAsTimeoutError(TimeoutError):
+    """The same, of a class that the store's own failures have, too."""
+
+
+def file(name: str) -> FileChange:
+    return FileChange(path=f"{name}.parquet", record_count=1, file_size_in_bytes=9)
+
+
+def plain(root: str) -> Table:
+    lake = ledger.open(root, author="tester")
+    lake.create_database("shop")
+    return lake.create_table("shop.orders", ledger.Schema.of({"id": "BIGINT"}))
+
+
+def raise_in(thread: threading.Thread, error: type[BaseException]) -> None:
+    assert thread.ident is not None
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread.ident), ctypes.py_object(error)
+    )
+
+
+class Told:
+    """What the callers of one table were told, by the file that each wanted to add."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.acknowledged: set[str] = set()
+        self.refused: dict[str, Exception] = {}
+        self.interrupted: dict[str, BaseException] = {}
+
+    def ask(self, name: str, interruption: type[BaseException]) -> None:
+        """Append one file; whatever comes of it is kept."""
+        try:
+            self.table.append([file(name)])
+        except interruption as error:
+            self.interrupted[name] = error
+        except Exception as error:  # noqa: BLE001 - whatever else is told is what is asked about
+            self.refused[name] = error
+        else:
+            self.acknowledged.add(name)
+
+    def check(self) -> None:
+        """Check it against the log, as another process reads it."""
+        live = {each.path.removesuffix(".parquet") for each in self.table.at().files}
+        assert self.acknowledged <= live, "acknowledged and lost"
+        assert self.refused == {}, "told of what happened to another"
+        told = self.interrupted.items()
+        for name, error in told:
+            (note,) = getattr(error, "__notes__", None) or ["never asked"]
+            assert ("has landed" not in note) or name in live, note
+            assert name not in live or "landed" in note or "may land" in note, note
+
+
+@pytest.mark.parametrize("error", [SoftTimeLimitError, LimitAsTimeoutError, KeyboardInterrupt])
+def test_whatever_is_raised_in_one_thread_no_other_hears_of(error: type[BaseException]) -> None:
+    told = Told(plain(f"memory://interrupted-{error.__name__}"))
+    dice, ends = random.Random(7), time.monotonic() + 1.5
+
+    def victim(number: int) -> None:
+        count = 0
+        while time.monotonic() < ends:
+            count += 1
+            # Raised between two calls, it is nothing that the handle knows of.
+            with suppress(error):
+                told.ask(f"v{number}-{count}", error)
+
+    def other(number: int) -> None:
+        count = 0
+        while time.monotonic() < ends:
+            count += 1
+            told.ask(f"o{number}-{count}", ZeroDivisionError)
+
+    victims = [threading.Thread(target=victim, args=(n,), daemon=True) for n in range(2)]
+    others = [threading.Thread(target=other, args=(n,), daemon=True) for n in range(4)]
+    for each in [*victims, *others]:
+        each.start()
+    while time.monotonic() < ends - 0.2:
+        raise_in(dice.choice(victims), error)
+        time.sleep(dice.uniform(0.0005, 0.01))
+    for each in [*victims, *others]:
+        each.join(10)
+        assert not each.is_alive(), "a thread hangs"
+    assert len(told.interrupted) > 5
+    assert len(told.acknowledged) > 20
+    told.check()
+
+
+HANDLERS = """
+import random, signal, sys, threading, time
+import ledger
+
+class SoftTimeLimit(Exception):
+    pass
+
+what, root = sys.argv[1], sys.argv[2]
+table = ledger.open(root).table("shop.orders")
+dice = random.Random(3)
+count = [0]
+outcomes = []
+
+def file(name):
+    return ledger.FileChange(path=name, record_count=1, file_size_in_bytes=9)
+
+def raises(*_):
+    raise SoftTimeLimit
+
+def commits(*_):
+    count[0] += 1
+    name = f"h{count[0]}.parquet"
+    try:
+        table.append([file(name)])
+    except ledger.InvalidInputError as error:
+        assert "signal handler" in str(error), error
+        outcomes.append((name, "refused"))
+    else:
+        outcomes.append((name, "landed"))
+
+signal.signal(signal.SIGALRM, raises if what == "raises" else commits)
+acked, heard = set(), 0
+ends = time.monotonic() + 3
+number = 0
+while time.monotonic() < ends:
+    number += 1
+    name = f"m{number}.parquet"
+    try:
+        signal.setitimer(signal.ITIMER_REAL, dice.uniform(0.0002, 0.01))
+        try:
+            if number % 3:
+                table.append([file(name)])
+                acked.add(name)
+            else:
+                table.at()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    except SoftTimeLimit:
+        heard += 1
+signal.signal(signal.SIGALRM, signal.SIG_IGN)
+live = {each.path for each in ledger.open(root).table("shop.orders").at().files}
+assert acked <= live
+assert {name for name, told in outcomes if told == "landed"} <= live
+assert not {name for name, told in outcomes if told == "refused"} & live
+assert heard > 5 if what == "raises" else len(outcomes) > 5, (heard, outcomes)
+print("ok")
+"""
+
+
+@pytest.mark.parametrize("what", ["raises", "commits"])
+def test_a_signal_handler_may_raise_or_commit_at_any_moment(what: str, tmp_path: Path) -> None:
+    plain(str(tmp_path))
+    done = subprocess.run(
+        [sys.executable, "-c", HANDLERS, what, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "ok"), done.stderr
+
+
+FORKS = """
+import os, sys, threading, time, warnings
+warnings.simplefilter("ignore")
+import ledger
+
+root = sys.argv[1]
+lake = ledger.open(root, author="tester")
+lake.create_database("shop")
+table = lake.create_table("shop.orders", ledger.Schema.of({"id": "BIGINT"}))
+stop = threading.Event()
+
+def busy(number):
+    count = 0
+    while not stop.is_set():
+        count += 1
+        table.append([ledger.FileChange(path=f"p{number}-{count}", record_count=1,
+                                        file_size_in_bytes=9)])
+
+threads = [threading.Thread(target=busy, args=(n,)) for n in range(4)]
+for each in threads:
+    each.start()
+hung = []
+for child in range(20):
+    time.sleep(0.01)
+    process = os.fork()
+    if process == 0:
+        table.alter([ledger.SetOption(f"child-{child}", "1")])
+        assert table.at().options[f"child-{child}"] == "1"
+        os._exit(0)
+    ends = time.monotonic() + 20
+    while (found := os.waitpid(process, os.WNOHANG))[0] == 0 and time.monotonic() < ends:
+        time.sleep(0.005)
+    if found[0] == 0:
+        os.kill(process, 9)
+        os.waitpid(process, 0)
+    if found[0] == 0 or found[1] != 0:
+        hung.append(child)
+stop.set()
+for each in threads:
+    each.join()
+seen = sum(key.startswith("child-") for key in ledger.open(root).table("shop.orders").at().options)
+print(hung, seen)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.parametrize("place", ["local", "memory"])
+def test_a_child_of_a_busy_handle_commits(place: str, tmp_path: Path) -> None:
+    root = str(tmp_path) if place == "local" else "memory://forks"
+    done = subprocess.run(
+        [sys.executable, "-c", FORKS, root],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    # What a child does to memory, its parent does not see.
+    assert done.stdout.split("\n")[0] == f"[] {20 if place == 'local' else 0}", done.stderr
+
+
+def commits_there(pickled: bytes, name: str) -> int:
+    table = pickle.loads(pickled)  # noqa: S301 - made below
+    assert isinstance(table, Table)
+    return table.append([file(name)]).version
+
+
+def test_handles_pickle_and_commit_where_they_come_to(tmp_path: Path) -> None:
+    table = plain(str(tmp_path))
+    table.append([file("here")])
+
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        version = pool.apply(commits_there, (pickle.dumps(table), "there"))
+
+    assert version == 2
+    assert {each.path for each in table.at().files} == {"here.parquet", "there.parquet"}
+    lake = pickle.loads(pickle.dumps(ledger.open(str(tmp_path))))  # noqa: S301 - our own
+    assert lake.tables("shop") == ["orders"]
+    at = pickle.loads(pickle.dumps(table.at(version=1)))  # noqa: S301 - our own
+    assert [each.path for each in at.files] == ["here.parquet"]
+
+
+def test_a_table_in_memory_pickles_within_its_process() -> None:
+    table = orders(lake_on(memory(), clock=clock))
+    assert pickle.loads(pickle.dumps(table)).at().version == 0  # noqa: S301 - our own
+
+
+def clock() -> int:
+    return 1_700_000_000_000
+
+
+def test_a_process_that_ends_saves_the_caches_that_it_owes(tmp_path: Path) -> None:
+    plain(str(tmp_path))
+    script = (
+        "import sys, ledger\n"
+        "table = ledger.open(sys.argv[1]).table('shop.orders')\n"
+        "for n in range(100): table.alter([ledger.SetOption('k', str(n))])\n"
+    )
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True, timeout=60)
+
+    caches = tmp_path / "shop.db/orders/_ledger/checkpoints"
+    assert (caches / f"{100:020d}.json").exists()
+
+
+def test_every_told_id_is_found_by_every_operation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is asked, its id is told; asking again under it gives the first commit."""
+    operations: dict[str, Callable[..., object]] = {
+        "alter": lambda t, **k: t.alter([AddColumn(("n",), "INT")], **k),
+        "set": lambda t, **k: t.alter([SetOption("k", "v")], **k),
+        "append": lambda t, **k: t.append([file("c")], **k),
+        "delete": lambda t, **k: t.delete_files(["a.parquet"], **k),
+        "overwrite": lambda t, **k: t.overwrite([file("c")], **k),
+        "rollback": lambda t, **k: t.rollback(snapshot=1, **k),
+        "create_tag": lambda t, **k: t.create_tag("v2", **k),
+        "replace_tag": lambda t, **k: t.replace_tag("v1", **k),
+        "delete_tag": lambda t, **k: t.delete_tag("v1", **k),
+        "expire": lambda t, **k: t.expire_snapshots(before=2, **k),
+        "sql": lambda t, **k: t.sql("ALTER TABLE shop.orders ADD COLUMN n INT", **k),
+        "schema": lambda t, **k: t.update_schema().add_column("n", "INT").commit(**k),
+        "order": lambda t, **k: t.replace_sort_order().asc("id").commit(**k),
+    }
+    for name, ask in operations.items():
+        for handle in ("same", "new"):
+            store = memory()
+            lake = lake_on(store, clock=clock)
+            lake.create_database("shop")
+            table = lake.create_table("shop.orders", ledger.Schema.of({"id": "BIGINT"}))
+            table.append([file("a")])
+            table.append([file("b")])
+            table.create_tag("v1", snapshot=1)
+            with monkeypatch.context() as patch:
+                silence(patch, store)
+                with pytest.raises(CommitUnknownError) as told:
+                    ask(table)
+            before = table.state.version
+            assert before == 4, name
+            who = table if handle == "same" else lake_on(store, clock=clock).table("shop.orders")
+            again = ask(who, commit_id=told.value.commit_id)
+            assert (again.version, again.repeated) == (4, True), name  # type: ignore[attr-defined]
+            assert table.state.version == before, name
+
+
+def test_every_told_id_of_the_catalog_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = ledger.Schema.of({"id": "BIGINT"})
+    operations: dict[str, Callable[..., object]] = {
+        "create_database": lambda lake, **k: lake.create_database("new", **k),
+        "alter_database": lambda lake, **k: lake.alter_database("shop", updates={"k": "v"}, **k),
+        "drop_database": lambda lake, **k: lake.drop_database("empty", **k),
+        "create_table": lambda lake, **k: lake.create_table("shop.new", columns, **k),
+        "rename_table": lambda lake, **k: lake.rename_table("shop.orders", "shop.o", **k),
+        "drop_table": lambda lake, **k: lake.drop_table("shop.orders", **k),
+        "create_view": lambda lake, **k: lake.create_view(
+            "shop.v", ledger.ViewSchema(columns.fields, "SELECT 1"), **k
+        ),
+    }
+    for name, ask in operations.items():
+        for handle in ("same", "new"):
+            store = memory()
+            lake = lake_on(store, clock=clock)
+            lake.create_database("shop")
+            lake.create_database("empty")
+            lake.create_table("shop.orders", columns)
+            with monkeypatch.context() as patch:
+                silence(patch, store)
+                with pytest.raises(CommitUnknownError) as told:
+                    ask(lake)
+            who = lake if handle == "same" else lake_on(store, clock=clock)
+            ask(who, commit_id=told.value.commit_id)
+            ask(who, commit_id=told.value.commit_id)
+            ids = [each.id for commit in who.events() for each in commit.transactions]
+            assert ids.count(told.value.commit_id) == 1, name
+
+
+def silence(patch: pytest.MonkeyPatch, store: object) -> None:
+    """Let one create land and its answer be lost, and nothing be answered after that."""
+    kind = type(store)
+    create = kind.create  # type: ignore[attr-defined]
+    down: list[bool] = []
+
+    def lands(self: object, key: str, body: bytes) -> bool:
+        if not down:
+            down.append(True)
+            create(self, key, body)
+        raise OSError("the answer is lost")
+
+    def lost(*_: object) -> None:
+        raise OSError("the store is down")
+
+    patch.setattr(kind, "create", lands)
+    patch.setattr(kind, "confirm", lost)
+    patch.setattr("ledger.log.landing.Patience.attempts", lambda _: iter((1, 2)))
+
+
+def test_ids_of_older_logs_are_found_though_nobody_gave_them() -> None:
+    store = memory()
+    lake = lake_on(store, clock=clock)
+    table = orders(lake)
+    appender = table._appender
+    made = "01890000-0000-7000-8000-000000000001"
+    head = table.log.head
+    assert head is not None
+    intent = table._intent(head.state, lambda _: [SetOption("k", "v")])
+    # As an older lakeledger wrote it: without a digest of what was asked.
+    appender.append(intent, Request(commit_id=made, is_given=False))  # type: ignore[arg-type]
+    for number in range(150):
+        table.alter([SetOption("n", str(number))])
+    table.log.wait_for_caches()
+
+    for who in (table, lake_on(store, clock=clock).table("shop.orders")):
+        again = who.alter([SetOption("k", "v")], commit_id=made)
+        assert (again.version, again.repeated) == (1, True)

@@ -1,0 +1,229 @@
+"""How long a writer goes on, what came of a create, and what an answer that does not come means."""
+
+from __future__ import annotations
+
+import pytest
+
+from ledger import CommitUnknownError, DamagedLogError, StoreError
+from ledger.log.landing import (
+    Committed,
+    Draft,
+    Lost,
+    Patience,
+    Unknown,
+    after_loss,
+    land,
+    land_once,
+    make_sure,
+)
+from ledger.stores import Store
+from tests.faults import LosesAnswers, LosesRequests, Wrapped
+from tests.lakes import memory
+
+DRAFT = Draft("t/log/7.json", b"mine", 7)
+
+
+class Watch:
+    """A clock that only sleeping moves; it remembers every sleep."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.slept: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+    def patience(self, deadline_s: float) -> Patience:
+        return Patience(
+            deadline_s=deadline_s,
+            first_wait_s=1.0,
+            longest_wait_s=10.0,
+            sleep=self.sleep,
+            monotonic=lambda: self.now,
+            uniform=lambda _low, high: high,
+        )
+
+
+class Silent(Wrapped):
+    """Answers no question about what is there, the first so many times."""
+
+    def __init__(self, inner: Store, times: int) -> None:
+        super().__init__(inner)
+        self.times = times
+        self.asked = 0
+
+    def confirm(self, key: str) -> bytes | None:
+        self.asked += 1
+        if self.asked <= self.times:
+            raise OSError(f"no answer about {key} to question {self.asked}")
+        return self.inner.confirm(key)
+
+
+def test_pauses_double_from_the_third_attempt_on_up_to_the_longest() -> None:
+    watch = Watch()
+
+    attempts = list(watch.patience(40).attempts())
+
+    assert watch.slept == [4, 8, 10, 10, 10]
+    assert attempts == [1, 2, 3, 4, 5, 6]
+
+
+def test_pauses_are_drawn_between_nothing_and_the_longest() -> None:
+    drawn: list[tuple[float, float]] = []
+
+    def uniform(low: float, high: float) -> float:
+        drawn.append((low, high))
+        return low
+
+    Patience(sleep=lambda _: None, uniform=uniform).pause(3)
+
+    assert drawn == [(0, 0.016)]
+
+
+def test_whoever_has_no_time_left_still_tries_once() -> None:
+    watch = Watch()
+
+    assert list(watch.patience(-1).attempts()) == [1]
+    assert list(watch.patience(0).attempts())[:2] == [1, 2]
+
+
+def test_another_file_in_the_place_is_a_loss() -> None:
+    store = memory()
+    store.create(DRAFT.key, b"theirs")
+
+    assert land(store, DRAFT, Watch().patience(9)) == Lost(7)
+    assert land(LosesAnswers(store, times=1), DRAFT, Watch().patience(9)) == Lost(7)
+    assert store.read(DRAFT.key) == b"theirs"
+
+
+@pytest.mark.parametrize("fault", [LosesAnswers, LosesRequests])
+def test_what_stands_there_in_the_end_is_found_out(fault: type[LosesAnswers]) -> None:
+    store = memory()
+
+    assert land(fault(store, times=2), DRAFT, Watch().patience(9)) == Committed(7)
+    assert store.read(DRAFT.key) == b"mine"
+
+
+def test_a_file_that_landed_and_could_not_be_read_back_is_found_on_the_next_attempt() -> None:
+    store = memory()
+
+    landed = land(Silent(LosesAnswers(store, times=2), times=1), DRAFT, Watch().patience(9))
+
+    assert landed == Committed(7)
+    assert store.read(DRAFT.key) == b"mine"
+
+
+def test_what_cannot_be_found_out_in_time_is_unknown_to_each_by_his_own_id() -> None:
+    watch = Watch()
+
+    outcome = land(Silent(LosesRequests(memory()), times=99), DRAFT, watch.patience(20))
+
+    assert isinstance(outcome, Unknown)
+    for name in ("my-id", "another"):
+        told = outcome.told(name)
+        assert f"7.json: the store gave no answer and could not be read back; commit {name}" in str(
+            told
+        )
+        assert (told.commit_id, told.version) == (name, 7)
+        assert isinstance(told.__cause__, OSError)
+    assert watch.slept == [4, 8, 10]
+
+
+class Refuses(Wrapped):
+    """Refuses to create anything from some time on, as a full disk does."""
+
+    def __init__(self, inner: Store, after: int = 0) -> None:
+        super().__init__(inner)
+        self.after = after
+        self.asked = 0
+
+    def create(self, key: str, body: bytes) -> bool:
+        self.asked += 1
+        if self.asked > self.after:
+            raise StoreError("no space left on device")
+        return super().create(key, body)
+
+
+def test_what_a_store_refuses_is_raised_at_once_with_its_reason() -> None:
+    store, watch = Refuses(memory()), Watch()
+
+    with pytest.raises(StoreError, match="no space left"):
+        land(store, DRAFT, watch.patience(9))
+
+    assert store.asked == 1
+    assert watch.slept == []
+
+
+def test_a_refusal_after_an_unsure_answer_says_nothing_of_the_first_attempt() -> None:
+    late = Refuses(Silent(LosesRequests(memory(), times=1), times=0), after=1)
+
+    outcome = land(late, DRAFT, Watch().patience(9))
+
+    assert isinstance(outcome, Unknown)
+    assert isinstance(outcome.cause, StoreError)
+
+
+def test_a_refusal_after_a_lost_answer_is_found_to_have_landed() -> None:
+    store = Refuses(Silent(LosesAnswers(memory(), times=1), times=1), after=1)
+
+    assert land(store, DRAFT, Watch().patience(9)) == Committed(7)
+
+
+def test_who_lost_reads_on() -> None:
+    store = memory()
+    store.create(DRAFT.key, b"theirs")
+    read: list[int] = []
+
+    assert after_loss(store, DRAFT, Watch().patience(9), lambda: read.append(1)) == Lost(7)
+    assert read == [1]
+
+
+def test_who_meets_his_own_file_before_something_unreadable_has_landed() -> None:
+    store = memory()
+    store.create(DRAFT.key, b"mine")
+
+    def read_on() -> None:
+        raise DamagedLogError("8.json is torn", "t/log/8.json")
+
+    assert after_loss(store, DRAFT, Watch().patience(9), read_on) == Committed(7)
+    store.delete(DRAFT.key)
+    with pytest.raises(DamagedLogError):
+        after_loss(store, DRAFT, Watch().patience(9), read_on)
+
+
+def test_who_cannot_read_what_won_does_not_know() -> None:
+    def read_on() -> None:
+        raise OSError("silence")
+
+    outcome = after_loss(memory(), DRAFT, Watch().patience(9), read_on)
+
+    assert isinstance(outcome, Unknown)
+    assert "silence" in str(outcome.told("my-id").__cause__)
+
+
+def test_a_file_that_all_write_alike_may_be_anybodys() -> None:
+    store = memory()
+    store.create(DRAFT.key, b"mine")
+
+    land_once(store, DRAFT, Watch().patience(9), "my-id")
+    with pytest.raises(CommitUnknownError, match="commit my-id may"):
+        land_once(Silent(LosesRequests(memory()), times=99), DRAFT, Watch().patience(9), "my-id")
+
+
+def test_a_commit_that_was_read_is_sure_once_the_store_confirms_it() -> None:
+    store = Silent(memory(), times=2)
+
+    make_sure(store, DRAFT.key, Watch().patience(9), version=7, commit_id="my-id")
+
+    assert store.asked == 3
+    with pytest.raises(CommitUnknownError, match=r"7\.json: .* commit my-id may") as told:
+        make_sure(
+            Silent(memory(), times=99),
+            DRAFT.key,
+            Watch().patience(9),
+            version=7,
+            commit_id="my-id",
+        )
+    assert (told.value.commit_id, told.value.version) == ("my-id", 7)
+    assert "to question 3" in str(told.value.__cause__)
