@@ -1,8 +1,9 @@
 """How many transactions a second do 64 threads land through one handle, beside a single writer?
 
 Each appends data files of its own to one table in a bucket of a real server on this machine
-(SeaweedFS), or of yours, and then changes an option of its own; what the threads ask for at the
-same time rides in one commit. A server on this machine answers sooner than any that is elsewhere:
+(SeaweedFS), or of yours, then changes an option of its own, and then appends once more under ids
+of its own; what the threads ask for at the same time rides in one commit. A server on this machine
+answers sooner than any that is elsewhere:
 `--round-trip-ms 20` puts it as far away as a region's S3 is. Fairness is the slowest thread's
 count, when the first is done, beside an equal share.
 """
@@ -25,6 +26,7 @@ from ledger import FileChange, Schema, SetOption, Table
 
 THREADS = 64
 TIMES_ALONE = 20.0
+SHARE_WITH_IDS = 0.8
 
 
 def run(url: str, options: Mapping[str, Any], *, each: int, threads: int = THREADS) -> Report:
@@ -32,6 +34,7 @@ def run(url: str, options: Mapping[str, Any], *, each: int, threads: int = THREA
     lake.create_database("shop")
     figures: list[Figure] = []
     landed: list[int] = []
+    rates: dict[str, float] = {}
     for name, ask in (("appends", _append), ("options", _set_option)):
         alone = _table(lake, f"{name}_alone")
         start = time.perf_counter()
@@ -54,6 +57,18 @@ def run(url: str, options: Mapping[str, Any], *, each: int, threads: int = THREA
             Figure(f"{name}: transactions / commit", landed[-1] / shared.state.version, "x"),
             Figure(f"{name}: slowest thread / equal share", min(counts) / each, "x"),
         )
+        rates[name] = rate
+    with_ids = _table(lake, "with_ids")
+    _, seconds = _together(with_ids, _append_by_id, threads, each)
+    landed.append(sum(len(commit.transactions) for commit in with_ids.events(1)))
+    figures.append(
+        Figure(
+            "appends under ids of the callers' / without",
+            threads * each / seconds / rates["appends"],
+            "x",
+            at_least=SHARE_WITH_IDS,
+        )
+    )
     return Report(
         question_of(__doc__),
         f"(transactions landed, asked)={(landed, threads * each)}",
@@ -68,6 +83,12 @@ def _table(lake: ledger.Ledger, name: str) -> Table:
 def _append(table: Table, writer: int, number: int) -> None:
     path = f"bucket-0/{writer}-{number}.parquet"
     table.append([FileChange(path=path, record_count=1, file_size_in_bytes=1000, field_ids=True)])
+
+
+def _append_by_id(table: Table, writer: int, number: int) -> None:
+    path = f"bucket-0/{writer}-{number}.parquet"
+    file = FileChange(path=path, record_count=1, file_size_in_bytes=1000, field_ids=True)
+    table.append([file], commit_id=f"job-{writer}-{number}")
 
 
 def _set_option(table: Table, writer: int, number: int) -> None:

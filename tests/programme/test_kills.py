@@ -54,8 +54,10 @@ def examine(root: Path, acknowledged: list[str], case: str) -> int:
         subject: Subject[Any, Any] = Subject("shop.orders", shell.log, has_files=True)
         damages = [each for each in Verification(subject).run() if each.kind == "damage"]
         assert not damages, damages
+    # Who renames it may have died on the way.
+    name = "other.o" if Identifier("other", "o") in lake.state.tables else "shop.orders"
     try:
-        table = lake.table("shop.orders")
+        table = lake.table(name)
     except NotFoundError:
         assert case in ("birth", "drop")
         return len(log)
@@ -93,6 +95,6 @@ def test_a_kill_at_any_call_that_changes_something_loses_nothing(case: str, tmp_
 
 
 @pytest.mark.skipif(not can_trace(), reason="nobody may trace a process here")
-@pytest.mark.parametrize("case", ["birth", "alter", "drop"])
+@pytest.mark.parametrize("case", ["birth", "alter", "drop", "snapshots", "catalog"])
 def test_a_kill_at_any_system_call_loses_nothing(case: str, tmp_path: Path) -> None:
     assert killed_everywhere(case, "any", tmp_path) > 50
