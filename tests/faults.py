@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Final
 
 from ledger.stores import Store
+from ledger.stores.clock import Clock
 
 ALWAYS: Final = sys.maxsize
 
@@ -29,6 +30,12 @@ class Wrapped:
     @property
     def url(self) -> str:
         return self.inner.url
+
+    def clock(self) -> Clock | None:
+        return self.inner.clock()
+
+    def ask_clock(self) -> Clock | None:
+        return self.inner.ask_clock()
 
     def create(self, key: str, body: bytes) -> bool:
         return self.inner.create(key, body)

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from ledger.commit_options import now_millis
 from ledger.model.errors import InvalidInputError, InvalidNameError
 from ledger.stores import Store
 
@@ -83,6 +84,14 @@ class StoreContract:
 
     def reopen(self, store: Store) -> Store:
         raise NotImplementedError
+
+    def test_the_store_says_who_knows_the_time(self, store: Store) -> None:
+        """None: nobody but this machine; else the service's, which is asked as often as wanted."""
+        told = [store.clock(), store.clock(), store.ask_clock()]
+
+        assert len({each is None for each in told}) == 1
+        for each in told:
+            assert each is None or abs(each.now_millis() - now_millis()) < 60_000
 
     def test_a_create_stores_the_body(self, store: Store) -> None:
         assert store.create("a/b/c.json", b"body") is True

@@ -23,6 +23,7 @@ from ledger.log.checkpoint import Head
 from ledger.log.lookup import tiles
 from ledger.log.segment import is_same_segment, segment_of
 from ledger.stores import Store
+from ledger.stores.clock import Clock
 
 S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")
@@ -60,6 +61,12 @@ class _ShadowStore:
     @property
     def url(self) -> str:
         return self._inner.url
+
+    def clock(self) -> Clock | None:
+        return self._inner.clock()
+
+    def ask_clock(self) -> Clock | None:
+        return self._inner.ask_clock()
 
     def read(self, key: str) -> bytes | None:
         if key in self.written:

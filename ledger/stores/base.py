@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from ledger.stores.clock import Clock
+
 
 class Store(Protocol):
     """Bytes under keys below one root URL, with an atomic put-if-absent.
@@ -23,6 +25,19 @@ class Store(Protocol):
     @property
     def url(self) -> str:
         """The root's canonical URL; opening it again gives the same data."""
+
+    def clock(self) -> Clock | None:
+        """Return the store's own clock as it was told last, asked for at most once a process.
+
+        None where nobody but this machine knows the time, and where answers are not dated.
+
+        Raises:
+            StoreError: The store cannot be written to.
+            OSError: It did not answer.
+        """
+
+    def ask_clock(self) -> Clock | None:
+        """Return the store's own clock as it is told now; raises as `clock`."""
 
     def create(self, key: str, body: bytes) -> bool:
         """Put `body` under `key` unless the key exists; one of all racing callers wins.

@@ -61,6 +61,12 @@ class LocalStore:
         """The root as `file:///path`, not percent-encoded: lake engines take it literally."""
         return f"file://{self._root}"
 
+    def clock(self) -> None:
+        """See `Store.clock`; this machine's is the only one."""
+
+    def ask_clock(self) -> None:
+        """See `Store.ask_clock`; this machine's is the only one."""
+
     def create(self, key: str, body: bytes) -> bool:
         """See `Store.create`."""
         check_key(key)

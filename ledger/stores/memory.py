@@ -74,6 +74,12 @@ class MemoryStore:
         """The root as `memory://NAME`."""
         return f"memory://{self._name}"
 
+    def clock(self) -> None:
+        """See `Store.clock`; this machine's is the only one."""
+
+    def ask_clock(self) -> None:
+        """See `Store.ask_clock`; this machine's is the only one."""
+
     def create(self, key: str, body: bytes) -> bool:
         """See `Store.create`."""
         check_key(key)

@@ -70,18 +70,14 @@ class ObjectStore:
         return self._bucket.create(key, bytes(body))
 
     def clock(self) -> Clock | None:
-        """Return the service's clock as it was told last; None when it tells none.
+        """See `Store.clock`.
 
         A process that has written nothing yet proves the store first, since that tells the time.
-
-        Raises:
-            StoreError: As for `create`.
-            OSError: It did not answer.
         """
         return _proven[self._place] if self._place in _proven else self.ask_clock()
 
     def ask_clock(self) -> Clock | None:
-        """Return the service's clock as it is told now; costs a request, and raises as `clock`."""
+        """See `Store.ask_clock`; costs a request."""
         self_test(self.url, self._bucket)
         _proven[self._place] = self._bucket.clock(PROBE)
         return _proven[self._place]

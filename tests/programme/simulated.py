@@ -86,6 +86,12 @@ class Port:
     def url(self) -> str:
         return "memory://simulated"
 
+    def clock(self) -> None:
+        """Nobody has another clock than the process itself."""
+
+    def ask_clock(self) -> None:
+        """Nobody has another clock than the process itself."""
+
     def create(self, key: str, body: bytes) -> bool:
         check_body(key, body)
         return self._write(key, lambda: self._sea.create(key, body))
