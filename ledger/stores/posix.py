@@ -68,12 +68,13 @@ def read(path: str) -> bytes | None:
     try:
         body = os.read(file, _READ_BYTES)
         # Network file systems may answer short, so only an empty answer is the end.
-        while more := os.read(file, _READ_BYTES):
-            body += more
+        more = os.read(file, _READ_BYTES)
+        if not more:
+            return body
+        with open(file, "rb", buffering=0, closefd=False) as rest:  # noqa: PTH123 - a descriptor
+            return b"".join((body, more, rest.readall()))
     except IsADirectoryError:
         return None
-    else:
-        return body
     finally:
         os.close(file)
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 from pathlib import Path
 
 import pytest
@@ -169,6 +170,25 @@ def test_losing_at_the_link_is_a_loss(tmp_path: Path) -> None:
     assert Slow(tmp_path).create("a", b"mine") is False
     assert LocalStore(tmp_path).read("a") == b"theirs"
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_large_file_is_read_in_a_handful_of_calls(tmp_path: Path) -> None:
+    """However large it is: time and memory go by its size, not by the square of it."""
+    body = os.urandom(16 << 20)
+    (tmp_path / "large").write_bytes(body)
+    store, calls = LocalStore(tmp_path), []
+
+    def count(_frame: object, event: str, _called: object) -> None:
+        if event == "c_call":
+            calls.append(event)
+
+    sys.setprofile(count)
+    try:
+        found = store.read("large")
+    finally:
+        sys.setprofile(None)
+    assert found == body
+    assert len(calls) < 30
 
 
 def test_nothing_but_the_bodies_is_left_behind(tmp_path: Path) -> None:
