@@ -9,7 +9,7 @@ The class is the reaction, `kind` is the exact cause for programs, the message i
 - `DamagedLogError`: stop; stored bytes do not fit. Nothing was repaired.
 - `UpgradeRequiredError`: written by a newer lakeledger.
 - `UnsupportedError`: a dialect cannot say this.
-- `StoreError`: this place cannot hold a ledger.
+- `StoreError`: this place cannot hold a ledger, or refuses; mend the place.
 - `MissingDependencyError`: install what the message names.
 
 All of them survive pickling (Spark pickles them), since they carry plain positional arguments.
@@ -165,7 +165,11 @@ class UnsupportedError(LedgerError):
 
 
 class StoreError(LedgerError):
-    """The store cannot be used, or failed in a way that says nothing about a commit."""
+    """The store cannot be used, or refuses; the message says why, and nothing was written.
+
+    `kind` is NO_SPACE, READ_ONLY, NO_PERMISSION, TOO_LARGE, NAME_TOO_LONG, TOO_MANY_FILES,
+    NO_FOLDER, NO_HARD_LINKS, NO_BUCKET or SYSTEM where that is the reason.
+    """
 
     kind = "STORE"
 

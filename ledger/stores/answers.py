@@ -17,6 +17,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from ledger.model.errors import NotFoundError, StoreError
+from ledger.stores.services import PROVEN, Root
 
 
 class Answer(enum.Enum):
@@ -37,6 +38,12 @@ class Answer(enum.Enum):
     UNSUPPORTED = "unsupported"
     """The server does not know this kind of request."""
 
+    FULL = "full"
+    """A quota is used up, or there is no room."""
+
+    REFUSED = "refused"
+    """The server understood and refused it, for a reason that it names."""
+
     UNKNOWN = "unknown"
     """Anything else: applied or not, nobody knows."""
 
@@ -50,14 +57,28 @@ _BY_CODE: Final = {
     "NoSuchBucket": Answer.NO_BUCKET,
     "ContainerNotFound": Answer.NO_BUCKET,
     "NotImplemented": Answer.UNSUPPORTED,
+    **dict.fromkeys(("ExpiredToken", "InvalidToken", "TokenRefreshRequired"), Answer.DENIED),
+    "AuthorizationHeaderMalformed": Answer.DENIED,
+    **dict.fromkeys(("QuotaExceeded", "XMinioAdminBucketQuotaExceeded"), Answer.FULL),
+    **dict.fromkeys(("XMinioStorageFull", "InsufficientStorage"), Answer.FULL),
+    # The network's doing, though the status says that it was the client's.
+    **dict.fromkeys(("RequestTimeout", "IncompleteBody", "BadDigest"), Answer.UNKNOWN),
+    **dict.fromkeys(("InvalidDigest", "XAmzContentSHA256Mismatch"), Answer.UNKNOWN),
+    **dict.fromkeys(("Md5Mismatch", "IncompleteSignature"), Answer.UNKNOWN),
 }
 _BY_STATUS: Final = {
     401: Answer.DENIED,
     403: Answer.DENIED,
     404: Answer.ABSENT,
+    405: Answer.REFUSED,
+    411: Answer.REFUSED,
     412: Answer.EXISTS,
+    413: Answer.REFUSED,
+    414: Answer.REFUSED,
     501: Answer.UNSUPPORTED,
+    507: Answer.FULL,
 }
+_BAD_REQUEST: Final = 400
 _BY_CLASS: Final = (
     (FileExistsError, Answer.EXISTS),
     (FileNotFoundError, Answer.ABSENT),
@@ -86,6 +107,18 @@ _NEXT_STEPS: Final = {
     Answer.ABSENT: "it does not exist; look at its path",
     Answer.NO_BUCKET: "there is no such bucket; look at its name",
     Answer.DENIED: "the credentials do not allow it, or there are none; allow to get and list",
+}
+_REFUSALS: Final = {
+    # Nothing is absent to a write but the bucket.
+    Answer.ABSENT: ("NO_BUCKET", "there is no such bucket; create it"),
+    Answer.NO_BUCKET: ("NO_BUCKET", "there is no bucket {bucket!r}; create it"),
+    Answer.DENIED: (
+        "NO_PERMISSION",
+        "the credentials do not allow it, or there are none; allow to get, put and list",
+    ),
+    Answer.UNSUPPORTED: ("STORE", f"its store knows no conditional create; use {PROVEN}"),
+    Answer.FULL: ("NO_SPACE", "there is no room, or a quota is used up; make room or raise it"),
+    Answer.REFUSED: ("STORE", "its store refused it; look at what it said"),
 }
 _LONGEST_CHAIN: Final = 8
 
@@ -117,6 +150,9 @@ def answer_of(error: BaseException) -> Answer:
     if cause.code in _BY_CODE:
         return _BY_CODE[cause.code]
     if cause.status is not None:
+        if cause.status == _BAD_REQUEST and cause.code and not cause.code.isdecimal():
+            # Without the server's own word it may be a gateway's, of what the network spoilt.
+            return Answer.REFUSED
         return _BY_STATUS.get(cause.status, Answer.UNKNOWN)
     for kind, answer in _BY_CLASS:
         if isinstance(error, kind):
@@ -124,6 +160,26 @@ def answer_of(error: BaseException) -> Answer:
     # A ledger's own error has such a name, too, and may be what is being handled.
     names = (type(each).__name__ for each in _chain(error) if _is_clients(each))
     return next((_BY_NAME[name] for name in names if name in _BY_NAME), Answer.UNKNOWN)
+
+
+def refusal(root: Root, what: str, error: Exception) -> StoreError | None:
+    """Return what to raise for a write that the server refused, or None where nobody knows.
+
+    Args:
+        root: The store's.
+        what: What was tried, as in `create 'log/0'`.
+        error: What the client raised; its own text stays out, since that may quote a credential.
+    """
+    found = _REFUSALS.get(answer_of(error))
+    if found is None:
+        return None
+    kind, step = found
+    cause = str(cause_of(error))
+    return StoreError(
+        f"{root.url}: cannot {what}: {type(error).__name__}{f' ({cause})' if cause else ''}. "
+        f"Nothing was written: {step.format(bucket=root.bucket)}, then try again",
+        kind,
+    )
 
 
 @contextmanager

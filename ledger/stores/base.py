@@ -15,8 +15,10 @@ class Store(Protocol):
     Keys are relative POSIX paths; `ledger.stores.key` says which. Every method raises
     `InvalidNameError` for any other, before it touches anything.
 
-    No method retries. A store that fails raises `OSError`; that says nothing about whether a
-    write was applied.
+    No method retries. What a store refuses is a `StoreError`: no space, no permission, read-only,
+    a name too long, no such bucket. It is told at once, says for sure that this call wrote nothing,
+    names the reason, and `kind` names it for programs. Silence is an `OSError`: it says nothing
+    about whether a write was applied, and only reading back ends it.
 
     Readers never see a part of a body, whatever happens to the writer. No body is empty, so an
     empty file is damage and never somebody's data.
@@ -48,18 +50,26 @@ class Store(Protocol):
 
         Raises:
             InvalidInputError: The body is empty; nothing was written.
-            StoreError: Nothing can be created there, now and later; nothing was written.
+            StoreError: The store refuses; this call wrote nothing. An earlier call of the same
+                body may have: whoever had no answer before asks `confirm`.
             OSError: Applied or not, nobody knows.
         """
 
     def read(self, key: str) -> bytes | None:
-        """Return the body under `key`, or None when there is none."""
+        """Return the body under `key`, or None when there is none.
+
+        Works where nothing may be written.
+        """
 
     def confirm(self, key: str) -> bytes | None:
         """Read `key`, and return only once what was read would survive a loss of power.
 
         A writer that finds its own commit by reading acknowledges it; the call that wrote it may
-        have died between making it visible and making it durable.
+        have died between making it visible and making it durable. It writes nothing, and works
+        where nothing may be written.
+
+        Raises:
+            OSError: Nobody knows, never a `StoreError`: that would say that nothing was written.
         """
 
     def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
@@ -75,6 +85,7 @@ class Store(Protocol):
 
         Raises:
             InvalidInputError: The body is empty; nothing was written.
+            StoreError: The store refuses; nothing was written.
             OSError: Applied or not, nobody knows.
         """
 
@@ -93,4 +104,7 @@ class Store(Protocol):
 
         Advisory, and only an optimisation: `create` stays the truth, and a store that cannot lock
         lets everybody in. Not reentrant. A holder that is killed lets go.
+
+        Raises:
+            StoreError: The store refuses, and the body did not run.
         """

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from ledger.model.errors import InvalidNameError, StoreError
-from ledger.stores.answers import Answer, answer_of, cause_of, date_of
+from ledger.stores.answers import Answer, answer_of, cause_of, date_of, refusal
 from ledger.stores.clock import Clock, clock_of
 from ledger.stores.services import Root
 
@@ -22,8 +22,9 @@ class Bucket:
 
     Safe to share between threads. A forked child makes itself a client of its own.
 
-    Every failure is an `OSError` that names the key and what the server said, and quotes nothing
-    of the client's text; that is the cause's.
+    What the server refuses to write is a `StoreError`, and every other failure an `OSError`. They
+    name the key and what the server said, and quote nothing of the client's text; that is the
+    cause's.
 
     Args:
         root: Where they are.
@@ -79,7 +80,7 @@ class Bucket:
             if answer_of(error) is Answer.EXISTS:
                 self._refused = clock_of(date_of(error))
                 return False
-            raise self._failure("create", key, error) from error
+            raise self._refusal("create", key, error) from error
         return True
 
     def clock(self, key: str) -> Clock | None:
@@ -99,8 +100,11 @@ class Bucket:
 
     def put(self, key: str, body: bytes) -> None:
         """Put an object whatever was there."""
-        path = self.path(key)
-        self._request("put", key, lambda: self.client.pipe_file(path, body))
+        path, client = self.path(key), self.client
+        try:
+            client.pipe_file(path, body)
+        except Exception as error:
+            raise self._refusal("put", key, error) from error
 
     def get(self, keys: Sequence[str], *, end: int | None = None) -> list[bytes | OSError | None]:
         """Return objects' bytes up to `end`, all asked for at once.
@@ -148,6 +152,10 @@ class Bucket:
             return request()
         except Exception as error:
             raise self._failure(what, key, error) from error
+
+    def _refusal(self, what: str, key: str, error: Exception) -> StoreError | OSError:
+        told = refusal(self.root, f"{what} {key!r}", error)
+        return told or self._failure(what, key, error)
 
     def _failure(self, what: str, key: str, error: Exception) -> OSError:
         answer = answer_of(error)

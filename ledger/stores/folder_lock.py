@@ -4,36 +4,53 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
+
+from ledger.stores.posix import fcntl
+from ledger.stores.refusals import refusal
 
 _NO_LOCKS_HERE: Final = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
 
 
 @contextmanager
-def folder_lock(path: str) -> Iterator[None]:
+def folder_lock(path: str, url: str) -> Iterator[None]:
     """Hold `flock` on the file `path`, made if missing and never removed, while the body runs.
 
     Each call opens the file anew, so threads exclude each other as processes do. The kernel
     releases the lock of a killed process. A holder that is stopped, not killed, keeps everybody
     waiting. On a file system without `flock` nobody waits.
 
+    Args:
+        path: The lock's file.
+        url: The store's, for messages.
+
     Raises:
-        OSError: The file cannot be opened.
+        StoreError: The file cannot be opened or locked; the body did not run.
     """
+    try:
+        descriptor = _locked(path)
+    except OSError as error:
+        raise refusal(url, f"lock {os.path.dirname(path)!r}", error) from error
+    try:
+        yield
+    finally:
+        # A child forked meanwhile shares the lock and would keep it past our close.
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        os.close(descriptor)
+
+
+def _locked(path: str) -> int:
     descriptor = _open(path)
     try:
         _lock(descriptor)
-        try:
-            yield
-        finally:
-            # A child forked meanwhile shares the lock and would keep it past our close.
-            _unlock(descriptor)
-    finally:
+    except BaseException:
         os.close(descriptor)
+        raise
+    return descriptor
 
 
 def _open(path: str) -> int:
@@ -48,14 +65,6 @@ def _open(path: str) -> int:
 def _lock(descriptor: int) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-    except OSError as error:
-        if error.errno not in _NO_LOCKS_HERE:
-            raise
-
-
-def _unlock(descriptor: int) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
     except OSError as error:
         if error.errno not in _NO_LOCKS_HERE:
             raise

@@ -22,6 +22,7 @@ from ledger.model.errors import StoreError
 from ledger.stores import posix
 from ledger.stores.folder_lock import folder_lock
 from ledger.stores.key import LOCK_NAME, check_body, check_key, folder_of, folder_prefix
+from ledger.stores.refusals import NO_NAME, refusal, refusal_of_link
 
 
 class Durability(enum.Enum):
@@ -39,6 +40,9 @@ class LocalStore:
 
     Symbolic links below the root are followed by reads and writes, and not listed as folders.
 
+    Raises:
+        StoreError: This is no POSIX system.
+
     Example:
         >>> LocalStore("/data/lake").url
         'file:///data/lake'
@@ -47,6 +51,7 @@ class LocalStore:
     def __init__(
         self, root: str | os.PathLike[str], *, durable: Durability = Durability.FSYNC
     ) -> None:
+        posix.refuse_other_systems(os.fspath(root))
         # POSIX keeps exactly two leading slashes, which would give one root two URLs.
         self._root = "/" + os.path.abspath(root).lstrip("/")
         self._base = self._root if self._root.endswith("/") else f"{self._root}/"
@@ -72,18 +77,25 @@ class LocalStore:
         check_key(key)
         check_body(key, body)
         place = self._base + key
-        # Losers leave before they pay for a sync. Only the link below decides.
-        if _is_file(place):
-            return False
         path, _, name = place.rpartition("/")
-        with self._settled_folder(path) as folder, posix.draft(folder) as (draft, file):
-            posix.write(file, body)
-            self._sync(file)
-            if not self._publish(folder, draft, name):
+        may_be_visible = False
+        try:
+            # Losers leave before they pay for a sync. Only the link below decides.
+            if _is_file(place):
                 return False
-            # Through the descriptor that was linked into, so that no other folder is synced.
-            self._sync(folder)
-            return True
+            with self._settled_folder(path) as folder, posix.draft(folder) as (draft, file):
+                posix.write(file, body)
+                self._sync(file)
+                may_be_visible = True
+                if not self._publish(folder, draft, name):
+                    return False
+                # Through the descriptor that was linked into, so that no other folder is synced.
+                self._sync(folder)
+                return True
+        except OSError as error:
+            if may_be_visible:
+                raise
+            raise refusal(self.url, f"create {key!r}", error) from error
 
     def read(self, key: str) -> bytes | None:
         """See `Store.read`."""
@@ -117,10 +129,17 @@ class LocalStore:
         check_key(key)
         check_body(key, body)
         path, name = os.path.split(self._base + key)
-        os.makedirs(path, exist_ok=True)
-        with posix.opened_folder(path) as folder, posix.draft(folder) as (draft, file):
-            posix.write(file, body)
-            os.replace(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+        may_be_visible = False
+        try:
+            os.makedirs(path, exist_ok=True)
+            with posix.opened_folder(path) as folder, posix.draft(folder) as (draft, file):
+                posix.write(file, body)
+                may_be_visible = True
+                os.replace(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except OSError as error:
+            if may_be_visible and error.errno not in NO_NAME:
+                raise
+            raise refusal(self.url, f"replace {key!r}", error) from error
 
     def keys(self, prefix: str) -> Iterator[str]:
         """See `Store.keys`."""
@@ -134,11 +153,11 @@ class LocalStore:
 
     def lock(self, key: str) -> AbstractContextManager[None]:
         """See `Store.lock`; the file is `.lock` in the folder that `key` is in."""
-        return folder_lock(os.path.join(self._root, folder_of(key), LOCK_NAME))
+        return folder_lock(os.path.join(self._root, folder_of(key), LOCK_NAME), self.url)
 
     def _sync(self, descriptor: int) -> None:
         if self._durable is Durability.FSYNC:
-            os.fsync(descriptor)
+            posix.sync(descriptor)
 
     def _publish(self, folder: int, draft: str, name: str) -> bool:
         try:
@@ -150,6 +169,11 @@ class LocalStore:
                 return True
             self._check_file(folder, name)
             return False
+        except OSError as error:
+            # One name: that of the draft. Two: an answer before this one was lost.
+            if error.errno in NO_NAME and os.stat(draft, dir_fd=folder).st_nlink == 1:
+                raise refusal_of_link(self.url, f"create {name!r}", error) from error
+            raise
         return True
 
     def _check_file(self, folder: int, name: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
+from ledger.model.errors import StoreError
 from ledger.stores.bucket import Bucket
 from ledger.stores.clock import Clock
 from ledger.stores.key import check_body, check_key, folder_of, folder_prefix, is_key
@@ -89,7 +90,11 @@ class ObjectStore:
 
     def confirm(self, key: str) -> bytes | None:
         """See `Store.confirm`."""
-        return self.read(key)
+        try:
+            return self.read(key)
+        except StoreError as error:
+            # The bucket is gone, or the process was forked: neither says what was written before.
+            raise OSError(str(error)) from error
 
     def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
         """See `Store.read_many`; bodies that are there may have been read a little ahead.

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any, Final, TypeVar
 
 from ledger.model.errors import MissingDependencyError, StoreError
-from ledger.stores.answers import Answer, answer_of
+from ledger.stores.answers import Answer, answer_of, refusal
 from ledger.stores.clock import Clock
 from ledger.stores.obstore_options import obstore_options
 from ledger.stores.services import Root
@@ -67,13 +67,14 @@ class ObstoreBucket:
 
     def create(self, key: str, body: bytes) -> bool:
         """See `Bucket.create`."""
+        client = self.client
         try:
             # More than one request could not be made on a condition.
-            self.client.put(self._name(key), body, mode="create", use_multipart=False)
+            client.put(self._name(key), body, mode="create", use_multipart=False)
         except Exception as error:
             if answer_of(error) is Answer.EXISTS:
                 return False
-            raise self._failure("create", key, error) from error
+            raise self._refusal("create", key, error) from error
         return True
 
     def clock(self, key: str) -> Clock | None:
@@ -89,7 +90,10 @@ class ObstoreBucket:
     def put(self, key: str, body: bytes) -> None:
         """See `Bucket.put`."""
         client = self.client
-        self._request("put", key, lambda: client.put(self._name(key), body, use_multipart=False))
+        try:
+            client.put(self._name(key), body, use_multipart=False)
+        except Exception as error:
+            raise self._refusal("put", key, error) from error
 
     def get(self, keys: Sequence[str], *, end: int | None = None) -> list[bytes | OSError | None]:
         """See `Bucket.get`."""
@@ -134,6 +138,10 @@ class ObstoreBucket:
             return request()
         except Exception as error:
             raise self._failure(what, key, error) from error
+
+    def _refusal(self, what: str, key: str, error: Exception) -> StoreError | OSError:
+        told = refusal(self.root, f"{what} {key!r}", error)
+        return told or self._failure(what, key, error)
 
     def _failure(self, what: str, key: str, error: Exception) -> OSError:
         kind = PermissionError if answer_of(error) is Answer.DENIED else OSError

@@ -1,21 +1,67 @@
 """The file operations under the local store, on descriptors and bytes instead of file objects."""
-# ruff: noqa: PTH102 - a Path costs more than opening and reading a small file does
+# ruff: noqa: PTH102, PTH112 - a Path costs more than opening and reading a small file does
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
+from ledger.model.errors import StoreError
 from ledger.stores.key import DRAFT_PREFIX, is_key
+
+try:
+    import fcntl as fcntl  # noqa: PLC0414 - the lock takes it from here
+except ImportError:
+    # Windows has none, and only a local store needs it.
+    fcntl = None  # type: ignore[assignment]
 
 ABSENT: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 """What a path raises that holds no file."""
 
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY
+# Where a system lacks it, `refuse_other_systems` comes before anybody asks for it.
+_FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 _DRAFT: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _READ_BYTES: Final = 65_536
+
+_IS_POSIX: Final = all(
+    (hasattr(fcntl, "flock"), _FOLDER != os.O_RDONLY, {os.link, os.open} <= os.supports_dir_fd)
+)
+# On macOS fsync leaves the bytes in the disk's own cache, and this command empties that.
+_FULL_SYNC: Final = getattr(fcntl, "F_FULLFSYNC", None)
+_NO_FULL_SYNC_HERE: Final = frozenset(
+    {errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOTTY, errno.ENOSYS}
+)
+
+
+def refuse_other_systems(root: str) -> None:
+    """Refuse a local root where the system lacks what a local store is made of.
+
+    Raises:
+        StoreError: It is no POSIX system.
+    """
+    if not _IS_POSIX:
+        raise StoreError(
+            f"{root} cannot hold a ledger: local folders need a POSIX system, such as Linux or "
+            f"macOS, and this one is {os.name!r}. Use a bucket, or a system such as WSL",
+            "SYSTEM",
+        )
+
+
+def sync(descriptor: int) -> None:
+    """Return once a file, or a folder's names, would survive a loss of power."""
+    if _FULL_SYNC is None:
+        os.fsync(descriptor)
+        return
+    try:
+        fcntl.fcntl(descriptor, _FULL_SYNC)
+    except OSError as error:
+        if error.errno not in _NO_FULL_SYNC_HERE:
+            raise
+        # Some file systems of other machines and disks know the ordinary one only.
+        os.fsync(descriptor)
 
 
 def open_folder(path: str) -> int:
@@ -71,7 +117,7 @@ def read(path: str) -> bytes | None:
         more = os.read(file, _READ_BYTES)
         if not more:
             return body
-        with open(file, "rb", buffering=0, closefd=False) as rest:  # noqa: PTH123 - a descriptor
+        with open(file, "rb", buffering=0, closefd=False) as rest:
             return b"".join((body, more, rest.readall()))
     except IsADirectoryError:
         return None
@@ -83,8 +129,13 @@ def make_folder(path: str) -> bool:
     """Make the folder `path` below an existing one; False when it was there."""
     try:
         os.mkdir(path)
-    except FileExistsError:
-        return False
+    except OSError as error:
+        # Systems differ in what they say first: that it exists, or that nobody may write there.
+        if os.path.isdir(path):
+            return False
+        if isinstance(error, FileExistsError):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path) from error
+        raise
     return True
 
 

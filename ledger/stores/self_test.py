@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from ledger.model.errors import StoreError
-from ledger.stores.answers import Answer, answer_of
 from ledger.stores.key import DRAFT_PREFIX
 from ledger.stores.services import PROVEN
 
@@ -41,32 +40,15 @@ def self_test(url: str, objects: Objects) -> None:
     what exists: one refused write shows that this process's client sends the condition, too.
 
     Raises:
-        StoreError: It cannot hold a ledger; the message says why and what can.
+        StoreError: It cannot hold a ledger, or refuses; the message says why and what can.
         OSError: It did not answer; try again.
     """
-    if not _create(url, objects, _FIRST):
+    if not objects.create(PROBE, _FIRST):
         return
-    if _create(url, objects, _SECOND) or objects.get([PROBE]) != [_FIRST]:
+    if objects.create(PROBE, _SECOND) or objects.get([PROBE]) != [_FIRST]:
         with suppress(OSError):
             objects.remove(PROBE)
         raise StoreError(
             f"{url} cannot hold a ledger: its store lets a second write of one key through "
             f"although the first was to be the only one, so commits would get lost. Use {PROVEN}"
         )
-
-
-def _create(url: str, objects: Objects, body: bytes) -> bool:
-    try:
-        return objects.create(PROBE, body)
-    except OSError as error:
-        cause = error.__cause__ or error
-        match answer_of(cause):
-            case Answer.UNSUPPORTED:
-                rule = f"its store knows no conditional create; use {PROVEN}"
-            case Answer.DENIED:
-                rule = "the credentials do not allow to write there; allow to get, put and list"
-            case Answer.ABSENT:
-                rule = "there is no such bucket; create it, then try again"
-            case _:
-                raise
-        raise StoreError(f"{url} cannot hold a ledger: {rule}") from error

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from ledger.stores.answers import Answer, answer_of
+from ledger.stores.answers import Answer, answer_of, refusal
+from ledger.stores.services import SERVICES, root_of
 
 
 def boto(status: int, code: str) -> Exception:
@@ -35,6 +36,20 @@ def caused(error: Exception, cause: BaseException) -> Exception:
         (404, "NoSuchBucket", Answer.NO_BUCKET),
         (403, "SignatureDoesNotMatch", Answer.DENIED),
         (501, "NotImplemented", Answer.UNSUPPORTED),
+        (400, "ExpiredToken", Answer.DENIED),
+        (400, "QuotaExceeded", Answer.FULL),
+        (507, "XMinioStorageFull", Answer.FULL),
+        (507, "", Answer.FULL),
+        (400, "EntityTooLarge", Answer.REFUSED),
+        (400, "KeyTooLongError", Answer.REFUSED),
+        (405, "MethodNotAllowed", Answer.REFUSED),
+        (413, "", Answer.REFUSED),
+        (400, "RequestTimeout", Answer.UNKNOWN),
+        (400, "BadDigest", Answer.UNKNOWN),
+        (400, "400", Answer.UNKNOWN),
+        (400, "", Answer.UNKNOWN),
+        (408, "", Answer.UNKNOWN),
+        (429, "TooManyRequests", Answer.UNKNOWN),
         (500, "InternalError", Answer.UNKNOWN),
         (503, "SlowDown", Answer.UNKNOWN),
     ],
@@ -104,3 +119,33 @@ def test_a_chain_that_bites_its_tail_ends() -> None:
     first, second = OSError("a"), OSError("b")
     first.__cause__, second.__cause__ = second, first
     assert answer_of(first) is Answer.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind", "step"),
+    [
+        (403, "AccessDenied", "NO_PERMISSION", "allow to get, put and list"),
+        (404, "NoSuchBucket", "NO_BUCKET", "there is no bucket 'bucket'; create it"),
+        (404, "", "NO_BUCKET", "there is no such bucket; create it"),
+        (507, "", "NO_SPACE", "make room or raise it"),
+        (413, "EntityTooLarge", "STORE", "look at what it said"),
+        (501, "NotImplemented", "STORE", "no conditional create; use Amazon S3"),
+    ],
+)
+def test_a_refused_write_names_its_reason_and_the_next_step(
+    status: int, code: str, kind: str, step: str
+) -> None:
+    root = root_of(SERVICES[0], "bucket/lake", {})
+    told = refusal(root, "create 'log/0'", caused(OSError("secret"), boto(status, code)))
+
+    assert told is not None
+    assert told.kind == kind
+    assert str(told).startswith("s3://bucket/lake: cannot create 'log/0': OSError (")
+    assert "Nothing was written: " in str(told)
+    assert step in str(told)
+    assert "secret" not in str(told)
+
+
+@pytest.mark.parametrize("error", [boto(500, "InternalError"), TimeoutError(), OSError("odd")])
+def test_silence_is_no_refusal(error: Exception) -> None:
+    assert refusal(root_of(SERVICES[0], "bucket/lake", {}), "create 'a'", error) is None

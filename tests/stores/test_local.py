@@ -135,7 +135,7 @@ def test_only_the_durable_store_syncs(tmp_path: Path, monkeypatch: pytest.Monkey
     assert hasty.create("t/0", b"1") is True
     assert hasty.confirm("t/0") == b"1"
     for write in (LocalStore(tmp_path).create, LocalStore(tmp_path / "new").create):
-        with pytest.raises(OSError, match="synced"):
+        with pytest.raises(StoreError, match="synced"):
             write("t/1", b"1")
 
 
@@ -207,8 +207,9 @@ def test_a_full_disk_leaves_no_draft(tmp_path: Path) -> None:
             raise OSError(28, "No space left on device")
 
     (tmp_path / "log").mkdir()
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(StoreError, match="No space") as refused:
         Full(tmp_path).create("log/0", b"1")
+    assert refused.value.kind == "NO_SPACE"
     assert list((tmp_path / "log").iterdir()) == []
 
 
@@ -234,8 +235,11 @@ def test_a_link_that_leads_nowhere_in_the_keys_place_is_an_error_at_once(tmp_pat
 def test_a_root_that_is_a_file_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "root").write_bytes(b"1")
 
-    with pytest.raises(NotADirectoryError):
-        LocalStore(tmp_path / "root").create("a", b"1")
+    for write in ("create", "replace"):
+        with pytest.raises(StoreError, match="Nothing was written.*move it away") as refused:
+            getattr(LocalStore(tmp_path / "root"), write)("a", b"1")
+        assert refused.value.kind == "NO_FOLDER"
+    assert (tmp_path / "root").read_bytes() == b"1"
 
 
 def test_a_root_that_was_removed_is_made_again(tmp_path: Path) -> None:

@@ -105,3 +105,24 @@ def test_wrong_credentials_are_told_at_once_and_never_quoted(seaweedfs: S3Server
     for error in (refused, failed):
         assert "not-the-secret" not in str(error.value)
         assert seaweedfs.key not in str(error.value)
+
+
+def test_a_bucket_that_goes_away_is_told_at_once(moto: S3Server) -> None:
+    """A refusal, not a silence that a writer would wait for."""
+    bucket = "goes-away"
+    client = moto.client()
+    region = moto.options["client_kwargs"]["region_name"]
+    client.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": region})
+    store = open_store(f"s3://{bucket}/lake", moto.options)
+    assert store.create("a", b"1") is True
+    for each in ("lake/a", f"lake/{PROBE}"):
+        client.delete_object(Bucket=bucket, Key=each)
+    client.delete_bucket(Bucket=bucket)
+
+    for write in (store.create, store.replace):
+        with pytest.raises(StoreError, match=f"no bucket '{bucket}'; create it") as refused:
+            write("b", b"1")
+        assert refused.value.kind == "NO_BUCKET"
+    # Of what was written before, that says nothing.
+    with pytest.raises(OSError, match=bucket):
+        store.confirm("a")
