@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Final
 
 from ledger.stores import Store
+from ledger.stores.base import Draft
 from ledger.stores.clock import Clock
 
 ALWAYS: Final = sys.maxsize
@@ -26,6 +27,7 @@ class Wrapped:
 
     def __init__(self, inner: Store) -> None:
         self.inner = inner
+        self.is_near = inner.is_near
 
     @property
     def url(self) -> str:
@@ -58,8 +60,17 @@ class Wrapped:
     def keys(self, prefix: str) -> Iterator[str]:
         return self.inner.keys(prefix)
 
+    def walk(self, prefix: str) -> Iterator[str]:
+        return self.inner.walk(prefix)
+
     def delete(self, key: str) -> None:
         self.inner.delete(key)
+
+    def drafts(self, prefix: str) -> Iterator[Draft]:
+        return self.inner.drafts(prefix)
+
+    def discard(self, draft: Draft) -> None:
+        self.inner.discard(draft)
 
     def lock(self, key: str) -> AbstractContextManager[None]:
         return self.inner.lock(key)

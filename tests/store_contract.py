@@ -14,6 +14,7 @@ import pytest
 from ledger.commit_options import now_millis
 from ledger.model.errors import InvalidInputError, InvalidNameError
 from ledger.stores import Store
+from ledger.stores.base import Draft
 
 ESCAPES = [
     "",
@@ -195,6 +196,22 @@ class StoreContract:
         below = sorted(name for name in names if name.startswith("a/"))
         assert list(store.keys("a")) == list(store.keys("a/")) == below
         assert list(store.keys("nowhere")) == []
+
+    def test_walking_finds_what_is_listed(self, store: Store) -> None:
+        for name in ("a/b/c", "a/b/d", "ab", "b/c"):
+            store.create(name, b"1")
+
+        for prefix in ("", "a", "a/b/", "nowhere"):
+            assert sorted(store.walk(prefix)) == list(store.keys(prefix))
+
+    def test_a_finished_write_leaves_no_draft(self, store: Store) -> None:
+        store.create("a/b", b"1")
+        store.create("a/b", b"2")
+        store.replace("a/c", b"1")
+
+        assert list(store.drafts("")) == list(store.drafts("a/")) == []
+        store.discard(Draft("a/.tmp-0123456789abcdef", 0))
+        assert list(store.keys("")) == ["a/b", "a/c"]
 
     def test_keys_never_shows_locks(self, store: Store) -> None:
         store.create("a/b", b"1")

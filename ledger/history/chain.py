@@ -19,7 +19,6 @@ from ledger.history.finding import Finding
 from ledger.history.subject import Subject
 from ledger.log.codec import digest, encode
 from ledger.model.errors import DamagedLogError, UpgradeRequiredError
-from ledger.stores.walk import walk
 
 S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")
@@ -66,7 +65,7 @@ def extent(subject: Subject[S, E], *, most_foreign: int = 20) -> Extent:
 
 def _versions(subject: Subject[S, E]) -> Iterator[tuple[str, int | None]]:
     folder = subject.layout.commit(0).rpartition("/")[0]
-    for key in walk(subject.store, folder):
+    for key in subject.store.walk(folder):
         found = _version_of(key.removeprefix(f"{folder}/"))
         yield key, int(found[1]) if found else None
 

@@ -27,7 +27,7 @@ from ledger.files.change_file import written_millis
 from ledger.history.subject import Subject, references
 from ledger.log.replay import START
 from ledger.stores import Store
-from ledger.stores.walk import Draft, discard, drafts, walk
+from ledger.stores.base import Draft
 
 KEPT_MILLIS: Final = 7 * 24 * 3_600_000
 """How long whatever nobody names is kept."""
@@ -60,7 +60,7 @@ def orphaned_changes(subject: Subject[TableState, TableEvent]) -> Iterator[Orpha
     """
     folder = subject.layout.changes("")
     # In this order: what a commit names was there before the commit was.
-    found = {key: written_millis(key.removeprefix(folder)) for key in walk(subject.store, folder)}
+    found = {key: written_millis(key.removeprefix(folder)) for key in subject.store.walk(folder)}
     ages = {key: written for key, written in found.items() if written is not None}
     if not ages:
         return
@@ -83,13 +83,13 @@ def orphaned_caches(
         return
     root = subject.layout.root
     for folder in ("checkpoints/keys", "checkpoints/files", "statistics"):
-        for key in sorted(walk(subject.store, f"{root}/{folder}")):
+        for key in sorted(subject.store.walk(f"{root}/{folder}")):
             yield Orphan("cache", key, dropped_millis)
 
 
 def orphaned_drafts(store: Store, folder: str, now_millis: int) -> Iterator[Orphan]:
     """Yield the drafts in a folder and below that were not written to for seven days."""
-    for each in drafts(store, folder):
+    for each in store.drafts(folder):
         if now_millis - each.modified_millis >= KEPT_MILLIS:
             yield Orphan("draft", each.path, each.modified_millis, each)
 
@@ -101,6 +101,6 @@ def remove(store: Store, orphan: Orphan) -> None:
         OSError: The store failed; asking again goes on from there.
     """
     if orphan.draft is not None:
-        discard(store, orphan.draft)
+        store.discard(orphan.draft)
     else:
         store.delete(orphan.path)

@@ -13,7 +13,6 @@ from attrs import field, frozen
 
 from ledger.history.subject import Subject
 from ledger.log.segment import segment_of
-from ledger.stores.walk import walk
 
 _segment_of = re.compile(r"(\d{20})-(\d{20})\.parquet").fullmatch
 
@@ -56,7 +55,7 @@ def unsealed(subject: Subject[Any, Any]) -> Iterator[Unsealed]:
     """
     log, layout = subject.log, subject.layout
     folder = layout.segment(0, 0).rpartition("/")[0]
-    there = set(walk(subject.store, folder))
+    there = set(subject.store.walk(folder))
     state = log.refresh()
     first, last = segment_of(0)
     while state is not None and last <= state.version:

@@ -23,6 +23,7 @@ from ledger.log.checkpoint import Head
 from ledger.log.lookup import tiles
 from ledger.log.segment import is_same_segment, segment_of
 from ledger.stores import Store
+from ledger.stores.base import Draft
 from ledger.stores.clock import Clock
 
 S = TypeVar("S", bound=StateLike)
@@ -62,6 +63,10 @@ class _ShadowStore:
     def url(self) -> str:
         return self._inner.url
 
+    @property
+    def is_near(self) -> bool:
+        return self._inner.is_near
+
     def clock(self) -> Clock | None:
         return self._inner.clock()
 
@@ -99,8 +104,17 @@ class _ShadowStore:
     def keys(self, prefix: str) -> Iterator[str]:
         return self._inner.keys(prefix)
 
+    def walk(self, prefix: str) -> Iterator[str]:
+        return self._inner.walk(prefix)
+
     def delete(self, key: str) -> None:
         self.written.pop(key, None)
+
+    def drafts(self, prefix: str) -> Iterator[Draft]:
+        return self._inner.drafts(prefix)
+
+    def discard(self, draft: Draft) -> None:
+        """Nothing of the real store is removed."""
 
     def lock(self, key: str) -> AbstractContextManager[None]:
         return self._inner.lock(key)

@@ -19,7 +19,6 @@ from ledger.history.subject import Subject
 from ledger.log.checkpoint import Head
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.model.errors import LedgerError
-from ledger.stores.walk import walk
 
 S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")
@@ -131,7 +130,7 @@ class Verification(Generic[S, E]):
         segments = layout.segment(0, 0).rpartition("/")[0] + "/"
         newest = (-1, "")
         for folder, last_by in ((checkpoints, last_of), (segments, sealed_last)):
-            for key in walk(store, folder):
+            for key in store.walk(folder):
                 last = last_by(key.removeprefix(folder))
                 if last is None and key != layout.hint:
                     yield Finding("foreign", "no cache has such a name", key, None, _FOREIGN_ADVICE)

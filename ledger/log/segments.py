@@ -20,7 +20,7 @@ from ledger.log.codec import digest
 from ledger.log.layout import Layout
 from ledger.log.notice import warn
 from ledger.log.segment import MOST_BYTES, read_segment, segment_of, write_segment
-from ledger.stores import LocalStore, Store
+from ledger.stores import Store
 
 AHEAD: Final = 16
 """So many segments are asked for at a time."""
@@ -67,8 +67,8 @@ class Segments:
 
     @property
     def is_near(self) -> bool:
-        """Whether the log's files are on a local disk, and so are cheap to read."""
-        return isinstance(self._store, LocalStore)
+        """Whether the log's files are cheap to read."""
+        return self._store.is_near
 
     def save(self, version: int, lines: Sequence[bytes] | None = None) -> None:
         """Keep the segment that ends at a checkpoint's version, if one does.
@@ -149,9 +149,7 @@ class Segments:
         reading ten thousand of them.
         """
         is_loaded = "pyarrow" in sys.modules
-        return count > 0 and (
-            is_loaded or count >= AHEAD or not isinstance(self._store, LocalStore)
-        )
+        return count > 0 and (is_loaded or count >= AHEAD or not self.is_near)
 
     def _key(self, span: tuple[int, int]) -> str:
         return self._layout.segment(*span)

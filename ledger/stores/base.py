@@ -6,7 +6,22 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from attrs import frozen
+
 from ledger.stores.clock import Clock
+
+
+@frozen
+class Draft:
+    """A half-written file, or a second name of a whole one.
+
+    Attributes:
+        path: Where it is, relative to the store's root.
+        modified_millis: When it was last written, Unix milliseconds by the file system's clock.
+    """
+
+    path: str
+    modified_millis: int
 
 
 class Store(Protocol):
@@ -27,6 +42,10 @@ class Store(Protocol):
     @property
     def url(self) -> str:
         """The root's canonical URL; opening it again gives the same data."""
+
+    @property
+    def is_near(self) -> bool:
+        """Whether a small body is read without a request to another machine, in microseconds."""
 
     def clock(self) -> Clock | None:
         """Return the store's own clock as it was told last, asked for at most once a process.
@@ -96,8 +115,27 @@ class Store(Protocol):
         writers, later keys may show while earlier ones are missing. Never on the commit path.
         """
 
+    def walk(self, prefix: str) -> Iterator[str]:
+        """Yield what `keys` lists, in any order, and without holding all of it where it can.
+
+        For long logs: sorting holds every name in memory.
+        """
+
     def delete(self, key: str) -> None:
         """Remove `key`; one that is absent is fine."""
+
+    def drafts(self, prefix: str) -> Iterator[Draft]:
+        """Yield what writers left behind in a folder and below, those at work included.
+
+        A store that makes no drafts has none.
+        """
+
+    def discard(self, draft: Draft) -> None:
+        """Remove a draft; one that is gone is fine.
+
+        A writer that comes back to it is told that the outcome is unknown, finds nothing under the
+        key, and sends the body again.
+        """
 
     def lock(self, key: str) -> AbstractContextManager[None]:
         """Take turns with every other holder, thread or process, in the folder that `key` is in.

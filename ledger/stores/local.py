@@ -20,6 +20,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 
 from ledger.model.errors import StoreError
 from ledger.stores import posix
+from ledger.stores.base import Draft
 from ledger.stores.folder_lock import folder_lock
 from ledger.stores.key import LOCK_NAME, check_body, check_key, folder_of, folder_prefix
 from ledger.stores.refusals import NO_NAME, refusal, refusal_of_link
@@ -65,6 +66,11 @@ class LocalStore:
     def url(self) -> str:
         """The root as `file:///path`, not percent-encoded: lake engines take it literally."""
         return f"file://{self._root}"
+
+    @property
+    def is_near(self) -> bool:
+        """See `Store.is_near`."""
+        return True
 
     def clock(self) -> None:
         """See `Store.clock`; this machine's is the only one."""
@@ -143,13 +149,27 @@ class LocalStore:
 
     def keys(self, prefix: str) -> Iterator[str]:
         """See `Store.keys`."""
-        return iter(sorted(posix.walk(self._base, folder_prefix(prefix))))
+        return iter(sorted(self.walk(prefix)))
+
+    def walk(self, prefix: str) -> Iterator[str]:
+        """See `Store.walk`."""
+        return posix.walk(self._base, folder_prefix(prefix))
 
     def delete(self, key: str) -> None:
         """See `Store.delete`."""
         check_key(key)
         with suppress(*posix.ABSENT):
             os.unlink(self._base + key)
+
+    def drafts(self, prefix: str) -> Iterator[Draft]:
+        """See `Store.drafts`."""
+        found = posix.drafts(self._base, folder_prefix(prefix))
+        return (Draft(path, modified_millis) for path, modified_millis in found)
+
+    def discard(self, draft: Draft) -> None:
+        """See `Store.discard`."""
+        with suppress(*posix.ABSENT):
+            os.unlink(self._base + draft.path)
 
     def lock(self, key: str) -> AbstractContextManager[None]:
         """See `Store.lock`; the file is `.lock` in the folder that `key` is in."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Final
 
+from ledger.stores.base import Draft
 from ledger.stores.key import check_body, check_key, check_path, folder_of, folder_prefix
 
 
@@ -74,6 +75,11 @@ class MemoryStore:
         """The root as `memory://NAME`."""
         return f"memory://{self._name}"
 
+    @property
+    def is_near(self) -> bool:
+        """See `Store.is_near`."""
+        return True
+
     def clock(self) -> None:
         """See `Store.clock`; this machine's is the only one."""
 
@@ -127,6 +133,18 @@ class MemoryStore:
         check_key(key)
         with self._memory.guard:
             self._memory.bodies.pop(self._base + key, None)
+
+    def walk(self, prefix: str) -> Iterator[str]:
+        """See `Store.walk`."""
+        return self.keys(prefix)
+
+    def drafts(self, prefix: str) -> Iterator[Draft]:
+        """See `Store.drafts`; bodies appear at once, so there are none."""
+        folder_prefix(prefix)
+        return iter(())
+
+    def discard(self, draft: Draft) -> None:
+        """See `Store.discard`."""
 
     def lock(self, key: str) -> AbstractContextManager[None]:
         """See `Store.lock`."""

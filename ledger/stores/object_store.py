@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
 from ledger.model.errors import StoreError
+from ledger.stores.base import Draft
 from ledger.stores.bucket import Bucket
 from ledger.stores.clock import Clock
 from ledger.stores.key import check_body, check_key, folder_of, folder_prefix, is_key
@@ -57,6 +58,11 @@ class ObjectStore:
     def url(self) -> str:
         """The root as `s3://`, `gs://`, `abfs://` or `abfss://`."""
         return self._bucket.root.url
+
+    @property
+    def is_near(self) -> bool:
+        """See `Store.is_near`."""
+        return False
 
     def create(self, key: str, body: bytes) -> bool:
         """See `Store.create`.
@@ -130,6 +136,18 @@ class ObjectStore:
         """See `Store.delete`."""
         check_key(key)
         self._bucket.remove(key)
+
+    def walk(self, prefix: str) -> Iterator[str]:
+        """See `Store.walk`."""
+        return self.keys(prefix)
+
+    def drafts(self, prefix: str) -> Iterator[Draft]:
+        """See `Store.drafts`; bodies appear at once, so there are none."""
+        folder_prefix(prefix)
+        return iter(())
+
+    def discard(self, draft: Draft) -> None:
+        """See `Store.discard`."""
 
     def lock(self, key: str) -> AbstractContextManager[None]:
         """See `Store.lock`; takes turns inside this process only."""

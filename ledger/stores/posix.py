@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
@@ -25,6 +27,7 @@ ABSENT: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 _FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 _DRAFT: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _READ_BYTES: Final = 65_536
+_is_draft = re.compile(rf"{re.escape(DRAFT_PREFIX)}[0-9a-f]{{16}}").fullmatch
 
 _IS_POSIX: Final = all(
     (hasattr(fcntl, "flock"), _FOLDER != os.O_RDONLY, {os.link, os.open} <= os.supports_dir_fd)
@@ -155,3 +158,25 @@ def walk(base: str, prefix: str) -> Iterator[str]:
                 yield from walk(base, f"{key}/")
             elif is_key(key) and entry.is_file():
                 yield key
+
+
+def drafts(base: str, prefix: str) -> Iterator[tuple[str, int]]:
+    """Yield the drafts in the folder `base + prefix` and below, and when each was last written.
+
+    Returns:
+        The path below `base`, and Unix milliseconds.
+    """
+    try:
+        entries = os.scandir(base + prefix)
+    except ABSENT:
+        return
+    with entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from drafts(base, f"{prefix}{entry.name}/")
+            elif _is_draft(entry.name):
+                # Whoever wrote it may have finished meanwhile.
+                with suppress(*ABSENT):
+                    found = entry.stat(follow_symlinks=False)
+                    if stat.S_ISREG(found.st_mode):
+                        yield prefix + entry.name, found.st_mtime_ns // 1_000_000

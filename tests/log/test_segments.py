@@ -36,10 +36,11 @@ Read = tuple[int, str]
 
 
 class Counting(Wrapped):
-    """A store that counts what is asked for."""
+    """A store at a distance that counts what is asked for."""
 
     def __init__(self, inner: Store) -> None:
         super().__init__(inner)
+        self.is_near = False
         self.asked: list[str] = []
 
     def read(self, key: str) -> bytes | None:

@@ -13,6 +13,7 @@ from typing import Final, NoReturn, TypeVar
 
 from attrs import define, field
 
+from ledger.stores.base import Draft
 from ledger.stores.key import check_body, check_key, folder_of, folder_prefix
 from tests.faults import Died
 from tests.programme.cooperative import CooperativeLock
@@ -86,6 +87,10 @@ class Port:
     def url(self) -> str:
         return "memory://simulated"
 
+    @property
+    def is_near(self) -> bool:
+        return False
+
     def clock(self) -> None:
         """Nobody has another clock than the process itself."""
 
@@ -131,6 +136,16 @@ class Port:
         missing = set(self._sea.recent) if self._sea.is_hit("stale listing") else set()
         known = (each for each in self._sea.bodies if each.startswith(start))
         return iter(sorted(each for each in known if each not in missing))
+
+    def walk(self, prefix: str) -> Iterator[str]:
+        return self.keys(prefix)
+
+    def drafts(self, prefix: str) -> Iterator[Draft]:
+        folder_prefix(prefix)
+        return iter(())
+
+    def discard(self, draft: Draft) -> None:
+        """There are none."""
 
     def lock(self, key: str) -> AbstractContextManager[None]:
         return self._held(folder_of(key))
