@@ -30,7 +30,7 @@ ROOT = Path(__file__).parent.parent
 _OPEN = """
 import json, sys, time
 start = time.perf_counter_ns()
-import ledger
+import ledger; ledger.open
 imported = time.perf_counter_ns()
 state = ledger.open(sys.argv[1]).table(sys.argv[2]).state
 opened = time.perf_counter_ns()

@@ -19,66 +19,70 @@ The map of this folder, each room importing only those before it:
 
 from __future__ import annotations
 
-from ledger.catalog import Ledger, open  # noqa: A004 - `ledger.open(url)` is what reads well
-from ledger.events.schema_changes import (
-    AddColumn,
-    DropColumn,
-    DropPrimaryKey,
-    Move,
-    RemoveOption,
-    RenameColumn,
-    SchemaChange,
-    SetIdentifierFields,
-    SetOption,
-    UpdateColumnComment,
-    UpdateColumnDefaultValue,
-    UpdateColumnNullability,
-    UpdateColumnPosition,
-    UpdateColumnType,
-    UpdateComment,
-)
-from ledger.events.spec_changes import (
-    AddPartitionField,
-    RemovePartitionField,
-    RenamePartitionField,
-    ReplaceSortOrder,
-    SortColumn,
-    UpdatePartitionSpec,
-)
-from ledger.evolution.change_json import (
-    schema_change_from_json,
-    schema_change_to_json,
-    schema_from_json,
-)
-from ledger.evolution.evolve import evolve
-from ledger.model.errors import (
-    AlreadyExistsError,
-    ColumnExistsError,
-    ColumnNotFoundError,
-    CommitConflictError,
-    CommitUnknownError,
-    DamagedLogError,
-    FormatError,
-    InvalidChangeError,
-    InvalidInputError,
-    InvalidNameError,
-    InvalidTypeError,
-    LedgerError,
-    MissingDependencyError,
-    NotFoundError,
-    StoreError,
-    TableDroppedError,
-    UnsupportedError,
-    UpgradeRequiredError,
-)
-from ledger.model.file_change import FileChange
-from ledger.model.identifier import Identifier
-from ledger.model.schema import Schema
-from ledger.model.types import DataField
-from ledger.model.view import ViewSchema
-from ledger.snapshot_plan import SnapshotPlan
-from ledger.table import Table
-from ledger.table_at import TableAt
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ledger.catalog import Ledger, open  # noqa: A004 - `ledger.open(url)` is what reads well
+    from ledger.events.schema_changes import (
+        AddColumn,
+        DropColumn,
+        DropPrimaryKey,
+        Move,
+        RemoveOption,
+        RenameColumn,
+        SchemaChange,
+        SetIdentifierFields,
+        SetOption,
+        UpdateColumnComment,
+        UpdateColumnDefaultValue,
+        UpdateColumnNullability,
+        UpdateColumnPosition,
+        UpdateColumnType,
+        UpdateComment,
+    )
+    from ledger.events.spec_changes import (
+        AddPartitionField,
+        RemovePartitionField,
+        RenamePartitionField,
+        ReplaceSortOrder,
+        SortColumn,
+        UpdatePartitionSpec,
+    )
+    from ledger.evolution.change_json import (
+        schema_change_from_json,
+        schema_change_to_json,
+        schema_from_json,
+    )
+    from ledger.evolution.evolve import evolve
+    from ledger.model.errors import (
+        AlreadyExistsError,
+        ColumnExistsError,
+        ColumnNotFoundError,
+        CommitConflictError,
+        CommitUnknownError,
+        DamagedLogError,
+        FormatError,
+        InvalidChangeError,
+        InvalidInputError,
+        InvalidNameError,
+        InvalidTypeError,
+        LedgerError,
+        MissingDependencyError,
+        NotFoundError,
+        StoreError,
+        TableDroppedError,
+        UnsupportedError,
+        UpgradeRequiredError,
+    )
+    from ledger.model.file_change import FileChange
+    from ledger.model.identifier import Identifier
+    from ledger.model.schema import Schema
+    from ledger.model.types import DataField
+    from ledger.model.view import ViewSchema
+    from ledger.snapshot_plan import SnapshotPlan
+    from ledger.table import Table
+    from ledger.table_at import TableAt
 
 __all__ = [
     "AddColumn",
@@ -135,3 +139,95 @@ __all__ = [
     "schema_change_to_json",
     "schema_from_json",
 ]
+
+# What is imported when it is first asked for, so that `import ledger` costs next to nothing.
+_HOMES = {
+    "ledger.catalog": (
+        "Ledger",
+        "open",
+    ),
+    "ledger.events.schema_changes": (
+        "AddColumn",
+        "DropColumn",
+        "DropPrimaryKey",
+        "Move",
+        "RemoveOption",
+        "RenameColumn",
+        "SchemaChange",
+        "SetIdentifierFields",
+        "SetOption",
+        "UpdateColumnComment",
+        "UpdateColumnDefaultValue",
+        "UpdateColumnNullability",
+        "UpdateColumnPosition",
+        "UpdateColumnType",
+        "UpdateComment",
+    ),
+    "ledger.events.spec_changes": (
+        "AddPartitionField",
+        "RemovePartitionField",
+        "RenamePartitionField",
+        "ReplaceSortOrder",
+        "SortColumn",
+        "UpdatePartitionSpec",
+    ),
+    "ledger.evolution.change_json": (
+        "schema_change_from_json",
+        "schema_change_to_json",
+        "schema_from_json",
+    ),
+    "ledger.evolution.evolve": ("evolve",),
+    "ledger.model.errors": (
+        "AlreadyExistsError",
+        "ColumnExistsError",
+        "ColumnNotFoundError",
+        "CommitConflictError",
+        "CommitUnknownError",
+        "DamagedLogError",
+        "FormatError",
+        "InvalidChangeError",
+        "InvalidInputError",
+        "InvalidNameError",
+        "InvalidTypeError",
+        "LedgerError",
+        "MissingDependencyError",
+        "NotFoundError",
+        "StoreError",
+        "TableDroppedError",
+        "UnsupportedError",
+        "UpgradeRequiredError",
+    ),
+    "ledger.model.file_change": ("FileChange",),
+    "ledger.model.identifier": ("Identifier",),
+    "ledger.model.schema": ("Schema",),
+    "ledger.model.types": ("DataField",),
+    "ledger.model.view": ("ViewSchema",),
+    "ledger.snapshot_plan": ("SnapshotPlan",),
+    "ledger.table": ("Table",),
+    "ledger.table_at": ("TableAt",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def _room(name: str) -> Any:
+    """Return a module of this folder: `ledger.transforms` needs no import of its own."""
+    if not name.startswith("_"):
+        try:
+            return import_module(f"{__name__}.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.{name}":
+                raise
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        home = _HOME_OF.get(name)
+        if home is None:
+            return _room(name)
+        globals()[name] = value = getattr(import_module(home), name)
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-import getpass
-import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ledger.birth import as_schema, bear, born, drop_asked, finish_drop
 from ledger.catalog_views import ViewCatalog
 from ledger.commit_options import CommitOptions, fresh_id, now_millis
-from ledger.events.spec_changes import AddPartitionField, SortColumn
 from ledger.events.table_events import TableCreated
 from ledger.evolution.catalog_builder import identifier_of
-from ledger.evolution.catalog_request import CatalogRequest, CreateTable, RenameTable
 from ledger.evolution.catalog_state import CatalogState, TableEntry
 from ledger.log.request import Appended, NowMillis, Request
 from ledger.model.errors import DamagedLogError, NotFoundError, TableDroppedError
 from ledger.model.identifier import Identifier
-from ledger.model.schema import FieldIdPolicy, Schema
 from ledger.stores import client_options, open_store
 from ledger.table import Table
 from ledger.table_setting import TableSetting
-from ledger.transforms import Term
 
+# Rooms that only writing needs are entered by the methods that write: to read starts fast.
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from ledger.events.spec_changes import AddPartitionField, SortColumn
+    from ledger.evolution.catalog_request import CatalogRequest
+    from ledger.model.schema import FieldIdPolicy, Schema
+    from ledger.transforms import Term
 
 
 def default_author() -> str:
     """Return who commits when nobody says: `user@host`."""
+    import getpass
+    import socket
+
     try:
         return f"{getpass.getuser()}@{socket.gethostname()}"
     except (KeyError, OSError):
@@ -58,6 +60,7 @@ def open(  # noqa: A001 - `ledger.open(url)` is what reads well
         UpgradeRequiredError: A newer lakeledger wrote it.
 
     Example:
+        >>> from ledger import Schema
         >>> lake = open("memory://example")
         >>> _ = lake.create_database("shop")
         >>> orders = lake.create_table("shop.orders", Schema.of({"id": "BIGINT"}))
@@ -113,6 +116,9 @@ class Ledger(ViewCatalog):
             InvalidChangeError: The schema, the spec or the order breaks a rule; a FormatError
                 where one of the table's formats cannot express it.
         """
+        from ledger.birth import as_schema, born
+        from ledger.evolution.catalog_request import CreateTable
+
         name = Identifier.parse(identifier)
         wanted = born(
             as_schema(schema),
@@ -163,6 +169,8 @@ class Ledger(ViewCatalog):
         table = Table(entry.identifier, entry.path, self._setting)
         state = table.log.refresh()
         if state is None:
+            from ledger.birth import bear
+
             bear(self.log, entry, table.log, self._setting.patience)
             state = table.state
         if state.table_id != entry.table_id:
@@ -172,6 +180,8 @@ class Ledger(ViewCatalog):
                 table.log.layout.commit(0),
             )
         if state.dropped:
+            from ledger.birth import finish_drop
+
             finish_drop(self._appender, table.log, entry)
             raise TableDroppedError(f"table {entry.identifier} was dropped")
         return table
@@ -183,6 +193,8 @@ class Ledger(ViewCatalog):
         **commit: Unpack[CommitOptions],
     ) -> Appended[CatalogState]:
         """Give a table another name; its files stay where they are."""
+        from ledger.evolution.catalog_request import RenameTable
+
         names = Identifier.parse(source), Identifier.parse(destination)
         return self._ask(RenameTable(*names), commit)
 
@@ -193,6 +205,8 @@ class Ledger(ViewCatalog):
 
         No file is deleted, and the location is never given out again.
         """
+        from ledger.birth import drop_asked
+
         name = Identifier.parse(identifier)
         options: CommitOptions = {**commit}
         options.setdefault("commit_id", fresh_id())
@@ -221,6 +235,8 @@ class Ledger(ViewCatalog):
     ) -> Appended[CatalogState]:
         """Let the catalog forget a table that was sealed, and record that this was asked."""
         if entry is not None:
+            from ledger.birth import finish_drop
+
             # In the name of whoever sealed it, who may have died since.
             finish_drop(self._appender, table.log, entry)
         return self._commit(lambda: None, request)

@@ -7,7 +7,6 @@ from typing import Unpack
 
 from ledger.catalog_handle import CatalogHandle
 from ledger.commit_options import CommitOptions
-from ledger.evolution.catalog_request import AlterDatabase, CreateDatabase, DropDatabase
 from ledger.evolution.catalog_state import CatalogState
 from ledger.log.request import Appended
 
@@ -28,6 +27,8 @@ class DatabaseCatalog(CatalogHandle):
             AlreadyExistsError: There is one of that name.
             InvalidNameError: The name would not be safe as a path.
         """
+        from ledger.evolution.catalog_request import CreateDatabase
+
         return self._ask(CreateDatabase(name, options or {}), commit)
 
     def alter_database(
@@ -39,8 +40,12 @@ class DatabaseCatalog(CatalogHandle):
         **commit: Unpack[CommitOptions],
     ) -> Appended[CatalogState]:
         """Remove and set options of a database."""
+        from ledger.evolution.catalog_request import AlterDatabase
+
         return self._ask(AlterDatabase(name, tuple(removals), updates or {}), commit)
 
     def drop_database(self, name: str, **commit: Unpack[CommitOptions]) -> Appended[CatalogState]:
         """Drop an empty database."""
+        from ledger.evolution.catalog_request import DropDatabase
+
         return self._ask(DropDatabase(name), commit)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from ledger.birth import NOTHING
 from ledger.commit_options import CommitOptions, fresh_id, request_of
 from ledger.events.catalog_events import CatalogEvent
 from ledger.events.commit import Commit
-from ledger.evolution.catalog_decide import CatalogIntent
 from ledger.evolution.catalog_record import CatalogStream
-from ledger.evolution.catalog_request import CatalogRequest
 from ledger.evolution.catalog_state import EMPTY_CATALOG, CatalogState
 from ledger.log.append import Appender
 from ledger.log.landing import Draft, Unknown, land
@@ -28,6 +25,9 @@ from ledger.model.errors import (
 )
 from ledger.stores import Store
 from ledger.table_setting import TableSetting
+
+if TYPE_CHECKING:
+    from ledger.evolution.catalog_request import CatalogRequest
 
 T = TypeVar("T")
 
@@ -120,6 +120,9 @@ class CatalogHandle:
     def _commit(
         self, make: Callable[[], CatalogRequest | None], request: Request
     ) -> Appended[CatalogState]:
+        from ledger.birth import NOTHING
+        from ledger.evolution.catalog_decide import CatalogIntent
+
         self.init()
         landed = self._appender.landed_before(request)
         if landed is not None:

@@ -9,7 +9,6 @@ from ledger.catalog_databases import DatabaseCatalog
 from ledger.commit_options import CommitOptions, fresh_id
 from ledger.events.catalog_events import ViewChange, ViewCreated
 from ledger.evolution.catalog_builder import identifier_of
-from ledger.evolution.catalog_request import AlterView, CreateView, DropView, RenameView
 from ledger.evolution.catalog_state import CatalogState, ViewEntry
 from ledger.log.request import Appended
 from ledger.model.errors import NotFoundError
@@ -38,6 +37,8 @@ class ViewCatalog(DatabaseCatalog):
         self, identifier: str | Identifier, schema: ViewSchema, **commit: Unpack[CommitOptions]
     ) -> ViewEntry:
         """Create a view and return it."""
+        from ledger.evolution.catalog_request import CreateView
+
         name = Identifier.parse(identifier)
         asked = ["CreateView", str(name), repr(schema)]
         request = self._request(asked, commit)
@@ -63,6 +64,8 @@ class ViewCatalog(DatabaseCatalog):
         **commit: Unpack[CommitOptions],
     ) -> Appended[CatalogState]:
         """Change a view's options, comment or dialects."""
+        from ledger.evolution.catalog_request import AlterView
+
         return self._ask(AlterView(Identifier.parse(identifier), tuple(changes)), commit)
 
     def rename_view(
@@ -72,6 +75,8 @@ class ViewCatalog(DatabaseCatalog):
         **commit: Unpack[CommitOptions],
     ) -> Appended[CatalogState]:
         """Give a view another name."""
+        from ledger.evolution.catalog_request import RenameView
+
         names = Identifier.parse(source), Identifier.parse(destination)
         return self._ask(RenameView(*names), commit)
 
@@ -79,4 +84,6 @@ class ViewCatalog(DatabaseCatalog):
         self, identifier: str | Identifier, **commit: Unpack[CommitOptions]
     ) -> Appended[CatalogState]:
         """Drop a view."""
+        from ledger.evolution.catalog_request import DropView
+
         return self._ask(DropView(Identifier.parse(identifier)), commit)

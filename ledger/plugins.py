@@ -6,11 +6,13 @@ group and name, and it is loaded when it is needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from ledger.model.errors import MissingDependencyError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 PROJECTIONS = "lakeledger.projections"
 """By a format's name, a function that brings a table's files of that format up to a version."""
@@ -29,8 +31,7 @@ def load(group: str, name: str) -> Any:
     Raises:
         MissingDependencyError: No installed package offers it, or it cannot be imported.
     """
-    found: Iterable[EntryPoint] = entry_points(group=group, name=name)
-    offered = next(iter(found), None)
+    offered = next((each for each in _entry_points(group) if each.name == name), None)
     if offered is None:
         raise MissingDependencyError(
             f"nothing that is installed gives {name!r}{_instead(group)}; install the package "
@@ -41,23 +42,30 @@ def load(group: str, name: str) -> Any:
 
 def names(group: str) -> set[str]:
     """Return the names under which installed packages offer something."""
-    return {each.name for each in entry_points(group=group)}
+    return {each.name for each in _entry_points(group)}
 
 
-def load_all(group: str) -> Iterator[Any]:
-    """Yield all that installed packages offer in a group.
+def load_all(group: str) -> dict[str, Any]:
+    """Return all that installed packages offer in a group, by name.
 
     Raises:
         MissingDependencyError: Something cannot be imported.
     """
     # A package that is on the path twice offers everything twice.
-    for offered in {each.name: each for each in entry_points(group=group)}.values():
-        yield _loaded(offered)
+    offered = {each.name: each for each in _entry_points(group)}
+    return {name: _loaded(each) for name, each in sorted(offered.items())}
 
 
 def _instead(group: str) -> str:
     others = sorted(names(group))
     return f", but {', '.join(others)}" if others else ""
+
+
+def _entry_points(group: str) -> Iterable[EntryPoint]:
+    # It reads the metadata of all that is installed, and few commands need any.
+    from importlib.metadata import entry_points
+
+    return entry_points(group=group)
 
 
 def _loaded(offered: EntryPoint) -> Any:

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ledger.commit_options import CommitOptions
 from ledger.events import SchemaChange, SpecChange
-from ledger.evolution.layout_json import as_table_change
 from ledger.evolution.state import TableState
-from ledger.evolution.table_changes import DropTable
 from ledger.log.request import Appended
 from ledger.model.errors import InvalidInputError
-from ledger.plan import ChangePlan, plan_changes
 from ledger.plugins import PROJECTIONS, load
-from ledger.replace_sort_order import ReplaceOrder
-from ledger.sql.conditional import on_state
-from ledger.sql.statement import asked_of
 from ledger.table_snapshots import SnapshotTable
-from ledger.update_schema import UpdateSchema
-from ledger.update_spec import UpdateSpec
+
+# What only some calls need is imported by them: to read starts fast.
+if TYPE_CHECKING:
+    from ledger.plan import ChangePlan
+    from ledger.replace_sort_order import ReplaceOrder
+    from ledger.update_schema import UpdateSchema
+    from ledger.update_spec import UpdateSpec
 
 
 class Table(SnapshotTable):
@@ -61,19 +60,28 @@ class Table(SnapshotTable):
             >>> orders.sql("ALTER TABLE shop.orders ADD COLUMN note STRING").state.schema.names
             ('id', 'note')
         """
+        from ledger.sql.conditional import on_state
+        from ledger.sql.statement import asked_of
+
         asked = asked_of(statement, self.identifier)
         return self._commit(["sql", statement], options, lambda state: on_state(asked, state))
 
     def update_schema(self) -> UpdateSchema:
         """Begin an update of the schema, Iceberg's way; end it with `.commit()` or `.apply()`."""
+        from ledger.update_schema import UpdateSchema
+
         return UpdateSchema(self.state, self._commit, self._intent)
 
     def update_spec(self) -> UpdateSpec:
         """Begin a change of the partition spec; end it with `.commit()` or `.apply()`."""
+        from ledger.update_spec import UpdateSpec
+
         return UpdateSpec(self)
 
     def replace_sort_order(self) -> ReplaceOrder:
         """Begin another sort order; end it with `.commit()` or `.apply()`."""
+        from ledger.replace_sort_order import ReplaceOrder
+
         return ReplaceOrder(self)
 
     def plan(self, changes: Sequence[SchemaChange | SpecChange | Mapping[str, Any]]) -> ChangePlan:
@@ -82,11 +90,15 @@ class Table(SnapshotTable):
         Raises:
             InvalidChangeError: The changes mean nothing under any format's rules.
         """
+        from ledger.plan import plan_changes
+
         return plan_changes(self.state, self._asked(changes), self.past)
 
     def _asked(
         self, changes: Sequence[SchemaChange | SpecChange | Mapping[str, Any]]
     ) -> tuple[SchemaChange | SpecChange, ...]:
+        from ledger.evolution.layout_json import as_table_change
+
         asked = tuple(map(as_table_change, changes))
         if not asked:
             raise InvalidInputError(f"{self.identifier}: no changes were given; name at least one")
@@ -94,6 +106,8 @@ class Table(SnapshotTable):
 
     def seal(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Write the last event of the table's stream; `Ledger.drop_table` does the rest."""
+        from ledger.evolution.table_changes import DropTable
+
         end = DropTable(self.identifier.database, self.identifier.name)
         return self._commit(["dropTable"], options, lambda _: [end])
 

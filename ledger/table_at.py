@@ -12,14 +12,15 @@ from ledger.files.live import LiveFiles
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Tag, Totals
-from ledger.planning.filter import Filter
-from ledger.planning.plan import FilePlan
 from ledger.plugins import READERS, load
 from ledger.snapshot_search import TableLog
 from ledger.table_past import TablePast
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from ledger.planning.filter import Filter
+    from ledger.planning.plan import FilePlan
 
 
 class Source(Protocol):

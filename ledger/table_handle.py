@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ledger.commit_options import CommitOptions, request_of
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
-from ledger.evolution.table_intent import TableIntent
 from ledger.evolution.table_record import TableStream
 from ledger.evolution.touched import RecentlyTouched
 from ledger.files.change_file import event_files, refuse_stale
@@ -37,6 +36,9 @@ from ledger.stores import open_store
 from ledger.table_at import TableAt
 from ledger.table_past import TablePast
 from ledger.table_setting import Plan, TableSetting
+
+if TYPE_CHECKING:
+    from ledger.evolution.table_intent import TableIntent
 
 
 class TableHandle:
@@ -184,6 +186,8 @@ class TableHandle:
         return self._appender.append(intent, request)
 
     def _intent(self, base: TableState, plan: Plan) -> TableIntent | Landed:
+        from ledger.evolution.table_intent import TableIntent
+
         changes = plan(base)
         if isinstance(changes, Landed):
             return changes

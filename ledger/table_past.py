@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
-from ledger.evolution.decide_snapshot import is_named
-from ledger.evolution.legality import Reach
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Postponed
 from ledger.files.live import LiveFiles
@@ -16,6 +15,9 @@ from ledger.log.travel import head_state
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 from ledger.snapshot_search import TableLog, schema_by_id, state_at_snapshot
+
+if TYPE_CHECKING:
+    from ledger.evolution.legality import Reach
 
 
 @frozen(eq=False)
@@ -40,6 +42,9 @@ class TablePast:
 
         Reads every file change that is live in one of them.
         """
+        from ledger.evolution.decide_snapshot import is_named
+        from ledger.evolution.legality import Reach
+
         if state.snapshot is None:
             return Reach()
         if state.version > head_state(self._log).version:

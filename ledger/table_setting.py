@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attrs import field, frozen
 
 from ledger.commit_options import now_millis
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
-from ledger.evolution.table_changes import TableChange
 from ledger.log.landing import Patience
 from ledger.log.request import NowMillis
 from ledger.stores import Store
 
+if TYPE_CHECKING:
+    from ledger.evolution.table_changes import TableChange
+
 Progress = Callable[[int, int], None]
 """Told how much is done, of how much."""
 
-Plan = Callable[[TableState], Sequence[TableChange] | Landed]
+Plan: TypeAlias = "Callable[[TableState], Sequence[TableChange] | Landed]"
 """Gives the changes that a call means on a state, or where it landed before."""
 
 

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from ledger.commit_options import CommitOptions, fresh_id
 from ledger.events.snapshot_events import ChangesReference
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
-from ledger.evolution.table_changes import (
-    CreateTag,
-    DeleteTag,
-    ExpireSnapshots,
-    Isolation,
-    ReplaceTag,
-    Rollback,
-    SetPartitionStatistics,
-    TableChange,
-)
 from ledger.files.change_file import INLINE_LIMIT, store_changes
-from ledger.files.register import data_files
 from ledger.log.request import Appended
 from ledger.model.errors import InvalidInputError
-from ledger.model.file_change import FileChange, PartitionValue
+from ledger.model.file_change import FileChange
 from ledger.model.instant import instant_of
-from ledger.snapshot_plan import SnapshotPlan
 from ledger.snapshot_search import schemas
 from ledger.table_handle import TableHandle
 from ledger.table_setting import Progress, no_progress
+
+if TYPE_CHECKING:
+    from ledger.evolution.table_changes import Isolation, TableChange
+    from ledger.model.file_change import PartitionValue
+    from ledger.snapshot_plan import SnapshotPlan
 
 
 class SnapshotTable(TableHandle):
@@ -42,6 +35,8 @@ class SnapshotTable(TableHandle):
         Raises:
             InvalidChangeError: A file is live already, or does not fit the table.
         """
+        from ledger.snapshot_plan import SnapshotPlan
+
         return self.commit_snapshot(SnapshotPlan("APPEND", tuple(files)), **options)
 
     def add_files(
@@ -66,6 +61,8 @@ class SnapshotTable(TableHandle):
         self, paths: Iterable[str], on_progress: Progress = no_progress
     ) -> tuple[FileChange, ...]:
         """Return what `add_files` would register, without registering it."""
+        from ledger.files.register import data_files
+
         return data_files(
             list(paths),
             state=self.state,
@@ -83,6 +80,8 @@ class SnapshotTable(TableHandle):
         Raises:
             InvalidChangeError: A path is not live.
         """
+        from ledger.snapshot_plan import SnapshotPlan
+
         return self.commit_snapshot(SnapshotPlan("OVERWRITE", delete=tuple(paths)), **options)
 
     def overwrite(
@@ -102,6 +101,8 @@ class SnapshotTable(TableHandle):
                 conflict; with "snapshot" it stays.
             options: See CommitOptions.
         """
+        from ledger.snapshot_plan import SnapshotPlan
+
         plan = SnapshotPlan("OVERWRITE", tuple(files), where=where or {}, isolation=isolation)
         return self.commit_snapshot(plan, **options)
 
@@ -149,6 +150,8 @@ class SnapshotTable(TableHandle):
         Raises:
             NotFoundError: The snapshot or tag does not exist, or was expired without a tag.
         """
+        from ledger.evolution.table_changes import Rollback
+
         if (snapshot is None) == (tag is None):
             raise InvalidInputError("rollback takes one of snapshot= and tag=")
 
@@ -177,6 +180,8 @@ class SnapshotTable(TableHandle):
         **options: Unpack[CommitOptions],
     ) -> Appended[TableState]:
         """Name a snapshot (the newest when None); a tagged one outlives expiry."""
+        from ledger.evolution.table_changes import CreateTag
+
         change = CreateTag(name, snapshot, time_retained_millis)
         return self._commit(["createTag", change], options, lambda _: [change])
 
@@ -189,17 +194,23 @@ class SnapshotTable(TableHandle):
         **options: Unpack[CommitOptions],
     ) -> Appended[TableState]:
         """Let an existing tag name another snapshot (the newest when None)."""
+        from ledger.evolution.table_changes import ReplaceTag
+
         change = ReplaceTag(name, snapshot, time_retained_millis)
         return self._commit(["replaceTag", change], options, lambda _: [change])
 
     def delete_tag(self, name: str, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Take a tag away; its snapshot stays unless it was expired."""
+        from ledger.evolution.table_changes import DeleteTag
+
         return self._commit(["deleteTag", name], options, lambda _: [DeleteTag(name)])
 
     def expire_snapshots(
         self, *, before: int, **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:
         """Expire the snapshots with ids below `before`; tagged ones stay, no file is deleted."""
+        from ledger.evolution.table_changes import ExpireSnapshots
+
         return self._commit(
             ["expireSnapshots", before], options, lambda _: [ExpireSnapshots(before)]
         )
@@ -218,6 +229,8 @@ class SnapshotTable(TableHandle):
         Raises:
             NotFoundError: The snapshot does not exist, or was expired.
         """
+        from ledger.evolution.table_changes import SetPartitionStatistics
+
         change = SetPartitionStatistics(snapshot, path, file_size_in_bytes)
         asked = ["setPartitionStatistics", snapshot, path, file_size_in_bytes]
         return self._commit(asked, options, lambda _: [change])

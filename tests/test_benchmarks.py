@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import commit_latency, contention, open_table, projection, replay, writers
+from benchmarks import commit_latency, contention, open_table, projection, replay, start, writers
 from benchmarks.history import lake_at
 from benchmarks.rival_writers import contestants
 
@@ -22,6 +22,12 @@ def test_open_table_meets_the_longest_tail(tmp_path: Path) -> None:
     assert report.fingerprint == (
         "(version, columns, snapshot) {10: [(99, 7, 5)], 200: [(299, 7, 100)]}"
     )
+
+
+def test_start_starts_every_line(tmp_path: Path) -> None:
+    report = start.run(tmp_path, repeats=1)
+    assert report.fingerprint == "7 lines"
+    assert all(figure.value > 0 for figure in report.figures if figure.unit == "x")
 
 
 def test_replay_gives_the_state_that_the_seed_gives(tmp_path: Path) -> None:

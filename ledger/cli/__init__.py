@@ -2,18 +2,54 @@
 
 - `app`: the command line as a whole: commands, their order, errors to exit codes.
 - `options`: what many commands take: which ledger, which instant, who commits and why.
-- `exits`: exit codes.
+- `exits`: exit codes, and errors as one line or one JSON object.
 - `screen`: results on stdout as tables or one JSON document, everything else on stderr.
-- `column_text`, `type_text`, `paths`, `changes`: what users write for columns and changes.
+- `column_text`, `paths`, `changes`: what users write for columns and changes.
 - `phrases`: what the log says, in words.
 - `families`: commands of two words, such as `view create`.
 - `plugins`: what the projections bring; the only way to them, since `ledger` never imports them.
-- `commands`: one module a command.
+- `commands`: one module a command, imported when it is the one that is asked for.
 - `quickstart`: the story on real data.
 """
 
 from __future__ import annotations
 
-from ledger.cli.app import main
+import sys
+from collections.abc import Sequence
 
-__all__ = ["main"]
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        argv: The command line without the program's name; the process's own when None.
+
+    Returns:
+        The exit code: 0 when done, else the reason (see `exits`).
+    """
+    line = sys.argv[1:] if argv is None else list(argv)
+    # Whoever asks for the version only, or interrupts early, meets none of the libraries.
+    try:
+        if line == ["--version"]:
+            sys.stdout.write(f"{version()}\n")
+            return 0
+        from ledger.cli.app import run
+
+        return run(line)
+    except KeyboardInterrupt:
+        from ledger.cli.exits import interrupted
+
+        return interrupted(line)
+
+
+def version() -> str:
+    """Return the version of lakeledger that is installed."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("lakeledger")
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+__all__ = ["main", "version"]

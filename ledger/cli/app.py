@@ -6,12 +6,11 @@ import os
 import sys
 from collections.abc import Sequence
 
-import structlog
 from cyclopts import App, CycloptsError
 
-from ledger.cli import commands, exits, plugins
-from ledger.cli.exits import MEANINGS, UsageError, code_of
-from ledger.cli.screen import visible
+from ledger.cli import commands, exits, plugins, version
+from ledger.cli.exits import MEANINGS, UsageError
+from ledger.cli.similar import meant
 from ledger.model.errors import LedgerError
 
 _EPILOGUE = "\n".join(
@@ -27,54 +26,53 @@ _EPILOGUE = "\n".join(
 )
 
 
-def main(argv: Sequence[str] | None = None) -> int:  # noqa: PLR0911 - one exit a kind of error
-    """Run one command.
-
-    Args:
-        argv: The command line without the program's name; the process's own when None.
-
-    Returns:
-        The exit code: 0 when done, else the reason (see `exits`).
-    """
-    line = sys.argv[1:] if argv is None else list(argv)
-    _log_to_stderr()
+def run(line: Sequence[str]) -> int:
+    """Run one command line, and tell what ended it; return the exit code."""
     try:
         _run(line)
         sys.stdout.flush()
-    except UsageError as error:
-        return _said(str(error), exits.USAGE)
     except CycloptsError as error:
-        return _said(f"{str(error).rstrip('. ')}. See: lakeledger --help", exits.USAGE)
-    except LedgerError as error:
-        return _said(error.message, code_of(error))
-    except KeyboardInterrupt:
-        return _said(
-            "interrupted; a commit under way has landed whole or not at all", exits.INTERRUPTED
-        )
+        return exits.told(UsageError(f"{str(error).rstrip('. ')}. See: lakeledger --help"), line)
     except BrokenPipeError:
         # Python would complain once more when it closes stdout on its way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exits.BROKEN_PIPE
-    except OSError as error:
-        return _said(f"the store failed: {error}", exits.STORE)
+    except (UsageError, LedgerError, OSError) as error:
+        return exits.told(error, line)
     return exits.OK
 
 
 def app_for(line: Sequence[str]) -> App:
-    """Return the app for a command line; plug-ins are loaded unless a command of ours is named."""
+    """Return the app for a command line: with the command that it names, or an outline of all.
+
+    Raises:
+        UsageError: It names a command that there is not.
+    """
     app = App(
         name="lakeledger",
         help="One append-only ledger of table changes; every format's metadata is a projection.",
         help_epilogue=_EPILOGUE,
-        help_format="markdown",
-        version=_version,
+        version=version,
         version_flags=["--version"],
         print_error=False,
         exit_on_error=False,
+        help_format="markdown",
     )
-    commands.register(app)
-    if not line or line[0] not in commands.NAMES:
-        plugins.add_commands(app)
+    name = line[0] if line else ""
+    if name in commands.NAMES:
+        commands.register(app, name)
+    elif not name or name.startswith("-"):
+        # What draws Markdown takes longer to import than all else that the outline needs.
+        app.help_format = "plaintext"
+        commands.outline(app)
+        plugins.outline(app)
+    elif name in (installed := plugins.command_names()):
+        plugins.register(app, name)
+    else:
+        raise UsageError(
+            f"there is no command {name!r}{meant(name, [*commands.NAMES, *installed])}; "
+            "see: lakeledger --help"
+        )
     return app
 
 
@@ -100,24 +98,3 @@ def command_first(argv: Sequence[str]) -> list[str]:
 
 
 _FLAGS = frozenset({"--", "--help", "-h", "--version"})
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("lakeledger")
-    except PackageNotFoundError:
-        return "not installed"
-
-
-def _said(message: str, code: int) -> int:
-    one_line = " ".join(visible(message).split())
-    sys.stderr.write(f"lakeledger: {one_line}\n")
-    return code
-
-
-def _log_to_stderr() -> None:
-    # structlog's own default is stdout, where it would stand inside JSON documents.
-    if not structlog.is_configured():
-        structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))

@@ -1,7 +1,20 @@
-"""Exit codes: stable, so that scripts can tell what to do next."""
+"""Exit codes, and how an error is told: stable, so that scripts can tell what to do next.
+
+With `--output json` an error is one JSON object on stderr, on one line: `error` (the class's
+name), `kind`, `message`, `exitCode`, and what else the error knows, in camelCase: `commitId`,
+`version`, `cell`, `author`, `winner`, `file`, `format`, `rule`, `alternative`.
+"""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+
+from ledger.cli.screen import as_json, visible
 from ledger.model.errors import (
     AlreadyExistsError,
     CommitConflictError,
@@ -40,7 +53,13 @@ MEANINGS: dict[int, str] = {
     BROKEN_PIPE: "whoever read the output stopped reading",
 }
 
-_CODES: tuple[tuple[type[LedgerError], int], ...] = (
+
+class UsageError(Exception):
+    """The command line itself is wrong: nothing was looked at yet."""
+
+
+_CODES: tuple[tuple[type[Exception], int], ...] = (
+    (UsageError, USAGE),
     (NotFoundError, NAME),
     (AlreadyExistsError, NAME),
     (CommitConflictError, CONFLICT),
@@ -49,14 +68,11 @@ _CODES: tuple[tuple[type[LedgerError], int], ...] = (
     (UpgradeRequiredError, DAMAGED),
     (MissingDependencyError, MISSING_DEPENDENCY),
     (StoreError, STORE),
+    (OSError, STORE),
 )
 
 
-class UsageError(Exception):
-    """The command line itself is wrong: nothing was looked at yet."""
-
-
-def code_of(error: LedgerError) -> int:
+def code_of(error: Exception) -> int:
     """Return the exit code of an error.
 
     Example:
@@ -64,3 +80,58 @@ def code_of(error: LedgerError) -> int:
         3
     """
     return next((code for kind, code in _CODES if isinstance(error, kind)), INVALID_INPUT)
+
+
+def told(error: Exception, line: Sequence[str]) -> int:
+    """Tell what ended a command line on stderr, as the line wants it; return the exit code."""
+    code = code_of(error)
+    if isinstance(error, OSError):
+        message = f"the store failed: {error}"
+    else:
+        message = str(getattr(error, "message", error))
+    return _written(message, code, line, _facts(error, code))
+
+
+def interrupted(line: Sequence[str]) -> int:
+    """Tell that somebody interrupted a command line; return the exit code."""
+    message = "interrupted; a commit under way has landed whole or not at all"
+    facts = {"error": "KeyboardInterrupt", "kind": "INTERRUPTED"}
+    return _written(message, INTERRUPTED, line, facts)
+
+
+def wants_json(line: Sequence[str]) -> bool:
+    """Return whether a command line asks for JSON, whatever else is wrong with it.
+
+    Example:
+        >>> wants_json(["log", "--output", "json"]), wants_json(["log", "--", "--output=json"])
+        (True, False)
+    """
+    words = list(line[: line.index("--")] if "--" in line else line)
+    return "--output=json" in words or ("--output", "json") in pairwise(words)
+
+
+def _written(message: str, code: int, line: Sequence[str], facts: Mapping[str, Any]) -> int:
+    one_line = " ".join(visible(message).split())
+    if wants_json(line):
+        document = {**facts, "message": one_line, "exitCode": code}
+        sys.stderr.write(f"{as_json(document)}\n")
+    else:
+        sys.stderr.write(f"lakeledger: {one_line}\n")
+    return code
+
+
+def _facts(error: Exception, code: int) -> dict[str, Any]:
+    """Return what an error knows beside its message, as plain JSON."""
+    known = vars(error) if isinstance(error, LedgerError) else {}
+    kind = known.get("kind", getattr(error, "kind", "USAGE" if code == USAGE else "STORE"))
+    rest = {
+        _camel(key): msgspec.to_builtins(value, str_keys=True, enc_hook=str)
+        for key, value in known.items()
+        if key not in {"message", "kind"} and value is not None
+    }
+    return {"error": type(error).__name__, "kind": kind, **rest}
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(each.capitalize() for each in others)

@@ -9,7 +9,7 @@ from cyclopts import App
 from ledger.cli.example import help_and_example
 
 
-def family(app: App, name: str, *, text: str, example: str, position: int | None = None) -> App:
+def family(app: App, name: str, *, text: str, example: str) -> App:
     """Return the family of that name in an app; it is added if it is not there yet.
 
     Args:
@@ -17,11 +17,10 @@ def family(app: App, name: str, *, text: str, example: str, position: int | None
         name: The first word.
         text: What all of its commands are about.
         example: One command line.
-        position: Where the help lists it; after all that have one when None.
     """
     if name not in app:
         epilogue = f"Example:\n\n    {example}\n"
-        app.command(App(name=name, help=text, help_epilogue=epilogue, sort_key=position))
+        app.command(App(name=name, help=text, help_epilogue=epilogue))
     return app[name]
 
 

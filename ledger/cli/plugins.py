@@ -1,25 +1,43 @@
 """What the projections bring to the command line, found by entry points; see `ledger.plugins`.
 
-- group `lakeledger.commands`: a function that takes the App and adds commands to it;
+- group `lakeledger.commands`: by a command's name, a function that takes the App and adds the
+  command to it. Its docstring's first line is the command's summary, so that listing a command
+  takes no more than importing the function's module.
 - group `lakeledger.views`: a function of a table, by the name of what it gives.
 """
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from cyclopts import App
 
-from ledger.plugins import load, load_all
+from ledger.plugins import load, load_all, names
 
 COMMANDS = "lakeledger.commands"
 VIEWS = "lakeledger.views"
 
 
-def add_commands(app: App) -> None:
-    """Let every installed plug-in add its commands."""
-    for add in load_all(COMMANDS):
-        add(app)
+def command_names() -> list[str]:
+    """Return the names of the commands that installed plug-ins add, sorted."""
+    return sorted(names(COMMANDS))
+
+
+def register(app: App, name: str) -> None:
+    """Let a plug-in add its command."""
+    load(COMMANDS, name)(app)
+
+
+def outline(app: App) -> None:
+    """Add every plug-in's command to the app by its summary alone."""
+    for name, add in load_all(COMMANDS).items():
+        summary = inspect.getdoc(add) or ""
+        app.command(_never, name=name, help=summary.partition("\n")[0])
+
+
+def _never() -> None:
+    """Stand for a command that is listed and not called."""
 
 
 def view(name: str) -> Any:

@@ -6,13 +6,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeAlias
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
-from rich import box
-from rich.console import Console
-from rich.table import Table as Grid
-from rich.text import Text
+
+# What prints is imported when there is something to print.
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Output: TypeAlias = Literal["text", "json"]
 Document: TypeAlias = Mapping[str, Any]
@@ -22,11 +23,17 @@ Cell: TypeAlias = str | int | None
 _PIPE_WIDTH = 4_000
 
 
-class _ResultConsole(Console):
-    """A console that lets a broken pipe rise, so that one place decides what it means."""
+def _result_console() -> Console:
+    from rich.console import Console
 
-    def on_broken_pipe(self) -> None:
-        raise  # noqa: PLE0704 - rich calls this while it handles the BrokenPipeError
+    class ResultConsole(Console):
+        """A console that lets a broken pipe rise, so that one place decides what it means."""
+
+        def on_broken_pipe(self) -> None:
+            raise  # noqa: PLE0704 - rich calls this while it handles the BrokenPipeError
+
+    width = None if sys.stdout.isatty() else _PIPE_WIDTH
+    return ResultConsole(file=sys.stdout, width=width, markup=False, highlight=False, emoji=False)
 
 
 class Screen:
@@ -38,13 +45,16 @@ class Screen:
 
     def __init__(self, output: Output = "text") -> None:
         self.output = output
-        width = None if sys.stdout.isatty() else _PIPE_WIDTH
-        self._results = _ResultConsole(
-            file=sys.stdout, width=width, markup=False, highlight=False, emoji=False
-        )
-        self._notices = Console(
-            file=sys.stderr, markup=False, highlight=False, emoji=False, soft_wrap=True
-        )
+
+    @cached_property
+    def _results(self) -> Console:
+        return _result_console()
+
+    @cached_property
+    def _notices(self) -> Console:
+        from rich.console import Console
+
+        return Console(file=sys.stderr, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
     def result(self, document: Document, text: Callable[[Screen], None]) -> None:
         """Print a command's result: the document under `--output json`, else what `text` prints.
@@ -54,8 +64,7 @@ class Screen:
             text: Prints the same for people, through `line`, `heading` and `table`.
         """
         if self.output == "json":
-            body = msgspec.json.format(msgspec.json.encode(document), indent=2)
-            sys.stdout.write(body.decode() + "\n")
+            sys.stdout.write(as_json(document, indent=2) + "\n")
         else:
             text(self)
 
@@ -70,6 +79,10 @@ class Screen:
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
         """Print a table; a column of numbers stands to the right. No rows: nothing is printed."""
+        from rich import box
+        from rich.table import Table as Grid
+        from rich.text import Text
+
         lines = [tuple(row) for row in rows]
         if not lines:
             return
@@ -118,6 +131,26 @@ def visible(text: str) -> str:
         'a?[2Jb'
     """
     return "".join(each if each.isprintable() or each == "\n" else "?" for each in text)
+
+
+def as_json(document: Any, indent: int = -1) -> str:
+    r"""Return a document as JSON text without what could steer a terminal.
+
+    Example:
+        >>> as_json({"a": chr(155) + "2J"})
+        '{"a":"\\u009b2J"}'
+    """
+    body = msgspec.json.format(msgspec.json.encode(document), indent=indent).decode()
+    if body.replace("\n", "").isprintable():
+        return body
+    return "".join(map(_escaped, body))
+
+
+def _escaped(char: str) -> str:
+    if char.isprintable() or char == "\n":
+        return char
+    pairs = char.encode("utf-16-be").hex()
+    return "".join(f"\\u{pairs[at : at + 4]}" for at in range(0, len(pairs), 4))
 
 
 def moment(time_millis: int) -> str:

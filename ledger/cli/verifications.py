@@ -10,12 +10,11 @@ Each entry is a module, or any object, with two functions of a table:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from importlib.metadata import entry_points
 from typing import Any, Protocol, cast
 
 from ledger.history.finding import REPAIR, Finding
 from ledger.model.errors import LedgerError
-from ledger.plugins import load
+from ledger.plugins import load, names
 from ledger.table import Table
 
 GROUP = "lakeledger.verifications"
@@ -54,7 +53,7 @@ def _format(name: str) -> Format:
 
 def differences(table: Table) -> Iterator[tuple[str, list[Finding]]]:
     """Yield for every installed format what is wrong with a table's files of it."""
-    for name in sorted({each.name for each in entry_points(group=GROUP)}):
+    for name in sorted(names(GROUP)):
         try:
             found = _format(name).verify(table)
         except LedgerError as error:

@@ -11,7 +11,6 @@ from msgspec import UnsetType
 
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import ChangesReference, RolledBack, SnapshotCommitted
-from ledger.evolution.decide_snapshot import inline_files
 from ledger.files.change_table import from_table, parquet_of, parsed, to_table
 from ledger.log.layout import Layout
 from ledger.model.errors import DamagedLogError, StoreError
@@ -152,5 +151,8 @@ def event_files(
         DamagedLogError: The file that holds them is missing or changed.
     """
     if isinstance(event.changes, UnsetType):
+        # The rules of snapshots come with it, and to look at a table needs none.
+        from ledger.evolution.decide_snapshot import inline_files
+
         return inline_files(event.files)
     return load_changes(store, layout, event.changes)

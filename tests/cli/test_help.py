@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ledger.cli.app import app_for
 from ledger.cli.commands import NAMES
 from ledger.cli.exits import MEANINGS
 
@@ -40,6 +41,14 @@ def test_each_command_has_help_and_an_example_of_itself(
     _, example = ran.out.split("Example:")
     assert f"lakeledger {name}" in example
     assert "help" not in example
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_command_is_listed_by_the_first_line_of_its_own_help(installed: None, name: str) -> None:
+    del installed
+    listed, own = app_for([])[name], app_for([name])[name]
+
+    assert str(listed.help) == str(own.help).partition("\n")[0].replace("`", "")
 
 
 def test_the_version_is_the_installed_one(run: Run, installed: None) -> None:

@@ -55,7 +55,7 @@ MISTAKES: list[tuple[list[str], int, str]] = [
     (["rollback", "shop.orders"], 2, "roll back to what?"),
     (["rollback", "shop.orders", "--snapshot", "9"], 3, "snapshot 9 does not exist"),
     (["log", "shop.orders", "--limit", "0"], 2, "--limit"),
-    (["lgo"], 2, 'Did you mean "log"?'),
+    (["lgo"], 2, "there is no command 'lgo': did you mean 'log'?"),
     (["show", "--output", "xml"], 2, "xml"),
     (["show", "--storage-option", "x"], 2, "'x' is not KEY=VALUE"),
     (["show", "--storage-option", "x=y"], 8, "takes no storage_options"),

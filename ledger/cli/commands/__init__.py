@@ -1,61 +1,58 @@
 """The commands, one module each; a command is a function whose parameters are its options."""
 
+# ruff: noqa: E501 - a summary is one line
+
 from __future__ import annotations
 
-from collections.abc import Callable
+from importlib import import_module
 
 from cyclopts import App
 
-from ledger.cli.commands import view
-from ledger.cli.commands.add_files import add_files
-from ledger.cli.commands.alter import alter
-from ledger.cli.commands.create import create
-from ledger.cli.commands.doctor import doctor
-from ledger.cli.commands.expire import expire
-from ledger.cli.commands.head import head
-from ledger.cli.commands.init import init
-from ledger.cli.commands.log import log
-from ledger.cli.commands.maintain import maintain
-from ledger.cli.commands.plan import plan
-from ledger.cli.commands.quickstart import quickstart
-from ledger.cli.commands.rollback import rollback
-from ledger.cli.commands.show import show
-from ledger.cli.commands.snapshots import snapshots
-from ledger.cli.commands.sql import sql
-from ledger.cli.commands.tag import tag
-from ledger.cli.commands.verify import verify
-from ledger.cli.example import help_and_example
+from ledger.cli import families
 
-_COMMANDS: dict[str, Callable[..., None]] = {
-    "quickstart": quickstart,
-    "init": init,
-    "create": create,
-    "alter": alter,
-    "plan": plan,
-    "sql": sql,
-    "add-files": add_files,
-    "show": show,
-    "head": head,
-    "log": log,
-    "snapshots": snapshots,
-    "tag": tag,
-    "rollback": rollback,
-    "expire": expire,
-    "doctor": doctor,
-    "verify": verify,
-    "maintain": maintain,
+# The first line of each command's own help; a command is imported when it is asked for.
+_SUMMARIES = {
+    "quickstart": "See it all at once, on the 27,004 flights that left New York in January 2013.",
+    "init": "Begin a ledger in an empty folder; where there is one already, nothing changes.",
+    "create": "Create a database, or a table in one.",
+    "alter": "Change a table's schema, options or comment: all changes land in one commit, or none.",
+    "plan": "Show what alter would do with the same options; nothing is written.",
+    "sql": "Run ALTER TABLE, as Spark and Iceberg write it.",
+    "add-files": "Register existing Parquet files as one snapshot; only their footers are read.",
+    "show": "Show a table at any instant: columns with their ids, options, snapshot, totals, tags.",
+    "head": "Show some rows of a table at any instant, read by PyIceberg.",
+    "log": "Say who changed a table, when, why and how; newest first.",
+    "snapshots": "List a table's snapshots, newest first: those not expired, and those kept by a tag.",
+    "tag": "Give a snapshot a name; a tagged snapshot outlives expiry.",
+    "rollback": "Put a snapshot's contents back, as a new snapshot; history and schema stay as they are.",
+    "expire": "Expire a table's oldest snapshots; tagged ones stay, and no file is deleted.",
+    "doctor": "Try out whether a place can hold a ledger: writes a key of its own, and removes it again.",
+    "verify": "Check that everything stands as it was written; exit 6 if not.",
+    "maintain": "Remove what nobody needs any more, seal what is missing; safe beside any writer.",
+    "view": "Create, alter, rename, drop, show and list views.",
 }
 
-NAMES: tuple[str, ...] = (*_COMMANDS, "view")
+NAMES: tuple[str, ...] = (*_SUMMARIES,)
 """The names of the commands, in the order of the help."""
 
 
-def register(app: App) -> None:
-    """Add every command to the app."""
-    for position, (name, function) in enumerate(_COMMANDS.items()):
-        text, example = help_and_example(function)
-        app.command(function, name=name, help=text, help_epilogue=example, sort_key=position)
-    view.register(app, len(_COMMANDS))
+def register(app: App, name: str) -> None:
+    """Add one command to the app."""
+    module = import_module(f"{__name__}.{name.replace('-', '_')}")
+    if hasattr(module, "register"):
+        module.register(app)
+    else:
+        families.add(app, name, getattr(module, name.replace("-", "_")))
 
 
-__all__ = ["NAMES", "register"]
+def outline(app: App) -> None:
+    """Add every command to the app by its summary alone, for the help that lists them."""
+    for position, (name, summary) in enumerate(_SUMMARIES.items()):
+        app.command(_never, name=name, help=summary, sort_key=position)
+
+
+def _never() -> None:
+    """Stand for a command that is listed and not called."""
+
+
+__all__ = ["NAMES", "outline", "register"]

@@ -37,14 +37,13 @@ _CHANGES: dict[str, Callable[[str], ViewChange]] = {
 }
 
 
-def register(app: App, position: int) -> None:
-    """Add the commands to the app, at a position in its help."""
+def register(app: App) -> None:
+    """Add the commands to the app."""
     family = families.family(
         app,
         "view",
         text="Create, alter, rename, drop, show and list views.",
         example="lakeledger view create shop.latest --query 'SELECT * FROM orders'",
-        position=position,
     )
     for name, command in (
         ("create", create),

@@ -1,0 +1,120 @@
+"""What is imported when: counted in modules, since times depend on the machine."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ledger
+
+ROOT = Path(__file__).parents[1]
+
+HEAVY = {
+    *("asyncio", "cattrs", "email", "fastavro", "fsspec", "pandas", "pyarrow", "pyspark"),
+    *("sqlglot", "structlog"),
+}
+COMMAND_LINE = {"cyclopts", "rich"}
+PRINTING_MARKDOWN = {"markdown_it", "pygments"}
+DECIDING = {
+    *("ledger.birth", "ledger.evolution.creation", "ledger.evolution.decide_schema"),
+    *("ledger.evolution.legality", "ledger.evolution.table_intent", "ledger.evolution.validation"),
+    *("ledger.files.register", "ledger.plan", "ledger.planning.plan", "ledger.sql.statement"),
+}
+METADATA = {"importlib.metadata"}
+
+
+def loaded_by(program: str, *argv: object) -> set[str]:
+    """Return the modules that a program leaves imported in a Python of its own."""
+    ran = subprocess.run(
+        [
+            *(sys.executable, "-c", f"{program}\nimport sys; print(*sys.modules, file=sys.stderr)"),
+            *map(str, argv),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    return set(ran.stderr.splitlines()[-1].split())
+
+
+def command(*argv: object) -> set[str]:
+    program = "import sys; from ledger.cli import main; assert main(sys.argv[1:]) == 0"
+    return loaded_by(program, *argv)
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("start") / "lake"
+    opened = ledger.open(str(folder), author="ada")
+    opened.create_database("shop")
+    orders = opened.create_table("shop.orders", ledger.Schema.of({"id": "BIGINT"}))
+    orders.append([ledger.FileChange(path="a.parquet", record_count=1, file_size_in_bytes=9)])
+    return folder
+
+
+def test_to_import_the_ledger_imports_no_library_and_no_room() -> None:
+    loaded = loaded_by("import ledger")
+
+    libraries = HEAVY | COMMAND_LINE | METADATA | {"attr", "msgspec"}
+    assert not loaded & libraries
+    assert {each for each in loaded if each.startswith("ledger")} == {"ledger"}
+
+
+def test_to_read_a_table_imports_neither_what_decides_nor_what_is_heavy(lake: Path) -> None:
+    reading = (
+        "import sys, ledger; at = ledger.open(sys.argv[1]).table('shop.orders').at(); "
+        "assert at.totals.record_count == 1 and at.schema.names == ('id',)"
+    )
+    assert not loaded_by(reading, lake) & (HEAVY | COMMAND_LINE | METADATA | DECIDING)
+
+
+def test_the_version_is_told_without_any_library() -> None:
+    assert not command("--version") & (HEAVY | COMMAND_LINE | {"attr", "msgspec"}) - {"email"}
+
+
+def test_the_help_that_lists_the_commands_imports_none_of_them() -> None:
+    loaded = command("--help")
+
+    assert not loaded & (HEAVY | PRINTING_MARKDOWN | DECIDING) - {"email"}
+    ours = {each for each in loaded if each.startswith(("ledger.cli.commands.", "ledger.table"))}
+    assert ours == set()
+    assert not {
+        each for each in loaded if each.startswith(("projections.", "ledger.evolution"))
+    } - {"projections.commands"}
+
+
+@pytest.mark.parametrize("words", [["show"], ["log"], ["log", "--output", "json"]])
+def test_a_command_that_reads_imports_itself_alone(lake: Path, words: list[str]) -> None:
+    name, *rest = words
+    loaded = command(name, "shop.orders", *rest, "--ledger", lake)
+
+    assert not loaded & (HEAVY | PRINTING_MARKDOWN | DECIDING | METADATA)
+    found = {each for each in loaded if each.startswith("ledger.cli.commands.")}
+    assert found == {f"ledger.cli.commands.{name}"}
+    if "json" in rest:
+        assert "rich.table" not in loaded
+
+
+def test_every_public_name_is_found_and_listed() -> None:
+    for name in ledger.__all__:
+        assert getattr(getattr(ledger, name), "__name__", name) == name
+    assert set(ledger.__all__) <= set(dir(ledger))
+    program = f"from ledger import {', '.join(ledger.__all__)}\nfrom ledger import *"
+    assert "ledger.table" in loaded_by(program)
+
+
+def test_a_room_is_reached_as_an_attribute() -> None:
+    program = "import ledger; ledger.transforms.day; ledger.model.errors"
+    assert "ledger.transforms" in loaded_by(program)
+
+
+def test_a_name_that_is_none_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'Tabel'"):
+        importlib.import_module("ledger").Tabel  # noqa: B018 - it is looked up
+    with pytest.raises(ImportError):
+        importlib.import_module("ledger.tabel")
