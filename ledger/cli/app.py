@@ -19,6 +19,8 @@ _EPILOGUE = "\n".join(
         "",
         *(f"- {code}: {meaning}" for code, meaning in MEANINGS.items()),
         "",
+        "With --output json an error is one JSON object on stderr: error, kind, message, exitCode.",
+        "",
         "Example:",
         "",
         "    lakeledger quickstart",
