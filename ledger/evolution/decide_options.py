@@ -7,6 +7,7 @@ from ledger.evolution import option_guards
 from ledger.evolution.draft import Draft
 from ledger.evolution.keys import KEY_OPTIONS
 from ledger.evolution.refusals import unsupported
+from ledger.evolution.rules import declares_rules
 from ledger.evolution.table_options import comma_list
 
 
@@ -59,6 +60,9 @@ def _is_guarded(draft: Draft, key: str) -> bool:
 
 
 def _is_unchanged(draft: Draft, key: str, value: str) -> bool:
+    if declares_rules(key):
+        # Paimon knows none of them: whose rules hold is what the batch said last.
+        return False
     old = draft.old.options.get(key)
     if old == value:
         return True

@@ -103,11 +103,23 @@ def _check_cast(draft: Draft, path: tuple[str, ...], source: DataType, target: D
             )
         return
     explicit_allowed = not draft.old_options.is_true("disable-explicit-type-casting")
-    if not can_alter(source, target, explicit_allowed=explicit_allowed):
+    if can_alter(source, target, explicit_allowed=explicit_allowed):
+        return
+    if source.with_nullability(nullable=target.nullable) == target:
         raise state(
-            f"column {dotted(path)}: {_described(source)} cannot be converted to "
-            f"{_described(target)} without losing information"
+            f"column {dotted(path)} is {_described(source)} already, and Paimon converts no "
+            f"{source.root} to itself; leave this change out, and change by itself whether it may "
+            "be NULL"
         )
+    if source.depth and source.root == target.root:
+        raise state(
+            f"column {dotted(path)}: a {source.root} is not converted as a whole; change what is "
+            "inside it by its path"
+        )
+    raise state(
+        f"column {dotted(path)}: {_described(source)} cannot be converted to "
+        f"{_described(target)} without losing information"
+    )
 
 
 def _described(data_type: DataType) -> str:

@@ -17,6 +17,17 @@ FORMATS = ("paimon", "iceberg")
 """Every format that a table can be declared to stay expressible in."""
 
 _VERSIONS = ("1", "2", "3")
+_OWN_PREFIX = "ledger."
+
+
+def declares_rules(key: str) -> bool:
+    """Return whether an option is the ledger's or Iceberg's word on whose rules hold.
+
+    Example:
+        >>> declares_rules("ledger.formats"), declares_rules("bucket")
+        (True, False)
+    """
+    return key.startswith(_OWN_PREFIX) or key == FORMAT_VERSION_OPTION
 
 
 @frozen

@@ -150,6 +150,21 @@ REFUSED: dict[str, tuple[Schema, Sequence[SchemaChange], str]] = {
         [UpdateColumnNullability(("v", "x"), new_nullability=False)],
         r"column v\.x may hold NULL already; set alter-column-null-to-not-null.disabled=false",
     ),
+    "a type that is there": (
+        Schema.of({"f": "BOOLEAN"}),
+        [UpdateColumnType(("f",), "BOOLEAN")],
+        "column f is BOOLEAN already, and Paimon converts no BOOLEAN to itself; leave this change",
+    ),
+    "a type that is there but for NULL": (
+        Schema.of({"f": "BOOLEAN NOT NULL"}),
+        [UpdateColumnType(("f",), "BOOLEAN")],
+        "column f is BOOLEAN NOT NULL already, .* change by itself whether it may be NULL",
+    ),
+    "another ROW for a ROW": (
+        PLAIN,
+        [UpdateColumnType(("v",), TypeObject(type="ROW", fields=()))],
+        "column v: a ROW is not converted as a whole; change what is inside it by its path",
+    ),
     "the type set": (PLAIN, [SetOption("type", "format-table")], "option type can never change"),
     "the type removed": (PLAIN, [RemoveOption("type")], "option type can never be removed"),
 }
