@@ -13,9 +13,12 @@ class Anchor:
         ids: One field id a path segment; None for wrapper segments and for a new column's name.
             Where a change names several paths, those of the first path come first.
         reference_id: The column that a move refers to.
+        named: The columns that an option names, one id a mention; None where there was no such
+            column.
         assigned: The ids that this change gave out, the column's own first.
     """
 
     ids: tuple[int | None, ...] = ()
     reference_id: int | None = None
+    named: tuple[int | None, ...] = ()
     assigned: tuple[int, ...] = ()

@@ -151,7 +151,7 @@ def claims(event: TableEvent) -> Iterator[tuple[Cell, Any]]:
 
 
 def existence(anchor: Anchor) -> Iterator[tuple[Cell, Any]]:
-    """Yield that the columns exist which a change goes through, acts on or refers to."""
-    for field_id in (*anchor.ids, anchor.reference_id):
+    """Yield that the columns exist which a change goes through, acts on, refers to or names."""
+    for field_id in (*anchor.ids, anchor.reference_id, *anchor.named):
         if field_id is not None:
             yield ("column", field_id, "exists"), True

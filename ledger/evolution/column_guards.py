@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
+from ledger.evolution.column_options import INDEX_COLUMN_OPTIONS
 from ledger.evolution.draft import Draft
 from ledger.evolution.refusals import unsupported
-
-INDEX_COLUMN_OPTIONS = (
-    "pk-vector.index.columns",
-    "pk-btree.index.columns",
-    "pk-bitmap.index.columns",
-    "pk-multivalue.index.columns",
-    "pk-full-text.index.columns",
-)
-"""Options that list the columns of primary-key indexes."""
-
 
 def check_not_partition_key(draft: Draft, path: tuple[str, ...], verb: str) -> None:
     """Refuse to touch a partition column.

@@ -11,6 +11,7 @@ from typing import get_args
 from attrs import evolve
 
 from ledger.evolution import keys
+from ledger.evolution.column_options import KEY_OPTIONS
 from ledger.evolution.decide_columns import check_default
 from ledger.evolution.directives import directed_type, listing, read_directive
 from ledger.evolution.iceberg_field_ids import (
@@ -46,7 +47,7 @@ def create_schema(schema: Schema, rules: Rules = PAIMON_RULES) -> Schema:
     """
     options = dict(schema.options)
     primary, partition = keys.key_lists(options, schema.primary_keys, schema.partition_keys)
-    for key in keys.KEY_OPTIONS:
+    for key in KEY_OPTIONS:
         options.pop(key, None)
     keys.check_keys([each.name for each in schema.fields], primary, partition)
     fields = schema.fields

@@ -59,7 +59,7 @@ def decide_add(draft: Draft, change: AddColumn) -> Anchor:
         )
     )
     assigned = tuple(each.id for each in walk_fields([DataField(field_id, name, typed)]))
-    return Anchor((*parents, None), reference, assigned)
+    return Anchor((*parents, None), reference, assigned=assigned)
 
 
 def _check_older_rows(draft: Draft, change: AddColumn, wanted: DataType) -> None:

@@ -4,33 +4,36 @@ from __future__ import annotations
 
 from ledger.events.schema_changes import DropPrimaryKey, RemoveOption, SetOption
 from ledger.evolution import option_guards
+from ledger.evolution.anchor import Anchor
+from ledger.evolution.column_options import KEY_OPTIONS, option_text
 from ledger.evolution.draft import Draft
-from ledger.evolution.keys import KEY_OPTIONS
 from ledger.evolution.refusals import unsupported
 from ledger.evolution.rules import declares_rules
 from ledger.evolution.table_options import comma_list
 
 
-def decide_set_option(draft: Draft, change: SetOption) -> None:
+def decide_set_option(draft: Draft, change: SetOption) -> Anchor:
     """Set an option, unless the schema before the batch says the same already.
 
     Raises:
         InvalidChangeError: UNSUPPORTED for `type`, and by the guards of tables with snapshots.
     """
     key, value = change.key, change.value
+    anchor = Anchor(named=draft.columns_named(option_text(key, value)))
     if _is_unchanged(draft, key, value):
         # Paimon stores nothing here, even when an earlier change of the batch set something else.
         if draft.working.options.get(key) == value:
             draft.record(change)
-        return
+        return anchor
     if key == "type" and draft.rules.paimon:
         raise unsupported("option type can never change, with or without snapshots")
     if _is_guarded(draft, key):
         option_guards.check_set(draft.old_options, key, value)
     draft.record(change)
+    return anchor
 
 
-def decide_remove_option(draft: Draft, change: RemoveOption) -> None:
+def decide_remove_option(draft: Draft, change: RemoveOption) -> Anchor:
     """Remove an option; one that is not set is removed in silence.
 
     Raises:
@@ -40,7 +43,9 @@ def decide_remove_option(draft: Draft, change: RemoveOption) -> None:
         raise unsupported("option type can never be removed, with or without snapshots")
     if _is_guarded(draft, change.key):
         option_guards.check_remove(draft.old_options, change.key)
+    anchor = Anchor(named=draft.columns_named(option_text(change.key, None)))
     draft.record(change)
+    return anchor
 
 
 def decide_drop_primary_key(draft: Draft, change: DropPrimaryKey) -> None:

@@ -30,13 +30,14 @@ from ledger.events.schema_changes import (
 from ledger.events.schema_events import ColumnNullabilityUpdated, SchemaEvent, UpdateKeys
 from ledger.evolution import decide_columns, decide_options, decide_types, keys
 from ledger.evolution.anchor import Anchor
+from ledger.evolution.column_options import KEY_OPTIONS, ColumnNames
 from ledger.evolution.decide_add import decide_add
 from ledger.evolution.decide_options import option_event
 from ledger.evolution.draft import Draft
 from ledger.evolution.following import Following
 from ledger.evolution.identifier_fields import check_identifier_fields
 from ledger.evolution.refusals import argument, runtime, state
-from ledger.evolution.renames import followed_options, renamed_keys, renamed_options
+from ledger.evolution.renames import renamed_keys, renamed_options, strayed_options
 from ledger.evolution.rules import PAIMON_RULES, Rules
 from ledger.evolution.schema_paths import dotted
 from ledger.evolution.validation import validate
@@ -143,9 +144,9 @@ def _decide(  # noqa: C901, PLR0911, PLR0912 - one case a change, so that none i
         case UpdateColumnPosition():
             return decide_columns.decide_position(draft, change)
         case SetOption():
-            decide_options.decide_set_option(draft, change)
+            return decide_options.decide_set_option(draft, change)
         case RemoveOption():
-            decide_options.decide_remove_option(draft, change)
+            return decide_options.decide_remove_option(draft, change)
         case DropPrimaryKey():
             decide_options.decide_drop_primary_key(draft, change)
         case SetIdentifierFields():
@@ -163,18 +164,21 @@ def _finish_renames(draft: Draft) -> None:
         return
     working = draft.working
     options = renamed_options(working.options, draft.renames)
-    is_ambiguous = options != followed_options(working.options, draft.renames)
+    names = ColumnNames(tuple(working.columns.values()))
+    strayed = next(
+        strayed_options(working.options, draft.renames, draft.columns_meant, names), None
+    )
     for key in working.options.keys() - options.keys():
         draft.record(option_event(key, None))
     for key, value in options.items():
         if working.options.get(key) != value:
             draft.record(option_event(key, value))
     _check_renamed_key(draft)
-    if is_ambiguous:
+    if strayed is not None:
         # Paimon's own checks speak first: most of these batches leave an option naming nothing.
         validate(draft.freeze())
         raise argument(
-            "renames in this batch would make an option name another column than before; "
+            f"renames in this batch would make option {strayed} name another column than before; "
             "use one transaction a rename"
         )
 
@@ -198,7 +202,7 @@ def _finish_keys(draft: Draft) -> None:
     )
     if primary or partition:
         keys.check_keys(tuple(working.names), primary, partition)
-    for key in keys.KEY_OPTIONS:
+    for key in KEY_OPTIONS:
         if key in working.options:
             draft.record(option_event(key, None))
     if (primary, partition) != (working.primary_keys, working.partition_keys):

@@ -5,10 +5,11 @@ Source: Paimon's SchemaManager.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import frozen
 
+from ledger.evolution.column_options import BLOB_OPTIONS, MAP_LAYOUT_SUFFIXES
 from ledger.evolution.refusals import argument
 from ledger.evolution.table_options import comma_list
 from ledger.model.types import (
@@ -129,12 +130,7 @@ def listing(directive: Directive, name: str, options: Mapping[str, str]) -> list
 def unlisting(name: str, data_type: DataType, options: Mapping[str, str]) -> list[OptionEdit]:
     """Return the option edits that forget a dropped BLOB, VECTOR or MAP column."""
     if is_blob(data_type):
-        keys = [
-            key
-            for option in ("blob-field", "blob-descriptor-field", "blob-view-field")
-            for key in (option, *_OLDER_KEYS.get(option, ()))
-        ]
-        return list(_without(name, keys, options))
+        return list(_without(name, BLOB_OPTIONS, options))
     removed: tuple[str, ...] = ()
     edits: list[OptionEdit] = []
     if data_type.root == "VECTOR":
@@ -143,13 +139,6 @@ def unlisting(name: str, data_type: DataType, options: Mapping[str, str]) -> lis
     elif data_type.root == "MAP":
         removed = tuple(f"fields.{name}.{suffix}" for suffix in MAP_LAYOUT_SUFFIXES)
     return edits + [(key, None) for key in removed if key in options]
-
-
-MAP_LAYOUT_SUFFIXES = (
-    "map.storage-layout",
-    "map.shared-shredding.max-columns",
-    "map.shared-shredding.column-placement-policy",
-)
 
 
 def is_blob(data_type: DataType) -> bool:
@@ -161,7 +150,7 @@ def is_blob(data_type: DataType) -> bool:
             return data_type.root == "BLOB"
 
 
-def _without(name: str, keys: list[str], options: Mapping[str, str]) -> Iterator[OptionEdit]:
+def _without(name: str, keys: Sequence[str], options: Mapping[str, str]) -> Iterator[OptionEdit]:
     for key in keys:
         listed = options.get(key)
         if not listed:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ledger.events.schema_changes import RenameColumn
+from ledger.events.schema_changes import RenameColumn, SetOption
 from ledger.events.schema_events import SchemaEvent
+from ledger.evolution.column_options import ColumnNames, OptionText, option_text
 from ledger.evolution.rules import PAIMON_RULES, Rules
 from ledger.evolution.schema_builder import SchemaBuilder
 from ledger.evolution.table_options import TableOptions
@@ -17,7 +18,7 @@ class Draft:
     look at the schema before the batch (`old`), existence, ids and types at the `working` copy.
     """
 
-    __slots__ = ("events", "has_snapshots", "old", "old_options", "renames", "rules", "working")
+    __slots__ = ("_meant", "events", "has_snapshots", "old", "old_options", "renames", "rules", "working")
 
     def __init__(self, old: Schema, *, has_snapshots: bool, rules: Rules = PAIMON_RULES) -> None:
         self.old = old
@@ -27,9 +28,33 @@ class Draft:
         self.working = SchemaBuilder.of(old)
         self.events: list[SchemaEvent] = []
         self.renames: list[RenameColumn] = []
+        self._meant: dict[str, tuple[int | None, ...]] = {}
+
+    def columns_named(self, option: OptionText | None) -> tuple[int | None, ...]:
+        """Return the ids of the columns that an option names at this point of the batch.
+
+        A name that was renamed away in this batch is the column's that had it before: Paimon maps
+        old names to new ones when the batch is done.
+        """
+        if option is None:
+            return ()
+        now = ColumnNames(tuple(self.working.columns.values())).resolve(option)
+        before = ColumnNames(self.old.fields).resolve(option) if None in now else now
+        return tuple(
+            then if found is None else found for found, then in zip(now, before, strict=True)
+        )
+
+    def columns_meant(self, key: str) -> tuple[int | None, ...]:
+        """Return the ids of the columns that an option of the working copy has meant all along."""
+        if key not in self._meant:
+            option = option_text(key, self.working.options[key])
+            self._meant[key] = () if option is None else ColumnNames(self.old.fields).resolve(option)
+        return self._meant[key]
 
     def record(self, event: SchemaEvent) -> None:
         """Apply a fact to the working copy and keep it."""
+        if isinstance(event, SetOption):
+            self._meant[event.key] = self.columns_named(option_text(event.key, event.value))
         self.working.apply(event)
         self.events.append(event)
 

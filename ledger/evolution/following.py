@@ -12,9 +12,11 @@ from ledger.events.schema_changes import (
     AddColumn,
     DropColumn,
     Move,
+    RemoveOption,
     RenameColumn,
     SchemaChange,
     SetIdentifierFields,
+    SetOption,
     UpdateColumnComment,
     UpdateColumnDefaultValue,
     UpdateColumnNullability,
@@ -22,6 +24,7 @@ from ledger.events.schema_changes import (
     UpdateColumnType,
 )
 from ledger.evolution.anchor import Anchor
+from ledger.evolution.column_options import ColumnNames, option_text
 from ledger.evolution.decide_add import effective_column
 from ledger.evolution.draft import Draft
 from ledger.evolution.places import struct_around
@@ -80,6 +83,11 @@ class Following:
                 return self._at(change, anchor)
             case SetIdentifierFields():
                 return self._follow_identifiers(change, anchor)
+            case SetOption():
+                key, value = self._follow_option(change.key, change.value, anchor)
+                return SetOption(key, change.value if value is None else value)
+            case RemoveOption():
+                return RemoveOption(self._follow_option(change.key, None, anchor)[0])
             case _:
                 return change
 
@@ -131,6 +139,15 @@ class Following:
         if change.move is None:
             return followed
         return replace(followed, move=self._follow_move(change.move, path, anchor))
+
+    def _follow_option(
+        self, key: str, value: str | None, anchor: Anchor
+    ) -> tuple[str, str | None]:
+        option = option_text(key, value)
+        if option is None:
+            return key, value
+        now = (each if each is None else self._given.get(each, each) for each in anchor.named)
+        return ColumnNames(tuple(self._draft.working.columns.values())).say(option, now)
 
     def _follow_identifiers(
         self, change: SetIdentifierFields, anchor: Anchor

@@ -8,12 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from ledger.evolution.column_options import KEY_OPTIONS
 from ledger.evolution.refusals import runtime, state
 from ledger.evolution.table_options import TableOptions, comma_list
-
-KEY_OPTIONS = ("primary-key", "partition")
-"""Options that a schema holds as lists instead."""
-
 
 def key_lists(
     options: Mapping[str, str], primary_keys: Sequence[str], partition_keys: Sequence[str]
@@ -23,9 +20,10 @@ def key_lists(
     Raises:
         InvalidChangeError: RUNTIME: one of them is given as a list and as an option.
     """
+    primary, partition = KEY_OPTIONS
     return (
-        _one_of(options, "primary-key", primary_keys),
-        _one_of(options, "partition", partition_keys),
+        _one_of(options, primary, primary_keys),
+        _one_of(options, partition, partition_keys),
     )
 
 

@@ -8,22 +8,11 @@ another column, too.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ledger.events.schema_changes import RenameColumn
-from ledger.evolution.directives import MAP_LAYOUT_SUFFIXES
+from ledger.evolution.column_options import ColumnNames, column_option, option_text
 from ledger.evolution.refusals import state
-
-_VALUE_OPTIONS = ("bucket-key", "sequence.field")
-_KEY_SUFFIXES = (
-    "aggregate-function",
-    "ignore-retract",
-    "distinct",
-    "list-agg-delimiter",
-    *MAP_LAYOUT_SUFFIXES,
-)
-_KEY_AND_VALUE = re.compile(r"fields\.(?P<names>.+)\.(?P<suffix>sequence-group|nested-key)")
 
 
 def renamed_options(options: Mapping[str, str], renames: Sequence[RenameColumn]) -> dict[str, str]:
@@ -43,41 +32,63 @@ def renamed_options(options: Mapping[str, str], renames: Sequence[RenameColumn])
                 f"two renames of one batch begin at {rename.field_names[0]}; use two transactions"
             )
         names[rename.field_names[0]] = rename.new_name
-    return _rewritten(options, names)
+    return dict(_renamed(key, value, names) for key, value in options.items())
 
 
-def followed_options(options: Mapping[str, str], renames: Sequence[RenameColumn]) -> dict[str, str]:
-    """Return the options with every name following its column, one rename after the other."""
-    current = dict(options)
-    for rename in renames:
-        if len(rename.field_names) == 1:
-            current = _rewritten(current, {rename.field_names[0]: rename.new_name})
-    return current
+def _renamed(key: str, value: str, names: Mapping[str, str]) -> tuple[str, str]:
+    row = column_option(key)
+    if row is None or not row.carried:
+        return key, value
+    found = row.pattern.fullmatch(key)
+    inside = found["columns"] if found is not None and found.groups() else ""
+    if row.value is not None:
+        return _with_columns(key, inside, _mapped(inside, names)), _mapped(value, names)
+    renamed = inside
+    for old, new in names.items():
+        # One after the other, as Paimon takes these keys.
+        renamed = new if renamed == old else renamed
+    return _with_columns(key, inside, renamed), value
+
+
+def _with_columns(key: str, inside: str, renamed: str) -> str:
+    prefix = "fields."
+    return prefix + renamed + key.removeprefix(prefix + inside) if inside else key
+
+
+def strayed_options(
+    options: Mapping[str, str],
+    renames: Sequence[RenameColumn],
+    meant: Callable[[str], Sequence[int | None]],
+    names: ColumnNames,
+) -> Iterator[str]:
+    """Yield the options that would name other columns than they mean, after Paimon's renames.
+
+    Args:
+        options: As the changes of the batch left them.
+        renames: Those of the batch.
+        meant: Gives the field ids that an option means.
+        names: The columns as the batch leaves them.
+    """
+    mapped = {each.field_names[0]: each.new_name for each in renames}
+    for key, value in options.items():
+        row = column_option(key)
+        if row is None or row.named:
+            continue
+        after = option_text(*_renamed(key, value, mapped))
+        said = after.mentions if after is not None else ()
+        ids = meant(key)
+        # A new name may have a comma, or be none at all.
+        if len(said) != len(ids) or any(
+            (wanted := names.said(each, found)) is not None and wanted != each.text
+            for each, found in zip(said, ids, strict=True)
+        ):
+            yield key
 
 
 def renamed_keys(keys: Sequence[str], renames: Sequence[RenameColumn]) -> tuple[str, ...]:
     """Return the primary key as Paimon rewrites it: each name mapped once."""
     names = {each.field_names[0]: each.new_name for each in renames if len(each.field_names) == 1}
     return tuple(names.get(each, each) for each in keys)
-
-
-def _rewritten(options: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
-    renewed = dict(options)
-    for key in _VALUE_OPTIONS:
-        if renewed.get(key, "").strip():
-            renewed[key] = _mapped(renewed[key], names)
-    for old, new in names.items():
-        for suffix in _KEY_SUFFIXES:
-            value = renewed.pop(f"fields.{old}.{suffix}", None)
-            if value is not None:
-                renewed[f"fields.{new}.{suffix}"] = value
-    moved: dict[str, str] = {}
-    for key in list(renewed):
-        found = _KEY_AND_VALUE.fullmatch(key)
-        if found is not None:
-            new_key = f"fields.{_mapped(found['names'], names)}.{found['suffix']}"
-            moved[new_key] = _mapped(renewed.pop(key), names)
-    return renewed | moved
 
 
 def _mapped(listed: str, names: Mapping[str, str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledger.evolution.column_guards import INDEX_COLUMN_OPTIONS
+from ledger.evolution.column_options import INDEX_COLUMN_OPTIONS
 from ledger.evolution.refusals import argument, unsupported
 from ledger.evolution.subject import Check, Subject
 from ledger.model.types import ArrayType, DataType, VectorType
