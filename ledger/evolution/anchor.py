@@ -16,9 +16,11 @@ class Anchor:
         named: The columns that an option names, one id a mention; None where there was no such
             column.
         assigned: The ids that this change gave out, the column's own first.
+        lapsed: Whether Paimon stored nothing: an option was set to what it was before the batch.
     """
 
     ids: tuple[int | None, ...] = ()
     reference_id: int | None = None
     named: tuple[int | None, ...] = ()
     assigned: tuple[int, ...] = ()
+    lapsed: bool = False

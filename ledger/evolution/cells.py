@@ -38,8 +38,11 @@ from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
 from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.events.table_events import TableCreated, TableDropped
 from ledger.evolution.anchor import Anchor
+from ledger.model.field_ids import walk_fields
+from ledger.model.schema import Schema
 from ledger.model.type_json import TypeJson, type_from_wire
 from ledger.model.type_text import format_type
+from ledger.model.types import ArrayType, DataType, MapType, RowType
 
 Cell = tuple[Any, ...]
 ROOT = -1
@@ -128,6 +131,26 @@ def sets(  # noqa: C901, PLR0912, PLR0915 - one case an event
             yield ("table",), "created"
         case _:
             assert_never(event)
+
+
+def is_taken(cell: Cell, schema: Schema) -> bool:
+    """Return whether the name that a `name` cell is about is a column's, or a member's, now."""
+    _, owner, name = cell
+    if owner == ROOT:
+        return name in schema.names
+    around = next((each for each in walk_fields(schema.fields) if each.id == owner), None)
+    return around is not None and name in _members(around.type)
+
+
+def _members(data_type: DataType) -> Iterator[str]:
+    """Yield the names of a ROW's members, through the lists and maps around it."""
+    match data_type:
+        case RowType(fields=fields):
+            yield from (each.name for each in fields)
+        case ArrayType(element=inner) | MapType(value=inner):
+            yield from _members(inner)
+        case _:
+            return
 
 
 def claims(event: TableEvent) -> Iterator[tuple[Cell, Any]]:

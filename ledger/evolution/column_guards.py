@@ -6,6 +6,7 @@ from ledger.evolution.column_options import INDEX_COLUMN_OPTIONS
 from ledger.evolution.draft import Draft
 from ledger.evolution.refusals import unsupported
 
+
 def check_not_partition_key(draft: Draft, path: tuple[str, ...], verb: str) -> None:
     """Refuse to touch a partition column.
 

@@ -168,10 +168,12 @@ class OptionText:
     Attributes:
         key: Of its key.
         value: Of its value; None where it is removed.
+        carried: Whether Paimon's renames carry it along.
     """
 
     key: tuple[str | Mention, ...]
     value: tuple[str | Mention, ...] | None
+    carried: bool
 
     @property
     def mentions(self) -> tuple[Mention, ...]:
@@ -206,7 +208,8 @@ def option_text(key: str, value: str | None) -> OptionText | None:
     else:
         named = (key[: found.start(group)], *_in_key(group, found[group]), key[found.end(group) :])
     owner = next((each.text for each in named if isinstance(each, Mention)), None)
-    return OptionText(named, None if value is None else tuple(_in_value(row.value, value, owner)))
+    said = None if value is None else tuple(_in_value(row.value, value, owner))
+    return OptionText(named, said, row.carried)
 
 
 def _in_key(group: str, text: str) -> Iterator[str | Mention]:
@@ -269,6 +272,14 @@ class ColumnNames:
             next((found for found, path in self._paths.items() if each.names(path)), None)
             for each in option.mentions
         )
+
+    def has(self, field_id: int | None) -> bool:
+        """Return whether a column with that id is here."""
+        return field_id in self._paths
+
+    def path(self, field_id: int) -> Path | None:
+        """Return where the column with an id stands; None where it is not."""
+        return self._paths.get(field_id)
 
     def said(self, mention: Mention, field_id: int | None) -> str | None:
         """Return how an option names the column with an id here; None where it is not."""

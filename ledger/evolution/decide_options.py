@@ -19,18 +19,19 @@ def decide_set_option(draft: Draft, change: SetOption) -> Anchor:
         InvalidChangeError: UNSUPPORTED for `type`, and by the guards of tables with snapshots.
     """
     key, value = change.key, change.value
-    anchor = Anchor(named=draft.columns_named(option_text(key, value)))
+    named = draft.columns_named(option_text(key, value))
     if _is_unchanged(draft, key, value):
         # Paimon stores nothing here, even when an earlier change of the batch set something else.
-        if draft.working.options.get(key) == value:
-            draft.record(change)
-        return anchor
+        if draft.working.options.get(key) != value:
+            return Anchor(named=named, lapsed=True)
+        draft.record(change)
+        return Anchor(named=named)
     if key == "type" and draft.rules.paimon:
         raise unsupported("option type can never change, with or without snapshots")
     if _is_guarded(draft, key):
         option_guards.check_set(draft.old_options, key, value)
     draft.record(change)
-    return anchor
+    return Anchor(named=named)
 
 
 def decide_remove_option(draft: Draft, change: RemoveOption) -> Anchor:

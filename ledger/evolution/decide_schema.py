@@ -110,7 +110,7 @@ def decide_schema(
 def _decide_again(
     draft: Draft, changes: Sequence[SchemaChange], anchors: Sequence[Anchor]
 ) -> list[Anchor]:
-    following = Following(draft)
+    following = Following(draft, changes, anchors)
     decided: list[Anchor] = []
     for change, anchor in zip(changes, anchors, strict=True):
         followed = following.follow(change, anchor)

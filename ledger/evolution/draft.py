@@ -18,7 +18,16 @@ class Draft:
     look at the schema before the batch (`old`), existence, ids and types at the `working` copy.
     """
 
-    __slots__ = ("_meant", "events", "has_snapshots", "old", "old_options", "renames", "rules", "working")
+    __slots__ = (
+        "_meant",
+        "events",
+        "has_snapshots",
+        "old",
+        "old_options",
+        "renames",
+        "rules",
+        "working",
+    )
 
     def __init__(self, old: Schema, *, has_snapshots: bool, rules: Rules = PAIMON_RULES) -> None:
         self.old = old
@@ -33,13 +42,15 @@ class Draft:
     def columns_named(self, option: OptionText | None) -> tuple[int | None, ...]:
         """Return the ids of the columns that an option names at this point of the batch.
 
-        A name that was renamed away in this batch is the column's that had it before: Paimon maps
-        old names to new ones when the batch is done.
+        Where Paimon's renames carry the option along, a name that was renamed away in this batch
+        is the column's that had it before: it maps old names to new ones when the batch is done.
         """
         if option is None:
             return ()
         now = ColumnNames(tuple(self.working.columns.values())).resolve(option)
-        before = ColumnNames(self.old.fields).resolve(option) if None in now else now
+        if None not in now or not option.carried:
+            return now
+        before = ColumnNames(self.old.fields).resolve(option)
         return tuple(
             then if found is None else found for found, then in zip(now, before, strict=True)
         )
@@ -48,7 +59,9 @@ class Draft:
         """Return the ids of the columns that an option of the working copy has meant all along."""
         if key not in self._meant:
             option = option_text(key, self.working.options[key])
-            self._meant[key] = () if option is None else ColumnNames(self.old.fields).resolve(option)
+            self._meant[key] = (
+                () if option is None else ColumnNames(self.old.fields).resolve(option)
+            )
         return self._meant[key]
 
     def record(self, event: SchemaEvent) -> None:

@@ -46,11 +46,30 @@ _PathChange = (
 )
 
 
-class Following:
-    """Finds again, in a newer schema, the columns that a batch of changes was about."""
+_TOUCHING_NOTHING = (AddColumn, SetIdentifierFields)
+"""Changes that leave the columns alone which they go through or name."""
 
-    def __init__(self, draft: Draft) -> None:
+
+class Following:
+    """Finds again, in a newer schema, the columns that a batch of changes was about.
+
+    Args:
+        draft: The decision in the making, on the newer schema.
+        changes: The batch.
+        anchors: What each was about when it was decided first.
+    """
+
+    def __init__(
+        self, draft: Draft, changes: Sequence[SchemaChange], anchors: Sequence[Anchor]
+    ) -> None:
         self._draft = draft
+        self._changed: set[int | None] = set()
+        self._described: set[tuple[type, int | None]] = set()
+        for change, anchor in zip(changes, anchors, strict=True):
+            if isinstance(change, UpdateColumnComment | UpdateColumnDefaultValue):
+                self._described.add((type(change), anchor.ids[-1]))
+            elif not isinstance(change, _TOUCHING_NOTHING):
+                self._changed.update(anchor.ids)
         self._given: dict[int, int] = {}
 
     def learn(self, before: Sequence[int], now: Sequence[int]) -> None:
@@ -84,8 +103,7 @@ class Following:
             case SetIdentifierFields():
                 return self._follow_identifiers(change, anchor)
             case SetOption():
-                key, value = self._follow_option(change.key, change.value, anchor)
-                return SetOption(key, change.value if value is None else value)
+                return self._follow_setting(change, anchor)
             case RemoveOption():
                 return RemoveOption(self._follow_option(change.key, None, anchor)[0])
             case _:
@@ -129,7 +147,7 @@ class Following:
         followed = replace(change, field_names=path)
         siblings, _ = struct_around(self._draft, path)
         there = member_named(siblings, path[-1])
-        if there is not None:
+        if there is not None and self._may_be(there, anchor.assigned):
             wanted, comment, _ = effective_column(self._draft, followed)
             if assign_field_ids(wanted, 0) == assign_field_ids(there.type, 0) and (
                 (comment, change.default_value) == (there.description, there.initial_default)
@@ -140,14 +158,39 @@ class Following:
             return followed
         return replace(followed, move=self._follow_move(change.move, path, anchor))
 
-    def _follow_option(
-        self, key: str, value: str | None, anchor: Anchor
-    ) -> tuple[str, str | None]:
+    def _follow_setting(self, change: SetOption, anchor: Anchor) -> SetOption | None:
+        if anchor.lapsed:
+            return None
+        key, value = self._follow_option(change.key, change.value, anchor)
+        followed = SetOption(key, change.value if value is None else value)
+        old, working = self._draft.old.options, self._draft.working.options
+        if old.get(key) == followed.value != working.get(key):
+            # Stored it was at first: that others said the same does not undo it.
+            self._draft.record(followed)
+            return None
+        return followed
+
+    def _follow_option(self, key: str, value: str | None, anchor: Anchor) -> tuple[str, str | None]:
         option = option_text(key, value)
         if option is None:
             return key, value
         now = (each if each is None else self._given.get(each, each) for each in anchor.named)
         return ColumnNames(tuple(self._draft.working.columns.values())).say(option, now)
+
+    def _may_be(self, there: DataField, assigned: Sequence[int]) -> bool:
+        """Whether another's column can stand for the batch's own one.
+
+        Whoever goes on to drop, rename, move or re-type the new column means his own, and another's
+        is left alone; but for a comment or a default that another's does not have.
+        """
+        return self._changed.isdisjoint(assigned) and not any(
+            ((UpdateColumnComment, own) in self._described and theirs.description is not None)
+            or (
+                (UpdateColumnDefaultValue, own) in self._described
+                and theirs.default_value is not None
+            )
+            for own, theirs in zip(assigned, walk_fields([there]), strict=False)
+        )
 
     def _follow_identifiers(
         self, change: SetIdentifierFields, anchor: Anchor

@@ -12,6 +12,7 @@ from ledger.evolution.column_options import KEY_OPTIONS
 from ledger.evolution.refusals import runtime, state
 from ledger.evolution.table_options import TableOptions, comma_list
 
+
 def key_lists(
     options: Mapping[str, str], primary_keys: Sequence[str], partition_keys: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:

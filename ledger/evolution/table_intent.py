@@ -13,11 +13,10 @@ from attrs import evolve
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
-from ledger.events.schema_changes import RemoveOption, SetOption
 from ledger.events.snapshot_events import SnapshotsExpired
 from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.events.table_events import TableDropped, TableName
-from ledger.evolution.cells import Cell, cell_name, claims, existence
+from ledger.evolution.conflicts import Needs, contradiction, lost, taken
 from ledger.evolution.decide_snapshot import (
     decide_expiry,
     decide_snapshot,
@@ -46,10 +45,9 @@ from ledger.evolution.table_changes import (
     TableChange,
 )
 from ledger.evolution.table_decision import TableWishes
-from ledger.evolution.touched import RecentlyTouched, Touch
+from ledger.evolution.touched import RecentlyTouched
 from ledger.model.errors import (
     AlreadyExistsError,
-    CommitConflictError,
     InvalidChangeError,
     NotFoundError,
     TableDroppedError,
@@ -85,34 +83,19 @@ class TableIntent:
         self._touched = touched
         self._history = history
         # Nobody asks for it before the first loss, and most writers never lose.
-        self._claimed: dict[Cell, object] | None = None
+        self._needed: Needs | None = None
         self._wanted: FileWish | None = None
         self.base_version = base.version
-        self._highest = base.schema.highest_field_id
+        self._base = base
         self._first = self._on(base)
 
-    def _claims(self) -> dict[Cell, object]:
-        """Return the cells that this intent needs as they were at the base.
-
-        Ids above the base's highest were given out by the intent itself; another writer's mean
-        other things.
-        """
+    def _needs(self) -> Needs:
+        """Return what has to be as it was at the base."""
         if isinstance(self._first, Landed):
-            return {}
-        asked = {each.key for each in self._wishes.schema if isinstance(each, _OPTION_CHANGES)}
-        claimed: dict[Cell, object] = {}
-        for anchor in self._wishes.anchors or ():
-            claimed.update(existence(anchor))
-        for event in self._first:
-            # What Paimon derives from a change is derived again, on whatever stands there then.
-            if isinstance(event, _OPTION_CHANGES) and event.key not in asked:
-                continue
-            claimed.update(claims(event))
-        return {
-            cell: _own(value, self._highest) if cell[0] in _OF_COLUMNS else value
-            for cell, value in claimed.items()
-            if cell[0] not in {"column", "name"} or cell[1] <= self._highest
-        }
+            return Needs()
+        anchors = self._wishes.anchors or ()
+        asked = self._wishes.schema if anchors else ()
+        return Needs.of(self._first, asked, anchors, self._base.schema.highest_field_id)
 
     def decide(
         self, state: TableState | None, winners: Sequence[Commit[TableEvent]]
@@ -131,7 +114,14 @@ class TableIntent:
         except TableDroppedError:
             raise
         except (InvalidChangeError, NotFoundError, AlreadyExistsError) as error:
-            raise _lost(winners, error) from error
+            raise lost(self._base, winners, error, self._is_refused) from error
+
+    def _is_refused(self, state: TableState) -> bool:
+        try:
+            self._on(state)
+        except (InvalidChangeError, NotFoundError, AlreadyExistsError):
+            return True
+        return False
 
     def _on(self, state: TableState) -> tuple[TableEvent, ...] | Landed:
         if not state.dropped:
@@ -193,15 +183,18 @@ class TableIntent:
             refuse_names(schema, named, state, self._history)
 
     def _refuse_conflicts(self, state: TableState, winners: Sequence[Commit[TableEvent]]) -> None:
-        if self._claimed is None:
-            self._claimed = self._claims()
+        if self._needed is None:
+            self._needed = self._needs()
             self._wanted = FileWish.of(self._others)
-        if not self._claimed and self._wanted is None:
-            return
-        for commit in winners:
-            touch = self._touched.by(commit).first(self._claimed, self._wanted, state)
+        cells, schema = self._needed.cells, self._base.schema
+        for commit in winners if cells or self._wanted is not None else ():
+            touch = self._touched.by(commit).first(cells, self._wanted, state)
             if touch is not None:
-                raise _taken(touch, commit.version)
+                raise taken(touch, commit, cells.get(touch.cell), schema, state.schema)
+        found = contradiction(self._needed, winners, self._touched, state)
+        if found is not None:
+            commit, touch, wanted = found
+            raise taken(touch, commit, wanted, schema, state.schema)
 
     def _landed_in(self, winners: Sequence[Commit[TableEvent]]) -> Landed | None:
         """Return the winner that is this very snapshot, committed by another attempt of its job."""
@@ -225,12 +218,6 @@ _OTHERS = (
 )
 
 
-_OPTION_CHANGES = (SetOption, RemoveOption)
-
-# Cells whose values may refer to columns; numbers in others are snapshots, sizes and times.
-_OF_COLUMNS = {"column", "name", "identifierFields", "partitionSpec", "sortOrder"}
-
-
 def _pinned(change: OtherChange, base: TableState) -> OtherChange:
     """Return the change with "the newest snapshot" said by its id: the one that the writer saw."""
     if isinstance(change, CreateTag | ReplaceTag) and change.snapshot_id is None:
@@ -245,53 +232,3 @@ def _decided(
     if isinstance(change, ExpireSnapshots):
         return decide_expiry(state, change)
     return decide_statistics(state, change)
-
-
-def _own(value: object, highest: int) -> object:
-    """Return a claimed value; one that refers to an own new column equals nobody else's."""
-    match value:
-        case tuple() if any(isinstance(each, tuple) and each[0] > highest for each in value):
-            # A layout's fields begin with their sources.
-            return object()
-        case tuple() if any(isinstance(each, int) and each > highest for each in value):
-            return object()
-        case _:
-            return value
-
-
-def _taken(touch: Touch, version: int) -> CommitConflictError:
-    """Return the refusal of what somebody else has set, brought or taken meanwhile."""
-    author = touch.author or "somebody"
-    if touch.file is None:
-        subject = cell_name(touch.cell)
-        told = f"{subject} was changed by {author} in version {version}; look at it, then ask again"
-    else:
-        subject = f"file {touch.file.path}"
-        done = "added" if touch.file.kind == "ADD" else "removed"
-        told = (
-            f"{subject} was {done} by {author} in version {version}; read the table again and "
-            "plan anew"
-        )
-    return CommitConflictError(told, subject, version, touch.author, touch.event)
-
-
-def _facts(winners: Sequence[Commit[TableEvent]]) -> Iterator[tuple[int, str, TableEvent]]:
-    for commit in winners:
-        for transaction in commit.transactions:
-            for event in transaction.events:
-                yield commit.version, transaction.author, event
-
-
-def _lost(winners: Sequence[Commit[TableEvent]], error: Exception) -> CommitConflictError:
-    version, author, event = next(
-        (each for each in reversed(list(_facts(winners)))),
-        (winners[-1].version, "", None),
-    )
-    return CommitConflictError(
-        f"{error} (since version {winners[0].version - 1}, which this was asked on; the newest "
-        f"change is version {version} by {author or 'somebody'})",
-        str(getattr(error, "kind", "state")),
-        version,
-        author,
-        event,
-    )

@@ -15,7 +15,7 @@ from attrs import frozen
 from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
-from ledger.evolution.cells import Cell, sets
+from ledger.evolution.cells import Cell, is_taken, sets
 from ledger.evolution.file_wish import FileWish
 from ledger.evolution.snapshot_keys import snapshot_key
 from ledger.evolution.state import TableState
@@ -98,20 +98,24 @@ class Touched:
         self, claimed: Mapping[Cell, object], wanted: FileWish | None, state: TableState
     ) -> Touch | None:
         """Return the first thing done that contradicts what a writer claims or wants of files."""
-        first = min(self._contradictions(claimed), key=_ORDER, default=None)
+        first = min(self._contradictions(claimed, state), key=_ORDER, default=None)
         if wanted is None:
             return first
         self._read_files(first)
         clashes = (*self._clashes(wanted, state), *([first] if first else ()))
         return min(clashes, key=_ORDER, default=None)
 
-    def _contradictions(self, claimed: Mapping[Cell, object]) -> Iterator[Touch]:
+    def last(self, cell: Cell) -> Touch | None:
+        """Return what set a cell last, if anything did."""
+        return next(reversed(self._cells.get(cell, ())), None)
+
+    def _contradictions(self, claimed: Mapping[Cell, object], state: TableState) -> Iterator[Touch]:
         # Few cells are claimed, however many were set.
         for cell, value in claimed.items():
-            for touch in self._cells.get(cell, ()):
-                if touch.value != value:
-                    yield touch
-                    break
+            touch = next((each for each in self._cells.get(cell, ()) if each.value != value), None)
+            # A name that was only used on the way to another is free again.
+            if touch is not None and (cell[0] != "name" or is_taken(cell, state.schema)):
+                yield touch
 
     def _clashes(self, wanted: FileWish, state: TableState) -> Iterator[Touch]:
         yield from (self._files[each] for each in self._files.keys() & wanted.files)

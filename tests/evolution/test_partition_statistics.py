@@ -110,7 +110,10 @@ def test_writers_who_set_the_same_file_both_win_and_others_conflict() -> None:
 
     mine.set_partition_statistics(2, "two", 7)
     theirs.set_partition_statistics(2, "two", 7)
-    with pytest.raises(CommitConflictError, match="partitionStatistics 2"):
+    with pytest.raises(
+        CommitConflictError,
+        match="statistics file of snapshot 2 was changed by tester in version 4 ",
+    ):
         third.set_partition_statistics(2, "other", 8)
 
     assert files(table) == {2: StatisticsFile("two", 7)}

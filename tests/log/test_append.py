@@ -302,7 +302,10 @@ def test_a_rollback_does_not_take_back_what_it_did_not_see() -> None:
     mine.append([data_file("b")])
     theirs.at()
     theirs.append([data_file("c")], author="busy")
-    with pytest.raises(CommitConflictError, match="snapshots was changed by busy"):
+    with pytest.raises(
+        CommitConflictError,
+        match="the newest snapshot was changed by busy in version 3 .* to 3, and you asked for 2",
+    ):
         mine.rollback(snapshot=1)
 
 

@@ -77,15 +77,40 @@ CONFLICTS: dict[str, tuple[dict[str, str], SchemaChange, SchemaChange]] = {
 }
 
 
+TOLD = {
+    "comment": ("the table's comment", "'a'", "'b'"),
+    "option k": ("option k", "none", "'1'"),
+    "column 1 comment": ("the comment of column x (id 1)", "'a'", "'b'"),
+    "column 1 default": ("the default of column x (id 1)", "'1'", "'2'"),
+    "column 1 nullability": ("the nullability of column x (id 1)", "NOT NULL", "NULL"),
+    "column 1 type": ("the type of column x (id 1)", "BIGINT", "DOUBLE"),
+    "column 2 position": ("the position of column y (id 2)", "AFTER column id (id 0)", "FIRST"),
+    "primaryKey": ("the primary key", "['id']", "[]"),
+    "identifierFields": ("the set of identifier fields", "column id (id 0)", "none"),
+    "name 3 n": ("the name n inside column s (id 3)", "a new column, INT", "a new column, STRING"),
+    "name -1 n": (
+        "the name n",
+        "the name of column x (id 1)",
+        "the name of column y (id 2)",
+    ),
+}
+"""What was changed, to what, and what was asked for, by cell."""
+
+
 @pytest.mark.parametrize("cell", CONFLICTS)
-def test_another_value_is_a_conflict_that_names_the_cell(cell: str) -> None:
+def test_a_conflict_tells_what_both_wanted_of_which_column_who_won_and_when(cell: str) -> None:
     options, theirs_asks, mine_asks = CONFLICTS[cell]
     mine, theirs = two_handles(options)
     theirs.alter([theirs_asks], author="ann")
 
-    with pytest.raises(CommitConflictError, match=f"^{cell} was changed by ann in") as caught:
+    with pytest.raises(CommitConflictError) as caught:
         mine.alter([mine_asks])
 
+    what, there, here = TOLD[cell]
+    assert str(caught.value) == (
+        f"{what} was changed by ann in version 1 (2023-11-14T22:13:21Z) to {there}, and you asked "
+        f"for {here}; look at it, then ask again"
+    )
     assert (caught.value.cell, caught.value.version) == (cell, 1)
 
 
