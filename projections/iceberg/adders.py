@@ -1,4 +1,8 @@
-"""Which snapshot added a file: remembered within a run, looked up in the log before it."""
+"""Which snapshot first added a file: remembered within a run, looked up in the log before it.
+
+A path stands for one content for ever, so that a file which a rollback brings back is the one that
+came first.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,12 @@ from collections.abc import Collection, Iterable
 from ledger.files.live import file_key
 from ledger.files.runs import Placed
 from ledger.log.layout import CHECKPOINT_INTERVAL
-from ledger.log.travel import head_state
+from ledger.model.errors import DamagedLogError
 from ledger.table import Table
 
 
 class Adders:
-    """The snapshots that added a table's files.
+    """The snapshots that first added a table's files.
 
     Args:
         table: The table.
@@ -23,43 +27,90 @@ class Adders:
         self._table = table
         self._start = start
         self._known: dict[str, int] = {}
+        self._gone: dict[str, int] = {}
 
     def learn(self, paths: Iterable[str], snapshot_id: int) -> None:
-        """Remember the files that a snapshot of this run adds."""
+        """Remember the files that a snapshot of this run adds for the first time."""
         self._known.update(dict.fromkeys(paths, snapshot_id))
 
-    def take(self, paths: Collection[str]) -> dict[str, int]:
-        """Return the snapshots that added live files, by path, and forget them: they go.
+    def of(self, paths: Collection[str]) -> dict[str, int]:
+        """Return the snapshots that first added files, by path.
 
-        Reads the commits that named the files last, never the whole table.
+        Reads the commits that named the files, never the whole table.
+
+        Raises:
+            DamagedLogError: Nothing in the log ever added one.
         """
-        found = {path: self._known.pop(path) for path in paths if path in self._known}
-        missing = [path for path in paths if path not in found]
-        return found | self._in_log(missing) if missing else found
+        missing = [path for path in paths if path not in self._known]
+        self._known.update(self._in_log(missing) if missing else {})
+        return {path: self._known[path] for path in paths}
 
-    def _in_log(self, paths: Collection[str]) -> dict[str, int]:
-        log, wanted = self._table.log, set(paths)
-        head = head_state(log).version
-        last = self._start
-        found: dict[str, int] = {}
-        if last < head:
-            # Of the commits since its last boundary, the log knows only each key's newest.
-            last = min(last, head - head % CHECKPOINT_INTERVAL)
-            found = _added(wanted, self._changes(last + 1 if last else 0, self._start))
-        for path in wanted - found.keys():
-            for version in log.last_named(file_key(path)):
-                if version <= last and (here := _added({path}, self._changes(version, version))):
-                    found |= here
+    def left(self, paths: Iterable[str]) -> dict[str, int]:
+        """Return the snapshots that took away files which are not live, by path."""
+        wanted = dict.fromkeys(paths)
+        known = {path: self._gone[path] for path in wanted if path in self._gone}
+        return known | self._left_before([path for path in wanted if path not in known])
+
+    def leave(self, paths: Iterable[str], snapshot_id: int) -> None:
+        """Note that a snapshot takes files away."""
+        for path in paths:
+            self._gone.pop(path, None)
+            self._gone[path] = snapshot_id
+
+    def come_back(self, paths: Iterable[str]) -> None:
+        """Note that files are live again."""
+        for path in paths:
+            self._gone.pop(path, None)
+
+    def forget(self, oldest: int) -> list[str]:
+        """Forget the files that no snapshot from `oldest` on holds; return their paths."""
+        # In the order in which they went, so that the rest need not be looked at.
+        paths: list[str] = []
+        for path, snapshot_id in self._gone.items():
+            if snapshot_id > oldest:
+                break
+            paths.append(path)
+        for path in paths:
+            del self._gone[path]
+            self._known.pop(path, None)
+        return paths
+
+    def _left_before(self, paths: Collection[str]) -> dict[str, int]:
+        log, live = self._table.log, self._table.live
+        boundary = max(0, self._start - self._start % CHECKPOINT_INTERVAL)
+        late = live.changes(boundary + 1 if boundary else 0, self._start) if paths else ()
+        found = {e.change.path: e.snapshot_id for e in late if e.change.path in paths}
+        for path in set(paths) - found.keys():
+            for version in log.indexes.find(file_key(path), boundary):
+                named = (e for e in live.changes(version, version) if e.change.path == path)
+                if here := [each.snapshot_id for each in named]:
+                    found[path] = here[-1]
                     break
         return found
 
-    def _changes(self, first: int, last: int) -> Iterable[Placed]:
-        return self._table.live.changes(first, last)
+    def _in_log(self, paths: Collection[str]) -> dict[str, int]:
+        log, live = self._table.log, self._table.live
+        boundary = max(0, self._start - self._start % CHECKPOINT_INTERVAL)
+        found: dict[str, int] = {}
+        for path in sorted(paths):
+            for version in reversed(list(log.indexes.find(file_key(path), boundary))):
+                # The index goes by hashes: another file may have the same one.
+                if here := _added({path}, live.changes(version, version)):
+                    found |= here
+                    break
+        late = set(paths) - found.keys()
+        found |= _added(late, live.changes(boundary + 1 if boundary else 0, self._start))
+        for path in late - found.keys():
+            key = log.layout.root
+            raise DamagedLogError(f"{key}: no commit ever added file {path}", key)
+        return found
 
 
 def _added(wanted: Collection[str], changes: Iterable[Placed]) -> dict[str, int]:
-    return {
-        each.change.path: each.snapshot_id
-        for each in changes
-        if each.change.kind == "ADD" and each.change.path in wanted
-    }
+    """Return the snapshot that was the first to add each of some files."""
+    found: dict[str, int] = {}
+    if wanted:
+        for each in changes:
+            if each.change.kind == "ADD" and each.change.path in wanted:
+                found.setdefault(each.change.path, each.snapshot_id)
+    return found

@@ -92,6 +92,30 @@ def read_manifest(
         yield entry
 
 
+def read_row_ids(
+    body: bytes, path: str, first_row_id: int | None, *, is_gone: bool
+) -> Iterator[tuple[str, int]]:
+    """Yield the URI of each of a manifest's files whose rows have ids, and the first id.
+
+    Args:
+        body: The manifest's bytes.
+        path: Of the manifest, for messages.
+        first_row_id: What its list says of it.
+        is_gone: Whether the files are meant that go, and not the live ones.
+
+    Raises:
+        DamagedLogError: The bytes are no manifest.
+    """
+    next_row_id = first_row_id
+    for record in read_container(body, path):
+        file = record["data_file"]
+        row_id = file.get("first_row_id")
+        if row_id is None and next_row_id is not None and record["status"] != DELETED:
+            row_id, next_row_id = next_row_id, next_row_id + file["record_count"]
+        if row_id is not None and (record["status"] == DELETED) == is_gone:
+            yield file["file_path"], row_id
+
+
 def write_manifest_list(
     manifests: Iterable[ManifestFile],
     *,

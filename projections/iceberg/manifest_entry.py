@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from attrs import frozen
 from msgspec import UNSET, UnsetType
 
 from ledger.model.errors import UnsupportedError
@@ -17,6 +18,9 @@ from projections.iceberg.metadata.table import ROW_IDS_SINCE, SEQUENCES_SINCE
 from projections.iceberg.partition_struct import PartitionStruct
 
 EXISTING, ADDED, DELETED = 0, 1, 2
+
+UNSORTED = 0
+"""The id of the sort order that every table has, of rows in no order."""
 
 CONTENTS = {"data": 0, "position-deletes": 1}
 """Content of a data file by the ledger's word for it."""
@@ -68,17 +72,36 @@ class ManifestEntry(msgspec.Struct, frozen=True, kw_only=True):
         return (self.snapshot_id, self.path)
 
 
+@frozen
+class Origin:
+    """Where a file comes from, which it keeps for ever.
+
+    Attributes:
+        snapshot_id: The snapshot that first added it.
+        sequence_number: That snapshot's.
+        is_back: Whether it was in the table before, and comes back.
+        first_row_id: Of one that comes back: the id that its first row has had.
+    """
+
+    snapshot_id: int
+    sequence_number: int
+    is_back: bool = False
+    first_row_id: int | None = None
+
+
 def entry_of(
-    change: FileChange, struct: PartitionStruct, *, uri: str, snapshot_id: int, sequence_number: int
+    change: FileChange, struct: PartitionStruct, *, uri: str, origin: Origin
 ) -> ManifestEntry:
-    """Return the entry of a file that a snapshot adds.
+    """Return the entry of a file that comes into a table, or comes back.
+
+    What comes back is no new file: its rows are as old as they were, so that deletes go on applying
+    to them.
 
     Args:
         change: The file.
         struct: Of its partition spec.
         uri: Where it is.
-        snapshot_id: The snapshot.
-        sequence_number: The snapshot's.
+        origin: Where it comes from.
 
     Raises:
         UnsupportedError: Iceberg cannot say the file.
@@ -103,12 +126,15 @@ def entry_of(
         # Readers of metadata tables fail where a map is absent, not where it is empty.
         "column_sizes": [],
         "nan_value_counts": [],
+        # The log does not know how a file's rows are sorted, and readers fail where this is null.
+        "sort_order_id": UNSORTED,
         **{name: _pairs(getattr(change, name), change.path) for name in _MAPS},
     }
     return ManifestEntry(
-        status=ADDED,
-        snapshot_id=snapshot_id,
-        sequence_number=sequence_number,
+        status=EXISTING if origin.is_back else ADDED,
+        snapshot_id=origin.snapshot_id,
+        sequence_number=origin.sequence_number,
+        first_row_id=origin.first_row_id,
         spec_id=struct.spec.spec_id,
         partition=struct.values(change),
         file=file,

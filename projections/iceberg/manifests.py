@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
 
 from attrs import Factory, define, field, frozen
 from msgspec.structs import replace
 
 from ledger.model.errors import DamagedLogError
+from projections.avro_container import read_container
 from projections.iceberg.layout import after_removal, formed, merges, newest_interval
-from projections.iceberg.manifest_avro import read_manifest, write_manifest, write_manifest_list
-from projections.iceberg.manifest_entry import ManifestEntry
+from projections.iceberg.manifest_avro import (
+    read_manifest,
+    read_row_ids,
+    write_manifest,
+    write_manifest_list,
+)
+from projections.iceberg.manifest_entry import DELETED, EXISTING, ManifestEntry
 from projections.iceberg.manifest_file import Draft, ManifestFile, manifest_file
-from projections.iceberg.names import Names
+from projections.iceberg.names import FOLDER, Names
 from projections.iceberg.table_facts import TableFacts
 from projections.outputs import Outputs
 
@@ -27,7 +34,7 @@ class Changes:
 
     Attributes:
         snapshot_id: The snapshot.
-        added: The files that come.
+        added: The files that come, or come back.
         removed: Those that go: by URI, the snapshot that added it and its group.
     """
 
@@ -76,6 +83,7 @@ class Manifests:
     next_row_id: int = 0
     _bodies: dict[str, bytes] = Factory(dict)
     _unwritten: set[str] = Factory(set)
+    _left: dict[str, int | None] = Factory(dict)
 
     def snapshot(self, changes: Changes, facts: TableFacts) -> Listed:
         """Go on to the next snapshot; return what its list names.
@@ -142,6 +150,50 @@ class Manifests:
                     gone[each.path].append(uri)
         return gone
 
+    def row_ids(
+        self, uris: Collection[str], snapshot_id: int, *, status: int = EXISTING
+    ) -> dict[str, int]:
+        """Return the id that the first row of each of some files had in an earlier snapshot.
+
+        Reads the manifests of that snapshot which are no longer listed, and none where the files
+        went in this run.
+
+        Args:
+            uris: Of files that are live in that snapshot, or go with it, and not in the newest.
+            snapshot_id: One with row ids.
+            status: `DELETED` if they go with it.
+
+        Raises:
+            DamagedLogError: A manifest or list of an earlier run is damaged or gone.
+        """
+        wanted = {each for each in uris if each not in self._left}
+        left = {each: self._left.pop(each) for each in uris if each in self._left}
+        found = {each: row_id for each, row_id in left.items() if row_id is not None}
+        known = {each.path for each in self.current}
+        for record in self._list_records(snapshot_id) if wanted else ():
+            path = f"{FOLDER}/{record['manifest_path'].rpartition('/')[2]}"
+            if record["content"] or path in known:
+                continue
+            body = self.outputs.read(path)
+            if body is None or len(body) != record["manifest_length"]:
+                raise DamagedLogError(f"{path} is not the manifest that was projected", path)
+            is_gone = status == DELETED
+            ids = read_row_ids(body, path, record.get("first_row_id"), is_gone=is_gone)
+            found.update((uri, row_id) for uri, row_id in ids if uri in wanted)
+        return found
+
+    def _list_records(self, snapshot_id: int) -> Iterable[dict[str, Any]]:
+        path = self.names.manifest_list(snapshot_id)
+        body = self.outputs.read(path)
+        if body is None:
+            raise DamagedLogError(f"{path} is not the manifest list that was projected", path)
+        return read_container(body, path)
+
+    def forget(self, uris: Iterable[str]) -> None:
+        """Forget the row ids of files that nothing brings back any more."""
+        for each in uris:
+            self._left.pop(each, None)
+
     def _live(self, manifest: ManifestFile, facts: TableFacts) -> Iterator[ManifestEntry]:
         body = self._bodies.get(manifest.path)
         if body is None:
@@ -161,6 +213,9 @@ class Manifests:
         )
         self._bodies[path] = body
         self._unwritten.add(path)
+        for each in draft.entries:
+            if each.status == DELETED and facts.has_row_ids:
+                self._left[each.path] = each.first_row_id
         by = (snapshot_id, facts.sequence_number(snapshot_id))
         return manifest_file(draft, path, body, struct=struct, by=by)
 

@@ -177,8 +177,15 @@ class _Run:
             self._statistics.learn(event)
             if isinstance(event, SnapshotCommitted | RolledBack):
                 self._snapshot(event, time_millis)
+        if any(isinstance(each, SnapshotsExpired) for each in transaction.events):
+            state = self._builder.freeze()
+            readable = {each.snapshot_id for each in state.tags.values()}
+            oldest = min(readable | {state.earliest_snapshot_id})
+            self._snapshots.forget(oldest, self._fold.facts)
 
     def _snapshot(self, event: SnapshotCommitted | RolledBack, time_millis: int) -> None:
+        if isinstance(event, RolledBack):
+            self._snapshots.is_readable = self._builder.freeze().reachable
         listed = self._snapshots.add(event, time_millis, self._fold)
         self._garbage.learn(event.snapshot_id, listed.paths)
         if self._target.reachable(event.snapshot_id):

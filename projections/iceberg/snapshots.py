@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from attrs import Factory, define
 
@@ -15,12 +17,22 @@ from ledger.model.snapshot import Snapshot
 from ledger.table import Table
 from projections.iceberg.adders import Adders
 from projections.iceberg.facts_fold import FactsFold
-from projections.iceberg.manifest_entry import CONTENTS, ManifestEntry, entry_of, placeholder
+from projections.iceberg.manifest_entry import (
+    CONTENTS,
+    DELETED,
+    ManifestEntry,
+    Origin,
+    entry_of,
+    placeholder,
+)
 from projections.iceberg.manifests import Changes, Listed, Manifests
 from projections.iceberg.metadata import snapshot as iceberg
-from projections.iceberg.partition_struct import PartitionStruct
 from projections.iceberg.snapshot_summary import FileTotals, summary
 from projections.iceberg.table_facts import TableFacts
+
+
+def _nobody(_snapshot_id: int) -> bool:
+    return False
 
 
 @define
@@ -30,8 +42,9 @@ class Snapshots:
     Attributes:
         table: The table.
         manifests: Those of the newest snapshot.
-        adders: Which snapshot added a file.
+        adders: Which snapshot first added a file.
         totals: Sums over the live files.
+        is_readable: Whether a snapshot is neither expired nor to come, in the commit that is met.
         unsaid: Live files that Iceberg cannot say, by path, and why. Only snapshots that nobody can
             read any more may have some, so that a table can get rid of them.
     """
@@ -40,6 +53,7 @@ class Snapshots:
     manifests: Manifests
     adders: Adders
     totals: FileTotals
+    is_readable: Callable[[int], bool] = _nobody
     unsaid: dict[str, UnsupportedError] = Factory(dict)
 
     def refuse_unsaid(self) -> None:
@@ -68,7 +82,7 @@ class Snapshots:
         snapshot = snapshot_of(event, time_millis)
         files = event_files(self.table.log.store, self.table.log.layout, event)
         self._refuse_engines(snapshot)
-        listed = self.manifests.snapshot(self._changes(snapshot.id, files, fold), fold.facts)
+        listed = self.manifests.snapshot(self._changes(event, files, fold), fold.facts)
         said = snapshot.properties or {}
         counted, self.totals = summary(snapshot.commit_kind, files, self.totals, said)
         facts = fold.facts
@@ -96,62 +110,99 @@ class Snapshots:
                 "ledger.formats=paimon until then"
             )
 
-    def _changes(self, snapshot_id: int, files: Sequence[FileChange], fold: FactsFold) -> Changes:
-        facts = fold.facts
+    def forget(self, oldest: int, facts: TableFacts) -> None:
+        """Forget what only snapshots before the oldest that can be read tell of."""
+        self.manifests.forget(facts.uri(each) for each in self.adders.forget(oldest))
+
+    def _changes(
+        self,
+        event: SnapshotCommitted | RolledBack,
+        files: Sequence[FileChange],
+        fold: FactsFold,
+    ) -> Changes:
+        facts, snapshot_id = fold.facts, event.snapshot_id
         gone = [each for each in files if each.kind == "DELETE"]
-        adders = self.adders.take([each.path for each in gone])
+        adders = self.adders.of([each.path for each in gone])
         removed = {
             facts.uri(each.path): (
-                adders.get(each.path, 0),
+                adders[each.path],
                 (each.spec_id, CONTENTS.get(each.content, 0)),
             )
             for each in gone
         }
+        self.adders.leave(adders, snapshot_id)
         for each in gone:
             self.unsaid.pop(each.path, None)
         come = [each for each in files if each.kind == "ADD"]
-        self.adders.learn((each.path for each in come), snapshot_id)
-        return Changes(snapshot_id, tuple(self._entries(snapshot_id, come, fold)), removed)
+        origins = self._origins(event, come, fold)
+        return Changes(snapshot_id, tuple(self._entries(snapshot_id, origins, come, fold)), removed)
+
+    def _origins(
+        self, event: SnapshotCommitted | RolledBack, come: Sequence[FileChange], fold: FactsFold
+    ) -> dict[str, Origin]:
+        """Return where the files that come are from: this snapshot, unless it brings them back."""
+        facts, paths = fold.facts, [each.path for each in come]
+        if isinstance(event, SnapshotCommitted):
+            self.adders.learn(paths, event.snapshot_id)
+            new = Origin(event.snapshot_id, facts.sequence_number(event.snapshot_id))
+            return dict.fromkeys(paths, new)
+        row_ids = self._row_ids(event, [e.path for e in come if e.content == "data"], fold)
+        self.adders.come_back(paths)
+        return {
+            path: Origin(
+                adder,
+                facts.sequence_number(adder),
+                is_back=True,
+                first_row_id=row_ids.get(facts.uri(path)),
+            )
+            for path, adder in self.adders.of(paths).items()
+        }
+
+    def _row_ids(self, event: RolledBack, paths: Sequence[str], fold: FactsFold) -> dict[str, int]:
+        """Return the first row ids of files that come back, by URI, where they ever had one.
+
+        They had it where the snapshot had that is rolled back to; or, if rows had no ids yet,
+        where the file went, as long as that snapshot can be read.
+        """
+        facts, has_row_ids = fold.facts, fold.trail.has_row_ids
+        if has_row_ids(event.target_snapshot_id):
+            return self.manifests.row_ids(list(map(facts.uri, paths)), event.target_snapshot_id)
+        if not facts.has_row_ids:
+            return {}
+        left: dict[int, list[str]] = defaultdict(list)
+        for path, snapshot_id in self.adders.left(paths).items():
+            left[snapshot_id].append(facts.uri(path))
+        found: dict[str, int] = {}
+        for snapshot_id, uris in sorted(left.items()):
+            if self.is_readable(snapshot_id) and has_row_ids(snapshot_id):
+                found |= self.manifests.row_ids(uris, snapshot_id, status=DELETED)
+        return found
 
     def _entries(
-        self, snapshot_id: int, come: Sequence[FileChange], fold: FactsFold
-    ) -> list[ManifestEntry]:
-        facts = fold.facts
-        structs = {each.spec_id: facts.struct(each.spec_id) for each in come}
+        self,
+        snapshot_id: int,
+        origins: Mapping[str, Origin],
+        come: Sequence[FileChange],
+        fold: FactsFold,
+    ) -> Iterator[ManifestEntry]:
+        structs = {each.spec_id: fold.facts.struct(each.spec_id) for each in come}
         keyed = fold.schema is not None and bool(fold.schema.primary_keys)
-        return [
-            self._keyed(each, structs[each.spec_id], snapshot_id, facts)
-            if keyed
-            else self._entry(each, structs[each.spec_id], snapshot_id, facts)
-            for each in come
-        ]
+        for each in come:
+            struct, uri = structs[each.spec_id], fold.facts.uri(each.path)
+            entry = partial(entry_of, struct=struct, uri=uri, origin=origins[each.path])
+            if not keyed:
+                try:
+                    yield entry(each)
+                    continue
+                except UnsupportedError as error:
+                    self.unsaid[each.path] = error
+            else:
+                self.unsaid[each.path] = self._of_a_key(snapshot_id)
+            yield entry(placeholder(each, struct))
 
-    def _keyed(
-        self, change: FileChange, struct: PartitionStruct, snapshot_id: int, facts: TableFacts
-    ) -> ManifestEntry:
-        self.unsaid[change.path] = UnsupportedError(
+    def _of_a_key(self, snapshot_id: int) -> UnsupportedError:
+        return UnsupportedError(
             f"snapshot {snapshot_id} of {self.table.identifier} lists files of a table with a "
             "primary key, whose newest rows only Paimon's merge finds: drop the primary key before "
             "adding files, or leave format iceberg with ledger.formats=paimon"
-        )
-        return self._said(placeholder(change, struct), struct, snapshot_id, facts)
-
-    def _entry(
-        self, change: FileChange, struct: PartitionStruct, snapshot_id: int, facts: TableFacts
-    ) -> ManifestEntry:
-        try:
-            return self._said(change, struct, snapshot_id, facts)
-        except UnsupportedError as error:
-            self.unsaid[change.path] = error
-            return self._said(placeholder(change, struct), struct, snapshot_id, facts)
-
-    def _said(
-        self, change: FileChange, struct: PartitionStruct, snapshot_id: int, facts: TableFacts
-    ) -> ManifestEntry:
-        return entry_of(
-            change,
-            struct,
-            uri=facts.uri(change.path),
-            snapshot_id=snapshot_id,
-            sequence_number=facts.sequence_number(snapshot_id),
         )

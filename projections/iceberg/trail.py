@@ -42,6 +42,10 @@ class _Numbered(msgspec.Struct, rename="kebab"):
     snapshot_id: int
 
 
+class _Rows(msgspec.Struct, rename="kebab"):
+    first_row_id: int | None = None
+
+
 class _Schema(msgspec.Struct, rename="kebab"):
     schema_id: int
 
@@ -105,6 +109,11 @@ class Trail:
     def add_snapshot(self, snapshot: Snapshot) -> None:
         """Add a snapshot that is not in the log yet."""
         self.snapshots[snapshot.snapshot_id] = snapshot_json(snapshot)
+
+    def has_row_ids(self, snapshot_id: int) -> bool:
+        """Whether the rows of a snapshot, one that is not dropped, have ids."""
+        body = self.snapshots.get(snapshot_id)
+        return body is not None and msgspec.json.decode(body, type=_Rows).first_row_id is not None
 
     def log_snapshot(self, snapshot_id: int, timestamp_ms: int) -> None:
         """Log the snapshot that is current after a commit."""

@@ -84,6 +84,12 @@ class Left:
     def under(self, uri: str) -> bytes:
         return self.files[uri.removeprefix(f"{self.location}/")]
 
+    def data_files(self, snapshot: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield what a snapshot's manifests say of files, as it stands there."""
+        for manifest in records(self.under(snapshot["manifest-list"])):
+            for each in records(self.under(manifest["manifest_path"])):
+                yield each["data_file"]
+
     def entries(self, snapshot: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield all that a snapshot's manifests hold, inherited values filled in.
 

@@ -71,9 +71,10 @@ def test_entries_say_what_the_log_says_of_the_snapshot_that_they_are_of(seed: in
             if each["snapshot_id"] == snapshot_id:
                 own[each["status"]].add(path)
             if each["status"] != DELETED:
-                assert each["snapshot_id"] == adders.at(path, snapshot_id)
+                assert each["snapshot_id"] == adders.at(path)
                 assert each["sequence_number"] in {0, each["snapshot_id"]}
-        assert own == {ADDED: adders.added[snapshot_id], DELETED: adders.deleted[snapshot_id]}
+        new = {e for e in adders.added[snapshot_id] if adders.at(e) == snapshot_id}
+        assert own == {ADDED: new, DELETED: adders.deleted[snapshot_id]}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -81,16 +82,14 @@ def test_no_two_rows_ever_have_one_row_id_and_none_changes_its_own(seed: int) ->
     table = random_table(seed, memory(), 80)
     project(table)
     left = Left.by(table)
-    seen: dict[tuple[str, int], int] = {}
+    seen: dict[str, int] = {}
     metadata = left.metadata(table.state.version, table)
 
     for snapshot in metadata["snapshots"]:
         for each in left.entries(snapshot):
             if each["row_id"] is not None:
-                # A rollback adds a file anew.
-                file = (each["path"], each["sequence_number"])
                 if each["status"] != DELETED:
-                    assert seen.setdefault(file, each["row_id"]) == each["row_id"]
+                    assert seen.setdefault(each["path"], each["row_id"]) == each["row_id"]
                 assert each["row_id"] + each["records"] <= metadata["next-row-id"]
     rows = sorted((seen[each], each) for each in seen)
     assert len({row_id for row_id, _ in rows}) == len(rows)
@@ -187,5 +186,6 @@ class Adders:
                         }
         return found
 
-    def at(self, path: str, snapshot_id: int) -> int:
-        return max(n for n, paths in self.added.items() if n <= snapshot_id and path in paths)
+    def at(self, path: str) -> int:
+        """Return the snapshot that first added a file: what a rollback brings back is not new."""
+        return min(n for n, paths in self.added.items() if path in paths)
