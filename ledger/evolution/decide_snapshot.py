@@ -66,7 +66,7 @@ def decide_snapshot(
     """
     _check_files(state, change.files, schema_id)
     listed = readable_files(change.files)
-    refuse_files(state, change.files)
+    refuse_files(state, change.files, is_back=isinstance(change, Rollback))
     sums = FileSums.of(change.files)
     inline = change.reference is None and change.files
     common: dict[str, Any] = {

@@ -181,15 +181,22 @@ def refuse_names(
         raise problem
 
 
-def refuse_files(state: TableState, files: Iterable[FileChange]) -> None:
+def refuse_files(state: TableState, files: Iterable[FileChange], *, is_back: bool = False) -> None:
     """Refuse files that come and that one of a table's formats cannot say.
+
+    Args:
+        state: The table.
+        files: What comes and goes.
+        is_back: Whether a rollback brings back what comes.
 
     Raises:
         FormatError: The first problem.
     """
     rules = declared_by(state.schema.options)
     if rules.iceberg:
-        known = iceberg_files.FileRules(state.schema, state.specs, rules.format_version)
+        known = iceberg_files.FileRules(
+            state.schema, state.specs, rules.format_version, is_back=is_back
+        )
         for problem in known.problems(files):
             raise problem
 
@@ -299,7 +306,6 @@ def _step(batch: Batch, before: Schema) -> Step:
     return Step(
         before,
         batch.rules.format_version,
-        batch.layout.specs,
         may_require=batch.rules.allow_incompatible or batch.before.snapshot is None,
     )
 

@@ -26,6 +26,7 @@ from ledger.model.types import DataType
 
 _FORMATS = ("parquet", "orc", "avro")
 _FIRST_VERSION_OF_DELETES = 2
+_FIRST_VERSION_OF_VECTORS = 3
 
 _WIDTHS = {
     "BOOLEAN": 1,
@@ -47,11 +48,13 @@ class FileRules:
         schema: The table's.
         specs: Its partition specs.
         format_version: Iceberg's.
+        is_back: Whether the files were in the table before, and a rollback brings them back.
     """
 
     schema: Schema
     specs: tuple[PartitionSpec, ...]
     format_version: int
+    is_back: bool = False
     _sound: set[tuple[object, ...]] = attrs.Factory(set)
 
     def problems(self, files: Iterable[FileChange]) -> Iterator[FormatError]:
@@ -74,6 +77,13 @@ class FileRules:
         match file.content:
             case "data":
                 return
+            case "position-deletes" if self.format_version >= _FIRST_VERSION_OF_VECTORS:
+                if not self.is_back:
+                    rule = (
+                        f"format version {self.format_version} has deletion vectors in place of "
+                        "position delete files, and takes no new ones"
+                    )
+                    yield _refusal(file, rule, "rewrite the data files without the rows")
             case "position-deletes" if self.format_version >= _FIRST_VERSION_OF_DELETES:
                 return
             case "position-deletes":

@@ -136,6 +136,36 @@ def test_format_version_1_has_no_files_of_deletes() -> None:
     project(table)
 
 
+def test_format_version_3_takes_no_new_position_deletes_and_keeps_those_it_has() -> None:
+    deletes = file("f", content="position-deletes")
+    table = table_of(format_version="2")
+    table.append([file("a")])
+    table.append([deletes])
+    table.alter([SetOption("format-version", "3")])
+    project(table)
+
+    more = file("g", content="position-deletes")
+    assert refused(table, more).startswith("format version 3 has deletion vectors in place of")
+    with pytest.raises(FormatError, match="takes no new ones"):
+        table.overwrite([more])
+    with pytest.raises(FormatError, match="takes no new ones"):
+        table.commit_snapshot(SnapshotPlan("COMPACT", (more,), delete=("f",)))
+
+    # What a rollback brings back is not new.
+    table.delete_files(["f"])
+    table.rollback(snapshot=2)
+    assert {each.path for each in table.at().files} == {"a", "f"}
+    project(table)
+
+
+@pytest.mark.parametrize("version", ["1", "2", "3"])
+def test_no_format_version_takes_equality_deletes_or_vectors(version: str) -> None:
+    table = table_of(format_version=version)
+    assert "equality deletes" in refused(table, file("f", content="equality-deletes"))
+    vectors = file("f", content="position-deletes", format="puffin")
+    assert "files are parquet, orc, avro" in refused(table, vectors)
+
+
 def test_a_table_with_a_primary_key_does_not_list_its_files_itself() -> None:
     table = table_of(primary_keys=("id",), bucket="1")
     with pytest.raises(FormatError, match="^file f: only Paimon's merge finds the newest rows"):
