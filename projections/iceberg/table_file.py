@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from ledger.evolution.state import TableState
 from ledger.model.errors import UnsupportedError
 from ledger.model.partition import PartitionSpec, SortOrder
+from ledger.model.snapshot import Tag
 from projections.iceberg.metadata import layout
 from projections.iceberg.metadata.schema import Schema
 from projections.iceberg.metadata.snapshot import MAIN, SnapshotRef
@@ -16,6 +17,11 @@ from projections.iceberg.properties import properties
 from projections.iceberg.statistics_files import partition_statistics
 from projections.iceberg.table_facts import TableFacts
 from projections.iceberg.trail import Trail
+
+_REFS_END = "history.expire.max-ref-age-ms"
+"""The property that ends refs which do not say when they end."""
+
+_FOR_EVER = 2**63 - 1
 
 
 def metadata_file(
@@ -58,7 +64,7 @@ def metadata_file(
         properties=_properties(state, trail, named_schema_ids),
         current_snapshot_id=last or None,
         next_row_id=next_row_id,
-        refs=_refs(state),
+        refs=_refs(state, trail),
         partition_statistics=partition_statistics(state, facts),
         snapshot_log=tuple(trail.snapshot_log),
         metadata_log=tuple(trail.metadata_log),
@@ -96,7 +102,7 @@ def _properties(state: TableState, trail: Trail, named: Iterable[int]) -> Mappin
     return dict(sorted(found.items()))
 
 
-def _refs(state: TableState) -> dict[str, SnapshotRef]:
+def _refs(state: TableState, trail: Trail) -> dict[str, SnapshotRef]:
     if MAIN in state.tags:
         raise UnsupportedError(
             f"tag {MAIN!r} cannot stand in an Iceberg table, whose branch has that name: name the "
@@ -106,10 +112,19 @@ def _refs(state: TableState) -> dict[str, SnapshotRef]:
     if state.last_snapshot_id:
         refs[MAIN] = SnapshotRef(snapshot_id=state.last_snapshot_id, type="branch")
     for name, tag in sorted(state.tags.items()):
-        retained = tag.time_retained_millis
         refs[name] = SnapshotRef(
-            snapshot_id=tag.snapshot_id,
-            type="tag",
-            max_ref_age_ms=None if retained is None else max(1, retained),
+            snapshot_id=tag.snapshot_id, type="tag", max_ref_age_ms=_age(tag, state, trail)
         )
     return refs
+
+
+def _age(tag: Tag, state: TableState, trail: Trail) -> int | None:
+    """Return how old a tag's snapshot is when the tag ends; None where it never does.
+
+    Iceberg counts from the snapshot, and the ledger from the tag, which may be much younger.
+    """
+    retained = tag.time_retained_millis
+    if retained is None:
+        return _FOR_EVER if _REFS_END in state.schema.options else None
+    age_then = tag.create_time_millis - trail.timestamp_ms(tag.snapshot_id)
+    return min(max(1, age_then + retained), _FOR_EVER)

@@ -42,6 +42,10 @@ class _Numbered(msgspec.Struct, rename="kebab"):
     snapshot_id: int
 
 
+class _Timed(msgspec.Struct, rename="kebab"):
+    timestamp_ms: int
+
+
 class _Rows(msgspec.Struct, rename="kebab"):
     first_row_id: int | None = None
 
@@ -109,6 +113,10 @@ class Trail:
     def add_snapshot(self, snapshot: Snapshot) -> None:
         """Add a snapshot that is not in the log yet."""
         self.snapshots[snapshot.snapshot_id] = snapshot_json(snapshot)
+
+    def timestamp_ms(self, snapshot_id: int) -> int:
+        """Return when a snapshot was made, one that is not dropped."""
+        return msgspec.json.decode(self.snapshots[snapshot_id], type=_Timed).timestamp_ms
 
     def has_row_ids(self, snapshot_id: int) -> bool:
         """Whether the rows of a snapshot, one that is not dropped, have ids."""
