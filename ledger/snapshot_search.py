@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
@@ -70,12 +70,25 @@ def schema_by_id(log: TableLog, schema_id: int) -> Schema:
     Raises:
         NotFoundError: There never was one of that id.
     """
-    newest = head_state(log).schema
-    if schema_id == newest.id:
-        return newest
-    if not 0 <= schema_id < newest.id:
-        raise NotFoundError(f"schema {schema_id} does not exist; there are 0 to {newest.id}")
-    return _schemas_up_to(log, schema_id)[schema_id]
+    return schemas_by_id(log, [schema_id])[schema_id]
+
+
+def schemas_by_id(log: TableLog, schema_ids: Iterable[int]) -> dict[int, Schema]:
+    """Return some schemas of the table, by id; each part of the log is read once for all.
+
+    Raises:
+        NotFoundError: There never was one of an id.
+    """
+    wanted = set(schema_ids)
+    found: dict[int, Schema] = {}
+    for each in sorted(wanted):
+        if each not in found:
+            newest = head_state(log).schema
+            if not 0 <= each <= newest.id:
+                raise NotFoundError(f"schema {each} does not exist; there are 0 to {newest.id}")
+            near = {newest.id: newest} if each == newest.id else _schemas_up_to(log, each)
+            found |= {key: near[key] for key in wanted & near.keys()}
+    return found
 
 
 def schemas(log: TableLog) -> Iterator[Schema]:

@@ -57,7 +57,7 @@ class TableHandle:
         self.live = LiveFiles(self.log)
         self.past = TablePast(self.log, self.live)
         self._touched = RecentlyTouched(partial(event_files, store, self.log.layout))
-        self.log.remember(self.live.keys_of, self.live.save)
+        self.log.remember(self.live.keys_of, self._save_caches)
         self._appender: Appender[TableState, TableEvent] = Appender(
             self.log, setting.now_millis, setting.patience, refuse_stale
         )
@@ -183,7 +183,14 @@ class TableHandle:
             intent = self._intent(newest, plan)
         if isinstance(intent, Landed):
             return self._appender.acknowledge(intent.version, request)
-        return self._appender.append(intent, request)
+        appended = self._appender.append(intent, request)
+        if not appended.repeated:
+            self.past.landed(held.last_snapshot_id + 1, intent.named_schema_ids)
+        return appended
+
+    def _save_caches(self, version: int) -> None:
+        self.live.save(version)
+        self.past.save()
 
     def _intent(self, base: TableState, plan: Plan) -> TableIntent | Landed:
         from ledger.evolution.table_intent import TableIntent

@@ -1,41 +1,162 @@
-"""TablePast: what the formats' rules have to know of a table's older schemas and files."""
+"""TablePast: what the formats' rules have to know of a table's older schemas and files.
+
+What names meant is asked at every change of columns, and by every file that uses an older schema's
+names. So a handle knows it by heart, and one that is new reads it from one file beside the log: a
+cache, which says itself of which schemas it is, and may be old, damaged or missing.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import threading
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from attrs import field, frozen
+import msgspec
+from msgspec import Raw, Struct
 
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.evolution.legality_names import Binding, BoundNames
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Postponed
 from ledger.files.live import LiveFiles
+from ledger.log.checkpoint import Head
+from ledger.log.codec import digest
+from ledger.log.notice import warn
 from ledger.log.travel import head_state
+from ledger.model.errors import LedgerError
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
-from ledger.snapshot_search import TableLog, schema_by_id, state_at_snapshot
+from ledger.snapshot_search import TableLog, schemas_by_id, state_at_snapshot
+
+_FORMAT = 1
+_MOST_KEPT = 16
+"""So many older schemas are kept as they are; of the others, their names."""
+
+_LOGGER = "ledger.table"
+
+
+class _Names(Struct, frozen=True, rename="camel"):
+    """What the names of some schemas meant, in a file; `head` is the digest of a commit's file."""
+
+    version: int
+    head: str
+    schema_ids: list[int]
+    meant: list[tuple[Binding, tuple[int, ...]]]
+
+
+class _File(Struct, frozen=True):
+    format: int
+    check: str
+    names: Raw
+
+
+_DECODER = msgspec.json.Decoder(_File)
+_NAMES_DECODER = msgspec.json.Decoder(_Names)
 
 if TYPE_CHECKING:
     from ledger.evolution.legality import Reach
 
 
-@frozen(eq=False)
 class TablePast:
-    """A table's past, read from its log when it is asked for."""
+    """A table's past, read from its log when it is asked for. Safe to share between threads."""
 
-    _log: TableLog
-    _live: LiveFiles
-    _schemas: dict[int, Schema] = field(factory=dict, init=False)
+    def __init__(self, log: TableLog, live: LiveFiles) -> None:
+        self._log = log
+        self._live = live
+        self._lock = threading.Lock()
+        self._schemas: dict[int, Schema] = {}
+        self._names = BoundNames()
+        self._saved: frozenset[int] | None = None
+        self._covered: tuple[int, ...] = ()
+        self._landed: dict[int, int] = {}
 
     def schemas(self, schema_ids: Collection[int]) -> list[Schema]:
         """Return some schemas, oldest first."""
-        for each in schema_ids:
-            if each > head_state(self._log).schema.id:
+        found = {each: self._schemas[each] for each in schema_ids if each in self._schemas}
+        missing = [each for each in schema_ids if each not in found]
+        if missing:
+            if max(missing) > head_state(self._log).schema.id:
                 raise Postponed
-            if each not in self._schemas:
-                self._schemas[each] = schema_by_id(self._log, each)
-        return [self._schemas[each] for each in sorted(schema_ids)]
+            found |= schemas_by_id(self._log, missing)
+            with self._lock:
+                for each in missing[-_MOST_KEPT:]:
+                    self._schemas[each] = found[each]
+                while len(self._schemas) > _MOST_KEPT:
+                    del self._schemas[next(iter(self._schemas))]
+        return [found[each] for each in sorted(schema_ids)]
+
+    def names(self, state: TableState, more: Collection[int]) -> BoundNames:
+        """Return the names of `state.named_schema_ids` and of more schemas, at least."""
+        # States that follow one another share it, as long as it stays as it is.
+        named = () if state.named_schema_ids is self._covered else state.named_schema_ids
+        missing = {*named, *more} - self._names.schema_ids
+        if missing and self._saved is None:
+            self._read(state)
+            missing -= self._names.schema_ids
+        if state.schema.id in missing:
+            self._add([state.schema])
+            missing.discard(state.schema.id)
+        if missing:
+            self._add(self.schemas(missing))
+        self._covered = state.named_schema_ids
+        return self._names
+
+    def _add(self, schemas: Collection[Schema]) -> None:
+        with self._lock:
+            for each in schemas:
+                self._names.add(each)
+
+    def _read(self, state: TableState) -> None:
+        body = self._log.store.read(self._log.layout.names)
+        found = None if body is None else _decoded(body)
+        if found is None or found.version > state.version or not self._is_of_this_log(found):
+            self._saved = frozenset()
+            return
+        with self._lock:
+            self._names.bind(found.meant, found.schema_ids)
+        self._saved = frozenset(found.schema_ids)
+
+    def _is_of_this_log(self, found: _Names) -> bool:
+        # A log that was put back from an older copy has gone on otherwise.
+        commit = self._log.store.read(self._log.layout.commit(found.version))
+        return commit is not None and digest(commit) == found.head
+
+    def save(self) -> None:
+        """Keep what the names of older schemas meant for those who open the table later.
+
+        Best effort: what is not kept is found in the log.
+        """
+        head = self._log.head
+        if head is None:
+            return
+        state, named = head.state, head.state.named_schema_ids
+        from ledger.evolution.legality import declared_by
+
+        if len(named) < 2 or not declared_by(state.schema.options).iceberg:  # noqa: PLR2004
+            # The schema of one's own files is at hand.
+            return
+        try:
+            names = self.names(state, ())
+            if self._saved is None:
+                self._read(state)
+            if not self._saved or not self._saved.issuperset(named):
+                self._log.store.replace(self._log.layout.names, _encoded(head, names))
+                self._saved = frozenset(names.schema_ids)
+        except (OSError, LedgerError, Postponed) as error:
+            warn(_LOGGER, "names_skipped", version=state.version, error=str(error))
+
+    def landed(self, snapshot_id: int, schema_ids: Collection[int]) -> None:
+        """Take note of files without field ids that landed in this snapshot or a later one."""
+        for each in schema_ids:
+            self._landed[each] = max(snapshot_id, self._landed.get(each, 0))
+
+    def holds(self, state: TableState, schema_id: int) -> bool:
+        """Whether a snapshot that can be read surely holds a file that uses a schema's names."""
+        if state.earliest_snapshot_id == 1:
+            # No snapshot has gone.
+            return schema_id in state.named_schema_ids
+        return self._landed.get(schema_id, 0) >= state.earliest_snapshot_id
 
     def reach(self, state: TableState) -> Reach:
         """Return what the snapshots hold that can be read at a state, tagged ones included.
@@ -88,3 +209,23 @@ class TablePast:
             for event in transaction.events
             if isinstance(event, SnapshotCommitted | RolledBack)
         }
+
+
+def _encoded(head: Head[TableState], names: BoundNames) -> bytes:
+    meant = sorted(names.meant(), key=str)
+    record = msgspec.json.encode(
+        _Names(head.state.version, head.digest, sorted(names.schema_ids), meant)
+    )
+    check = hashlib.sha256(record).hexdigest()
+    return msgspec.json.encode(_File(_FORMAT, check, Raw(record)))
+
+
+def _decoded(body: bytes) -> _Names | None:
+    try:
+        file = _DECODER.decode(body)
+        record = bytes(file.names)
+        if file.format != _FORMAT or hashlib.sha256(record).hexdigest() != file.check:
+            return None
+        return _NAMES_DECODER.decode(record)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None

@@ -12,7 +12,7 @@ from ledger.evolution import legality_files as iceberg_files
 from ledger.evolution import legality_iceberg as iceberg
 from ledger.evolution import legality_paimon as paimon
 from ledger.evolution.layout_fold import LayoutTrail
-from ledger.evolution.legality_names import bindings, name_clashes
+from ledger.evolution.legality_names import BoundNames, bindings, name_clashes
 from ledger.evolution.legality_rule import broken
 from ledger.evolution.legality_steps import Step
 from ledger.evolution.rules import Rules
@@ -46,6 +46,15 @@ class History(Protocol):
 
     def schemas(self, schema_ids: Collection[int]) -> list[Schema]:
         """Return some schemas, oldest first."""
+
+    def names(self, state: TableState, more: Collection[int]) -> BoundNames:
+        """Return the names of `state.named_schema_ids` and of more schemas, at least."""
+
+    def holds(self, state: TableState, schema_id: int) -> bool:
+        """Whether a snapshot that can be read surely holds a file that uses a schema's names.
+
+        Reads nothing; where that would be needed, it is not sure.
+        """
 
     def reach(self, state: TableState) -> Reach:
         """Return what can be read at a state; may read every file change that is live."""
@@ -174,10 +183,17 @@ def refuse_names(
     Raises:
         FormatError: A name would stand for two fields.
     """
-    if set(schema_ids) <= {schema.id}:
+    used = set(schema_ids) - {schema.id}
+    # What is held was compared with the schema when the one or the other came.
+    new = {each for each in used if not history.holds(state, each)}
+    if not new:
         return
-    used = set(schema_ids).union(history.reach(state).named_schema_ids)
-    for problem in name_clashes(schema, history.schemas(used - {schema.id})):
+    names = history.names(state, new)
+    if names.agree(bindings(schema)) and names.are_one(history.schemas(new)):
+        return
+    # Only now, as it reads much: what no readable snapshot holds any more does not count.
+    held = history.reach(state).named_schema_ids
+    for problem in name_clashes(schema, history.schemas(used.union(held) - {schema.id})):
         raise problem
 
 
@@ -314,11 +330,15 @@ def _name_problems(batch: Batch, *, is_new: bool) -> Iterator[FormatError]:
     state = batch.before
     if not state.named_schema_ids:
         return
-    if not is_new and bindings(batch.schema).items() <= bindings(state.schema).items():
+    bound = bindings(batch.schema)
+    if not is_new:
+        before = bindings(state.schema)
+        bound = {each: meant for each, meant in bound.items() if before.get(each) != meant}
+        if not bound:
+            return
+    names = batch.history.names(state, ())
+    if names.agree(bound) and not (is_new and names.is_doubtful):
         return
-    suspects = set(state.named_schema_ids)
-    named = batch.history.schemas(suspects)
-    if any(name_clashes(batch.schema, named)):
-        # Only now, as it reads much: those that no readable snapshot holds any more do not count.
-        held = batch.history.reach(state).named_schema_ids
-        yield from name_clashes(batch.schema, [each for each in named if each.id in held])
+    # Only now, as it reads much: what no readable snapshot holds any more does not count.
+    held = batch.history.reach(state).named_schema_ids
+    yield from name_clashes(batch.schema, batch.history.schemas(held))

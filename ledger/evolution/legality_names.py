@@ -6,7 +6,7 @@ tell two fields of one name apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from ledger.evolution.legality_rule import broken
 from ledger.evolution.type_places import TypePlace, type_places
@@ -41,6 +41,68 @@ def name_clashes(schema: Schema, named: Iterable[Schema]) -> Iterator[FormatErro
             other = bound.setdefault(_binding(place), field_id)
             if other != field_id:
                 yield _clash(place, other, field_id, older.id)
+
+
+class BoundNames:
+    """What the names of many schemas stand for, asked without going through the schemas again.
+
+    It only grows. One thread at a time adds to it; any number ask.
+
+    Example:
+        >>> names = BoundNames()
+        >>> names.add(Schema.of({"a": "INT", "b": "INT"}))
+        >>> names.agree({((None,), "b"): 1}), names.agree({((None,), "b"): 2})
+        (True, False)
+    """
+
+    def __init__(self) -> None:
+        self._schema_ids: set[int] = set()
+        self._meant: dict[Binding, tuple[int, ...]] = {}
+        self._doubtful: set[Binding] = set()
+
+    @property
+    def schema_ids(self) -> set[int]:
+        """The schemas that were added."""
+        return self._schema_ids
+
+    def add(self, schema: Schema) -> None:
+        """Take in a schema's names."""
+        self.bind(((binding, (each,)) for binding, each in bindings(schema).items()), (schema.id,))
+
+    def bind(
+        self, meant: Iterable[tuple[Binding, tuple[int, ...]]], schema_ids: Iterable[int]
+    ) -> None:
+        """Take in what the names of some schemas mean."""
+        for binding, field_ids in meant:
+            known = self._meant.get(binding, ())
+            if known == field_ids:
+                continue
+            together = self._meant[binding] = tuple(sorted({*known, *field_ids}))
+            if len(together) > 1:
+                self._doubtful.add(binding)
+        # Only now, so that who finds a schema here finds its names, too.
+        self._schema_ids.update(schema_ids)
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether some name means two things."""
+        return bool(self._doubtful)
+
+    def agree(self, bound: Mapping[Binding, int]) -> bool:
+        """Whether each of these names means the same in every schema that has it."""
+        return all(
+            self._meant.get(each, (field_id,)) == (field_id,) for each, field_id in bound.items()
+        )
+
+    def are_one(self, schemas: Iterable[Schema]) -> bool:
+        """Whether no name of these schemas means two things."""
+        return not self._doubtful or all(
+            self._doubtful.isdisjoint(bindings(each)) for each in schemas
+        )
+
+    def meant(self) -> Iterator[tuple[Binding, tuple[int, ...]]]:
+        """Yield every name with the field ids that it means."""
+        return iter(list(self._meant.items()))
 
 
 def _named(schema: Schema) -> Iterator[tuple[TypePlace, int]]:

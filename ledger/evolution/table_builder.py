@@ -6,6 +6,7 @@ fold never changes.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any, assert_never
 
@@ -264,11 +265,15 @@ class TableBuilder:
     ) -> None:
         # A snapshot after a schema change of its own transaction has the new schema.
         self._snapshots.apply(event, self._schema_id + self._changes_schema, moment)
-        if event.named_schema_ids and not set(event.named_schema_ids) <= set(
-            self._named_schema_ids
-        ):
+        if not all(map(self._is_named, event.named_schema_ids)):
             named = {*self._named_schema_ids, *event.named_schema_ids}
             self._named_schema_ids = tuple(sorted(named))
+
+    def _is_named(self, schema_id: int) -> bool:
+        # They are in order, and every snapshot asks.
+        named = self._named_schema_ids
+        place = bisect_left(named, schema_id)
+        return place < len(named) and named[place] == schema_id
 
     def _fold_layout(
         self, event: PartitionSpecUpdated | SortOrderReplaced, _author: str, _moment: int

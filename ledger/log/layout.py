@@ -50,6 +50,11 @@ class Layout:
         """Return the key of the file changes of the commits `first` to `last`, as Parquet."""
         return f"{self.root}/checkpoints/files/{first:020d}-{last:020d}.parquet"
 
+    @property
+    def names(self) -> str:
+        """The key of what the names of older schemas stood for."""
+        return f"{self.root}/names/bound.json"
+
     def segment(self, first: int, last: int) -> str:
         """Return the key of the sealed segment of the commits `first` to `last`, as Parquet."""
         return f"{self.root}/segments/{first:020d}-{last:020d}.parquet"

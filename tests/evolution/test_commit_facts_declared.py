@@ -10,6 +10,7 @@ from attrs import frozen
 from ledger import FileChange, FormatError, Schema
 from ledger.evolution.layout_fold import LayoutTrail
 from ledger.evolution.legality import Batch, Reach, problems
+from ledger.evolution.legality_names import BoundNames
 from ledger.evolution.rules import Rules
 from ledger.evolution.state import TableState
 from projections.iceberg.materialise import project
@@ -25,6 +26,15 @@ class Past:
 
     def schemas(self, schema_ids: Collection[int]) -> list[Schema]:
         return [self.schema for _ in schema_ids]
+
+    def names(self, state: TableState, more: Collection[int]) -> BoundNames:
+        names = BoundNames()
+        for each in self.schemas([*state.named_schema_ids, *more]):
+            names.add(each)
+        return names
+
+    def holds(self, state: TableState, schema_id: int) -> bool:
+        return schema_id in state.named_schema_ids
 
     def reach(self, state: TableState) -> Reach:
         return Reach(frozenset({state.schema.id}), files=(self.file,))
