@@ -141,7 +141,8 @@ def _or_unset(value: Any) -> Any:
 
 
 def _check_files(state: TableState, files: tuple[FileChange, ...], schema_id: int) -> None:
-    widths = {spec.spec_id: len(spec.fields) for spec in state.specs}
+    used = {each.spec_id for each in files}
+    widths = {each.spec_id: len(each.fields) for each in state.specs if each.spec_id in used}
     seen: set[str] = set()
     for each in files:
         if each.path in seen:
@@ -155,9 +156,10 @@ def _check_files(state: TableState, files: tuple[FileChange, ...], schema_id: in
             # What goes is named as it once came.
             check_path(each.path)
         if widths.get(each.spec_id) != len(each.partition):
+            known = {spec.spec_id: len(spec.fields) for spec in state.specs}
             raise InvalidChangeError(
                 f"file {each.path} has {len(each.partition)} partition values for spec "
-                f"{each.spec_id}; specs and their widths are {widths}"
+                f"{each.spec_id}; specs and their widths are {known}"
             )
         if each.record_count < 0 or each.file_size_in_bytes < 0:
             raise InvalidChangeError(f"file {each.path} has a negative count or size")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
-from typing import Any, assert_never
+from typing import Any, assert_never, cast
 
 from msgspec import UNSET, UnsetType
 
@@ -87,6 +87,7 @@ class TableBuilder:
         "_identity",
         "_layout",
         "_named_schema_ids",
+        "_owns",
         "_schema",
         "_schema_id",
         "_schema_millis",
@@ -105,6 +106,8 @@ class TableBuilder:
         self.effective_millis = 0
         self._changes_schema = False
         self._dropped = False
+        # Those of a state are shared, and copied by the first change: most commits change none.
+        self._owns = True
         self._tags: dict[str, Tag] = {}
         self._statistics: dict[int, StatisticsFile] = {}
         self._earliest_snapshot_id = 1
@@ -121,8 +124,9 @@ class TableBuilder:
         self.time_millis = state.time_millis
         self.effective_millis = state.effective_millis
         self._dropped = state.dropped
-        self._tags = dict(state.tags)
-        self._statistics = dict(state.partition_statistics)
+        self._owns = False
+        self._tags = cast("dict[str, Tag]", state.tags)
+        self._statistics = cast("dict[int, StatisticsFile]", state.partition_statistics)
         self._earliest_snapshot_id = state.earliest_snapshot_id
         self._snapshots = SnapshotTrail(state.snapshot, state.totals)
         self._schema = SchemaBuilder.of(state.schema)
@@ -297,6 +301,11 @@ class TableBuilder:
         self._identity = (event.table_id, event.path, event.is_external)
         self._created = (moment, author)
 
+    def _own(self) -> None:
+        if not self._owns:
+            self._tags, self._statistics = dict(self._tags), dict(self._statistics)
+            self._owns = True
+
     def _tag(self, event: TagCreated | TagReplaced | TagDeleted, _author: str, moment: int) -> None:
         exists = event.tag_name in self._tags
         if exists == isinstance(event, TagCreated):
@@ -304,6 +313,7 @@ class TableBuilder:
                 f"tag {event.tag_name!r} {'exists' if exists else 'does not exist'}",
                 kind="ILLEGAL_STATE",
             )
+        self._own()
         if isinstance(event, TagDeleted):
             del self._tags[event.tag_name]
             self._drop_statistics()
@@ -340,11 +350,15 @@ class TableBuilder:
                 f"the newest is {self._snapshots.last_id}"
             )
         file = StatisticsFile(event.statistics_path, event.file_size_in_bytes)
+        self._own()
         self._statistics[event.snapshot_id] = file
 
     def _drop_statistics(self) -> None:
         """Let statistics go with snapshots that can no longer be read."""
-        tagged = {each.snapshot_id for each in self._tags.values()} if self._statistics else set()
+        if not self._statistics:
+            return
+        self._own()
+        tagged = {each.snapshot_id for each in self._tags.values()}
         for each in list(self._statistics):
             if each < self._earliest_snapshot_id and each not in tagged:
                 del self._statistics[each]
@@ -366,6 +380,7 @@ class TableBuilder:
         table_id, path, is_external = self._identity
         created_at, created_by = self._created
         updated_at, updated_by = self._updated
+        self._owns = False
         return TableState(
             version=self.version,
             time_millis=self.time_millis,
@@ -382,8 +397,8 @@ class TableBuilder:
             snapshot=self._snapshots.snapshot(),
             earliest_snapshot_id=self._earliest_snapshot_id,
             totals=self._snapshots.totals(),
-            tags=dict(self._tags),
-            partition_statistics=dict(self._statistics),
+            tags=self._tags,
+            partition_statistics=self._statistics,
             named_schema_ids=self._named_schema_ids,
             created_at=created_at,
             created_by=created_by,
