@@ -195,6 +195,7 @@ class TableHandle:
     def _intent(self, base: TableState, plan: Plan) -> TableIntent | Landed:
         from ledger.evolution.table_intent import TableIntent
 
+        self.past.keep([base.schema])
         changes = plan(base)
         if isinstance(changes, Landed):
             return changes

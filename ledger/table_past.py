@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -79,12 +79,17 @@ class TablePast:
             if max(missing) > head_state(self._log).schema.id:
                 raise Postponed
             found |= schemas_by_id(self._log, missing)
-            with self._lock:
-                for each in missing[-_MOST_KEPT:]:
-                    self._schemas[each] = found[each]
-                while len(self._schemas) > _MOST_KEPT:
-                    del self._schemas[next(iter(self._schemas))]
+            self.keep(found[each] for each in missing[-_MOST_KEPT:])
         return [found[each] for each in sorted(schema_ids)]
+
+    def keep(self, schemas: Iterable[Schema]) -> None:
+        """Keep schemas that are at hand; whoever loses a race has files of the one before."""
+        with self._lock:
+            for each in schemas:
+                if each.id not in self._schemas:
+                    self._schemas[each.id] = each
+            for oldest in list(self._schemas)[:-_MOST_KEPT]:
+                del self._schemas[oldest]
 
     def names(self, state: TableState, more: Collection[int]) -> BoundNames:
         """Return the names of `state.named_schema_ids` and of more schemas, at least."""

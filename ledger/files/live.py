@@ -24,6 +24,12 @@ from ledger.model.tiles import parts
 
 _LOGGER = "ledger.files"
 
+_MOST_KEPT = 20_000
+"""So many live files are kept in memory, so that overwriting again reads what is new alone."""
+
+_FEW = 8 * CHECKPOINT_INTERVAL
+"""So many commits further on, what is kept is brought up to date instead of read anew."""
+
 
 def file_key(path: str) -> str:
     """Return what the key index remembers of a file."""
@@ -43,6 +49,7 @@ class LiveFiles:
     def __init__(self, log: StreamLog[TableState, TableEvent]) -> None:
         self._log = log
         self._runs = Runs(log.store, log.layout)
+        self._base: tuple[int, dict[str, Placed]] = (0, {})
 
     def keys_of(self, commit: Commit[TableEvent]) -> Iterator[str]:
         """Yield what to remember of a commit: its files and its snapshots' keys.
@@ -85,9 +92,24 @@ class LiveFiles:
         """
         boundary = version - version % CHECKPOINT_INTERVAL
         live = Net()
-        for first, last in reversed(list(tiles(boundary))):
-            live.apply(self._interval(first, last))
+        live.added = dict(self._placed_at_boundary(boundary))
         live.apply(self.changes(boundary + 1 if boundary else 0, version))
+        return live.added
+
+    def _placed_at_boundary(self, boundary: int) -> dict[str, Placed]:
+        """Return the live files after a checkpoint's version; not to be changed."""
+        known, placed = self._base
+        if known == boundary:
+            return placed
+        live = Net()
+        spans = list(tiles(boundary))
+        if 0 < boundary - known <= _FEW and known:
+            live.added = dict(placed)
+            spans = [(each + 1, each + CHECKPOINT_INTERVAL) for each in _back(boundary, known)]
+        for first, last in reversed(spans):
+            live.apply(self._interval(first, last))
+        if len(live.added) <= _MOST_KEPT and boundary >= known:
+            self._base = boundary, live.added
         return live.added
 
     def at_state(self, state: TableState) -> dict[str, FileChange]:
@@ -252,6 +274,11 @@ class LiveFiles:
             yield from self.changes(first, last)
         for part in below:
             yield from self._interval(*interval(*part))
+
+
+def _back(boundary: int, known: int) -> Iterator[int]:
+    """Yield the checkpoints' versions before a boundary down to a known one, newest first."""
+    return iter(range(boundary - CHECKPOINT_INTERVAL, known - 1, -CHECKPOINT_INTERVAL))
 
 
 def _among(wanted: Collection[str], changes: Iterable[Placed]) -> dict[str, FileChange]:

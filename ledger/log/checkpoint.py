@@ -20,6 +20,9 @@ from ledger.stores import Store
 S = TypeVar("S", bound=StateLike)
 FORMAT = 1
 
+_MOST_KEPT = 32
+"""Searches meet the same few checkpoints again and again."""
+
 
 class _File(Struct, frozen=True, rename="camel"):
     """A checkpoint's file: what stands at its front is enough to search by bisection."""
@@ -50,6 +53,7 @@ class Checkpoints(Generic[S]):
         self._store = store
         self._layout = layout
         self._stream = stream
+        self._kept: dict[int, Head[S]] = {}
 
     def body(self, head: Head[S]) -> bytes:
         """Return the file of a checkpoint."""
@@ -84,8 +88,12 @@ class Checkpoints(Generic[S]):
     def at_or_before(self, version: int) -> Head[S] | None:
         """Return the newest usable checkpoint not after `version`, or None."""
         for step in range(version // CHECKPOINT_INTERVAL, 0, -1):
-            found = self._load(step * CHECKPOINT_INTERVAL)
+            at = step * CHECKPOINT_INTERVAL
+            found = self._kept.pop(at, None) or self._load(at)
             if found is not None:
+                self._kept[at] = found
+                for oldest in list(self._kept)[:-_MOST_KEPT]:
+                    self._kept.pop(oldest, None)
                 return found
         return None
 

@@ -90,14 +90,32 @@ def last_checkpoint_while(log: StreamLog[S, E], state_fits: Callable[[S], bool])
     """
     low, high = 0, head_state(log).version // CHECKPOINT_INTERVAL
     found: Head[S] | None = None
+    stride = 1
     while low < high:
-        middle = (low + high + 1) // 2
+        # What is asked for is recent mostly: go back from the end, further each time.
+        middle = high - high % stride if found is None else _roundest(low, high)
+        if middle <= low:
+            middle = _roundest(low, high)
         near = log.checkpoints.at_or_before(middle * CHECKPOINT_INTERVAL)
         if near is None or state_fits(near.state):
             found, low = near or found, middle
         else:
-            high = min(middle, near.state.version // CHECKPOINT_INTERVAL) - 1
+            high, stride = min(middle, near.state.version // CHECKPOINT_INTERVAL) - 1, stride * 4
     return found
+
+
+def _roundest(low: int, high: int) -> int:
+    """Return the number after `low` and up to `high` that most powers of two divide.
+
+    Searches that go by it halve what is left, and meet the same few numbers again and again.
+
+    Example:
+        >>> _roundest(0, 100), _roundest(64, 100), _roundest(98, 99)
+        (64, 96, 99)
+    """
+    while high & (high - 1) > low:
+        high &= high - 1
+    return high
 
 
 def _fold_while(
