@@ -57,7 +57,7 @@ class TableHandle:
         self.live = LiveFiles(self.log)
         self.past = TablePast(self.log, self.live)
         self._touched = RecentlyTouched(partial(event_files, store, self.log.layout))
-        self.log.remember(self.live.keys_of, self._save_caches)
+        self.log.remember(self._keys_of, self._save_caches)
         self._appender: Appender[TableState, TableEvent] = Appender(
             self.log, setting.now_millis, setting.patience, refuse_stale
         )
@@ -183,10 +183,11 @@ class TableHandle:
             intent = self._intent(newest, plan)
         if isinstance(intent, Landed):
             return self._appender.acknowledge(intent.version, request)
-        appended = self._appender.append(intent, request)
-        if not appended.repeated:
-            self.past.landed(held.last_snapshot_id + 1, intent.named_schema_ids)
-        return appended
+        return self._appender.append(intent, request)
+
+    def _keys_of(self, commit: Commit[TableEvent]) -> Iterator[str]:
+        self.past.meet(commit)
+        return self.live.keys_of(commit)
 
     def _save_caches(self, version: int) -> None:
         self.live.save(version)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Raw, Struct
 
+from ledger.events import TableEvent
+from ledger.events.commit import Commit
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.evolution.legality_names import Binding, BoundNames
 from ledger.evolution.state import TableState
@@ -69,7 +71,7 @@ class TablePast:
         self._names = BoundNames()
         self._saved: frozenset[int] | None = None
         self._covered: tuple[int, ...] = ()
-        self._landed: dict[int, int] = {}
+        self._met: dict[int, int] = {}
 
     def schemas(self, schema_ids: Collection[int]) -> list[Schema]:
         """Return some schemas, oldest first."""
@@ -151,17 +153,20 @@ class TablePast:
         except (OSError, LedgerError, Postponed) as error:
             warn(_LOGGER, "names_skipped", version=state.version, error=str(error))
 
-    def landed(self, snapshot_id: int, schema_ids: Collection[int]) -> None:
-        """Take note of files without field ids that landed in this snapshot or a later one."""
-        for each in schema_ids:
-            self._landed[each] = max(snapshot_id, self._landed.get(each, 0))
+    def meet(self, commit: Commit[TableEvent]) -> None:
+        """Take note of files without field ids in a commit that was landed or read."""
+        for transaction in commit.transactions:
+            for event in transaction.events:
+                if isinstance(event, SnapshotCommitted | RolledBack):
+                    for each in event.named_schema_ids:
+                        self._met[each] = max(event.snapshot_id, self._met.get(each, 0))
 
     def holds(self, state: TableState, schema_id: int) -> bool:
         """Whether a snapshot that can be read surely holds a file that uses a schema's names."""
         if state.earliest_snapshot_id == 1:
             # No snapshot has gone.
             return schema_id in state.named_schema_ids
-        return self._landed.get(schema_id, 0) >= state.earliest_snapshot_id
+        return self._met.get(schema_id, 0) >= state.earliest_snapshot_id
 
     def reach(self, state: TableState) -> Reach:
         """Return what the snapshots hold that can be read at a state, tagged ones included.

@@ -189,7 +189,9 @@ def refuse_names(
     if not new:
         return
     names = history.names(state, new)
-    if names.agree(bindings(schema)) and names.are_one(history.schemas(new)):
+    if names.agree(bindings(schema)) and (
+        not names.is_doubtful or names.are_one(history.schemas(new))
+    ):
         return
     # Only now, as it reads much: what no readable snapshot holds any more does not count.
     held = history.reach(state).named_schema_ids

@@ -96,9 +96,7 @@ class BoundNames:
 
     def are_one(self, schemas: Iterable[Schema]) -> bool:
         """Whether no name of these schemas means two things."""
-        return not self._doubtful or all(
-            self._doubtful.isdisjoint(bindings(each)) for each in schemas
-        )
+        return all(self._doubtful.isdisjoint(bindings(each)) for each in schemas)
 
     def meant(self) -> Iterator[tuple[Binding, tuple[int, ...]]]:
         """Yield every name with the field ids that it means."""

@@ -13,7 +13,7 @@ from attrs import evolve
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
-from ledger.events.snapshot_events import RolledBack, SnapshotCommitted, SnapshotsExpired
+from ledger.events.snapshot_events import SnapshotsExpired
 from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.events.table_events import TableDropped, TableName
 from ledger.evolution.conflicts import Needs, contradiction, lost, taken
@@ -122,17 +122,6 @@ class TableIntent:
         except (InvalidChangeError, NotFoundError, AlreadyExistsError):
             return True
         return False
-
-    @property
-    def named_schema_ids(self) -> frozenset[int]:
-        """The schemas whose names files without field ids use that it adds."""
-        events = () if isinstance(self._first, Landed) else self._first
-        return frozenset(
-            each
-            for event in events
-            if isinstance(event, SnapshotCommitted | RolledBack)
-            for each in event.named_schema_ids
-        )
 
     def _on(self, state: TableState) -> tuple[TableEvent, ...] | Landed:
         if not state.dropped:
