@@ -11,6 +11,7 @@ from ledger.evolution.state import TableState
 from ledger.log.request import Appended
 from ledger.model.errors import InvalidInputError
 from ledger.plugins import PROJECTIONS, load
+from ledger.table_handle import load_what_commits_need
 from ledger.table_snapshots import SnapshotTable
 
 # What only some calls need is imported by them: to read starts fast.
@@ -97,6 +98,7 @@ class Table(SnapshotTable):
     def _asked(
         self, changes: Sequence[SchemaChange | SpecChange | Mapping[str, Any]]
     ) -> tuple[SchemaChange | SpecChange, ...]:
+        load_what_commits_need()
         from ledger.evolution.layout_json import as_table_change
 
         asked = tuple(map(as_table_change, changes))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import partial
@@ -194,6 +196,7 @@ class TableHandle:
         self.past.save()
 
     def _intent(self, base: TableState, plan: Plan) -> TableIntent | Landed:
+        load_what_commits_need()
         from ledger.evolution.table_intent import TableIntent
 
         self.past.keep([base.schema])
@@ -210,3 +213,36 @@ def _options_for(url: str, setting: TableSetting) -> Mapping[str, Any]:
     """Return the storage options for an external table: the ledger's own, on the same service."""
     same = url.partition("://")[0] == setting.store.url.partition("://")[0]
     return setting.storage_options if same else {}
+
+
+_loaded: list[bool] = []
+
+
+def load_what_commits_need() -> None:
+    """Import what deciding takes, which reading does without.
+
+    In a thread of its own: an import that a signal handler's exception interrupts leaves its module
+    half there, or locked for every other thread.
+    """
+    if not _loaded:
+        loading = threading.Thread(target=_load, name="ledger-imports", daemon=True)
+        try:
+            loading.start()
+        except RuntimeError:
+            # The interpreter is ending, or gives out no more threads.
+            _load()
+        else:
+            loading.join()
+
+
+def _load() -> None:
+    import ledger.evolution.layout_json
+    import ledger.evolution.table_intent
+    import ledger.snapshot_plan  # noqa: F401 - the calls that need them import them by name
+
+    _loaded.append(True)
+
+
+if hasattr(os, "register_at_fork"):
+    # A child that is forked while another thread imports waits for that thread for ever.
+    os.register_at_fork(before=load_what_commits_need)

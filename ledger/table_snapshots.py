@@ -15,7 +15,7 @@ from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange
 from ledger.model.instant import instant_of
 from ledger.snapshot_search import schemas
-from ledger.table_handle import TableHandle
+from ledger.table_handle import TableHandle, load_what_commits_need
 from ledger.table_setting import Progress, no_progress
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class SnapshotTable(TableHandle):
         Raises:
             InvalidChangeError: A file is live already, or does not fit the table.
         """
+        load_what_commits_need()
         from ledger.snapshot_plan import SnapshotPlan
 
         return self.commit_snapshot(SnapshotPlan("APPEND", tuple(files)), **options)
@@ -80,6 +81,7 @@ class SnapshotTable(TableHandle):
         Raises:
             InvalidChangeError: A path is not live.
         """
+        load_what_commits_need()
         from ledger.snapshot_plan import SnapshotPlan
 
         return self.commit_snapshot(SnapshotPlan("OVERWRITE", delete=tuple(paths)), **options)
@@ -101,6 +103,7 @@ class SnapshotTable(TableHandle):
                 conflict; with "snapshot" it stays.
             options: See CommitOptions.
         """
+        load_what_commits_need()
         from ledger.snapshot_plan import SnapshotPlan
 
         plan = SnapshotPlan("OVERWRITE", tuple(files), where=where or {}, isolation=isolation)

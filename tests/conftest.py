@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.faults import Inline
 from tests.programme.figures import FIGURES, lines
 
 if TYPE_CHECKING:
@@ -28,6 +29,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if isinstance(item, pytest.Function) and "spark" in item.fixturenames:
             item.add_marker(pytest.mark.spark)
             item.add_marker(_SOCKETS)
+
+
+@pytest.fixture(autouse=True)
+def caches_are_saved_by_whoever_commits(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Let what a test reads be there: a boundary's caches are saved before its commit returns.
+
+    Tests of the saving itself, marked `own_keeper`, leave it to the handle's own thread.
+    """
+    if "own_keeper" not in request.keywords:
+        monkeypatch.setattr("ledger.log.stream_log.Worker", Inline)
 
 
 @pytest.fixture(scope="session")

@@ -22,6 +22,20 @@ def any_key(_key: str) -> bool:
     return True
 
 
+class Inline:
+    """A worker that works in the thread that asks, and so at a moment that a test can name."""
+
+    def __init__(self, _name: str, work: Callable[[], bool]) -> None:
+        self._work = work
+
+    def ask(self) -> None:
+        while self._work():
+            pass
+
+    def wait(self, _timeout_s: float) -> bool:
+        return True
+
+
 class Wrapped:
     """A store that does what `inner` does."""
 

@@ -13,7 +13,6 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted([*ROOT.glob("ledger/**/*.py"), *ROOT.glob("projections/**/*.py")])
 
-MOST_LINES = 400
 MOST_FUNCTION_LINES = 70
 
 # Each room may import itself and what stands before it.
@@ -121,8 +120,7 @@ def test_heavy_libraries_are_imported_where_they_are_used(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_of)
-def test_rooms_and_functions_stay_small(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= MOST_LINES
+def test_functions_stay_small(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef):
             length = (node.end_lineno or 0) - node.lineno + 1

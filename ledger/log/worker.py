@@ -59,7 +59,9 @@ class Worker:
         # Two who ring at once ring once.
         with suppress(RuntimeError):
             self._bell.release()
-        if self._running.acquire(blocking=False):
+        # Whoever is interrupted from here on leaves nothing half done: of several threads that are
+        # started, one works, and each who asks sees to it that there is one.
+        if not self._running.locked():
             self._start()
 
     @property
@@ -82,13 +84,19 @@ class Worker:
             threading.Thread(target=self._live, name=self._name, daemon=True).start()
         except RuntimeError:
             # The interpreter is ending, or gives out no more threads: whoever asks does it.
-            while not self._rests(0):
-                self._do()
+            self._live(lingers_s=0)
 
-    def _live(self) -> None:
-        self._do()
-        while not self._rests(LINGERS_S):
-            self._do()
+    def _live(self, lingers_s: float = LINGERS_S) -> None:
+        while self._running.acquire(blocking=False):
+            try:
+                self._do()
+                while self._bell.acquire(timeout=lingers_s):
+                    self._do()
+            finally:
+                self._running.release()
+            if not self._asked:
+                # Whoever asks from here on finds nobody at work, and starts another thread.
+                return
 
     def _do(self) -> None:
         asked = len(self._asked)
@@ -96,14 +104,6 @@ class Worker:
             pass
         for _ in range(asked):
             self._asked.popleft()
-
-    def _rests(self, lingers_s: float) -> bool:
-        """Wait for more; True: nothing came, and whoever asks next starts another thread."""
-        if self._bell.acquire(timeout=lingers_s):
-            return False
-        self._running.release()
-        # Who asked since then found it running.
-        return not self._asked or not self._running.acquire(blocking=False)
 
 
 class Forked(Protocol):

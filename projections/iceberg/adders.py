@@ -81,7 +81,7 @@ class Adders:
         late = live.changes(boundary + 1 if boundary else 0, self._start) if paths else ()
         found = {e.change.path: e.snapshot_id for e in late if e.change.path in paths}
         for path in set(paths) - found.keys():
-            for version in log.indexes.find(file_key(path), boundary):
+            for version in log.lookup.last_named(file_key(path), boundary):
                 named = (e for e in live.changes(version, version) if e.change.path == path)
                 if here := [each.snapshot_id for each in named]:
                     found[path] = here[-1]
@@ -93,7 +93,7 @@ class Adders:
         boundary = max(0, self._start - self._start % CHECKPOINT_INTERVAL)
         found: dict[str, int] = {}
         for path in sorted(paths):
-            for version in reversed(list(log.indexes.find(file_key(path), boundary))):
+            for version in reversed(list(log.lookup.last_named(file_key(path), boundary))):
                 # The index goes by hashes: another file may have the same one.
                 if here := _added({path}, live.changes(version, version)):
                     found |= here

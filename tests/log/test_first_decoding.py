@@ -13,11 +13,11 @@ from ledger import Schema, open
 from ledger.log.codec import Codec, encode
 from ledger.events import TableEvent
 from ledger.events.catalog_events import CatalogEvent
-from ledger.events.commit import Commit
+from ledger.events.commit import Commit, Transaction
 
 sys.setswitchinterval(1e-6)
 together = threading.Barrier(8)
-body = encode(Commit(format=1, version=0, time_millis=1, transactions=()))
+body = encode(Commit(format=1, version=0, time_millis=1, transactions=(Transaction(id="x"),)))
 
 def first(kind):
     together.wait()

@@ -1,12 +1,21 @@
-"""A segment that is completed is sealed, however soon the next one begins."""
+"""Caches are saved while nobody waits, and a segment is sealed however soon the next begins."""
 
 from __future__ import annotations
 
+import threading
+
+import pytest
+from msgspec.structs import replace
+
 from ledger import SetOption
-from tests.lakes import memory
-from tests.log.long_logs import long_table, table_on
+from tests.faults import Wrapped
+from tests.lakes import data_file, lake_on, memory, orders
+from tests.log.long_logs import ROOT, long_table, table_on
 
 LENGTH = 800
+
+
+pytestmark = pytest.mark.own_keeper
 
 
 def test_the_next_commits_do_not_keep_a_segment_from_being_sealed() -> None:
@@ -21,3 +30,32 @@ def test_the_next_commits_do_not_keep_a_segment_from_being_sealed() -> None:
     assert table.state.version == LENGTH + 2
     assert table.log.wait_for_caches()
     assert store.exists(table.log.layout.segment(0, LENGTH))
+
+
+def test_no_commit_waits_for_caches() -> None:
+    class Slow(Wrapped):
+        """Answers to no replacing before it is let go."""
+
+        is_let_go = threading.Event()
+        asked = threading.Event()
+
+        def replace(self, key: str, body: bytes) -> None:
+            self.asked.set()
+            assert self.is_let_go.wait(30)
+            super().replace(key, body)
+
+    store = Slow(memory())
+    table = orders(lake_on(store))
+    for number in range(220):
+        table.alter([SetOption("k", str(number))])
+        table.append([replace(data_file(f"f{number}"), field_ids=True)])
+
+    assert store.asked.is_set()
+    assert table.state.version == 440
+    assert not table.log.wait_for_caches(0)
+    store.is_let_go.set()
+    assert table.log.wait_for_caches(30)
+    keys = set(store.keys(f"{ROOT}/checkpoints"))
+    layout = table.log.layout
+    assert {layout.checkpoint(n) for n in (100, 200, 300, 400)} < keys
+    assert {layout.index(n * 100 + 1 if n else 0, n * 100 + 100) for n in range(4)} < keys

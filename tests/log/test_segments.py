@@ -6,7 +6,7 @@ import itertools
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Final
@@ -219,7 +219,6 @@ def test_a_boundary_writes_the_segment_and_no_other_version_does() -> None:
     for _ in range(4):
         table.alter([SetOption("k", str(table.state.version))])
 
-    assert table.log.wait_for_caches()
     assert list(store.keys(f"{ROOT}/segments")) == [key_of((0, 800))]
     body = store.read(key_of((0, 800)))
     assert body is not None
@@ -238,7 +237,6 @@ def test_where_files_are_requests_a_segment_is_sealed_by_whoever_holds_its_commi
             table = table_on(store)
         store.asked.clear()
         table.alter([SetOption("k", "v")])
-        assert table.log.wait_for_caches()
         assert bool(list(store.keys(f"{ROOT}/segments"))) == at_hand
         asked.append(len([each for each in store.asked if "/log/" in each]))
     # Sealing has read nothing, whoever did it.
@@ -251,7 +249,6 @@ def test_the_catalog_is_sealed_too() -> None:
     for number in range(801):
         lake.create_database(f"d{number}")
 
-    assert lake.log.wait_for_caches()
     (key,) = store.keys("_ledger/segments")
     assert key == "_ledger/segments/00000000000000000000-00000000000000000800.parquet"
     counting = Counting(store)
@@ -267,27 +264,12 @@ def test_commits_too_long_for_a_segment_are_left_alone(monkeypatch: pytest.Monke
 
     table.alter([SetOption("k", "v")])
 
-    assert table.log.wait_for_caches()
     assert list(store.keys(f"{ROOT}/segments")) == []
     assert table.log.segments.made(0, 800) is None
     assert len(all_of(store, START, 800)) == 801
 
 
-class Inline:
-    """Saves caches in the thread that commits, so that one order of writes can be cut anywhere."""
-
-    def __init__(self, _name: str, work: Callable[[], bool]) -> None:
-        self.work = work
-
-    def ask(self) -> None:
-        while self.work():
-            pass
-
-
-def test_a_writer_killed_at_any_write_of_a_boundary_harms_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("ledger.log.stream_log.Worker", Inline)
+def test_a_writer_killed_at_any_write_of_a_boundary_harms_nothing() -> None:
     bodies = long_log(799)
     for writes in itertools.count():
         inner = fresh(dict(bodies))
@@ -361,7 +343,6 @@ def test_readers_beside_a_boundary_read_every_commit_once() -> None:
         each.join()
 
     assert failures == []
-    assert writer.log.wait_for_caches()
     assert list(inner.keys(f"{ROOT}/segments")) == [key_of((0, 800))]
 
 
