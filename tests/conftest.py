@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ledger.log.worker import Worker
 from tests.faults import Inline
 from tests.programme.figures import FIGURES, lines
 
@@ -31,16 +32,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(_SOCKETS)
 
 
-@pytest.fixture(autouse=True)
-def caches_are_saved_by_whoever_commits(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture(scope="session", autouse=True)
+def caches_are_saved_by_whoever_commits() -> Iterator[None]:
     """Let what a test reads be there: a boundary's caches are saved before its commit returns.
 
     Tests of the saving itself, marked `own_keeper`, leave it to the handle's own thread.
     """
-    if "own_keeper" not in request.keywords:
-        monkeypatch.setattr("ledger.log.stream_log.Worker", Inline)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ledger.log.stream_log.Worker", Inline)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def caches_have_a_keeper(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give a test that is marked so the handle's own thread back."""
+    if "own_keeper" in request.keywords:
+        monkeypatch.setattr("ledger.log.stream_log.Worker", Worker)
 
 
 @pytest.fixture(scope="session")

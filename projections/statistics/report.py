@@ -8,6 +8,7 @@ from typing import Any
 from attrs import frozen
 
 from ledger.cli.screen import Screen, moment, size
+from ledger.model.errors import StoreError
 from ledger.table import Table
 from projections.dlf import Style, render
 from projections.dlf.partitions import Partition
@@ -75,7 +76,7 @@ def brought_up_to_date(
             blocks_a_step=engine.blocks_a_step,
             on_progress=on_progress,
         )
-    except OSError as error:
+    except (OSError, StoreError) as error:
         notice(f"the statistics cannot be kept ({error}); they are computed all the same")
     return Kept.of(table.log, engine.scan)
 
