@@ -11,6 +11,7 @@ from ledger.commit_options import now_millis
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
 from ledger.evolution.table_changes import TableChange
+from ledger.log.gate import Gate
 from ledger.log.request import NowMillis
 from ledger.log.settle import Patience
 from ledger.stores import Store
@@ -32,6 +33,7 @@ class TableSetting:
         author: Who commits when a call does not say.
         now_millis: The clock.
         patience: How long a writer goes on.
+        gate: Which format the ledger takes.
     """
 
     store: Store
@@ -39,6 +41,7 @@ class TableSetting:
     author: str
     now_millis: NowMillis = now_millis
     patience: Patience = Patience()
+    gate: Gate = field(factory=Gate, eq=False, repr=False)
 
 
 def no_progress(_done: int, _of: int) -> None:

@@ -13,6 +13,7 @@ from typing import Any, assert_never
 from msgspec import UnsetType
 
 from ledger.events import TableEvent
+from ledger.events.clock_events import ClockCorrected
 from ledger.events.schema_changes import DropPrimaryKey, RemoveOption, SetOption, UpdateComment
 from ledger.events.schema_events import (
     ColumnAdded,
@@ -126,6 +127,8 @@ def sets(  # noqa: C901, PLR0912, PLR0915 - one case an event
             yield ("table",), "dropped"
         case TableCreated():
             yield ("table",), "created"
+        case ClockCorrected():
+            yield ("clock",), event.true_time_millis
         case _:
             assert_never(event)
 

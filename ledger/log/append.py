@@ -15,7 +15,7 @@ from attrs import field, frozen
 
 from ledger.events.commit import Commit
 from ledger.evolution.stream import Intent, Landed, Postponed, StateLike
-from ledger.log.clock import commit_millis
+from ledger.log.clock import StreamClock
 from ledger.log.entry import Entry, twin
 from ledger.log.open_commit import OpenCommit
 from ledger.log.request import Appended, NowMillis, Request
@@ -50,7 +50,12 @@ class Appender(Generic[S, E]):
     patience: Patience = field(factory=Patience)
     check: Callable[[Commit[E]], None] = lambda _: None
     _waiting: Waiting[S, E] = field(factory=Waiting, init=False, eq=False, repr=False)
+    _clock: StreamClock = field(init=False, eq=False, repr=False)
     _kept: KeptCommits[E] = field(factory=KeptCommits, init=False, eq=False, repr=False)
+
+    @_clock.default
+    def _clock_of_stream(self) -> StreamClock:
+        return StreamClock(self.log, self.now_millis, self.patience)
 
     def append(self, intent: Intent[S, E], request: Request) -> Appended[S]:
         """Append one transaction; it is durable when this returns.
@@ -60,7 +65,7 @@ class Appender(Generic[S, E]):
                 for something else; nothing was written.
             CommitConflictError: A winner took the same cell, or `expect_version` was passed.
             CommitUnknownError: The store gave no answer; the commit may have landed.
-            StoreError: This machine's clock is not the store's (`commit_millis`).
+            StoreError: This machine's clock is not the store's (`StreamClock`).
         """
         entry = Entry(intent, request)
         try:
@@ -148,10 +153,7 @@ class Appender(Generic[S, E]):
 
     def _attempt(self, entries: list[Entry[S, E]], winners: Winners[E]) -> None:
         """Try to land one commit with all that fits into it."""
-        head = self.log.head
-        previous = head.state.time_millis if head else 0
-        time_millis = commit_millis(self.log.store, self.now_millis, self.patience, previous)
-        opened = OpenCommit(self.log, time_millis, self.check)
+        opened = OpenCommit(self.log, self._clock.next(), self.check)
         joined = [each for each in entries if self._joins(each, opened, winners)]
         if not joined:
             return

@@ -10,10 +10,11 @@ from typing import Generic, TypeVar
 from attrs import frozen
 from msgspec import UNSET
 
-from ledger.events.commit import Commit
+from ledger.events.commit import OLDEST_FORMAT, Commit
 from ledger.evolution.stream import Builder, StateLike, Stream
 from ledger.log.checkpoint import Checkpoints, Head
 from ledger.log.codec import Codec, digest, encode
+from ledger.log.gate import Gate
 from ledger.log.key_index import KeyIndexes
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
 from ledger.log.lines import Lines
@@ -69,16 +70,20 @@ class StreamLog(Generic[S, E]):
         store: Where the stream is.
         root: Its `_ledger` folder.
         stream: What its events mean.
+        gate: Which format its ledger takes; None where nobody has asked the ledger.
     """
 
-    def __init__(self, store: Store, root: str, stream: Stream[S, E]) -> None:
+    def __init__(
+        self, store: Store, root: str, stream: Stream[S, E], gate: Gate | None = None
+    ) -> None:
         self.store = store
-        self.layout = Layout(root)
+        self.gate = Gate() if gate is None else gate
+        self.layout = Layout.of_fold(root, stream.fold_version)
         self.stream = stream
         self.mutex = threading.RLock()
         self._keys_of: Callable[[Commit[E]], Iterable[str]] = lambda _: ()
         self._on_boundary: Callable[[int], None] = lambda _: None
-        self.checkpoints = Checkpoints(store, self.layout, stream)
+        self.checkpoints = Checkpoints(store, self.layout, stream, self.gate)
         self.codec: Codec[E] = Codec(stream.event_types)
         self.reader: Reader[E] = Reader(store, self.layout, self.codec)
         self.segments = Segments(store, self.layout)
@@ -107,6 +112,11 @@ class StreamLog(Generic[S, E]):
     def head(self) -> Head[S] | None:
         """The newest commit known, without looking; None before version 0."""
         return self._head
+
+    @property
+    def format(self) -> int:
+        """The newest format of commits that the stream takes, as far as is known."""
+        return max(self.gate.format, self._head.state.format if self._head else OLDEST_FORMAT)
 
     def refresh(self) -> S | None:
         """Return the newest state, after reading what was appended since the last look."""

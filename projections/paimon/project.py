@@ -99,7 +99,7 @@ class _Run:
 
     def commit(self, commit: Commit[TableEvent]) -> None:
         """Project one commit's schemas and snapshots."""
-        self._builder.begin(commit.version, commit.time_millis)
+        self._builder.begin(commit.version, commit.time_millis, commit.format)
         for transaction in commit.transactions:
             self._builder.add(transaction)
             self._schema()

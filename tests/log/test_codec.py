@@ -81,7 +81,7 @@ def test_a_torn_file_is_refused_by_name(cut: int) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
-        (b'"format":1', b'"format":2', "format 2"),
+        (b'"format":1', b'"format":3', "format 3"),
         (b'"type":"renameColumn"', b'"type":"mergeColumns"', "the event 'mergeColumns'"),
         (b'"newName":"address"', b'"newName":"address","why":1', "the renameColumn key 'why'"),
         (b'"author"', b'"signature":"x","author"', "the transaction key 'signature'"),
