@@ -38,6 +38,21 @@ class _File(Struct, frozen=True, rename="camel"):
 _DECODER = msgspec.json.Decoder(_File)
 
 
+def named_digest(body: bytes, version: int) -> str | None:
+    """Return the commit's digest that a checkpoint's file names; None when it is not whole.
+
+    Args:
+        body: The file.
+        version: The commit that it has to be of.
+    """
+    try:
+        file = _DECODER.decode(body)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    whole = hashlib.sha256(bytes(file.state)).hexdigest() == file.check
+    return file.head if whole and file.version == version else None
+
+
 @frozen
 class Head(Generic[S]):
     """A state, and the digest of the commit file that it stands at."""
@@ -73,15 +88,16 @@ class Checkpoints(Generic[S]):
             OSError: It could not be kept; that harms nothing.
         """
         for layout, body in self.bodies(head):
-            self._store.replace(layout.checkpoint(head.state.version), body)
-            self._store.replace(layout.hint, b"%d\n" % head.state.version)
+            if layout == self._own.layout or self._gate.admits_oldest:
+                self._store.replace(layout.checkpoint(head.state.version), body)
+                self._store.replace(layout.hint, b"%d\n" % head.state.version)
 
     def bodies(self, head: Head[S]) -> Iterator[tuple[Layout, bytes]]:
-        """Yield the files that `save` writes, and under whose keys each stands."""
+        """Yield the files that can stand for a state, and under whose keys."""
         yield self._own.layout, self._body(head, self._own.fold_version)
         # A client of format 1 goes on from a checkpoint without reading what it was made of: one
         # that a newer commit went into has to stay out of its sight.
-        if self._gate.admits_oldest and head.state.format == OLDEST_FORMAT:
+        if head.state.format == OLDEST_FORMAT:
             yield self._shared.layout, self._body(head, self._shared.fold_version)
 
     def _body(self, head: Head[S], fold_version: int) -> bytes:

@@ -197,7 +197,7 @@ def state_record() -> list[bytes]:
 
     return [
         bytes(msgspec.json.decode(each, type=File).state)
-        for each in bodies("orders/_ledger/checkpoints/0")
+        for each in bodies("orders/_ledger/caches/", ".json")
     ]
 
 
@@ -271,7 +271,7 @@ DECODERS: dict[str, Decoder] = {
         _of(lambda: [b for k, b in ledger_bodies().items() if k.startswith("_ledger/log")], files),
     ),
     "newest commit of a log": Decoder(last_commit, _of(short_commits, files)),
-    "checkpoint": Decoder(raw_checkpoint, _of(lambda: bodies("checkpoints/0"), files)),
+    "checkpoint": Decoder(raw_checkpoint, _of(lambda: bodies("/caches/", ".json"), files)),
     "checkpoint's state": Decoder(checkpoint, _of(state_record, files)),
     "key index": Decoder(key_index, _of(lambda: bodies("checkpoints/keys"), files)),
     "sealed segment": Decoder(segment, _of(segment_bodies, files)),

@@ -145,7 +145,7 @@ def replayed(
 def _check_caches(bodies: Mapping[str, bytes], newest: TableState) -> None:
     """With its caches, without them, and in the eyes of `verify`, it is the same table."""
     warm = _opened(bodies.items())
-    cold = _opened((key, body) for key, body in bodies.items() if "/checkpoints/" not in key)
+    cold = _opened((key, body) for key, body in bodies.items() if "/caches/" not in key)
     assert digest_of(warm.log.refresh() or newest) == digest_of(newest), "checkpoint + tail"
     assert digest_of(cold.log.refresh() or newest) == digest_of(newest)
     assert warm.at().files == cold.at().files, "live files from caches and without"

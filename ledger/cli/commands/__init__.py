@@ -9,6 +9,7 @@ from cyclopts import App
 from ledger.cli.commands import view
 from ledger.cli.commands.add_files import add_files
 from ledger.cli.commands.alter import alter
+from ledger.cli.commands.correct_clock import correct_clock
 from ledger.cli.commands.create import create
 from ledger.cli.commands.doctor import doctor
 from ledger.cli.commands.expire import expire
@@ -23,6 +24,7 @@ from ledger.cli.commands.show import show
 from ledger.cli.commands.snapshots import snapshots
 from ledger.cli.commands.sql import sql
 from ledger.cli.commands.tag import tag
+from ledger.cli.commands.upgrade import upgrade
 from ledger.cli.commands.verify import verify
 from ledger.cli.example import help_and_example
 
@@ -44,6 +46,8 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "doctor": doctor,
     "verify": verify,
     "maintain": maintain,
+    "upgrade": upgrade,
+    "correct-clock": correct_clock,
 }
 
 NAMES: tuple[str, ...] = (*_COMMANDS, "view")
