@@ -123,10 +123,8 @@ def sets(  # noqa: C901, PLR0912, PLR0915 - one case an event
         case PartitionStatisticsSet():
             file = (event.statistics_path, event.file_size_in_bytes)
             yield ("partitionStatistics", event.snapshot_id), file
-        case TableDropped():
-            yield ("table",), "dropped"
-        case TableCreated():
-            yield ("table",), "created"
+        case TableDropped() | TableCreated():
+            yield ("table",), "dropped" if isinstance(event, TableDropped) else "created"
         case ClockCorrected():
             yield ("clock",), event.true_time_millis
         case _:
