@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from attrs import frozen
 
 from ledger.events import TableEvent
+from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Commit, Transaction
 from ledger.events.snapshot_events import (
     RolledBack,
@@ -175,6 +176,8 @@ class _Run:
             self._fold.learn(self._builder.freeze(), last_snapshot_id)
         for event in transaction.events:
             self._statistics.learn(event)
+            if isinstance(event, ClockCorrected):
+                self._trail.correct_clock(event.true_time_millis)
             if isinstance(event, SnapshotCommitted | RolledBack):
                 self._snapshot(event, time_millis)
 
