@@ -32,7 +32,7 @@ from ledger.evolution.catalog_state import (
     by_name,
 )
 from ledger.evolution.catalog_view import altered_view, view_from_record
-from ledger.evolution.clock_fold import correction_of
+from ledger.evolution.clock_fold import correction_of, misplaced
 from ledger.model.errors import InvalidChangeError
 from ledger.model.identifier import Identifier
 
@@ -91,12 +91,11 @@ class CatalogBuilder:
         Raises:
             InvalidChangeError: It cannot follow.
         """
-        earliest = self.time_millis + (format_version < EQUAL_TIMES)
-        if version != self.version + 1 or time_millis < earliest:
-            raise _contradiction(
-                f"commit {version} at {time_millis} cannot follow "
-                f"commit {self.version} at {self.time_millis}"
-            )
+        is_late = time_millis > self.time_millis or (
+            time_millis == self.time_millis and format_version >= EQUAL_TIMES
+        )
+        if version != self.version + 1 or not is_late:
+            raise misplaced(version, time_millis, self.version, self.time_millis)
         self.version = version
         self.time_millis = time_millis
         self._wrote_format = format_version

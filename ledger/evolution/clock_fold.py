@@ -1,4 +1,4 @@
-"""How the fact that a clock was ahead folds, in a table's stream and in the catalog's."""
+"""How times fold, and the fact that a clock was ahead, in a table's stream and the catalog's."""
 
 from __future__ import annotations
 
@@ -34,6 +34,16 @@ def correction_of(
             kind="ILLEGAL_STATE",
         )
     return ClockCorrection(version, event.true_time_millis)
+
+
+def misplaced(
+    version: int, time_millis: int, before: int, before_millis: int
+) -> InvalidChangeError:
+    """Return the refusal of a commit that cannot follow the one before."""
+    return InvalidChangeError(
+        f"commit {version} at {time_millis} cannot follow commit {before} at {before_millis}",
+        kind="ILLEGAL_STATE",
+    )
 
 
 def refuse_untimely(

@@ -41,7 +41,7 @@ from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
 from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.events.table_events import TableCreated, TableDropped
 from ledger.evolution.catalog_birth import first_schema
-from ledger.evolution.clock_fold import correction_of, refuse_untimely
+from ledger.evolution.clock_fold import correction_of, misplaced, refuse_untimely
 from ledger.evolution.layout_fold import LayoutTrail
 from ledger.evolution.schema_builder import SchemaBuilder, SchemaRule, schema_rule
 from ledger.evolution.snapshot_fold import SnapshotTrail
@@ -156,13 +156,11 @@ class TableBuilder:
         Raises:
             InvalidChangeError: It cannot follow.
         """
-        earliest = self.time_millis + (format_version < EQUAL_TIMES)
-        if version != self.version + 1 or time_millis < earliest:
-            raise InvalidChangeError(
-                f"commit {version} at {time_millis} cannot follow "
-                f"commit {self.version} at {self.time_millis}",
-                kind="ILLEGAL_STATE",
-            )
+        is_late = time_millis > self.time_millis or (
+            time_millis == self.time_millis and format_version >= EQUAL_TIMES
+        )
+        if version != self.version + 1 or not is_late:
+            raise misplaced(version, time_millis, self.version, self.time_millis)
         self.version = version
         self.time_millis = time_millis
         self._wrote_format = format_version
