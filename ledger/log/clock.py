@@ -75,7 +75,7 @@ class StreamClock:
         check_clock(self._log.store, now, ahead)
         head = self._log.head
         if head is None:
-            return Moment(now)
+            return Moment(max(now, 1))
         state = head.state
         if now > state.time_millis:
             return Moment(now)
