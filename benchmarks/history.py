@@ -21,7 +21,7 @@ from msgspec import Raw
 
 import ledger
 from ledger.events import SchemaEvent, TableEvent
-from ledger.events.commit import FORMAT_VERSION, Commit, Transaction
+from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
 from ledger.events.schema_changes import SetOption
 from ledger.events.schema_events import (
     ColumnAdded,
@@ -174,7 +174,7 @@ def commit_of(
 ) -> Commit[TableEvent]:
     """Return the commit that holds one transaction."""
     return Commit(
-        format=FORMAT_VERSION,
+        format=OLDEST_FORMAT,
         version=version,
         time_millis=START_MILLIS + version * _STEP_MILLIS,
         parent=parent,

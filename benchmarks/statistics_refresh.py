@@ -26,7 +26,7 @@ from msgspec import json as msgspec_json
 import ledger
 from benchmarks.measure import WORKDIR, Figure, Output, Report, Times, question_of, show
 from ledger.events import TableEvent
-from ledger.events.commit import FORMAT_VERSION, Commit, Transaction
+from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
 from ledger.events.snapshot_events import NO_FILES, ChangesReference, SnapshotCommitted
 from ledger.files.change_table import parquet_of, to_table
 from ledger.log.codec import digest, encode
@@ -141,7 +141,7 @@ def commit_of(event: SnapshotCommitted, version: int, parent: str) -> Commit[Tab
     facts: tuple[TableEvent, ...] = (event,)
     unique = f"00000000-0000-7000-8000-{version:012d}"
     return Commit(
-        format=FORMAT_VERSION,
+        format=OLDEST_FORMAT,
         version=version,
         time_millis=START_MILLIS + 10**6 + version * 1000,
         parent=parent,

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ledger.catalog_views import ViewCatalog
 from ledger.commit_options import CommitOptions, fresh_id, now_millis
+from ledger.events.commit import NEWEST_FORMAT
 from ledger.events.table_events import TableCreated
 from ledger.evolution.catalog_builder import identifier_of
 from ledger.evolution.catalog_state import CatalogState, TableEntry
 from ledger.log.request import Appended, NowMillis, Request
 from ledger.model.errors import DamagedLogError, NotFoundError, TableDroppedError
 from ledger.model.identifier import Identifier
+from ledger.model.instant import millis
 from ledger.stores import client_options, open_store
 from ledger.table import Table
 from ledger.table_setting import TableSetting
@@ -22,10 +25,12 @@ from ledger.table_setting import TableSetting
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ledger.correct_clock import ClockPlan
     from ledger.events.spec_changes import AddPartitionField, SortColumn
     from ledger.evolution.catalog_request import CatalogRequest
     from ledger.model.schema import FieldIdPolicy, Schema
     from ledger.transforms import Term
+    from ledger.upgrade import UpgradePlan
 
 
 def default_author() -> str:
@@ -78,6 +83,48 @@ def open(  # noqa: A001 - `ledger.open(url)` is what reads well
 
 class Ledger(ViewCatalog):
     """A catalog stream and the tables that it names; open one with `ledger.open`."""
+
+    def plan_upgrade(self) -> UpgradePlan:
+        """Return what `upgrade` would do, and what older clients will no longer; write nothing."""
+        from ledger.upgrade import UpgradePlan
+
+        return UpgradePlan.of(self.format)
+
+    def upgrade(self, **commit: Unpack[CommitOptions]) -> Appended[CatalogState]:
+        """Let the ledger take commits of the newest format; older clients are refused from then on.
+
+        A ledger that takes it already stays as it is.
+        """
+        from ledger.evolution.catalog_request import UpgradeLedger
+
+        wanted = UpgradeLedger(NEWEST_FORMAT) if self.plan_upgrade().is_needed else None
+        request = self._request(["UpgradeLedger", NEWEST_FORMAT], commit)
+        appended = self._commit(lambda: wanted, request)
+        self._setting.gate.learn(appended.state.format)
+        return appended
+
+    def plan_clock_correction(self, true_time: datetime | int | None = None) -> ClockPlan:
+        """Return what `correct_clock` would say; nothing is written."""
+        from ledger.correct_clock import plan_correction
+
+        return plan_correction(self.log, self._setting.now_millis(), true_time)
+
+    def correct_clock(
+        self, true_time: datetime | int | None = None, **commit: Unpack[CommitOptions]
+    ) -> Appended[CatalogState]:
+        """Say of the catalog what `Table.correct_clock` says of a table, whose times are its own.
+
+        Raises:
+            InvalidChangeError: No commit of the catalog is ahead of that time.
+            InvalidInputError: It lies in the future, or the ledger is of format 1: upgrade it.
+        """
+        from ledger.correct_clock import plan_correction
+
+        now = self._setting.now_millis()
+        latest = None if true_time is None else millis(true_time)
+        when: CommitOptions = {**commit, "effective_time": now}
+        request = self._request(["CorrectClock", latest], when)
+        return self._commit(lambda: plan_correction(self.log, now, latest).change, request)
 
     def tables(self, database: str) -> list[str]:
         """Return the names of a database's tables, sorted."""

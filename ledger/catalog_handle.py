@@ -9,7 +9,7 @@ import msgspec
 
 from ledger.commit_options import CommitOptions, fresh_id, request_of
 from ledger.events.catalog_events import CatalogEvent
-from ledger.events.commit import Commit
+from ledger.events.commit import NEWEST_FORMAT, OLDEST_FORMAT, Commit
 from ledger.evolution.catalog_record import CatalogStream
 from ledger.evolution.catalog_state import EMPTY_CATALOG, CatalogState
 from ledger.log.append import Appender
@@ -31,12 +31,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-ROOT_FORMAT = 1
 _ROOT_KEY = "_ledger/ledger.json"
 
 
 class _Root(msgspec.Struct, frozen=True, rename="camel"):
-    """The file `_ledger/ledger.json`, written once."""
+    """The file `_ledger/ledger.json`, written once: the format that the ledger began with."""
 
     format: int
     ledger_id: str
@@ -52,7 +51,7 @@ class CatalogHandle:
         self._setting = setting
         self._store: Store = setting.store
         self.log: StreamLog[CatalogState, CatalogEvent] = StreamLog(
-            setting.store, "_ledger", CatalogStream()
+            setting.store, "_ledger", CatalogStream(), setting.gate
         )
         self._appender: Appender[CatalogState, CatalogEvent] = Appender(
             self.log, setting.now_millis, setting.patience
@@ -76,11 +75,16 @@ class CatalogHandle:
             root = _ROOT.decode(body)
         except msgspec.DecodeError as error:
             raise DamagedLogError(f"{_ROOT_KEY} is no ledger's root: {error}", _ROOT_KEY) from error
-        if root.format != ROOT_FORMAT:
+        if root.format > NEWEST_FORMAT:
             raise UpgradeRequiredError(
-                f"{self.url} has format {root.format}; this version reads {ROOT_FORMAT}: "
+                f"{self.url} has format {root.format}; this version reads up to {NEWEST_FORMAT}: "
                 "upgrade lakeledger"
             )
+        if root.format < OLDEST_FORMAT:
+            raise DamagedLogError(
+                f"{_ROOT_KEY} has format {root.format}, which there never was", _ROOT_KEY
+            )
+        self._setting.gate.begin(root.format)
         return root.ledger_id
 
     def init(self) -> str:
@@ -90,7 +94,7 @@ class CatalogHandle:
             StoreError: The place cannot hold a ledger, or did not answer; no commit was written.
         """
         if self.ledger_id is None:
-            body = msgspec.json.encode(_Root(ROOT_FORMAT, fresh_id())) + b"\n"
+            body = msgspec.json.encode(_Root(NEWEST_FORMAT, fresh_id())) + b"\n"
             outcome = land(self._store, Draft(_ROOT_KEY, body, 0), self._setting.patience)
             if isinstance(outcome, Unknown):
                 raise StoreError(
@@ -103,7 +107,15 @@ class CatalogHandle:
     @property
     def state(self) -> CatalogState:
         """The newest state, after reading what others appended since the last look."""
-        return self.log.refresh() or EMPTY_CATALOG
+        state = self.log.refresh() or EMPTY_CATALOG
+        self._setting.gate.learn(state.format)
+        return state
+
+    @property
+    def format(self) -> int:
+        """The newest format of commits that the ledger takes: a new ledger's is the newest."""
+        self.log.refresh()
+        return self.log.format
 
     def events(self, first: int = 0) -> Iterator[Commit[CatalogEvent]]:
         """Yield the catalog's commits from `first` on."""

@@ -8,7 +8,7 @@ import attrs
 from attrs import frozen
 
 from ledger.events import SchemaChange, SpecChange, TableEvent
-from ledger.events.commit import FORMAT_VERSION, Commit, Transaction
+from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
 from ledger.evolution.legality import History, problems
 from ledger.evolution.rules import FORMATS, Rules
 from ledger.evolution.state import TableState
@@ -149,7 +149,7 @@ def _folded(state: TableState, events: Sequence[TableEvent]) -> TableState:
     transaction: Transaction[TableEvent] = Transaction(id="plan", events=tuple(events))
     builder.commit(
         Commit(
-            format=FORMAT_VERSION,
+            format=OLDEST_FORMAT,
             version=state.version + 1,
             time_millis=state.time_millis + 1,
             transactions=(transaction,),

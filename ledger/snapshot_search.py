@@ -48,7 +48,7 @@ def _snapshot_ids(commit: Commit[TableEvent]) -> Iterator[int]:
 def _steps(log: TableLog, builder: TableBuilder, commit: Commit[TableEvent]) -> Iterator[None]:
     """Fold a commit transaction by transaction, stopping after each."""
     try:
-        builder.begin(commit.version, commit.time_millis)
+        builder.begin(commit.version, commit.time_millis, commit.format)
         for transaction in commit.transactions:
             builder.add(transaction)
             yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ledger.commit_options import CommitOptions
@@ -10,12 +11,14 @@ from ledger.events import SchemaChange, SpecChange
 from ledger.evolution.state import TableState
 from ledger.log.request import Appended
 from ledger.model.errors import InvalidInputError
+from ledger.model.instant import millis
 from ledger.plugins import PROJECTIONS, load
 from ledger.table_handle import load_what_commits_need
 from ledger.table_snapshots import SnapshotTable
 
 # What only some calls need is imported by them: to read starts fast.
 if TYPE_CHECKING:
+    from ledger.correct_clock import ClockPlan
     from ledger.plan import ChangePlan
     from ledger.replace_sort_order import ReplaceOrder
     from ledger.update_schema import UpdateSchema
@@ -105,6 +108,41 @@ class Table(SnapshotTable):
         if not asked:
             raise InvalidInputError(f"{self.identifier}: no changes were given; name at least one")
         return asked
+
+    def plan_clock_correction(self, true_time: datetime | int | None = None) -> ClockPlan:
+        """Return what `correct_clock` would say; nothing is written."""
+        from ledger.correct_clock import plan_correction
+
+        return plan_correction(self.log, self._setting.now_millis(), true_time)
+
+    def correct_clock(
+        self, true_time: datetime | int | None = None, **options: Unpack[CommitOptions]
+    ) -> Appended[TableState]:
+        """Say that the commits so far took effect no later than at the true time.
+
+        For a table that got commits by a clock that was ahead: reading by `timestamp=` is right
+        again, for moments before, inside and after the range that is wrong.
+
+        Args:
+            true_time: When they happened, at the latest: a datetime with a time zone or Unix
+                milliseconds; None for now, by this machine's clock.
+            options: See CommitOptions.
+
+        Raises:
+            InvalidChangeError: No commit is ahead of that time.
+            InvalidInputError: It lies in the future, or the ledger is of format 1: upgrade it.
+            CommitConflictError: Somebody else corrected the clock to another time meanwhile.
+        """
+        from ledger.correct_clock import plan_correction
+
+        now = self._setting.now_millis()
+        latest = None if true_time is None else millis(true_time)
+        when: CommitOptions = {**options, "effective_time": now}
+        return self._commit(
+            ["correctClock", latest],
+            when,
+            lambda _: [plan_correction(self.log, now, latest).change],
+        )
 
     def seal(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Write the last event of the table's stream; `Ledger.drop_table` does the rest."""

@@ -54,7 +54,7 @@ class TableHandle:
         external = "://" in path or path.startswith("/")
         store = open_store(path, _options_for(path, setting)) if external else setting.store
         self.log: StreamLog[TableState, TableEvent] = StreamLog(
-            store, "_ledger" if external else f"{path}/_ledger", TableStream()
+            store, "_ledger" if external else f"{path}/_ledger", TableStream(), setting.gate
         )
         self.live = LiveFiles(self.log)
         self.past = TablePast(self.log, self.live)

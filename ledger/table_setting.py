@@ -10,6 +10,7 @@ from attrs import field, frozen
 from ledger.commit_options import now_millis
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
+from ledger.log.gate import Gate
 from ledger.log.landing import Patience
 from ledger.log.request import NowMillis
 from ledger.stores import Store
@@ -34,6 +35,7 @@ class TableSetting:
         author: Who commits when a call does not say.
         now_millis: The clock.
         patience: How long a writer goes on.
+        gate: Which format the ledger takes.
     """
 
     store: Store
@@ -41,6 +43,7 @@ class TableSetting:
     author: str
     now_millis: NowMillis = now_millis
     patience: Patience = Patience()
+    gate: Gate = field(factory=Gate, eq=False, repr=False)
 
 
 def no_progress(_done: int, _of: int) -> None:

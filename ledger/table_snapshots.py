@@ -127,7 +127,10 @@ class SnapshotTable(TableHandle):
     def _outsourced(self, files: Sequence[FileChange]) -> ChangesReference | None:
         if len(files) <= INLINE_LIMIT:
             return None
-        now = self._setting.now_millis()
+        # By the time that its commit will have, should that be ahead of this machine's clock.
+        head = self.log.head
+        newest = head.state.time_millis if head else 0
+        now = max(self._setting.now_millis(), newest)
         return store_changes(self.log.store, self.log.layout, files, now)
 
     def _known_snapshot(self, plan: SnapshotPlan) -> Landed | None:

@@ -10,12 +10,13 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ledger.cli.screen import size
+from ledger.cli.screen import moment, size
 from ledger.events import catalog_events as c
 from ledger.events import schema_changes as s
 from ledger.events import snapshot_events as n
 from ledger.events import spec_events as p
 from ledger.events import table_events as t
+from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Commit, Transaction
 from ledger.events.schema_events import UpdateKeys
 from ledger.events.statistics_events import PartitionStatisticsSet
@@ -144,6 +145,11 @@ _SAYINGS: dict[type, Callable[[Any], str]] = {
     c.ViewAltered: lambda it: f"changed view {_name(it.identifier)}",
     c.ViewRenamed: partial(_renamed, "view"),
     c.ViewDropped: lambda it: f"dropped view {_name(it.identifier)}",
+    c.LedgerUpgraded: lambda it: f"opened the ledger to format {it.format}",
+    ClockCorrected: lambda it: (
+        f"corrected the clock: the commits from version {it.first_version} on took effect by "
+        f"{moment(it.true_time_millis)}"
+    ),
 }
 
 

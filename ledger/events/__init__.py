@@ -1,13 +1,15 @@
 """Every change that a writer may ask for, every event that the log can hold, and nothing else.
 
 `schema_changes` and `spec_changes` are what is asked, `schema_events` and `spec_events` what it
-became; `table_events`, `snapshot_events`, `statistics_events` and `catalog_events` hold the rest.
+became; `table_events`, `snapshot_events`, `statistics_events`, `clock_events` and `catalog_events`
+hold the rest. `formats` says which version of the format each needs.
 `FORMAT.md` describes their bytes.
 """
 
 from __future__ import annotations
 
 from ledger.events.catalog_events import CatalogEvent
+from ledger.events.clock_events import ClockCorrected
 from ledger.events.schema_changes import SchemaChange
 from ledger.events.schema_events import SchemaEvent
 from ledger.events.snapshot_events import (
@@ -36,6 +38,7 @@ TableEvent = (
     | PartitionStatisticsSet
     | TableCreated
     | TableDropped
+    | ClockCorrected
 )
 """Every fact that a table's stream can hold."""
 

@@ -1,4 +1,4 @@
-"""Databases and views, and the union of all that the catalog's stream can hold."""
+"""Databases, views, the ledger itself, and the union of all that the catalog's stream can hold."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from ledger.events.base import Record
+from ledger.events.clock_events import ClockCorrected
 from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
 from ledger.events.table_events import TableCreated, TableDropped, TableName, TableRenamed
 from ledger.model.type_json import FieldObject
@@ -100,6 +101,12 @@ class ViewDropped(Record, frozen=True, tag="dropView", kw_only=True):
     view_id: str
 
 
+class LedgerUpgraded(Record, frozen=True, tag="upgradeLedger"):
+    """From here on the ledger takes commits of this format, in every stream. Since format 2."""
+
+    format: int
+
+
 CatalogEvent = (
     DatabaseCreated
     | DatabaseAltered
@@ -111,5 +118,7 @@ CatalogEvent = (
     | ViewAltered
     | ViewRenamed
     | ViewDropped
+    | LedgerUpgraded
+    | ClockCorrected
 )
 """Every fact that the catalog's stream can hold."""

@@ -6,13 +6,15 @@ one writer asked for at once.
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
 
 E_co = TypeVar("E_co", covariant=True)
 
-FORMAT_VERSION = 1
+OLDEST_FORMAT: Final = 1
+NEWEST_FORMAT: Final = 2
+"""What this version writes and reads; a commit says the oldest that has all it holds."""
 
 
 class Transaction(
@@ -61,9 +63,10 @@ class Commit(
     """One file of a stream's log.
 
     Attributes:
-        format: Version of these bytes.
+        format: Version of these bytes: the oldest that has all that stands here.
         version: The commit's number in its stream, from 0, without gaps.
-        time_millis: Unix time in milliseconds; strictly increasing within a stream.
+        time_millis: Unix time in milliseconds; within a stream it never decreases, and a commit of
+            format 1 is later than the one before.
         parent: `sha256:` and the hex digest of the file before; absent in version 0.
         transactions: At least one.
     """

@@ -12,12 +12,15 @@ from ledger.events.catalog_events import (
     DatabaseAltered,
     DatabaseCreated,
     DatabaseDropped,
+    LedgerUpgraded,
     ViewAltered,
     ViewCreated,
     ViewDropped,
     ViewRenamed,
 )
-from ledger.events.commit import Commit, Transaction
+from ledger.events.clock_events import ClockCorrected
+from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
+from ledger.events.formats import EQUAL_TIMES
 from ledger.events.table_events import TableCreated, TableDropped, TableName, TableRenamed
 from ledger.evolution.catalog_state import (
     EMPTY_CATALOG,
@@ -29,9 +32,11 @@ from ledger.evolution.catalog_state import (
     by_name,
 )
 from ledger.evolution.catalog_view import altered_view, view_from_record
+from ledger.evolution.clock_fold import correction_of, misplaced
 from ledger.model.errors import InvalidChangeError
 from ledger.model.identifier import Identifier
 
+_K = TypeVar("_K")
 _V = TypeVar("_V")
 _Entry = TypeVar("_Entry", DatabaseEntry, TableEntry, ViewEntry)
 _Named = TypeVar("_Named", TableEntry, ViewEntry)
@@ -59,6 +64,9 @@ class CatalogBuilder:
         self.version = base.version
         self.time_millis = base.time_millis
         self.effective_millis = base.effective_millis
+        self.format = base.format
+        self._wrote_format = OLDEST_FORMAT
+        self._corrections = base.corrections
         self._databases = dict(base.databases)
         self._tables = dict(base.tables)
         self._views = dict(base.views)
@@ -73,23 +81,25 @@ class CatalogBuilder:
             InvalidChangeError: It contradicts the state; the builder must be thrown away.
             InvalidTypeError: A view's column has no valid type.
         """
-        self.begin(commit.version, commit.time_millis)
+        self.begin(commit.version, commit.time_millis, commit.format)
         for transaction in commit.transactions:
             self.add(transaction)
 
-    def begin(self, version: int, time_millis: int) -> None:
+    def begin(self, version: int, time_millis: int, format_version: int) -> None:
         """Begin the next commit; its transactions are added one by one.
 
         Raises:
             InvalidChangeError: It cannot follow.
         """
-        if version != self.version + 1 or time_millis <= self.time_millis:
-            raise _contradiction(
-                f"commit {version} at {time_millis} cannot follow "
-                f"commit {self.version} at {self.time_millis}"
-            )
+        is_late = time_millis > self.time_millis or (
+            time_millis == self.time_millis and format_version >= EQUAL_TIMES
+        )
+        if version != self.version + 1 or not is_late:
+            raise misplaced(version, time_millis, self.version, self.time_millis)
         self.version = version
         self.time_millis = time_millis
+        self._wrote_format = format_version
+        self.format = max(self.format, format_version)
 
     def add(self, transaction: Transaction[CatalogEvent]) -> None:
         """Fold one transaction of the commit that was begun last.
@@ -114,9 +124,13 @@ class CatalogBuilder:
             tables=_sorted_by_name(self._tables),
             views=_sorted_by_name(self._views),
             used_paths=frozenset(self._used_paths),
+            format=self.format,
+            corrections=self._corrections,
         )
 
-    def _apply(self, event: CatalogEvent) -> None:  # noqa: C901 - one arm for each event
+    def _apply(  # noqa: C901, PLR0912 - one arm for each event
+        self, event: CatalogEvent
+    ) -> None:
         match event:
             case DatabaseCreated():
                 self._create_database(event)
@@ -142,8 +156,24 @@ class CatalogBuilder:
                 self._rename(self._views, view, identifier_of(destination))
             case ViewDropped(identifier=name, view_id=view_id):
                 del self._views[self._view(identifier_of(name), view_id).identifier]
+            case LedgerUpgraded(format=opened):
+                if opened > self._wrote_format:
+                    raise _contradiction(
+                        f"a commit of format {self._wrote_format} cannot open format {opened}"
+                    )
+            case ClockCorrected():
+                self._correct_clock(event)
             case _:
                 assert_never(event)
+
+    def _correct_clock(self, event: ClockCorrected) -> None:
+        correction = correction_of(event, self.version, self._moment, self._wrote_format)
+        latest = correction.true_time_millis
+        self._corrections = (*self._corrections, correction)
+        self.effective_millis = min(self.effective_millis, latest)
+        self._databases = _not_later(self._databases, latest)
+        self._tables = _not_later(self._tables, latest)
+        self._views = _not_later(self._views, latest)
 
     def _create_database(self, event: DatabaseCreated) -> None:
         if event.name in self._databases:
@@ -232,6 +262,21 @@ class CatalogBuilder:
         if entry is None or entry.view_id != view_id:
             raise _contradiction(f"view {identifier} with id {view_id} does not exist")
         return entry
+
+
+def _not_later(entries: dict[_K, _Entry], latest: int) -> dict[_K, _Entry]:
+    """Return the entries without any time after `latest`."""
+    return {
+        name: evolve(
+            each,
+            audit=evolve(
+                each.audit,
+                created_at=min(each.audit.created_at, latest),
+                updated_at=min(each.audit.updated_at, latest),
+            ),
+        )
+        for name, each in entries.items()
+    }
 
 
 def _contradiction(message: str) -> InvalidChangeError:

@@ -14,7 +14,9 @@ from ledger.events.catalog_events import (
     DatabaseAltered,
     DatabaseCreated,
     DatabaseDropped,
+    LedgerUpgraded,
 )
+from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Commit
 from ledger.events.table_events import TableCreated, TableDropped, TableName, TableRenamed
 from ledger.evolution.catalog_decide_view import (
@@ -42,9 +44,11 @@ from ledger.evolution.catalog_request import (
     DropView,
     RenameTable,
     RenameView,
+    UpgradeLedger,
 )
 from ledger.evolution.catalog_standing import Standing, takes_name
 from ledger.evolution.catalog_state import EMPTY_CATALOG, CatalogState, DatabaseEntry
+from ledger.evolution.decide_clock import CorrectClock, decide_clock
 from ledger.model.errors import (
     AlreadyExistsError,
     InvalidChangeError,
@@ -85,7 +89,7 @@ class CatalogIntent:
         return decide(self.request, standing)
 
 
-def decide(  # noqa: C901, PLR0911 - one arm for each request
+def decide(  # noqa: C901, PLR0911, PLR0912 - one arm for each request
     request: CatalogRequest, standing: Standing
 ) -> tuple[CatalogEvent, ...]:
     """Return the events that a request becomes; a pure function, as `CatalogIntent.decide`."""
@@ -110,8 +114,28 @@ def decide(  # noqa: C901, PLR0911 - one arm for each request
             return rename_view(request, standing)
         case DropView():
             return drop_view(request, standing)
+        case UpgradeLedger(format=wanted):
+            return () if standing.state.format >= wanted else (LedgerUpgraded(wanted),)
+        case CorrectClock():
+            return _correct_clock(request, standing)
         case _:
             assert_never(request)
+
+
+def _correct_clock(request: CorrectClock, standing: Standing) -> tuple[CatalogEvent, ...]:
+    decided = decide_clock(standing.state, request)
+    other = standing.changed_since(
+        lambda event: (
+            isinstance(event, ClockCorrected) and event.true_time_millis != request.true_time_millis
+        )
+    )
+    if other:
+        raise standing.refusal(
+            "clock",
+            lambda event: isinstance(event, ClockCorrected),
+            InvalidChangeError("the catalog's clock was corrected; look at it, then ask again"),
+        )
+    return () if decided is None else (decided,)
 
 
 def _create_database(request: CreateDatabase, standing: Standing) -> tuple[CatalogEvent, ...]:

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from ledger.events.catalog_events import CatalogEvent, ViewRecord
+from ledger.events.commit import OLDEST_FORMAT
 from ledger.evolution.catalog_builder import CatalogBuilder
 from ledger.evolution.catalog_state import (
     Audit,
@@ -19,9 +20,12 @@ from ledger.evolution.catalog_state import (
     by_name,
 )
 from ledger.evolution.catalog_view import view_from_record, view_to_record
+from ledger.model.clock_correction import ClockCorrection
 from ledger.model.identifier import Identifier
 
-FOLD_VERSION = 1
+FOLD_VERSION = 2
+SHARED_FOLD_VERSION = 1
+"""The record's version until format 2; it lacks the last two keys, which were not there to say."""
 
 
 class _Record(
@@ -70,6 +74,8 @@ class _State(_Record, frozen=True):
     tables: tuple[_Table, ...]
     views: tuple[_View, ...]
     used_paths: tuple[str, ...]
+    format: int = OLDEST_FORMAT
+    corrections: tuple[ClockCorrection, ...] = ()
 
 
 _DECODER = msgspec.json.Decoder(_State)
@@ -80,6 +86,7 @@ class CatalogStream:
     """The catalog's stream, as the log sees it."""
 
     fold_version: int = FOLD_VERSION
+    shared_fold_version: int = SHARED_FOLD_VERSION
     event_types: object = CatalogEvent
 
     def builder(self, state: CatalogState | None) -> CatalogBuilder:
@@ -98,6 +105,8 @@ class CatalogStream:
             tables=tuple(map(_table_record, tables)),
             views=tuple(map(_view_record, views)),
             used_paths=tuple(sorted(state.used_paths)),
+            format=state.format,
+            corrections=state.corrections,
         )
         return _ENCODER.encode(record)
 
@@ -105,7 +114,7 @@ class CatalogStream:
         """Return the state of a record.
 
         Raises:
-            msgspec.DecodeError: The bytes are no record of this fold version.
+            msgspec.DecodeError: The bytes are no record of this or the shared fold version.
         """
         read = _DECODER.decode(record)
         tables = map(_table, read.tables)
@@ -118,6 +127,8 @@ class CatalogStream:
             tables={each.identifier: each for each in tables},
             views={each.identifier: each for each in views},
             used_paths=frozenset(read.used_paths),
+            format=read.format,
+            corrections=read.corrections,
         )
 
 

@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from ledger.events.catalog_events import ViewChange
 from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
 from ledger.events.table_events import SchemaRecord
+from ledger.evolution.decide_clock import CorrectClock
 from ledger.model.identifier import Identifier
 from ledger.model.schema import FieldIdPolicy
 from ledger.model.view import ViewSchema
@@ -111,6 +112,13 @@ class DropView:
     identifier: Identifier
 
 
+@frozen
+class UpgradeLedger:
+    """Let the ledger take commits of a format, in every stream."""
+
+    format: int
+
+
 CatalogRequest = (
     CreateDatabase
     | AlterDatabase
@@ -122,5 +130,7 @@ CatalogRequest = (
     | AlterView
     | RenameView
     | DropView
+    | UpgradeLedger
+    | CorrectClock
 )
 """Everything that can be asked of the catalog."""

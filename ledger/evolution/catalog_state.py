@@ -11,6 +11,8 @@ from difflib import get_close_matches
 
 from attrs import field, frozen
 
+from ledger.events.commit import OLDEST_FORMAT
+from ledger.model.clock_correction import ClockCorrection
 from ledger.model.errors import NotFoundError
 from ledger.model.identifier import Identifier
 from ledger.model.view import ViewSchema
@@ -87,6 +89,8 @@ class CatalogState:
         tables: By full name.
         views: By full name.
         used_paths: Every location ever given to a database or table, dropped ones included.
+        format: The newest format of the commits up to it.
+        corrections: What is known of clocks that were ahead, oldest first.
     """
 
     version: int
@@ -96,6 +100,8 @@ class CatalogState:
     tables: Mapping[Identifier, TableEntry] = field(factory=dict, hash=False)
     views: Mapping[Identifier, ViewEntry] = field(factory=dict, hash=False)
     used_paths: frozenset[str] = frozenset()
+    format: int = OLDEST_FORMAT
+    corrections: tuple[ClockCorrection, ...] = ()
 
     def database(self, name: str) -> DatabaseEntry:
         """Return the database of that name.

@@ -13,6 +13,7 @@ from typing import Any, assert_never
 from msgspec import UnsetType
 
 from ledger.events import TableEvent
+from ledger.events.clock_events import ClockCorrected
 from ledger.events.schema_changes import DropPrimaryKey, RemoveOption, SetOption, UpdateComment
 from ledger.events.schema_events import (
     ColumnAdded,
@@ -125,10 +126,10 @@ def sets(  # noqa: C901, PLR0912, PLR0915 - one case an event
         case PartitionStatisticsSet():
             file = (event.statistics_path, event.file_size_in_bytes)
             yield ("partitionStatistics", event.snapshot_id), file
-        case TableDropped():
-            yield ("table",), "dropped"
-        case TableCreated():
-            yield ("table",), "created"
+        case TableDropped() | TableCreated():
+            yield ("table",), "dropped" if isinstance(event, TableDropped) else "created"
+        case ClockCorrected():
+            yield ("clock",), event.true_time_millis
         case _:
             assert_never(event)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from attrs import evolve
 from msgspec import UNSET, UnsetType
 
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
@@ -124,6 +125,12 @@ class SnapshotTrail:
         if self.newest is None:
             return self.base
         return snapshot_of(self.newest, self.newest_millis)
+
+    def correct(self, latest_millis: int) -> None:
+        """Let no snapshot be later than a time."""
+        self.newest_millis = min(self.newest_millis, latest_millis)
+        if self.base is not None and self.base.time_millis > latest_millis:
+            self.base = evolve(self.base, time_millis=latest_millis)
 
     def totals(self) -> Totals:
         """Return the sums after the newest snapshot."""

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 
 from attrs import field, frozen
 
+from ledger.events.commit import OLDEST_FORMAT
+from ledger.model.clock_correction import ClockCorrection
 from ledger.model.errors import NotFoundError
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder
 from ledger.model.schema import Schema
@@ -25,7 +27,7 @@ class TableState:
         version: That commit's number.
         time_millis: Its time, Unix milliseconds.
         effective_millis: The newest effective time up to it; equal to `time_millis` unless
-            history was imported.
+            history was imported or a clock was corrected.
         table_id: The table's UUID.
         path: Its location, relative to the ledger's root unless it is external.
         is_external: Whether the location was given by the user.
@@ -47,6 +49,8 @@ class TableState:
         updated_at: Effective time of the last commit.
         updated_by: Its author.
         dropped: Whether the stream is sealed.
+        format: The newest format of the commits up to it.
+        corrections: What is known of clocks that were ahead, oldest first.
     """
 
     version: int
@@ -72,6 +76,8 @@ class TableState:
     updated_at: int
     updated_by: str
     dropped: bool = False
+    format: int = OLDEST_FORMAT
+    corrections: tuple[ClockCorrection, ...] = ()
 
     @property
     def last_snapshot_id(self) -> int:

@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 from attrs import frozen
 
 from ledger.events.commit import Commit, Transaction
+from ledger.model.clock_correction import ClockCorrection
 
 S_co = TypeVar("S_co", covariant=True)
 S = TypeVar("S")
@@ -35,6 +36,14 @@ class StateLike(Protocol):
     def effective_millis(self) -> int:
         """The newest effective time up to it."""
 
+    @property
+    def format(self) -> int:
+        """The newest format of the commits up to it."""
+
+    @property
+    def corrections(self) -> tuple[ClockCorrection, ...]:
+        """What is known of clocks that were ahead, oldest first."""
+
 
 class Builder(Protocol[S_co, E_contra]):
     """The private, mutable form of a state while commits are folded into it."""
@@ -49,7 +58,7 @@ class Builder(Protocol[S_co, E_contra]):
             InvalidChangeError: It contradicts the state; the builder must be thrown away.
         """
 
-    def begin(self, version: int, time_millis: int) -> None:
+    def begin(self, version: int, time_millis: int, format_version: int) -> None:
         """Begin the next commit; `commit` is this, and every `add` of its transactions.
 
         Raises:
@@ -71,7 +80,11 @@ class Stream(Protocol[S, E_contra]):
     """One kind of stream: the catalog's, or a table's."""
 
     fold_version: int
-    """Raised when folding or the state's record changes; checkpoints of others are ignored."""
+    """Raised when the state's record changes; each has a folder of checkpoints of its own."""
+
+    shared_fold_version: int
+    """That of the clients that know format 1 alone: of a state without anything newer their record
+    and this one are the same bytes."""
 
     event_types: object
     """The union of event classes that the stream can hold."""

@@ -13,7 +13,9 @@ from typing import Any, assert_never, cast
 from msgspec import UNSET, UnsetType
 
 from ledger.events import TableEvent
-from ledger.events.commit import Commit, Transaction
+from ledger.events.clock_events import ClockCorrected
+from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
+from ledger.events.formats import EQUAL_TIMES
 from ledger.events.schema_changes import DropPrimaryKey, RemoveOption, SetOption, UpdateComment
 from ledger.events.schema_events import (
     ColumnAdded,
@@ -39,34 +41,19 @@ from ledger.events.snapshot_events import (
 from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
 from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.events.table_events import TableCreated, TableDropped
+from ledger.evolution.catalog_birth import first_schema
+from ledger.evolution.clock_fold import correction_of, misplaced, refuse_untimely
 from ledger.evolution.layout_fold import LayoutTrail
 from ledger.evolution.schema_builder import SchemaBuilder, SchemaRule, schema_rule
 from ledger.evolution.snapshot_fold import SnapshotTrail
 from ledger.evolution.specs import identity_spec, order_of, spec_of
 from ledger.evolution.state import TableState
+from ledger.model.clock_correction import ClockCorrection
 from ledger.model.errors import InvalidChangeError, TableDroppedError
 from ledger.model.partition import SortOrder
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Tag, Totals
 from ledger.model.statistics_file import StatisticsFile
-from ledger.model.type_json import field_from_wire
-
-
-def schema_of(event: TableCreated) -> Schema:
-    """Return the schema that a creation recorded."""
-    record = event.schema
-    policy = event.field_id_policy
-    return Schema(
-        fields=tuple(field_from_wire(each) for each in record.fields),
-        partition_keys=record.partition_keys,
-        primary_keys=record.primary_keys,
-        options=record.options,
-        comment=record.comment,
-        highest_field_id=record.highest_field_id,
-        identifier_field_ids=record.identifier_field_ids,
-        field_id_policy="paimon" if policy is UNSET else policy,
-    )
-
 
 _Rule = Callable[["TableBuilder", Any, str, int], None]
 _RULES: dict[type, _Rule] = {}
@@ -80,6 +67,7 @@ class TableBuilder:
 
     __slots__ = (
         "_changes_schema",
+        "_corrections",
         "_created",
         "_dropped",
         "_earliest_snapshot_id",
@@ -95,7 +83,9 @@ class TableBuilder:
         "_statistics",
         "_tags",
         "_updated",
+        "_wrote_format",
         "effective_millis",
+        "format",
         "time_millis",
         "version",
     )
@@ -104,6 +94,9 @@ class TableBuilder:
         self.version = -1
         self.time_millis = 0
         self.effective_millis = 0
+        self.format = OLDEST_FORMAT
+        self._wrote_format = OLDEST_FORMAT
+        self._corrections: tuple[ClockCorrection, ...] = ()
         self._changes_schema = False
         self._dropped = False
         # Those of a state are shared, and copied by the first change: most commits change none.
@@ -123,6 +116,8 @@ class TableBuilder:
         self.version = state.version
         self.time_millis = state.time_millis
         self.effective_millis = state.effective_millis
+        self.format = state.format
+        self._corrections = state.corrections
         self._dropped = state.dropped
         self._owns = False
         self._tags = cast("dict[str, Tag]", state.tags)
@@ -156,24 +151,25 @@ class TableBuilder:
             InvalidChangeError: It contradicts what came before.
             TableDroppedError: The stream was sealed.
         """
-        self.begin(commit.version, commit.time_millis)
+        self.begin(commit.version, commit.time_millis, commit.format)
         for transaction in commit.transactions:
             self.add(transaction)
 
-    def begin(self, version: int, time_millis: int) -> None:
+    def begin(self, version: int, time_millis: int, format_version: int) -> None:
         """Begin the next commit; its transactions are added one by one.
 
         Raises:
             InvalidChangeError: It cannot follow.
         """
-        if version != self.version + 1 or time_millis <= self.time_millis:
-            raise InvalidChangeError(
-                f"commit {version} at {time_millis} cannot follow "
-                f"commit {self.version} at {self.time_millis}",
-                kind="ILLEGAL_STATE",
-            )
+        is_late = time_millis > self.time_millis or (
+            time_millis == self.time_millis and format_version >= EQUAL_TIMES
+        )
+        if version != self.version + 1 or not is_late:
+            raise misplaced(version, time_millis, self.version, self.time_millis)
         self.version = version
         self.time_millis = time_millis
+        self._wrote_format = format_version
+        self.format = max(self.format, format_version)
 
     def add(self, transaction: Transaction[TableEvent]) -> None:
         """Fold one transaction of the commit that was begun last.
@@ -186,7 +182,7 @@ class TableBuilder:
         if moment is UNSET:
             moment = self.time_millis
         if not self.effective_millis <= moment <= self.time_millis:
-            raise self._untimely(transaction.id, moment)
+            refuse_untimely(transaction, moment, self.effective_millis, self.time_millis)
         self._changes_schema = False
         for event in transaction.events:
             if self._dropped:
@@ -204,19 +200,15 @@ class TableBuilder:
         self.effective_millis = moment
         self._updated = (moment, author)
 
-    def _untimely(self, name: str, moment: int) -> InvalidChangeError:
-        return InvalidChangeError(
-            f"transaction {name} took effect at {moment}, outside of "
-            f"{self.effective_millis} (the one before) to {self.time_millis} (its commit)"
-        )
-
     @classmethod
     def _rule_for(cls, event: TableEvent) -> _Rule:
         rule = _RULES[type(event)] = cls._matching_rule(event)
         return rule
 
     @classmethod
-    def _matching_rule(cls, event: TableEvent) -> _Rule:  # noqa: PLR0911 - one case a kind
+    def _matching_rule(  # noqa: C901, PLR0911 - one case a kind
+        cls, event: TableEvent
+    ) -> _Rule:
         match event:
             case SnapshotCommitted() | RolledBack():
                 return cls._fold_snapshot
@@ -226,6 +218,8 @@ class TableBuilder:
                 return cls._expire
             case PartitionStatisticsSet():
                 return cls._set_statistics
+            case ClockCorrected():
+                return cls._correct_clock
             case TableCreated():
                 return cls._create
             case TableDropped():
@@ -290,7 +284,7 @@ class TableBuilder:
     def _create(self, event: TableCreated, author: str, moment: int) -> None:
         if self.version:
             raise InvalidChangeError("a table is created by version 0 only", kind="ILLEGAL_STATE")
-        schema = schema_of(event)
+        schema = first_schema(event)
         self._schema = SchemaBuilder.of(schema)
         self._schema_millis = moment
         fields, order = event.partition_spec, event.sort_order
@@ -353,6 +347,16 @@ class TableBuilder:
         self._own()
         self._statistics[event.snapshot_id] = file
 
+    def _correct_clock(self, event: ClockCorrected, _author: str, moment: int) -> None:
+        correction = correction_of(event, self.version, moment, self._wrote_format)
+        latest = correction.true_time_millis
+        self._corrections = (*self._corrections, correction)
+        self._snapshots.correct(latest)
+        self._schema_millis = min(self._schema_millis, latest)
+        self._frozen_schema = None
+        self._created = (min(self._created[0], latest), self._created[1])
+        self._tags = {name: tag.not_after(latest) for name, tag in self._tags.items()}
+
     def _drop_statistics(self) -> None:
         """Let statistics go with snapshots that can no longer be read."""
         if not self._statistics:
@@ -405,6 +409,8 @@ class TableBuilder:
             updated_at=updated_at,
             updated_by=updated_by,
             dropped=self._dropped,
+            format=self.format,
+            corrections=self._corrections,
         )
 
 

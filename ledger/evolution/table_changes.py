@@ -10,6 +10,7 @@ from attrs import field, frozen
 from ledger.events.schema_changes import SchemaChange
 from ledger.events.snapshot_events import ChangesReference
 from ledger.events.spec_changes import SpecChange
+from ledger.evolution.decide_clock import CorrectClock
 from ledger.evolution.partition_filter import PartitionFilter
 from ledger.model.file_change import FileChange
 from ledger.model.snapshot import CommitKind
@@ -141,6 +142,8 @@ class DropTable:
 
 SnapshotChange = CommitSnapshot | Rollback
 TagChange = CreateTag | ReplaceTag | DeleteTag
-OtherChange = SnapshotChange | TagChange | ExpireSnapshots | SetPartitionStatistics | DropTable
+OtherChange = (
+    SnapshotChange | TagChange | ExpireSnapshots | SetPartitionStatistics | CorrectClock | DropTable
+)
 TableChange = SchemaChange | SpecChange | OtherChange | AllowIncompatibleChanges
 """Everything that a writer may ask of a table."""

@@ -12,11 +12,13 @@ from typing import assert_never
 from attrs import evolve
 
 from ledger.events import TableEvent
+from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import SnapshotsExpired
 from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.events.table_events import TableDropped, TableName
 from ledger.evolution.conflicts import Needs, contradiction, lost, taken
+from ledger.evolution.decide_clock import CorrectClock, decide_clock
 from ledger.evolution.decide_snapshot import (
     decide_expiry,
     decide_snapshot,
@@ -154,7 +156,7 @@ class TableIntent:
                 case CreateTag() | ReplaceTag() | DeleteTag():
                     if state.version == self.base_version or not tag_holds(state, change):
                         yield decide_tag(state, change)
-                case ExpireSnapshots() | SetPartitionStatistics():
+                case ExpireSnapshots() | SetPartitionStatistics() | CorrectClock():
                     decided = _decided(state, change)
                     if decided is not None:
                         yield decided
@@ -214,6 +216,7 @@ _OTHERS = (
     DeleteTag,
     ExpireSnapshots,
     SetPartitionStatistics,
+    CorrectClock,
     DropTable,
 )
 
@@ -226,9 +229,11 @@ def _pinned(change: OtherChange, base: TableState) -> OtherChange:
 
 
 def _decided(
-    state: TableState, change: ExpireSnapshots | SetPartitionStatistics
-) -> SnapshotsExpired | PartitionStatisticsSet | None:
+    state: TableState, change: ExpireSnapshots | SetPartitionStatistics | CorrectClock
+) -> SnapshotsExpired | PartitionStatisticsSet | ClockCorrected | None:
     """Return what a change becomes; None when all of it holds already."""
     if isinstance(change, ExpireSnapshots):
         return decide_expiry(state, change)
+    if isinstance(change, CorrectClock):
+        return decide_clock(state, change)
     return decide_statistics(state, change)

@@ -9,15 +9,19 @@ import msgspec
 from msgspec import Struct
 
 from ledger.events import TableEvent
+from ledger.events.commit import OLDEST_FORMAT
 from ledger.evolution.state import TableState
 from ledger.evolution.table_builder import TableBuilder
+from ledger.model.clock_correction import ClockCorrection
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder
 from ledger.model.schema import FieldIdPolicy, Schema
 from ledger.model.snapshot import Snapshot, Tag, Totals
 from ledger.model.statistics_file import StatisticsFile
 from ledger.model.type_json import FieldObject, field_from_wire, field_to_wire
 
-FOLD_VERSION = 3
+FOLD_VERSION = 4
+SHARED_FOLD_VERSION = 3
+"""The record's version until format 2; it lacks the last two keys, which were not there to say."""
 
 
 class _Schema(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
@@ -57,6 +61,8 @@ class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     partition_statistics: dict[int, StatisticsFile] = {}
     named_schema_ids: tuple[int, ...] = ()
     dropped: bool = False
+    format: int = OLDEST_FORMAT
+    corrections: tuple[ClockCorrection, ...] = ()
 
 
 _DECODER = msgspec.json.Decoder(_State)
@@ -97,6 +103,7 @@ class TableStream:
     """A table's stream, as the log sees it."""
 
     fold_version = FOLD_VERSION
+    shared_fold_version = SHARED_FOLD_VERSION
     event_types: object = TableEvent
 
     def builder(self, state: TableState | None) -> TableBuilder:
@@ -129,6 +136,8 @@ class TableStream:
             partition_statistics=dict(sorted(state.partition_statistics.items())),
             named_schema_ids=state.named_schema_ids,
             dropped=state.dropped,
+            format=state.format,
+            corrections=state.corrections,
         )
         return _ENCODER.encode(record)
 
@@ -136,7 +145,7 @@ class TableStream:
         """Return the state of a record.
 
         Raises:
-            msgspec.DecodeError: The bytes are no record of this fold version.
+            msgspec.DecodeError: The bytes are no record of this or the shared fold version.
         """
         read = _DECODER.decode(record)
         return TableState(
@@ -163,4 +172,6 @@ class TableStream:
             updated_at=read.updated_at,
             updated_by=read.updated_by,
             dropped=read.dropped,
+            format=read.format,
+            corrections=read.corrections,
         )

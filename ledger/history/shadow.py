@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -19,7 +19,8 @@ from ledger.files.runs import Runs
 from ledger.history.chain import Link, nearly
 from ledger.history.finding import FROM_BACKUP, REPAIR, Finding
 from ledger.history.subject import Subject
-from ledger.log.checkpoint import Head
+from ledger.log.checkpoint import Head, named_digest
+from ledger.log.layout import Layout
 from ledger.log.lookup import tiles
 from ledger.log.segment import is_same_segment, segment_of
 from ledger.stores import Store
@@ -135,7 +136,7 @@ class Shadow(Generic[S, E]):
 
     def __init__(self, subject: Subject[S, E]) -> None:
         self._subject = subject
-        self._folder = subject.layout.hint.removesuffix("LATEST")
+        self._folder = subject.layout.shared.hint.removesuffix("LATEST")
         self._store = _ShadowStore(subject.store, self._folder)
 
     def compare(self, head: Head[S], link: Link[E]) -> Iterator[Finding]:
@@ -145,7 +146,7 @@ class Shadow(Generic[S, E]):
             head: The state after that commit, replayed.
             link: The commit.
         """
-        store, layout = self._store, self._subject.layout
+        store = self._store
         store.version = version = head.state.version
         before = set(store.written)
         # A stream opened anew, so that no index stays in memory.
@@ -153,10 +154,12 @@ class Shadow(Generic[S, E]):
         log.advance(head, link.commit)
         log.keep_next()
         # The hint is looked at once, in the end.
-        store.written.pop(layout.hint, None)
-        body = store.written.pop(layout.checkpoint(version), None)
-        if body is not None:
-            yield from self._checkpoint(head, body)
+        for each, body in log.checkpoints.bodies(head):
+            key = each.checkpoint(version)
+            store.written.pop(each.hint, None)
+            is_due = store.written.pop(key, None) is not None
+            if is_due or self._subject.store.exists(key):
+                yield from self._checkpoint(head, each, body)
         yield from self._segment(version)
         for key in sorted(set(store.written) - before):
             if not key.endswith(_CHECK) or key.removesuffix(_CHECK) not in store.written:
@@ -214,33 +217,44 @@ class Shadow(Generic[S, E]):
         there = Runs(self._subject.store, self._subject.layout).load(*span)
         return there is not None and there == Runs(self._store, self._subject.layout).load(*span)
 
-    def _checkpoint(self, head: Head[S], right: bytes) -> Iterator[Finding]:
+    def _checkpoint(self, head: Head[S], layout: Layout, right: bytes) -> Iterator[Finding]:
+        """Compare a checkpoint.
+
+        Args:
+            head: What it is of.
+            layout: Where it belongs: among this version's, or among those of older clients.
+            right: What it should be.
+        """
         version = head.state.version
-        key = self._subject.layout.checkpoint(version)
+        key = layout.checkpoint(version)
         there = self._subject.store.read(key)
         remedy = ((key, right),)
         if there is None:
-            yield Finding("absent", "the checkpoint is not there", key, version, REPAIR, remedy)
-        elif self._is_of_another_fold(there):
+            # Where older clients committed, theirs is as good.
+            if layout != self._subject.layout or not self._is_shared(version):
+                yield Finding("absent", "the checkpoint is not there", key, version, REPAIR, remedy)
+        elif self._is_of_another_fold(there, right):
             said = "another version of lakeledger made the checkpoint; this one passes it over"
             yield Finding("absent", said, key, version, "nothing needs to be done")
-        elif self._is_of_another_log(head):
+        elif _is_of_another_log(there, head):
             said = "the checkpoint was made from another commit of that version"
             yield Finding("damage", said, key, version, f"the log was changed: {FROM_BACKUP}")
         elif there != right:
             said = "the checkpoint is other than replaying the log makes it"
             yield Finding("derived", said, key, version, REPAIR, remedy)
 
-    def _is_of_another_fold(self, there: bytes) -> bool:
+    def _is_shared(self, version: int) -> bool:
+        return self._subject.store.exists(self._subject.layout.shared.checkpoint(version))
+
+    def _is_of_another_fold(self, there: bytes, right: bytes) -> bool:
         try:
             found = msgspec.json.decode(there, type=_Envelope)
         except (msgspec.DecodeError, ValueError):
             return False
-        return found.fold_version != self._subject.log.stream.fold_version
+        return found.fold_version != msgspec.json.decode(right, type=_Envelope).fold_version
 
-    def _is_of_another_log(self, head: Head[S]) -> bool:
-        """Whether the checkpoint is whole, of this version, and names another commit's digest."""
-        found = self._subject.log.checkpoints.at_or_before(head.state.version)
-        if found is None or found.state.version != head.state.version:
-            return False
-        return found.digest != head.digest and not nearly(found.digest, head.digest)
+
+def _is_of_another_log(there: bytes, head: Head[Any]) -> bool:
+    """Whether a checkpoint is whole, of the head's version, and names another commit's digest."""
+    found = named_digest(there, head.state.version)
+    return found is not None and found != head.digest and not nearly(found, head.digest)

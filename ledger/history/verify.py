@@ -17,7 +17,7 @@ from ledger.history.sealing import sealed_last
 from ledger.history.shadow import Shadow, last_of
 from ledger.history.subject import Subject
 from ledger.log.checkpoint import Head
-from ledger.log.layout import CHECKPOINT_INTERVAL
+from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
 from ledger.model.errors import LedgerError
 
 S = TypeVar("S", bound=StateLike)
@@ -126,13 +126,14 @@ class Verification(Generic[S, E]):
     def _leftovers(self) -> Iterator[Finding]:
         """Look at the names beside the caches: whatever came after the last commit?"""
         layout, store = self._subject.layout, self._subject.store
-        checkpoints = layout.hint.removesuffix("LATEST")
+        hints = {layout.hint, layout.shared.hint}
         segments = layout.segment(0, 0).rpartition("/")[0] + "/"
+        folders = {each.removesuffix("LATEST"): last_of for each in sorted(hints)}
         newest = (-1, "")
-        for folder, last_by in ((checkpoints, last_of), (segments, sealed_last)):
+        for folder, last_by in {**folders, segments: sealed_last}.items():
             for key in store.walk(folder):
                 last = last_by(key.removeprefix(folder))
-                if last is None and key != layout.hint:
+                if last is None and key not in hints:
                     yield Finding("foreign", "no cache has such a name", key, None, _FOREIGN_ADVICE)
                 elif last is not None:
                     newest = max(newest, (last, key))
@@ -152,19 +153,21 @@ class Verification(Generic[S, E]):
         boundary = self._boundary.state.version if self._boundary else 0
         if not self._is_sound or not boundary:
             return
-        body = store.read(layout.hint)
-        remedy = ((layout.hint, b"%d\n" % boundary),)
-        if body is None:
-            said = "the hint at the newest checkpoint is not there"
+        right = b"%d\n" % boundary
+        # Where older clients committed, theirs is as good.
+        found = {each: store.read(each.hint) for each in (layout, layout.shared)}
+        if set(found.values()) == {None}:
+            said, remedy = "the hint at the newest checkpoint is not there", ((layout.hint, right),)
             yield Finding("absent", said, layout.hint, boundary, REPAIR, remedy)
-        elif not self._leads_somewhere(body.strip()):
-            said = "the hint at the newest checkpoint leads nowhere"
-            yield Finding("derived", said, layout.hint, None, REPAIR, remedy)
+        for each, body in found.items():
+            if body is not None and not self._leads_somewhere(body.strip(), each):
+                said = "the hint at the newest checkpoint leads nowhere"
+                yield Finding("derived", said, each.hint, None, REPAIR, ((each.hint, right),))
 
-    def _leads_somewhere(self, text: bytes) -> bool:
+    def _leads_somewhere(self, text: bytes, layout: Layout) -> bool:
         if not text.isdigit() or int(text) % CHECKPOINT_INTERVAL:
             return False
-        checkpoint = self._subject.layout.checkpoint(int(text))
+        checkpoint = layout.checkpoint(int(text))
         return int(text) <= self.version or self._subject.store.exists(checkpoint)
 
 

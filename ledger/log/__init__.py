@@ -4,9 +4,10 @@
 - `codec`: commits to bytes and back; what cannot be read says whether to upgrade or to stop.
 - `segment`, `segments`, `lines`: sealed runs of commits as Parquet; a cache.
 - `replay`: reading commits in order along the hash chain.
-- `checkpoint`: folded state saved now and then; a cache.
+- `checkpoint`: folded state saved now and then, in a folder of its fold version; a cache.
 - `lookup`: where a commit id or a file path was last named; its files are a cache.
 - `request`: who appends, why, and under which id.
+- `gate`: which format a ledger takes.
 - `clock`: the time of a commit, and whether this machine may give it.
 - `landing`: what came of a create, and whose a commit is: the file to read when somebody asks
   whether his commit landed.

@@ -15,7 +15,7 @@ from attrs import evolve, field, frozen
 
 from ledger.events.commit import Commit
 from ledger.evolution.stream import Intent, Landed, Postponed, StateLike
-from ledger.log.clock import commit_millis
+from ledger.log.clock import StreamClock
 from ledger.log.group import Group, Rider, twin
 from ledger.log.landing import (
     Committed,
@@ -57,12 +57,17 @@ class Appender(Generic[S, E]):
     now_millis: NowMillis
     patience: Patience = field(factory=Patience)
     check: Callable[[Commit[E]], None] = lambda _: None
+    _clock: StreamClock = field(init=False, eq=False, repr=False)
     _kept: KeptCommits[E] = field(factory=KeptCommits, init=False, eq=False, repr=False)
     _group: Group[S, E] = field(init=False, eq=False, repr=False)
 
     @_group.default
     def _gather(self) -> Group[S, E]:
         return Group(self._land)
+
+    @_clock.default
+    def _clock_of_stream(self) -> StreamClock:
+        return StreamClock(self.log, self.now_millis, self.patience)
 
     def append(self, intent: Intent[S, E], request: Request) -> Appended[S]:
         """Append one transaction; it is durable when this returns.
@@ -76,7 +81,7 @@ class Appender(Generic[S, E]):
             CommitConflictError: A winner took the same cell, or `expect_version` was passed.
             CommitUnknownError: The store gave no answer; the commit may have landed.
             StoreError: The store refuses it, or this machine's clock is not the store's
-                (`commit_millis`); nothing was written.
+                (`StreamClock`); nothing was written.
         """
         self.log.refuse_reentry()
         return self._group.ride(Rider(intent, request))
@@ -125,9 +130,7 @@ class Appender(Generic[S, E]):
     def _attempt(self, riders: list[Rider[S, E]], winners: Winners[E]) -> None:
         """Try to land one commit with all that fits into it."""
         head = self.log.head
-        previous = head.state.time_millis if head else 0
-        time_millis = commit_millis(self.log.store, self.now_millis, self.patience, previous)
-        opened = OpenCommit(self.log, head, time_millis, self.check)
+        opened = OpenCommit(self.log, head, self._clock.next(head), self.check)
         joined = [each for each in riders if self._joins(each, opened, winners)]
         if not joined:
             return

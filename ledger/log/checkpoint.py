@@ -1,19 +1,22 @@
 """Folded state, saved at every hundredth commit: a cache that may always be deleted.
 
-A checkpoint that cannot be used (absent, torn, changed, of another fold version) is passed over;
-the log is the truth.
+Each fold version has a folder of its own. A checkpoint that cannot be used (absent, torn, changed)
+is passed over; the log is the truth.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
 import msgspec
 from attrs import frozen
 from msgspec import Raw, Struct
 
+from ledger.events.commit import OLDEST_FORMAT
 from ledger.evolution.stream import StateLike, Stream
+from ledger.log.gate import Gate
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
 from ledger.stores import Store
 
@@ -38,6 +41,21 @@ class _File(Struct, frozen=True, rename="camel"):
 _DECODER = msgspec.json.Decoder(_File)
 
 
+def named_digest(body: bytes, version: int) -> str | None:
+    """Return the commit's digest that a checkpoint's file names; None when it is not whole.
+
+    Args:
+        body: The file.
+        version: The commit that it has to be of.
+    """
+    try:
+        file = _DECODER.decode(body)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    whole = hashlib.sha256(bytes(file.state)).hexdigest() == file.check
+    return file.head if whole and file.version == version else None
+
+
 @frozen
 class Head(Generic[S]):
     """A state, and the digest of the commit file that it stands at."""
@@ -47,27 +65,25 @@ class Head(Generic[S]):
 
 
 class Checkpoints(Generic[S]):
-    """One stream's checkpoints."""
+    """One stream's checkpoints.
 
-    def __init__(self, store: Store, layout: Layout, stream: Stream[S, Any]) -> None:
+    Clients of format 1 have theirs in a place of their own. While any may be at work, this one
+    reads theirs and keeps them up, so that opening is as quick for them as for it.
+
+    Args:
+        store: Where the stream is.
+        layout: Under which keys.
+        stream: What its states are.
+        gate: Which format its ledger takes.
+    """
+
+    def __init__(self, store: Store, layout: Layout, stream: Stream[S, Any], gate: Gate) -> None:
         self._store = store
-        self._layout = layout
+        self._own = _Place(layout, stream.fold_version)
+        self._shared = _Place(layout.shared, stream.shared_fold_version)
         self._stream = stream
+        self._gate = gate
         self._kept: dict[int, Head[S]] = {}
-
-    def body(self, head: Head[S]) -> bytes:
-        """Return the file of a checkpoint."""
-        state = self._stream.encode_state(head.state)
-        return msgspec.json.encode(
-            _File(
-                format=FORMAT,
-                fold_version=self._stream.fold_version,
-                version=head.state.version,
-                head=head.digest,
-                check=hashlib.sha256(state).hexdigest(),
-                state=Raw(state),
-            )
-        )
 
     def save(self, head: Head[S]) -> None:
         """Keep `head`, and hint at it.
@@ -75,21 +91,46 @@ class Checkpoints(Generic[S]):
         Raises:
             OSError: It could not be kept; that harms nothing.
         """
-        self._store.replace(self._layout.checkpoint(head.state.version), self.body(head))
-        self._store.replace(self._layout.hint, b"%d\n" % head.state.version)
+        for layout, body in self.bodies(head):
+            if layout == self._own.layout or self._gate.admits_oldest:
+                self._store.replace(layout.checkpoint(head.state.version), body)
+                self._store.replace(layout.hint, b"%d\n" % head.state.version)
+
+    def bodies(self, head: Head[S]) -> Iterator[tuple[Layout, bytes]]:
+        """Yield the files that can stand for a state, and under whose keys."""
+        yield self._own.layout, self._body(head, self._own.fold_version)
+        # A client of format 1 goes on from a checkpoint without reading what it was made of: one
+        # that a newer commit went into has to stay out of its sight.
+        if head.state.format == OLDEST_FORMAT:
+            yield self._shared.layout, self._body(head, self._shared.fold_version)
+
+    def _body(self, head: Head[S], fold_version: int) -> bytes:
+        state = self._stream.encode_state(head.state)
+        return msgspec.json.encode(
+            _File(
+                format=FORMAT,
+                fold_version=fold_version,
+                version=head.state.version,
+                head=head.digest,
+                check=hashlib.sha256(state).hexdigest(),
+                state=Raw(state),
+            )
+        )
 
     def newest(self) -> Head[S] | None:
         """Return the newest checkpoint that can be found without listing."""
-        start = self._hinted() // CHECKPOINT_INTERVAL
-        if not self._exists(start):
-            start = 0
-        return self.at_or_before(self._gallop(start) * CHECKPOINT_INTERVAL)
+        last = self._last(self._own, 0)
+        if self._reads_shared:
+            last = self._last(self._shared, last)
+        return self.at_or_before(last * CHECKPOINT_INTERVAL)
 
     def at_or_before(self, version: int) -> Head[S] | None:
         """Return the newest usable checkpoint not after `version`, or None."""
         for step in range(version // CHECKPOINT_INTERVAL, 0, -1):
             at = step * CHECKPOINT_INTERVAL
-            found = self._kept.pop(at, None) or self._load(at)
+            found = self._kept.pop(at, None) or self._load(self._own, at)
+            if found is None and self._reads_shared:
+                found = self._load(self._shared, at)
             if found is not None:
                 self._kept[at] = found
                 for oldest in list(self._kept)[:-_MOST_KEPT]:
@@ -97,36 +138,47 @@ class Checkpoints(Generic[S]):
                 return found
         return None
 
-    def _hinted(self) -> int:
-        hint = self._store.read(self._layout.hint)
+    @property
+    def _reads_shared(self) -> bool:
+        return self._gate.born == OLDEST_FORMAT
+
+    def _last(self, place: _Place, known: int) -> int:
+        """Return the last step found in a place, or `known` if that is later."""
+        start = known or self._hinted(place) // CHECKPOINT_INTERVAL
+        if not known and not self._exists(place, start):
+            start = 0
+        return self._gallop(place, start)
+
+    def _hinted(self, place: _Place) -> int:
+        hint = self._store.read(place.layout.hint)
         try:
             return max(0, int(hint or b"0"))
         except ValueError:
             return 0
 
-    def _exists(self, step: int) -> bool:
-        return self._store.exists(self._layout.checkpoint(step * CHECKPOINT_INTERVAL))
+    def _exists(self, place: _Place, step: int) -> bool:
+        return self._store.exists(place.layout.checkpoint(step * CHECKPOINT_INTERVAL))
 
-    def _gallop(self, start: int) -> int:
+    def _gallop(self, place: _Place, start: int) -> int:
         """Return the last step of a run of existing checkpoints that begins at `start`."""
         low, stride = start, 1
-        while self._exists(low + stride):
+        while self._exists(place, low + stride):
             low, stride = low + stride, stride * 2
         while stride > 1:
             stride //= 2
-            if self._exists(low + stride):
+            if self._exists(place, low + stride):
                 low += stride
         return low
 
-    def _load(self, version: int) -> Head[S] | None:
-        body = self._store.read(self._layout.checkpoint(version))
+    def _load(self, place: _Place, version: int) -> Head[S] | None:
+        body = self._store.read(place.layout.checkpoint(version))
         if body is None:
             return None
         try:
             file = _DECODER.decode(body)
             fits = (file.format, file.fold_version, file.version) == (
                 FORMAT,
-                self._stream.fold_version,
+                place.fold_version,
                 version,
             )
             state = bytes(file.state)
@@ -135,3 +187,11 @@ class Checkpoints(Generic[S]):
             return Head(self._stream.decode_state(state), file.head)
         except (msgspec.DecodeError, ValueError, RecursionError):
             return None
+
+
+@frozen
+class _Place:
+    """Where the checkpoints of one fold version are."""
+
+    layout: Layout
+    fold_version: int

@@ -3,36 +3,123 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
+from attrs import frozen
+
+from ledger.events.commit import OLDEST_FORMAT
+from ledger.events.formats import EQUAL_TIMES
+from ledger.evolution.stream import StateLike
+from ledger.log.checkpoint import Head
 from ledger.log.landing import Patience
+from ledger.log.notice import warn
 from ledger.log.request import NowMillis
+from ledger.log.stream_log import StreamLog
 from ledger.model.errors import StoreError
 from ledger.stores import ObjectStore, Store
 from ledger.stores.clock import Clock
 
-# From the store's clock, and behind the newest commit.
-_TOLERANCE_MILLIS: Final = 60_000
+TOLERANCE_MILLIS: Final = 60_000
+"""So far may two clocks be apart that nobody calls wrong."""
+
+_MOST_PACE_MILLIS: Final = 1000
+_LOGGER: Final = "ledger.log"
 
 
-def commit_millis(store: Store, now_millis: NowMillis, patience: Patience, previous: int) -> int:
-    """Return the time of the commit that follows one of the time `previous`.
+@frozen
+class Moment:
+    """When the next commit is.
 
-    Times increase strictly, so a commit from the future would take every later one there.
-
-    Raises:
-        StoreError: This machine's clock is more than a minute from the store's or behind the
-            newest commit, or the store does not answer; nothing was written.
+    Attributes:
+        time_millis: The commit's time, Unix milliseconds.
+        effective_millis: When what it holds takes effect, where that is not its time.
+        format: The oldest format whose commits can have that time.
     """
-    ahead = millis_ahead(store, now_millis, patience)
-    now = now_millis()
-    check_clock(store, now, ahead)
-    if previous > now + _TOLERANCE_MILLIS:
-        raise StoreError(
-            f"this machine's clock is {(previous - now) / 1000:.0f} s behind the newest "
-            "commit; set it, then try again"
+
+    time_millis: int
+    effective_millis: int | None = None
+    format: int = OLDEST_FORMAT
+
+
+class StreamClock:
+    """Gives a stream's commits their times.
+
+    In format 2 a commit's time may equal the one before, so that no rate of commits makes the log
+    run ahead of the clock. In format 1 times increase strictly: there a lead that the stream's own
+    rate made is waited out beyond a second. A lead that it did not make, since somebody's clock
+    was wrong, would take too long: it is told, once, and commits go on.
+
+    Args:
+        log: The stream.
+        now_millis: This machine's clock.
+        patience: How to wait.
+    """
+
+    def __init__(self, log: StreamLog[Any, Any], now_millis: NowMillis, patience: Patience) -> None:
+        self._log = log
+        self._now_millis = now_millis
+        self._patience = patience
+        # The version last seen, when by the monotonic clock, and by how many milliseconds the
+        # commits up to it had come faster than one a millisecond.
+        self._pace: tuple[int, float, float] | None = None
+        self._told: set[str] = set()
+
+    def next(self, head: Head[Any] | None) -> Moment:
+        """Return the time of the commit that follows a head; None before version 0.
+
+        Raises:
+            StoreError: This machine's clock is more than a minute from the store's, or the store
+                does not answer; nothing was written.
+        """
+        ahead = millis_ahead(self._log.store, self._now_millis, self._patience)
+        now = self._now_millis()
+        check_clock(self._log.store, now, ahead)
+        if head is None:
+            return Moment(max(now, 1))
+        state = head.state
+        if now > state.time_millis:
+            return Moment(now)
+        self._tell_lead(state.effective_millis - now)
+        if self._log.format < EQUAL_TIMES:
+            return Moment(max(self._waited(state, now), state.time_millis + 1))
+        # After a correction, or imported history, the true time is later than the last effect.
+        effective = max(now, state.effective_millis)
+        is_other = effective < state.time_millis
+        return Moment(state.time_millis, effective if is_other else None, EQUAL_TIMES)
+
+    def _waited(self, state: StateLike, now: int) -> int:
+        """Return the time after waiting out what the stream's own rate made of its lead."""
+        moment_s, version = self._patience.monotonic(), state.version
+        before = self._pace or (version, moment_s, 0.0)
+        pace = before[2] + (version - before[0]) - (moment_s - before[1]) * 1000
+        pace = max(0.0, min(pace, state.time_millis - now))
+        self._pace = version, moment_s, pace
+        if pace <= _MOST_PACE_MILLIS:
+            return now
+        self._tell(
+            "commits_held_back",
+            rule="more than 1,000 commits a second make a log of format 1 run ahead of the clock",
+            next_step="lakeledger upgrade",
         )
-    return max(now, previous + 1)
+        self._patience.sleep((pace - _MOST_PACE_MILLIS) / 1000)
+        return self._now_millis()
+
+    def _tell_lead(self, lead_millis: int) -> None:
+        if is_far(lead_millis):
+            self._tell(
+                "newest_commit_is_ahead",
+                seconds=round(lead_millis / 1000),
+                rule="this machine's clock or that of an earlier writer is wrong, and timestamp= "
+                "answers by the one that is ahead",
+                next_step="set this machine's clock, or, if it is right, see: lakeledger "
+                "correct-clock --dry-run",
+            )
+
+    def _tell(self, event: str, **facts: object) -> None:
+        if event not in self._told:
+            self._told.add(event)
+            stream = f"{self._log.store.url}/{self._log.layout.root}"
+            warn(_LOGGER, event, stream=stream, **facts)
 
 
 def check_clock(store: Store, now: int, ahead: int | None) -> None:
@@ -45,7 +132,7 @@ def check_clock(store: Store, now: int, ahead: int | None) -> None:
         return
     raise StoreError(
         f"this machine's clock says {_text(now)}, that of {store.url} {_text(now - ahead)}: "
-        f"{abs(ahead) / 1000:.1f} s apart, and more than {_TOLERANCE_MILLIS // 1000} are refused, "
+        f"{abs(ahead) / 1000:.1f} s apart, and more than {TOLERANCE_MILLIS // 1000} are refused, "
         "since no later commit may have an earlier time. Nothing was committed; set this machine's "
         "clock, then try again"
     )
@@ -53,7 +140,7 @@ def check_clock(store: Store, now: int, ahead: int | None) -> None:
 
 def is_far(ahead: int | None) -> bool:
     """Return whether a clock is further from another than one that commits may be."""
-    return ahead is not None and abs(ahead) > _TOLERANCE_MILLIS
+    return ahead is not None and abs(ahead) > TOLERANCE_MILLIS
 
 
 def millis_ahead(store: Store, now_millis: NowMillis, patience: Patience) -> int | None:

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar, get_args
 
 import msgspec
 
-from ledger.events.commit import FORMAT_VERSION, Commit, Transaction
+from ledger.events.commit import NEWEST_FORMAT, OLDEST_FORMAT, Commit, Transaction
 from ledger.model.errors import DamagedLogError, LedgerError, UpgradeRequiredError
 
 E = TypeVar("E")
@@ -81,8 +81,8 @@ class Codec(Generic[E]):
             commit = self._decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._explain(body, file, error) from error
-        if commit.format != FORMAT_VERSION:
-            raise _newer_format(file, commit.format)
+        if not OLDEST_FORMAT <= commit.format <= NEWEST_FORMAT:
+            raise _other_format(file, commit.format)
         if not commit.transactions:
             raise DamagedLogError(
                 f"{file} holds no transaction, and a commit has one or more. Compare it with a "
@@ -101,8 +101,8 @@ class Codec(Generic[E]):
                 "compare it with a backup",
                 file,
             )
-        if envelope.format > FORMAT_VERSION:
-            return _newer_format(file, envelope.format)
+        if envelope.format > NEWEST_FORMAT:
+            return _other_format(file, envelope.format)
         unknown = next(_unknown(loose, self._event_types), None)
         if unknown is not None:
             return UpgradeRequiredError(
@@ -123,9 +123,11 @@ def _built(event_types: Any) -> Any:
     return msgspec.json.Decoder(Commit[event_types])
 
 
-def _newer_format(file: str, version: int) -> UpgradeRequiredError:
+def _other_format(file: str, version: int) -> LedgerError:
+    if version < OLDEST_FORMAT:
+        return DamagedLogError(f"{file} has format {version}, which there never was", file)
     return UpgradeRequiredError(
-        f"{file} has format {version}; this version reads format {FORMAT_VERSION}: "
+        f"{file} has format {version}; this version reads up to format {NEWEST_FORMAT}: "
         "upgrade lakeledger"
     )
 

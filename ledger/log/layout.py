@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 CHECKPOINT_INTERVAL = 100
 """A checkpoint is due after every commit whose version is a multiple of this."""
@@ -17,6 +17,8 @@ class Layout:
 
     Attributes:
         root: The stream's `_ledger` folder, relative to the store's root.
+        checkpoints: Which of its folders holds the checkpoints; one for each fold version, so that
+            an older and a newer client leave each other's alone.
 
     Example:
         >>> Layout("shop.db/orders/_ledger").commit(12)
@@ -24,6 +26,17 @@ class Layout:
     """
 
     root: str
+    checkpoints: str = "checkpoints"
+
+    @classmethod
+    def of_fold(cls, root: str, fold_version: int) -> Layout:
+        """Return the keys of a stream as the clients of a fold version have them."""
+        return cls(root, f"caches/{fold_version}")
+
+    @property
+    def shared(self) -> Layout:
+        """The same with the checkpoints of the clients that know format 1 alone."""
+        return evolve(self, checkpoints="checkpoints")
 
     def commit(self, version: int) -> str:
         """Return the key of a commit."""
@@ -31,12 +44,12 @@ class Layout:
 
     def checkpoint(self, version: int) -> str:
         """Return the key of the checkpoint after a commit."""
-        return f"{self.root}/checkpoints/{version:020d}.json"
+        return f"{self.root}/{self.checkpoints}/{version:020d}.json"
 
     @property
     def hint(self) -> str:
         """The key that names a recent checkpoint; a floor to search from, never the truth."""
-        return f"{self.root}/checkpoints/LATEST"
+        return f"{self.root}/{self.checkpoints}/LATEST"
 
     def index(self, first: int, last: int) -> str:
         """Return the key of the key index over the commits `first` to `last`."""

@@ -8,9 +8,11 @@ from typing import Any, Generic, TypeVar
 from attrs import frozen
 from msgspec import UNSET, Raw
 
-from ledger.events.commit import FORMAT_VERSION, Commit, Transaction
+from ledger.events.commit import Commit, Transaction
+from ledger.events.formats import needed_format, opened_format
 from ledger.evolution.stream import Builder, StateLike
 from ledger.log.checkpoint import Head
+from ledger.log.clock import Moment
 from ledger.log.codec import digest, encode, encode_transaction
 from ledger.log.landing import Draft
 from ledger.log.request import Request
@@ -39,7 +41,7 @@ class OpenCommit(Generic[S, E]):
     Args:
         log: The stream.
         head: What it follows; None before version 0.
-        time_millis: The commit's time.
+        moment: When it is.
         check: Raises for a commit that must not be created at its time.
     """
 
@@ -47,12 +49,13 @@ class OpenCommit(Generic[S, E]):
         self,
         log: StreamLog[S, E],
         head: Head[S] | None,
-        time_millis: int,
+        moment: Moment,
         check: Callable[[Commit[E]], None],
     ) -> None:
         self._log = log
         self._head = head
-        self._time_millis = time_millis
+        self._moment = moment
+        self._format = moment.format
         self._check = check
         self._transactions: list[Transaction[E]] = []
         self._bodies: list[bytes] = []
@@ -88,7 +91,7 @@ class OpenCommit(Generic[S, E]):
 
     def commit(self) -> Commit[E]:
         """Return the commit as it is now."""
-        return self._of(*self._transactions)
+        return self._of(self._format, *self._transactions)
 
     def join(self, events: tuple[E, ...], request: Request) -> None:
         """Take one more transaction, as readers will see it.
@@ -97,8 +100,49 @@ class OpenCommit(Generic[S, E]):
             InvalidInputError: It contradicts the state, or cannot stand in the log; the commit is
                 as it was before.
         """
-        effective = request.effective_millis
-        asked: Transaction[E] = Transaction(
+        needed = max(self._format, self._admitted(events))
+        body, alone = self._readable(self._asked(events, request), needed)
+        self._check(alone)
+        (transaction,) = alone.transactions
+        before = self._format
+        try:
+            if needed > before:
+                self._format = needed
+                self._builder = self._begun()
+            # Folding before writing: what contradicts the state is refused before any I/O.
+            self._builder.add(transaction)
+        except BaseException:
+            self._format = before
+            self._builder = self._begun()
+            raise
+        self._state = None
+        self._transactions.append(transaction)
+        self._bodies.append(body)
+        self._ids.add(transaction.id)
+        self._size += len(body)
+
+    def _admitted(self, events: tuple[E, ...]) -> int:
+        """Return the format that some events need, if the ledger takes it."""
+        needed = needed_format(events)
+        if needed > max(self._log.format, opened_format(events)):
+            kinds = sorted({type(each).__name__ for each in events})
+            raise InvalidInputError(
+                f"{', '.join(kinds)} needs format {needed}, and this ledger admits older clients, "
+                "which cannot read it; nothing was written. Once nobody works with an older one: "
+                "lakeledger upgrade",
+                kind="UPGRADE_LEDGER",
+            )
+        return needed
+
+    def _asked(self, events: tuple[E, ...], request: Request) -> Transaction[E]:
+        latest, effective = self._moment.effective_millis, request.effective_millis
+        if effective is None:
+            effective = latest
+        elif latest is not None and effective > latest:
+            raise InvalidInputError(
+                f"effective_time {effective} lies in the future; it is {latest} (Unix milliseconds)"
+            )
+        return Transaction(
             id=request.commit_id,
             author=request.author,
             message=request.message,
@@ -107,27 +151,11 @@ class OpenCommit(Generic[S, E]):
             effective_time_millis=UNSET if effective is None else effective,
             events=events,
         )
-        body, alone = self._readable(asked)
-        self._check(alone)
-        (transaction,) = alone.transactions
-        try:
-            # Folding before writing: what contradicts the state is refused before any I/O.
-            self._builder.add(transaction)
-        except BaseException:
-            self._builder = self._begun()
-            for each in self._transactions:
-                self._builder.add(each)
-            raise
-        self._state = None
-        self._transactions.append(transaction)
-        self._bodies.append(body)
-        self._ids.add(transaction.id)
-        self._size += len(body)
 
     def proposal(self) -> Proposal[S, E]:
         """Return the commit, ready to be created."""
         commit = self.commit()
-        body = encode(self._of(*map(Raw, self._bodies)))
+        body = encode(self._of(self._format, *map(Raw, self._bodies)))
         draft = Draft(self._log.layout.commit(commit.version), body, commit.version)
         state = self.state()
         if state is None:
@@ -135,20 +163,25 @@ class OpenCommit(Generic[S, E]):
         return Proposal(commit, draft, Head(state, digest(body)))
 
     def _begun(self) -> Builder[S, E]:
+        """Return a builder after all that have joined."""
         builder = self._log.stream.builder(self._head.state if self._head else None)
-        builder.begin(self.version, self._time_millis)
+        builder.begin(self.version, self._moment.time_millis, self._format)
+        for each in self._transactions:
+            builder.add(each)
         return builder
 
-    def _of(self, *transactions: Any) -> Commit[E]:
+    def _of(self, format_version: int, *transactions: Any) -> Commit[E]:
         return Commit(
-            format=FORMAT_VERSION,
+            format=format_version,
             version=self.version,
-            time_millis=self._time_millis,
+            time_millis=self._moment.time_millis,
             parent=self._head.digest if self._head else UNSET,
             transactions=transactions,
         )
 
-    def _readable(self, transaction: Transaction[E]) -> tuple[bytes, Commit[E]]:
+    def _readable(
+        self, transaction: Transaction[E], format_version: int
+    ) -> tuple[bytes, Commit[E]]:
         """Return a transaction's bytes, and the commit that it would be alone, as readers see it.
 
         Python checks no types, so what was asked may be nothing that they can read.
@@ -156,7 +189,7 @@ class OpenCommit(Generic[S, E]):
         key = self._log.layout.commit(self.version)
         try:
             body = encode_transaction(transaction)
-            return body, self._log.codec.decode(encode(self._of(Raw(body))), key)
+            return body, self._log.codec.decode(encode(self._of(format_version, Raw(body))), key)
         except (DamagedLogError, UpgradeRequiredError) as error:
             cause = error.__cause__ or error
             raise InvalidInputError(

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Generic, TypeVar
 
-from ledger.events.commit import Commit
+from ledger.events.commit import OLDEST_FORMAT, Commit
 from ledger.evolution.stream import Builder, StateLike, Stream
 from ledger.log.checkpoint import Checkpoints, Head
 from ledger.log.codec import Codec, digest, encode
+from ledger.log.gate import Gate
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
 from ledger.log.lines import Lines
 from ledger.log.lookup import KeysOf, Lookup
@@ -46,15 +47,19 @@ class StreamLog(Generic[S, E]):
         store: Where the stream is.
         root: Its `_ledger` folder.
         stream: What its events mean.
+        gate: Which format its ledger takes; None where nobody has asked the ledger.
     """
 
-    def __init__(self, store: Store, root: str, stream: Stream[S, E]) -> None:
+    def __init__(
+        self, store: Store, root: str, stream: Stream[S, E], gate: Gate | None = None
+    ) -> None:
         self.store = store
-        self.layout = Layout(root)
+        self.gate = Gate() if gate is None else gate
+        self.layout = Layout.of_fold(root, stream.fold_version)
         self.stream = stream
         self._keys_of: KeysOf[E] = lambda _: ()
         self._on_boundary: Callable[[int], None] = lambda _: None
-        self.checkpoints = Checkpoints(store, self.layout, stream)
+        self.checkpoints = Checkpoints(store, self.layout, stream, self.gate)
         self.codec: Codec[E] = Codec(stream.event_types)
         self.reader: Reader[E] = Reader(store, self.layout, self.codec)
         self.segments = Segments(store, self.layout)
@@ -94,6 +99,12 @@ class StreamLog(Generic[S, E]):
         if read is None or landed is None:
             return read or landed
         return landed if landed.state.version >= read.state.version else read
+
+    @property
+    def format(self) -> int:
+        """The newest format of commits that the stream takes, as far as is known."""
+        head = self.head
+        return max(self.gate.format, head.state.format if head else OLDEST_FORMAT)
 
     def refresh(self) -> S | None:
         """Return the newest state, after reading what was appended since the last look."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from msgspec import UNSET
 
@@ -13,16 +13,23 @@ from ledger.log.checkpoint import Head
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.log.replay import START, Position
 from ledger.log.stream_log import StreamLog
+from ledger.model.clock_correction import ClockCorrection, true_millis
 from ledger.model.errors import NotFoundError
 
 S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")
 
 
-def effective_millis(commit: Commit[E]) -> int:
-    """Return when a commit took effect: its last transaction's effective time, or its own."""
+def effective_millis(commit: Commit[Any], corrections: Sequence[ClockCorrection] = ()) -> int:
+    """Return when a commit took effect: its last transaction's effective time, or its own.
+
+    Args:
+        commit: The commit.
+        corrections: What a state says of clocks that were ahead; none: as the commit says itself.
+    """
     imported = commit.transactions[-1].effective_time_millis
-    return commit.time_millis if imported is UNSET else int(imported)
+    said = commit.time_millis if imported is UNSET else int(imported)
+    return true_millis(corrections, commit.version, said)
 
 
 def head_state(log: StreamLog[S, E]) -> S:
@@ -54,22 +61,24 @@ def at_version(log: StreamLog[S, E], version: int) -> S:
 def at_timestamp(log: StreamLog[S, E], timestamp_millis: int) -> S:
     """Return the state that was current at a time: of the last commit effective by then.
 
+    Where a clock was ahead, what the newest state knows of it counts, not what commits say.
+
     Raises:
         NotFoundError: The stream begins later.
     """
     newest = head_state(log)
     if newest.effective_millis <= timestamp_millis:
         return newest
-    first = log.commit_at(0)
-    if effective_millis(first) > timestamp_millis:
+    known = newest.corrections
+    begun = effective_millis(log.commit_at(0), known)
+    if begun > timestamp_millis:
         raise NotFoundError(
-            f"nothing was there at {timestamp_millis}; version 0 is of {effective_millis(first)} "
-            "(Unix milliseconds)"
+            f"nothing was there at {timestamp_millis}; version 0 is of {begun} (Unix milliseconds)"
         )
     return last_while(
         log,
-        lambda state: state.effective_millis <= timestamp_millis,
-        lambda commit: effective_millis(commit) <= timestamp_millis,
+        lambda state: true_millis(known, state.version, state.effective_millis) <= timestamp_millis,
+        lambda commit: effective_millis(commit, known) <= timestamp_millis,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 CommitKind = Literal["APPEND", "COMPACT", "OVERWRITE", "ANALYZE"]
 
@@ -75,6 +75,12 @@ class Tag:
     snapshot_id: int
     create_time_millis: int
     time_retained_millis: int | None = None
+
+    def not_after(self, latest_millis: int) -> Tag:
+        """Return the tag as if it had been made by then, at the latest."""
+        if self.create_time_millis <= latest_millis:
+            return self
+        return evolve(self, create_time_millis=latest_millis)
 
 
 @frozen

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from attrs import frozen
 
 from ledger.events import TableEvent
+from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Commit, Transaction
 from ledger.events.snapshot_events import (
     RolledBack,
@@ -154,7 +155,7 @@ class _Run:
         """Project one commit."""
         before, last_snapshot_id = self._builder.version, self._builder.last_snapshot_id
         time_millis = effective_millis(commit)
-        self._builder.begin(commit.version, commit.time_millis)
+        self._builder.begin(commit.version, commit.time_millis, commit.format)
         for transaction in commit.transactions:
             self._transaction(transaction, time_millis)
         if before >= 0 and self._fold.schema is not None:
@@ -175,6 +176,8 @@ class _Run:
             self._fold.learn(self._builder.freeze(), last_snapshot_id)
         for event in transaction.events:
             self._statistics.learn(event)
+            if isinstance(event, ClockCorrected):
+                self._trail.correct_clock(event.true_time_millis)
             if isinstance(event, SnapshotCommitted | RolledBack):
                 self._snapshot(event, time_millis)
         if any(isinstance(each, SnapshotsExpired) for each in transaction.events):

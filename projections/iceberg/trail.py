@@ -127,6 +127,23 @@ class Trail:
         """Log the snapshot that is current after a commit."""
         self.snapshot_log.append(SnapshotLogEntry(timestamp_ms, snapshot_id))
 
+    def correct_clock(self, latest_ms: int) -> None:
+        """Let nothing so far be later than a time: readers refuse logs whose times go back."""
+        self.last_updated_ms = min(self.last_updated_ms, latest_ms)
+        for snapshot_id, body in self.snapshots.items():
+            keys: dict[str, Any] = msgspec.json.decode(body, type=dict[str, _Raw])
+            if int(bytes(keys["timestamp-ms"])) > latest_ms:
+                keys["timestamp-ms"] = latest_ms
+                self.snapshots[snapshot_id] = _encode(keys)
+        self.snapshot_log = [
+            SnapshotLogEntry(min(each.timestamp_ms, latest_ms), each.snapshot_id)
+            for each in self.snapshot_log
+        ]
+        self.metadata_log = [
+            MetadataLogEntry(min(each.timestamp_ms, latest_ms), each.metadata_file)
+            for each in self.metadata_log
+        ]
+
     def drop_snapshots(self, is_kept: Callable[[int], bool]) -> None:
         """Take away expired snapshots, and the log up to the last one of them."""
         gone = [each for each in self.snapshots if not is_kept(each)]

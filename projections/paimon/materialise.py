@@ -63,7 +63,8 @@ def _reached(table: Table, start: Position, target: TableState, on_progress: Pro
     store, layout = table.log.store, table.log.layout
     met = start
     while True:
-        reached = Projection(table, outputs_of(table), start, target).run(on_progress)
+        begun = _uncorrected(start, target)
+        reached = Projection(table, outputs_of(table), begun, target).run(on_progress)
         found = positions.load(store, layout)
         if found == met:
             positions.save(store, layout, reached)
@@ -72,6 +73,12 @@ def _reached(table: Table, start: Position, target: TableState, on_progress: Pro
         start = min(start, found, key=_version)
         if found.version > target.version:
             target = target_state(table, found.version)
+
+
+def _uncorrected(start: Position, target: TableState) -> Position:
+    """Return where to begin: a clock that was corrected since changes what stands there already."""
+    corrected = any(each.version > start.version for each in target.corrections)
+    return Position() if corrected else start
 
 
 def _version(position: Position) -> int:

@@ -17,6 +17,7 @@ from ledger.evolution.snapshot_fold import snapshot_of
 from ledger.evolution.state import TableState
 from ledger.evolution.table_builder import TableBuilder
 from ledger.log.travel import at_version, effective_millis
+from ledger.model.clock_correction import true_millis
 from ledger.model.errors import UnsupportedError
 from ledger.model.snapshot import Snapshot, Tag
 from ledger.snapshot_search import state_at_snapshot
@@ -99,7 +100,7 @@ class _Run:
 
     def commit(self, commit: Commit[TableEvent]) -> None:
         """Project one commit's schemas and snapshots."""
-        self._builder.begin(commit.version, commit.time_millis)
+        self._builder.begin(commit.version, commit.time_millis, commit.format)
         for transaction in commit.transactions:
             self._builder.add(transaction)
             self._schema()
@@ -124,9 +125,27 @@ class _Run:
             self._rollbacks.append(snapshot_id)
         self._unlisted.learn(event)
         if self._target.reachable(snapshot_id):
-            content = self._rendered(snapshot_of(event, effective_millis(commit)))
+            moment = effective_millis(commit, self._target.corrections)
+            content = self._rendered(snapshot_of(event, moment))
             if snapshot_id >= self._target.earliest_snapshot_id:
-                self._outputs.put(snapshot_path(snapshot_id), content)
+                self._put_snapshot(event, commit, content)
+
+    def _put_snapshot(
+        self, event: SnapshotCommitted | RolledBack, commit: Commit[TableEvent], content: bytes
+    ) -> None:
+        """Keep a snapshot's file, also where it stands as it was before a clock was corrected.
+
+        Paimon searches its snapshots by their times, which must not go back.
+        """
+        path = snapshot_path(event.snapshot_id)
+        known = self._target.corrections
+        for since, each in enumerate(known):
+            moment = effective_millis(commit, known[:since])
+            if commit.version < each.version and moment > each.true_time_millis:
+                before = self._rendered(snapshot_of(event, moment))
+                if self._outputs.read(path) == before:
+                    self._outputs.point(path, content)
+        self._outputs.put(path, content)
 
     def _rendered(self, snapshot: Snapshot) -> bytes:
         """Return a snapshot's file, after writing all that it names."""
@@ -183,11 +202,13 @@ class _Run:
             self._outputs.remove(tag_path(name))
 
     def _tag_file(self, tag: Tag) -> bytes:
-        snapshot = state_at_snapshot(self._table.log, tag.snapshot_id).snapshot
+        then = state_at_snapshot(self._table.log, tag.snapshot_id)
+        snapshot = then.snapshot
         if snapshot is None:
             raise UnsupportedError(f"tag {tag.name!r} names a snapshot that is not there")
+        moment = true_millis(self._target.corrections, then.version, snapshot.time_millis)
         return tag_file(
-            self._named(snapshot),
+            self._named(evolve(snapshot, time_millis=moment)),
             create_time_millis=tag.create_time_millis,
             time_retained_millis=tag.time_retained_millis,
         )

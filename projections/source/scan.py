@@ -129,7 +129,7 @@ class Scan:
         self, builder: TableBuilder, commit: Commit[TableEvent]
     ) -> Iterator[tuple[Step, TableBuilder]]:
         try:
-            builder.begin(commit.version, commit.time_millis)
+            builder.begin(commit.version, commit.time_millis, commit.format)
             for step in self._steps_of(commit):
                 builder.add(step.transaction)
                 yield step, builder

@@ -119,7 +119,7 @@ def _times(table: Table, head: TableState, sums: pa.Table) -> dict[int, int]:
     versions = {each["version"] for each in kept}
     commits = table.log.commits(min(versions), max(versions)) if versions else ()
     moments = {
-        read.commit.version: effective_millis(read.commit)
+        read.commit.version: effective_millis(read.commit, head.corrections)
         for read in commits
         if read.commit.version in versions
     }

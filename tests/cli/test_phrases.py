@@ -12,6 +12,7 @@ from ledger.events import schema_events as e
 from ledger.events import snapshot_events as n
 from ledger.events import spec_events as p
 from ledger.events import table_events as t
+from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Transaction
 from ledger.events.spec_changes import SortColumn
 from ledger.events.statistics_events import PartitionStatisticsSet
@@ -55,6 +56,11 @@ CASES: list[tuple[object, str]] = [
     (s.RemoveOption("k"), "removed option k"),
     (s.UpdateComment("x"), "changed the table's comment"),
     (s.DropPrimaryKey(), "dropped the primary key"),
+    (c.LedgerUpgraded(2), "opened the ledger to format 2"),
+    (
+        ClockCorrected(first_version=3, true_time_millis=1_356_998_400_000),
+        "corrected the clock: the commits from version 3 on took effect by 2013-01-01 00:00:00",
+    ),
     (e.IdentifierFieldsSet((("r", "a"),), field_ids=(4,)), "set the identifier fields to ['r.a']"),
     (
         p.PartitionSpecUpdated((), spec_id=1, fields=(BUCKET,)),

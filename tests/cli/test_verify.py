@@ -9,6 +9,7 @@ import pytest
 
 from ledger import SetOption, Table
 from ledger import open as open_ledger
+from ledger.evolution.table_record import FOLD_VERSION
 from ledger.log.codec import digest
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def test_a_damaged_catalog_does_not_hide_its_tables(shop: Run, lake: Path) -> No
 
 
 def test_a_missing_cache_is_told_and_passes_and_a_wrong_one_fails(shop: Run, lake: Path) -> None:
-    checkpoint = stream(lake) / "checkpoints" / f"{100:020d}.json"
+    checkpoint = stream(lake) / "caches" / str(FOLD_VERSION) / f"{100:020d}.json"
     body = checkpoint.read_bytes()
     checkpoint.unlink()
     ran = shop("verify", "--output", "json")
@@ -107,6 +108,7 @@ def test_a_missing_cache_is_told_and_passes_and_a_wrong_one_fails(shop: Run, lak
 def test_repair_restores_the_caches_and_no_log(shop: Run, lake: Path) -> None:
     before = {each: each.read_bytes() for each in lake.rglob("*.*") if each.is_file()}
     shutil.rmtree(stream(lake) / "checkpoints")
+    shutil.rmtree(stream(lake) / "caches")
 
     ran = shop("verify", "--repair", "--output", "json")
 

@@ -73,7 +73,7 @@ def test_an_event_that_contradicts_is_refused(case: str) -> None:
 def test_a_commit_that_cannot_follow_is_refused(version: int, millis: int) -> None:
     message = f"commit {version} at {millis} cannot follow commit 0 at 100"
     with pytest.raises(InvalidChangeError, match=message) as refused:
-        grown().begin(version, millis)
+        grown().begin(version, millis, 1)
 
     assert refused.value.kind == "ILLEGAL_STATE"
 

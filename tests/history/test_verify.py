@@ -13,14 +13,16 @@ from hypothesis import strategies as st
 
 from ledger import InvalidInputError, SetOption, Table
 from ledger.commit_options import now_millis
+from ledger.evolution.table_record import FOLD_VERSION
 from ledger.history.finding import Expected, Finding
 from ledger.history.subject import Subject
 from ledger.history.verify import MOST_DAMAGES, Verification
 from ledger.log.codec import digest
 from ledger.stores import Durability, LocalStore
-from tests.history.ledgers import Place, contents, files_in, flip
-from tests.lakes import START_MILLIS, data_file, lake_on, orders, ticking
+from tests.history.ledgers import Place, built, contents, files_in, flip
+from tests.lakes import START_MILLIS, data_file, format_1, lake_on, orders, ticking
 
+CHECKPOINTS = f"caches/{FOLD_VERSION}"
 ON_ONE_FOLDER = settings(
     deadline=None,
     max_examples=60,
@@ -130,9 +132,11 @@ def test_two_swapped_commits_name_the_first(short: Place, one: int, other: int) 
     assert short.look().damages[0].version == one
 
 
-@pytest.mark.parametrize("pattern", ["*.json", "keys/*.idx", "files/*.parquet"])
+@pytest.mark.parametrize(
+    "pattern", [f"{CHECKPOINTS}/*.json", "checkpoints/keys/*.idx", "checkpoints/files/*.parquet"]
+)
 def test_two_swapped_caches_are_both_found_and_restored(long: Place, pattern: str) -> None:
-    one, other = sorted((long.stream / "checkpoints").glob(pattern))[1:3]
+    one, other = sorted(long.stream.glob(pattern))[1:3]
     before = contents(long.caches())
     _swap(one, other)
 
@@ -196,9 +200,9 @@ def test_a_log_rewritten_under_its_checkpoints_shows_by_them(long: Place) -> Non
     found = long.look().damages[0]
     assert found.version == 100
     assert "another commit" in found.what
-    checkpoints = contents((long.stream / "checkpoints").glob("*.json"))
+    checkpoints = contents((long.stream / CHECKPOINTS).glob("*.json"))
     long.repair()
-    assert contents((long.stream / "checkpoints").glob("*.json")) == checkpoints
+    assert contents((long.stream / CHECKPOINTS).glob("*.json")) == checkpoints
 
 
 def test_an_older_head_is_met_by_a_log_that_went_on(short: Place) -> None:
@@ -213,12 +217,12 @@ def test_a_foreign_file_in_the_log_folder_fails_and_one_beside_checkpoints_is_to
     long: Place,
 ) -> None:
     (long.stream / "log" / "notes.txt").write_text("hello")
-    (long.stream / "checkpoints" / "notes.txt").write_text("hello")
+    (long.stream / CHECKPOINTS / "notes.txt").write_text("hello")
 
     found = {each.file.rpartition("/_ledger/")[2]: each for each in long.look().findings}
 
     assert found["log/notes.txt"].fails
-    assert not found["checkpoints/notes.txt"].fails
+    assert not found[f"{CHECKPOINTS}/notes.txt"].fails
     assert len(found) == 2
 
 
@@ -249,6 +253,7 @@ def test_a_log_that_is_another_altogether_ends_after_so_many_findings(long: Plac
 
 def test_repair_restores_every_cache_byte_by_byte_and_touches_no_log(long: Place) -> None:
     before = contents(files_in(long.folder))
+    shutil.rmtree(long.stream / CHECKPOINTS)
     shutil.rmtree(long.stream / "checkpoints")
 
     long.repair()
@@ -259,15 +264,42 @@ def test_repair_restores_every_cache_byte_by_byte_and_touches_no_log(long: Place
 
 
 def test_repair_restores_caches_up_to_the_first_damage_only(long: Place) -> None:
-    shutil.rmtree(long.stream / "checkpoints")
+    shutil.rmtree(long.stream / CHECKPOINTS)
     flip(long.commit(350), 60, 2)
     logs = contents(files_in(long.stream / "log"))
 
     long.repair()
 
     assert contents(files_in(long.stream / "log")) == logs
-    kept = sorted(each.name for each in (long.stream / "checkpoints").glob("*.json"))
+    kept = sorted(each.name for each in (long.stream / CHECKPOINTS).glob("*.json"))
     assert kept == [f"{version:020d}.json" for version in (100, 200, 300)]
+
+
+def test_while_older_clients_are_admitted_their_checkpoints_are_verified_too(
+    tmp_path: Path,
+) -> None:
+    format_1(LocalStore(tmp_path))
+    place = built(tmp_path, 205)
+    before = contents(place.caches())
+    theirs = sorted((place.stream / "checkpoints").glob("*.json"))
+    assert [each.name for each in theirs] == [f"{version:020d}.json" for version in (100, 200)]
+    assert place.look().findings == []
+
+    flip(theirs[0], 300, 1)
+    theirs[1].unlink()
+    found = [(each.kind, each.version) for each in place.look().findings]
+
+    assert found == [("derived", 100), ("absent", 200)]
+    place.repair()
+    assert contents(place.caches()) == before
+
+
+def test_of_a_log_that_older_clients_wrote_no_checkpoint_is_missed(tmp_path: Path) -> None:
+    format_1(LocalStore(tmp_path))
+    place = built(tmp_path, 105)
+    shutil.rmtree(place.stream / "caches")
+
+    assert place.look().findings == []
 
 
 def test_verifying_needs_no_more_memory_for_a_longer_log(tmp_path: Path) -> None:

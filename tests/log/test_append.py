@@ -15,7 +15,6 @@ from ledger import (
     RenameColumn,
     Schema,
     SetOption,
-    StoreError,
     Table,
     UpdateColumnComment,
     UpdateColumnPosition,
@@ -23,7 +22,7 @@ from ledger import (
 )
 from ledger.stores import Store
 from tests.faults import DeliversTwice, LosesAnswers, LosesRequests
-from tests.lakes import START_MILLIS, data_file, lake_on, memory, no_time, orders, ticking
+from tests.lakes import data_file, lake_on, memory, no_time, orders
 
 
 def two_handles(formats: str = "paimon,iceberg") -> tuple[Table, Table]:
@@ -215,23 +214,6 @@ def test_a_stale_handle_sees_what_it_is_asked_about() -> None:
     mine, theirs = two_handles()
     theirs.alter([AddColumn(("a",), "INT")])
     assert mine.alter([RenameColumn(("a",), "b")]).state.schema.names[-1] == "b"
-
-
-def test_times_increase_even_when_the_clock_does_not() -> None:
-    store = memory()
-    table = orders(lake_on(store, clock=lambda: START_MILLIS))
-    for number in range(3):
-        table.alter([SetOption("k", str(number))])
-    times = [commit.time_millis for commit in table.events()]
-    assert times == sorted(set(times))
-
-
-def test_a_clock_far_behind_the_log_is_refused() -> None:
-    store = memory()
-    orders(lake_on(store, clock=ticking(START_MILLIS)))
-    late = lake_on(store, clock=lambda: START_MILLIS - 3_600_000).table("shop.orders")
-    with pytest.raises(StoreError, match="clock is 36"):
-        late.alter([SetOption("k", "v")])
 
 
 def test_a_snapshot_is_committed_once_by_its_key() -> None:

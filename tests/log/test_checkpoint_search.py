@@ -8,20 +8,22 @@ from collections.abc import Callable
 import pytest
 
 from ledger.evolution.state import TableState
-from ledger.evolution.table_record import TableStream
+from ledger.evolution.table_record import FOLD_VERSION, TableStream
 from ledger.log.checkpoint import Checkpoints, Head
+from ledger.log.gate import Gate
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
 from ledger.stores import MemoryStore
 from tests.evolution.folds import grown
 from tests.lakes import memory
 
-LAYOUT = Layout("t/_ledger")
+LAYOUT = Layout.of_fold("t/_ledger", FOLD_VERSION)
 
 
-def kept(*steps: int) -> tuple[MemoryStore, Checkpoints[TableState]]:
+def kept(*steps: int, born: int = 2) -> tuple[MemoryStore, Checkpoints[TableState]]:
     """Checkpoints of one state at these multiples of the interval, as if at those versions."""
+    gate = Gate(born)
     store = memory()
-    checkpoints = Checkpoints(store, LAYOUT, TableStream())
+    checkpoints = Checkpoints(store, LAYOUT, TableStream(), gate)
     builder = grown()
     for step in steps:
         builder.version = step * CHECKPOINT_INTERVAL

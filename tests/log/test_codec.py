@@ -4,7 +4,9 @@ import hashlib
 
 import pytest
 
-from ledger.events import TableEvent
+from ledger.events import CatalogEvent, TableEvent
+from ledger.events.catalog_events import LedgerUpgraded
+from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Commit, Transaction
 from ledger.events.schema_changes import Move
 from ledger.events.schema_events import ColumnAdded, ColumnRenamed
@@ -59,8 +61,51 @@ GOLDEN = (
 )
 
 
+FORMAT_2: Commit[TableEvent] = Commit(
+    format=2,
+    version=13,
+    time_millis=1741701564261,
+    parent="sha256:9f",
+    transactions=(
+        Transaction(
+            id="0198f",
+            effective_time_millis=1741701564200,
+            events=(ClockCorrected(first_version=12, true_time_millis=1741701564199),),
+        ),
+    ),
+)
+UPGRADE: Commit[CatalogEvent] = Commit(
+    format=2,
+    version=1,
+    time_millis=7,
+    parent="sha256:9f",
+    transactions=(Transaction(id="0198f", events=(LedgerUpgraded(format=2),)),),
+)
+GOLDEN_2 = (
+    b'{"format":2,"version":13,"timeMillis":1741701564261,"parent":"sha256:9f",'
+    b'"transactions":[{"id":"0198f","effectiveTimeMillis":1741701564200,"events":['
+    b'{"type":"clockCorrected","firstVersion":12,"trueTimeMillis":1741701564199}]}]}\n'
+)
+GOLDEN_UPGRADE = (
+    b'{"format":2,"version":1,"timeMillis":7,"parent":"sha256:9f","transactions":['
+    b'{"id":"0198f","events":[{"type":"upgradeLedger","format":2}]}]}\n'
+)
+
+
 def test_a_commits_bytes_are_frozen() -> None:
     assert encode(COMMIT) == GOLDEN
+
+
+def test_a_commits_bytes_in_format_2_are_frozen() -> None:
+    assert encode(FORMAT_2) == GOLDEN_2
+    assert encode(UPGRADE) == GOLDEN_UPGRADE
+    assert encode(CODEC.decode(GOLDEN_2, "file")) == GOLDEN_2
+    assert encode(Codec(CatalogEvent).decode(GOLDEN_UPGRADE, "file")) == GOLDEN_UPGRADE
+
+
+def test_a_format_that_there_never_was_is_damage() -> None:
+    with pytest.raises(DamagedLogError, match="format 0, which there never was"):
+        CODEC.decode(GOLDEN.replace(b'"format":1', b'"format":0'), "file")
 
 
 def test_a_commit_read_back_is_the_same() -> None:
@@ -81,7 +126,7 @@ def test_a_torn_file_is_refused_by_name(cut: int) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
-        (b'"format":1', b'"format":2', "format 2"),
+        (b'"format":1', b'"format":3', "format 3"),
         (b'"type":"renameColumn"', b'"type":"mergeColumns"', "the event 'mergeColumns'"),
         (b'"newName":"address"', b'"newName":"address","why":1', "the renameColumn key 'why'"),
         (b'"author"', b'"signature":"x","author"', "the transaction key 'signature'"),

@@ -86,7 +86,7 @@ def test_a_commit_that_contradicts_is_refused() -> None:
 
 def test_a_newer_root_is_refused() -> None:
     store = a_log(1)
-    change(store, "_ledger/ledger.json", lambda body: body.replace(b'"format":1', b'"format":2'))
+    change(store, "_ledger/ledger.json", lambda body: body.replace(b'"format":2', b'"format":3'))
     with pytest.raises(UpgradeRequiredError, match="upgrade lakeledger"):
         lake_on(store)
 
@@ -97,7 +97,8 @@ def test_every_cache_may_vanish() -> None:
     for number in range(420):
         table.append([data_file(f"f{number}")], commit_id=f"id-{number}")
     before = table.at()
-    for name in list(store.keys("shop.db/orders/_ledger/checkpoints")):
+    caches = [f"shop.db/orders/_ledger/{each}" for each in ("checkpoints", "caches")]
+    for name in [key for folder in caches for key in store.keys(folder)]:
         store.delete(name)
 
     again = lake_on(store).table("shop.orders")
@@ -115,7 +116,8 @@ def test_every_cache_may_rot(rot: Callable[[bytes], bytes]) -> None:
     for number in range(205):
         table.append([data_file(f"f{number}")], commit_id=f"id-{number}")
     before = table.at()
-    for name in list(store.keys("shop.db/orders/_ledger/checkpoints")):
+    caches = [f"shop.db/orders/_ledger/{each}" for each in ("checkpoints", "caches")]
+    for name in [key for folder in caches for key in store.keys(folder)]:
         change(store, name, rot)
 
     again = lake_on(store).table("shop.orders")

@@ -58,7 +58,7 @@ def test_a_state_is_the_fold_of_its_prefix_and_of_checkpoint_and_tail() -> None:
 def test_checkpoints_are_saved_and_used() -> None:
     table, _ = a_table(330)
     store = table.log.store
-    saved = [key for key in store.keys("shop.db/orders/_ledger/checkpoints") if "json" in key]
+    saved = [key for key in store.keys("shop.db/orders/_ledger/caches/") if "json" in key]
     assert [int(key[-25:-5]) for key in saved] == [100, 200, 300]
     found = table.log.checkpoints.newest()
     assert found is not None

@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 from ledger import Identifier, schema_change_from_json, schema_from_json
 from ledger.events.snapshot_events import ChangesReference
 from ledger.evolution.catalog_record import CatalogStream
-from ledger.evolution.table_record import TableStream
+from ledger.evolution.table_record import FOLD_VERSION, TableStream
 from ledger.files.change_file import load_changes, write_changes
 from ledger.files.footers import read_footer
 from ledger.files.hive import path_keys
 from ledger.files.runs import Runs
 from ledger.log.checkpoint import Checkpoints
 from ledger.log.codec import Codec
+from ledger.log.gate import Gate
 from ledger.log.layout import Layout
 from ledger.log.lookup import KeyIndex
 from ledger.log.segment import is_same_segment, write_segment
@@ -106,7 +107,7 @@ def documents_in(*patterns: str) -> list[bytes]:
 
 def checkpoint(body: bytes) -> object:
     """Load a checkpoint whose state is `body` and whose check fits."""
-    store, layout = MemoryStore("fuzzed-checkpoint"), Layout("t/_ledger")
+    store, layout = MemoryStore("fuzzed-checkpoint"), Layout.of_fold("t/_ledger", FOLD_VERSION)
     stream = TableStream()
     file = {
         "format": 1,
@@ -118,14 +119,14 @@ def checkpoint(body: bytes) -> object:
     whole = json.dumps(file).encode()[:-1] + b',"state":' + body + b"}"
     store.replace(layout.checkpoint(100), whole)
     store.replace(layout.hint, body or b"1")
-    checkpoints = Checkpoints(store, layout, stream)
+    checkpoints = Checkpoints(store, layout, stream, Gate())
     return checkpoints.newest(), checkpoints.at_or_before(100)
 
 
 def raw_checkpoint(body: bytes) -> object:
-    store, layout = MemoryStore("fuzzed-raw-checkpoint"), Layout("t/_ledger")
+    store, layout = MemoryStore("fuzzed-raw-checkpoint"), Layout.of_fold("t/_ledger", FOLD_VERSION)
     store.replace(layout.checkpoint(100), body or b" ")
-    return Checkpoints(store, layout, TableStream()).at_or_before(100)
+    return Checkpoints(store, layout, TableStream(), Gate()).at_or_before(100)
 
 
 def key_index(body: bytes) -> object:
@@ -196,7 +197,7 @@ def state_record() -> list[bytes]:
 
     return [
         bytes(msgspec.json.decode(each, type=File).state)
-        for each in bodies("orders/_ledger/checkpoints/0")
+        for each in bodies("orders/_ledger/caches/", ".json")
     ]
 
 
@@ -270,7 +271,7 @@ DECODERS: dict[str, Decoder] = {
         _of(lambda: [b for k, b in ledger_bodies().items() if k.startswith("_ledger/log")], files),
     ),
     "newest commit of a log": Decoder(last_commit, _of(short_commits, files)),
-    "checkpoint": Decoder(raw_checkpoint, _of(lambda: bodies("checkpoints/0"), files)),
+    "checkpoint": Decoder(raw_checkpoint, _of(lambda: bodies("/caches/", ".json"), files)),
     "checkpoint's state": Decoder(checkpoint, _of(state_record, files)),
     "key index": Decoder(key_index, _of(lambda: bodies("checkpoints/keys"), files)),
     "sealed segment": Decoder(segment, _of(segment_bodies, files)),

@@ -17,7 +17,8 @@ from ledger.evolution.table_record import TableStream
 from ledger.history.subject import Subject
 from ledger.history.verify import Verification
 from ledger.log.codec import Codec
-from tests.lakes import lake_on, memory, orders
+from ledger.stores import Store
+from tests.lakes import format_1, lake_on, memory, orders
 from tests.programme.checker import Log, check_log, check_sightings, read_log
 from tests.programme.cooperative import cooperative
 from tests.programme.figures import FIGURES
@@ -62,9 +63,9 @@ def log_modules() -> list[ModuleType]:
 
 
 @lru_cache
-def beginning(version: int) -> Mapping[str, bytes]:
-    """Return the bodies of a ledger whose table has reached a version."""
-    store = memory()
+def beginning(version: int, born: int = 2) -> Mapping[str, bytes]:
+    """Return the bodies of a ledger of a format whose table has reached a version."""
+    store: Store = format_1(memory()) if born == 1 else memory()
     table = orders(lake_on(store))
     for number in range(version):
         table.alter([SetOption("k", str(number))])
@@ -87,7 +88,7 @@ def run(case: Case) -> Ran:
     is_long = case.seed % SEEDS_OF_ONE_LONG == SEEDS_OF_ONE_LONG - 1
     start = LONG_BEGINNING if is_long else rng.choice(BEGINNINGS)
     sea = Sea(
-        bodies=dict(beginning(start)),
+        bodies=dict(beginning(start, born=case.seed % 2 + 1)),
         scheduler=scheduler,
         rng=random.Random(rng.random()),
         habits=frozenset(case.habits),
@@ -145,7 +146,7 @@ def replayed(
 def _check_caches(bodies: Mapping[str, bytes], newest: TableState) -> None:
     """With its caches, without them, and in the eyes of `verify`, it is the same table."""
     warm = _opened(bodies.items())
-    cold = _opened((key, body) for key, body in bodies.items() if "/checkpoints/" not in key)
+    cold = _opened((key, body) for key, body in bodies.items() if "/caches/" not in key)
     assert digest_of(warm.log.refresh() or newest) == digest_of(newest), "checkpoint + tail"
     assert digest_of(cold.log.refresh() or newest) == digest_of(newest)
     assert warm.at().files == cold.at().files, "live files from caches and without"

@@ -29,6 +29,8 @@ _SUMMARIES = {
     "doctor": "Try out whether a place can hold a ledger: writes a key of its own, and removes it again.",
     "verify": "Check that everything stands as it was written; exit 6 if not.",
     "maintain": "Remove what nobody needs any more, seal what is missing; safe beside any writer.",
+    "upgrade": "Let a ledger take commits of the newest format; nothing that stands there is rewritten.",
+    "correct-clock": "Correct what a clock that was ahead left: reading by --timestamp is right again.",
     "view": "Create, alter, rename, drop, show and list views.",
 }
 

@@ -74,7 +74,7 @@ def maintain(
         lakeledger maintain --dry-run
     """
     lake = place.open()
-    setting = TableSetting(lake.log.store, place.storage_options(), author="")
+    setting = TableSetting(lake.log.store, place.storage_options(), author="", gate=lake.log.gate)
     removed: list[_Removable] = []
     sealed: list[_Sealed] = []
     with place.screen.progress("maintaining") as progress:

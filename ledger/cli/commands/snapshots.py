@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, NamedTuple
 
+from attrs import evolve
 from cyclopts import Parameter, validators
 
 from ledger.cli.options import Place
@@ -14,6 +15,7 @@ from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.evolution.snapshot_fold import snapshot_of
 from ledger.evolution.state import TableState
 from ledger.log.travel import effective_millis
+from ledger.model.clock_correction import ClockCorrection, true_millis
 from ledger.model.snapshot import Snapshot
 from ledger.snapshot_search import state_at_snapshot
 from ledger.table import Table
@@ -86,22 +88,28 @@ def listed(table: Table, state: TableState, ids: list[int]) -> list[Listed]:
     """Return some of the snapshots of a table, in the order of their ids given."""
     kept = [each for each in ids if each >= state.earliest_snapshot_id]
     first = state_at_snapshot(table.log, min(kept)).version if kept else state.version + 1
-    found = {each.snapshot.id: each for each in _since(table, first, state.version)}
+    known = table.state.corrections
+    found = {each.snapshot.id: each for each in _since(table, first, state.version, known)}
     for snapshot_id in ids:
         if snapshot_id not in found:
             then = state_at_snapshot(table.log, snapshot_id)
             if then.snapshot is not None:
-                found[snapshot_id] = Listed(then.version, then.snapshot)
+                then_millis = true_millis(known, then.version, then.snapshot.time_millis)
+                snapshot = evolve(then.snapshot, time_millis=then_millis)
+                found[snapshot_id] = Listed(then.version, snapshot)
     return [found[each] for each in ids if each in found]
 
 
-def _since(table: Table, first: int, last: int) -> Iterator[Listed]:
+def _since(
+    table: Table, first: int, last: int, corrections: Sequence[ClockCorrection]
+) -> Iterator[Listed]:
     for read in table.log.commits(first, last):
         commit = read.commit
         for transaction in commit.transactions:
             for event in transaction.events:
                 if isinstance(event, SnapshotCommitted | RolledBack):
-                    yield Listed(commit.version, snapshot_of(event, effective_millis(commit)))
+                    moment_millis = effective_millis(commit, corrections)
+                    yield Listed(commit.version, snapshot_of(event, moment_millis))
 
 
 def rows(state: TableState, found: list[Listed]) -> Iterator[tuple[Cell, ...]]:

@@ -12,7 +12,9 @@ from ledger.catalog import Ledger
 from ledger.cli.options import Place
 from ledger.cli.screen import Screen
 from ledger.cli.verifications import differences, rebuild
+from ledger.commit_options import now_millis
 from ledger.history.births import Birth, Births, disagreements
+from ledger.history.clocks import ahead
 from ledger.history.finding import Expected, Finding
 from ledger.history.subject import Subject
 from ledger.history.verify import Verification, repair, unmet
@@ -97,7 +99,11 @@ class _Run:
     def _catalog(self) -> Births:
         births = Births()
         subject = Subject("catalog", self.lake.log, has_files=False)
-        self._stream(subject, Verification(subject, self.expected, births.learn))
+        verification = Verification(subject, self.expected, births.learn)
+        self._stream(subject, verification)
+        if verification.state is not None:
+            # What older clients would need of tables' caches, nobody needs after an upgrade.
+            self.lake.log.gate.learn(verification.state.format)
         return births
 
     def _table(self, birth: Birth) -> None:
@@ -121,6 +127,10 @@ class _Run:
             for finding in verification.run(progress):
                 if finding.kind not in quiet:
                     self._take(subject, finding)
+        state = verification.state
+        late = None if state is None else ahead(subject, state, now_millis())
+        if late is not None:
+            self._take(subject, late)
 
     def _take(self, subject: Subject[Any, Any], finding: Finding) -> None:
         repaired = self.repairs and repair(subject, finding)
@@ -158,6 +168,9 @@ def verify(
 
     Reads every commit along its hashes, the lists of files that commits name, and compares
     checkpoints, key indexes, file runs, segments and projections with what the log makes them.
+    A log whose newest commit is ahead of this machine's clock does not pass either: one of the two
+    is wrong (correct-clock).
+
     Nothing is changed but by --repair, which restores what is derived and touches no log.
 
     The last lines are the heads. Keep them elsewhere: a log that was cut, or rewritten whole, shows
@@ -170,7 +183,7 @@ def verify(
     """
     heads = [Expected.parse(each) for each in expect]
     lake = place.open()
-    setting = TableSetting(lake.log.store, place.storage_options(), author="")
+    setting = TableSetting(lake.log.store, place.storage_options(), author="", gate=lake.log.gate)
     run = _Run(lake, setting, repair, place.screen, heads)
     if name is None:
         run.everything()

@@ -1,0 +1,36 @@
+"""Which format a fact needs, and which one it opens.
+
+A commit says a format only if it holds something that the one before lacks, so that older clients
+read whatever they can and are told to upgrade by the first thing that they do not know. A new kind
+of event, or a new key, has its line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ledger.events.catalog_events import LedgerUpgraded
+from ledger.events.clock_events import ClockCorrected
+from ledger.events.commit import OLDEST_FORMAT
+
+EQUAL_TIMES: Final = 2
+"""Since this format a commit's time may equal the one before."""
+
+_SINCE: Final[dict[type, int]] = {LedgerUpgraded: 2, ClockCorrected: 2}
+
+
+def needed_format(events: Iterable[object]) -> int:
+    """Return the oldest format that has all of some events.
+
+    Example:
+        >>> needed_format([ClockCorrected(first_version=1, true_time_millis=0)])
+        2
+    """
+    return max((_SINCE.get(type(each), OLDEST_FORMAT) for each in events), default=OLDEST_FORMAT)
+
+
+def opened_format(events: Iterable[object]) -> int:
+    """Return the format that some events let their ledger take from now on."""
+    opened = (each.format for each in events if isinstance(each, LedgerUpgraded))
+    return max(opened, default=OLDEST_FORMAT)

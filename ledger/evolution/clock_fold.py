@@ -1,0 +1,71 @@
+"""How times fold, and the fact that a clock was ahead, in a table's stream and the catalog's."""
+
+from __future__ import annotations
+
+from ledger.events.clock_events import ClockCorrected
+from ledger.events.commit import Transaction
+from ledger.events.formats import needed_format
+from ledger.model.clock_correction import ClockCorrection
+from ledger.model.errors import InvalidChangeError
+
+
+def correction_of(
+    event: ClockCorrected, version: int, moment: int, format_version: int
+) -> ClockCorrection:
+    """Return what an event says of the commits before it.
+
+    Args:
+        event: The fact.
+        version: Of the commit that holds it.
+        moment: When its transaction took effect, Unix milliseconds.
+        format_version: That commit's format.
+
+    Raises:
+        InvalidChangeError: No such event can stand there.
+    """
+    if format_version < needed_format((event,)):
+        raise InvalidChangeError(
+            f"a commit of format {format_version} cannot hold clockCorrected", kind="ILLEGAL_STATE"
+        )
+    if not 0 <= event.first_version < version or event.true_time_millis > moment:
+        raise InvalidChangeError(
+            f"version {version}, of {moment}, cannot correct the times from version "
+            f"{event.first_version} on to {event.true_time_millis}",
+            kind="ILLEGAL_STATE",
+        )
+    return ClockCorrection(version, event.true_time_millis)
+
+
+def misplaced(
+    version: int, time_millis: int, before: int, before_millis: int
+) -> InvalidChangeError:
+    """Return the refusal of a commit that cannot follow the one before."""
+    return InvalidChangeError(
+        f"commit {version} at {time_millis} cannot follow commit {before} at {before_millis}",
+        kind="ILLEGAL_STATE",
+    )
+
+
+def refuse_untimely(
+    transaction: Transaction[object], moment: int, earliest: int, latest: int
+) -> None:
+    """Check a time of effect that lies outside of the one before and the commit's own.
+
+    Args:
+        transaction: What took effect.
+        moment: When.
+        earliest: The time of effect before it.
+        latest: The time of its commit.
+
+    Raises:
+        InvalidChangeError: It does not say that what came before was ahead of the true time.
+    """
+    corrected = (
+        isinstance(each, ClockCorrected) and each.true_time_millis <= moment
+        for each in transaction.events
+    )
+    if moment > latest or not any(corrected):
+        raise InvalidChangeError(
+            f"transaction {transaction.id} took effect at {moment}, outside of "
+            f"{earliest} (the one before) to {latest} (its commit)"
+        )

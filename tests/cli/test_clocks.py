@@ -1,0 +1,125 @@
+"""What the command line says of clocks that were ahead, and of a ledger's format."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ledger import Table
+from ledger import open as open_ledger
+from ledger.cli import exits
+from ledger.commit_options import now_millis
+from ledger.events.schema_changes import SetOption
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run
+
+TABLE = "shop.orders"
+A_YEAR = 365 * 86_400_000
+
+
+@pytest.fixture
+def folder(shop: Run, tmp_path: Path) -> Path:
+    del shop
+    return tmp_path / "lake"
+
+
+def table_of(folder: Path, ahead: int = 0) -> Table:
+    return open_ledger(str(folder), clock=lambda: now_millis() + ahead).table(TABLE)
+
+
+def commit_ahead(folder: Path) -> None:
+    table_of(folder, A_YEAR).alter([SetOption("k", "fast")])
+
+
+def as_format_1(folder: Path) -> None:
+    root = folder / "_ledger" / "ledger.json"
+    root.write_bytes(root.read_bytes().replace(b'"format":2', b'"format":1'))
+
+
+def test_verify_and_doctor_call_no_log_healthy_whose_newest_commit_is_ahead(
+    shop: Run, run: Run, folder: Path
+) -> None:
+    assert run("doctor", folder).code == exits.OK
+    commit_ahead(folder)
+
+    ran = shop("verify", "--output", "json")
+    assert (ran.code, ran.document["sound"]) == (exits.DAMAGED, False)
+    (found,) = ran.document["findings"]
+    assert (found["stream"], found["kind"], found["version"]) == (TABLE, "clock", 1)
+    assert "3153" in found["what"]
+    assert f"correct-clock {TABLE}" in found["advice"]
+    ran = run("doctor", folder, "--output", "json")
+    assert (ran.code, ran.document["healthy"]) == (exits.STORE, False)
+    assert [each["stream"] for each in ran.document["streams_ahead"]] == [TABLE]
+    assert "the times of shop.orders" in run("doctor", folder).out
+
+
+def test_correcting_the_clock_heals_them(shop: Run, run: Run, folder: Path) -> None:
+    commit_ahead(folder)
+    open_ledger(str(folder), clock=lambda: now_millis() + A_YEAR).create_database("early")
+
+    planned = shop("correct-clock", "--dry-run", "--output", "json").document
+    assert [each["stream"] for each in planned["streams"]] == ["catalog", TABLE]
+    assert shop("verify").code == exits.DAMAGED
+    done = shop("correct-clock", "--message", "the job's machine was a year ahead")
+    assert done.code == exits.OK
+    assert f"{TABLE} version 2: versions 1 to 1 say up to 20" in done.out
+
+    assert shop("verify").code == exits.OK
+    assert run("doctor", folder).code == exits.OK
+    assert "nothing to correct" in shop("correct-clock").out
+    ran = shop("log", TABLE)
+    assert "corrected the clock: the commits from version 1 on took effect by 20" in ran.out
+    assert "the job's machine was a year ahead" in ran.out
+
+
+def test_correcting_one_stream_may_say_since_when(shop: Run, folder: Path) -> None:
+    commit_ahead(folder)
+    # The time that the commit really happened, as its author remembers it.
+    then = now_millis()
+    assert shop("correct-clock", "--true-time", then).code == exits.USAGE
+
+    document = shop("correct-clock", TABLE, "--true-time", then, "--output", "json").document
+
+    assert document["streams"][0]["trueTimeMillis"] == then
+    assert table_of(folder).at(timestamp=then).options["k"] == "fast"
+    again = shop("correct-clock", TABLE)
+    assert again.code == exits.INVALID_INPUT
+    assert "nothing to correct" in again.err
+    assert shop("correct-clock", TABLE, "--true-time", then + A_YEAR).code == exits.INVALID_INPUT
+
+
+def test_an_upgrade_is_an_event_and_is_told_beforehand(shop: Run, folder: Path) -> None:
+    as_format_1(folder)
+    commit_ahead(folder)
+    refused = shop("correct-clock", TABLE)
+    assert refused.code == exits.INVALID_INPUT
+    assert "lakeledger upgrade" in refused.err
+
+    plan = shop("upgrade", "--dry-run", "--output", "json").document
+    assert (plan["fromFormat"], plan["toFormat"], plan["dryRun"]) == (1, 2, True)
+    assert plan["olderClients"]
+    assert "version" not in plan
+    assert "older clients will no longer" in shop("upgrade", "--dry-run").out
+
+    version = shop("upgrade", "--author", "ada", "--output", "json").document["version"]
+    commits = sorted((folder / "_ledger" / "log").iterdir())
+    last = json.loads(commits[version].read_bytes())
+    assert (len(commits), last["format"]) == (version + 1, 2)
+    assert last["transactions"][0]["events"] == [{"type": "upgradeLedger", "format": 2}]
+    assert json.loads((folder / "_ledger" / "ledger.json").read_bytes())["format"] == 1
+    assert shop("correct-clock", TABLE).code == exits.OK
+    assert "nothing to do" in shop("upgrade").out
+    assert len(list((folder / "_ledger" / "log").iterdir())) == version + 1
+
+
+def test_an_upgrade_asked_again_under_its_id_gives_the_first(shop: Run, folder: Path) -> None:
+    as_format_1(folder)
+    first, again = (
+        shop("upgrade", "--commit-id", "up", "--output", "json").document for _ in range(2)
+    )
+    assert first["version"] == again["version"]

@@ -1,0 +1,117 @@
+"""What the fold takes of times and formats, and what it refuses, whoever wrote it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ledger.events import CatalogEvent, TableEvent
+from ledger.events.catalog_events import DatabaseCreated, LedgerUpgraded
+from ledger.events.clock_events import ClockCorrected
+from ledger.events.commit import Commit, Transaction
+from ledger.evolution.catalog_builder import CatalogBuilder
+from ledger.evolution.catalog_record import CatalogStream
+from ledger.evolution.table_builder import TableBuilder
+from ledger.evolution.table_record import TableStream
+from ledger.model.errors import InvalidChangeError
+from tests.evolution.folds import grown
+
+
+def table_commit(
+    time_millis: int,
+    *events: TableEvent,
+    format_version: int = 2,
+    version: int = 1,
+    effective: int | None = None,
+) -> Commit[TableEvent]:
+    facts = Transaction[TableEvent](id="t1", events=events)
+    if effective is not None:
+        facts = Transaction[TableEvent](id="t1", events=events, effective_time_millis=effective)
+    return Commit(
+        format=format_version, version=version, time_millis=time_millis, transactions=(facts,)
+    )
+
+
+def correction(true_time: int, first: int = 1) -> ClockCorrected:
+    return ClockCorrected(first_version=first, true_time_millis=true_time)
+
+
+def test_an_equal_time_follows_in_format_2_alone() -> None:
+    builder = grown()
+    builder.commit(table_commit(100))
+    assert (builder.freeze().version, builder.freeze().format) == (1, 2)
+    with pytest.raises(InvalidChangeError, match="cannot follow"):
+        grown().commit(table_commit(100, format_version=1))
+    with pytest.raises(InvalidChangeError, match="cannot follow"):
+        grown().commit(table_commit(99))
+
+
+def ahead() -> TableBuilder:
+    """A table born at 100, with a commit of 900 by a clock that was ahead."""
+    builder = grown()
+    builder.commit(table_commit(900, format_version=1))
+    return builder
+
+
+def test_a_correction_leaves_no_time_in_the_state_that_is_later() -> None:
+    builder = ahead()
+    builder.commit(table_commit(900, correction(150), version=2, effective=160))
+    state = builder.freeze()
+
+    assert (state.time_millis, state.effective_millis, state.updated_at) == (900, 160, 160)
+    assert [(each.version, each.true_time_millis) for each in state.corrections] == [(2, 150)]
+    assert state.schema.time_millis <= 150
+    builder.commit(table_commit(900, version=3, effective=170))
+    assert builder.freeze().effective_millis == 170
+
+
+WRONG = {
+    "in format 1": table_commit(901, correction(150), version=2, effective=160, format_version=1),
+    "before its own true time": table_commit(900, correction(150), version=2, effective=140),
+    "of versions to come": table_commit(900, correction(150, 2), version=2, effective=160),
+    "of no version": table_commit(900, correction(150, -1), version=2, effective=160),
+    "after its commit": table_commit(900, correction(150), version=2, effective=901),
+    "that corrects nothing": table_commit(900, version=2, effective=160),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_correction_that_cannot_stand_there_is_refused(case: str) -> None:
+    with pytest.raises(InvalidChangeError):
+        ahead().commit(WRONG[case])
+
+
+def catalog_commit(
+    version: int, time_millis: int, event: CatalogEvent, format_version: int
+) -> Commit[CatalogEvent]:
+    facts = Transaction[CatalogEvent](id="c", events=(event,))
+    return Commit(
+        format=format_version, version=version, time_millis=time_millis, transactions=(facts,)
+    )
+
+
+def test_the_catalogs_times_are_corrected_likewise_and_kept() -> None:
+    builder = CatalogBuilder()
+    builder.commit(catalog_commit(0, 900, DatabaseCreated(name="shop", path="shop.db"), 1))
+    corrected = Transaction[CatalogEvent](
+        id="c", events=(correction(150, 0),), effective_time_millis=160
+    )
+    builder.commit(Commit(format=2, version=1, time_millis=900, transactions=(corrected,)))
+    state = builder.freeze()
+
+    assert state.databases["shop"].audit.created_at == 150
+    assert (state.time_millis, state.effective_millis, state.format) == (900, 160, 2)
+    stream = CatalogStream()
+    assert stream.decode_state(stream.encode_state(state)) == state
+
+
+def test_no_commit_opens_a_format_that_it_does_not_have() -> None:
+    CatalogBuilder().commit(catalog_commit(0, 1, LedgerUpgraded(2), 2))
+    for opened, format_version in ((2, 1), (3, 2)):
+        with pytest.raises(InvalidChangeError, match="cannot open format"):
+            CatalogBuilder().commit(catalog_commit(0, 1, LedgerUpgraded(opened), format_version))
+
+
+def test_a_record_of_format_1_is_what_it_was() -> None:
+    record = TableStream().encode_state(grown().freeze())
+    assert b"format" not in record
+    assert b"corrections" not in record
