@@ -17,7 +17,7 @@ from ledger.model.errors import DamagedLogError, NotFoundError
 from ledger.table import Table
 from projections.iceberg import materialise as of_iceberg
 from projections.iceberg import position as iceberg_position
-from projections.materialisation import Difference, Progress
+from projections.materialisation import Difference, Progress, target_state
 from projections.paimon import materialise as of_paimon
 from projections.paimon import position as paimon_position
 
@@ -177,19 +177,22 @@ class _Format:
         self._say_difference(table, screen, found, "no file is missing or changed")
         if not found.is_empty:
             wrong = (*found.missing, *found.changed)
+            what = f"{len(wrong)} of the {self.title} files of {table.identifier}"
             raise DamagedLogError(
-                f"{len(wrong)} of the {self.title} files of {table.identifier} are missing or "
-                f"changed; restore them with: {command} --rebuild",
+                f"{what} are {found.told or 'missing or changed'}; restore them with: {command} "
+                "--rebuild",
                 wrong[0],
             )
 
     def _say_difference(
         self, table: Table, screen: Screen, found: Difference, nothing: str
     ) -> None:
-        version = self.stands(table)
+        version, newest = self.stands(table), target_state(table, None).version
         document: dict[str, Any] = {
             "table": str(table.identifier),
             "version": version,
+            "newest": newest,
+            "behind": newest - version,
             "missing": list(found.missing),
             "changed": list(found.changed),
             "foreign": list(found.foreign),
@@ -200,10 +203,16 @@ class _Format:
 
         def text(to: Screen) -> None:
             said = f": {nothing}" if found.is_empty else ""
-            to.line(f"{table.identifier} at version {version}{said}")
+            to.line(f"{table.identifier} at version {version}{_behind(newest - version)}{said}")
             to.table(("what", "file"), rows)
 
         screen.result(document, text)
+
+
+def _behind(versions: int) -> str:
+    if not versions:
+        return ", the newest"
+    return f", {versions} {'version' if versions == 1 else 'versions'} behind the log"
 
 
 _PAIMON = _Format(

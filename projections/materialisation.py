@@ -25,11 +25,13 @@ class Difference:
         missing: Paths of files that should be there.
         changed: Paths of files that are other bytes.
         foreign: Paths of files in the format's folders that the ledger did not project.
+        told: What else there is to say, as the rest of a sentence about the files.
     """
 
     missing: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
+    told: str = ""
 
     @property
     def is_empty(self) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, cast
 
 from ledger.history.finding import REPAIR, Finding
-from ledger.model.errors import LedgerError
+from ledger.model.errors import DamagedLogError, LedgerError
 from ledger.plugins import load, names
 from ledger.table import Table
 
@@ -56,6 +56,9 @@ def differences(table: Table) -> Iterator[tuple[str, list[Finding]]]:
     for name in sorted(names(GROUP)):
         try:
             found = _format(name).verify(table)
+        except DamagedLogError as error:
+            yield name, [Finding("damage", f"{name}: {error.message}", error.file, None)]
+            continue
         except LedgerError as error:
             where = table.location
             advice = "see the message"

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from ledger.evolution.state import TableState
 from ledger.files.runs import Net, Placed
+from ledger.model.errors import DamagedLogError, UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 from ledger.model.types import DataType
-from ledger.snapshot_search import schemas, state_at_snapshot
+from ledger.snapshot_search import schema_by_id, state_at_snapshot
 from ledger.table import Table
 from projections.outputs import Outputs
-from projections.paimon.manifest_avro import write_manifest, write_manifest_list
+from projections.paimon.manifest_avro import (
+    read_manifest_list,
+    write_manifest,
+    write_manifest_list,
+)
 from projections.paimon.manifest_entries import manifest_entry, manifest_file_meta
 from projections.paimon.manifest_records import ManifestEntry, ManifestFileMeta
 from projections.paimon.names import Names
 from projections.paimon.paths import bucket_path, manifest_path
-from projections.paimon.tiers import Era, Tile
+from projections.paimon.tiers import Lines, Tile
 from projections.partition_text import PartitionText, key_places
-
-MOST_ENTRIES = 20_000
-"""How many files one manifest of a rollback lists."""
 
 
 class Manifests:
@@ -33,6 +36,8 @@ class Manifests:
         names: Of their files.
         outputs: Where they go.
         known: Those of earlier snapshots that the next ones read again, by name.
+        lines: Of the snapshots; whoever goes through the log adds the rollbacks.
+        projected: The newest snapshot whose files an earlier run left; 0 for none.
     """
 
     def __init__(
@@ -40,64 +45,101 @@ class Manifests:
         table: Table,
         names: Names,
         outputs: Outputs,
+        *,
         known: dict[str, ManifestFileMeta | None],
+        lines: Lines,
+        projected: int,
     ) -> None:
         self._table = table
         self._names = names
         self._outputs = outputs
         self.known = dict(known)
+        self._lines = lines
+        self._projected = projected
         self.versions: dict[int, int] = {}
         self._schemas: dict[int, Schema] = {}
-        self._live_parts: dict[int, int] = {}
         self._key_places: dict[tuple[int, int], tuple[int, ...]] = {}
 
     def learn_schema(self, schema: Schema) -> None:
         """Remember a schema, so that the history need not be searched for it."""
         self._schemas[schema.id] = schema
 
-    def lists(self, snapshot_id: int, era: Era) -> tuple[bytes, bytes]:
+    def lists(self, snapshot_id: int) -> tuple[bytes, bytes]:
         """Return a snapshot's base and delta list, after writing every manifest in them."""
-        base = [*self._live(era.rollback), *map(self._tile, era.base(snapshot_id))]
-        own = snapshot_id != era.rollback
-        delta = [self._tile(Tile(snapshot_id, snapshot_id))] if own else []
-        return (
-            self._list(self._names.base_list(snapshot_id), base),
-            self._list(self._names.delta_list(snapshot_id), delta),
-        )
+        keep = self._outputs.point if snapshot_id <= self._projected else self._outputs.put
+        bodies = self._bodies(snapshot_id, [*map(self._tile, self._lines.tiles(snapshot_id))])
+        for name, body in zip(self._list_names(snapshot_id), bodies, strict=True):
+            keep(manifest_path(name), body)
+        return bodies
 
-    def paths(self, snapshot_id: int, era: Era) -> Iterator[str]:
-        """Yield the paths of all that a snapshot reads."""
-        yield manifest_path(self._names.base_list(snapshot_id))
-        yield manifest_path(self._names.delta_list(snapshot_id))
-        names = (self._names.tile(each) for each in era.tiles(snapshot_id))
-        yield from (manifest_path(name) for name in (*names, *self._live_names(era.rollback)))
+    def recall(self, state: TableState) -> tuple[bytes, bytes] | None:
+        """Return the lists of a state's snapshot as an earlier run left them, and remember them.
 
-    def forget_others(self, snapshot_id: int, era: Era) -> None:
+        What stands there is believed only as far as it is what the ledger would write; None where
+        it is not.
+        """
+        snapshot_id = state.last_snapshot_id
+        if snapshot_id > self._projected:
+            return None
+        found = [self._outputs.read(manifest_path(n)) for n in self._list_names(snapshot_id)]
+        base, delta = found
+        if base is None or delta is None:
+            return None
+        try:
+            metas = {
+                each.file_name: each
+                for body in (base, delta)
+                for each in read_manifest_list(body, f"a list of snapshot {snapshot_id}")
+            }
+        except (DamagedLogError, UnsupportedError):
+            return None
+        names = [self._names.tile(each) for each in self._lines.tiles(snapshot_id)]
+        files = sum(each.num_added_files - each.num_deleted_files for each in metas.values())
+        told = [metas.get(name) for name in names]
+        # One without entries is not listed: whether one was left out wrongly, the sum tells.
+        is_whole = files == state.totals.file_count
+        if not is_whole or self._bodies(snapshot_id, told) != (base, delta):
+            return None
+        self.known.update(zip(names, told, strict=True))
+        return base, delta
+
+    def list_paths(self, snapshot_id: int) -> Iterator[str]:
+        """Yield the paths of a snapshot's lists, which no other snapshot reads."""
+        return map(manifest_path, self._list_names(snapshot_id))
+
+    def tile_path(self, tile: Tile) -> str:
+        """Return the path of a tile's manifest."""
+        return manifest_path(self._names.tile(tile))
+
+    def forget_others(self, snapshot_id: int) -> None:
         """Keep in mind only the manifests that the snapshots after one may read."""
-        names = {self._names.tile(each) for each in era.tiles(snapshot_id)}
-        names.update(self._live_names(era.rollback))
+        names = {self._names.tile(each) for each in self._lines.tiles(snapshot_id)}
         self.known = {name: meta for name, meta in self.known.items() if name in names}
 
-    def _live_names(self, rollback: int) -> list[str]:
-        if rollback == 0:
-            return []
-        if rollback not in self._live_parts:
-            files = state_at_snapshot(self._table.log, rollback).totals.file_count
-            self._live_parts[rollback] = -(-files // MOST_ENTRIES)
-        return [self._names.live(rollback, part) for part in range(self._live_parts[rollback])]
+    def _list_names(self, snapshot_id: int) -> tuple[str, str]:
+        return self._names.base_list(snapshot_id), self._names.delta_list(snapshot_id)
 
-    def _list(self, name: str, metas: Iterable[ManifestFileMeta | None]) -> bytes:
-        present = [each for each in metas if each is not None]
-        body = write_manifest_list(present, sync_marker=self._names.sync_marker(name))
-        self._outputs.put(manifest_path(name), body)
-        return body
+    def _bodies(
+        self, snapshot_id: int, metas: Sequence[ManifestFileMeta | None]
+    ) -> tuple[bytes, bytes]:
+        """Return a snapshot's lists of its manifests, given newest first."""
+        own = 0 if self._lines.is_rollback(snapshot_id) else 1
+        names = self._list_names(snapshot_id)
+        return self._list(names[0], metas[own:]), self._list(names[1], metas[:own])
+
+    def _list(self, name: str, metas: Sequence[ManifestFileMeta | None]) -> bytes:
+        present = [each for each in reversed(metas) if each is not None]
+        return write_manifest_list(present, sync_marker=self._names.sync_marker(name))
 
     def _tile(self, tile: Tile) -> ManifestFileMeta | None:
         name = self._names.tile(tile)
         if name not in self.known:
-            first, last = self._version(tile.first), self._version(tile.last)
-            net = Net(self._table.live.snapshot_changes(tile.first, tile.last, first, last))
-            self.known[name] = self._manifest(name, net.rows())
+            net = Net()
+            for first, last in self._lines.runs(tile):
+                versions = self._version(first), self._version(last)
+                net.apply(self._table.live.snapshot_changes(first, last, *versions))
+            keep = self._outputs.point if tile.last <= self._projected else self._outputs.put
+            self.known[name] = self._manifest(name, net.rows(), keep)
         return self.known[name]
 
     def _version(self, snapshot_id: int) -> int:
@@ -106,25 +148,16 @@ class Manifests:
             self.versions[snapshot_id] = state.version
         return self.versions[snapshot_id]
 
-    def _live(self, rollback: int) -> list[ManifestFileMeta | None]:
-        names = self._live_names(rollback)
-        if not all(name in self.known for name in names):
-            state = state_at_snapshot(self._table.log, rollback)
-            placed = self._table.live.placed_at_state(state).values()
-            ordered = sorted(placed, key=lambda each: each.change.path)
-            for part, name in enumerate(names):
-                rows = ordered[part * MOST_ENTRIES : (part + 1) * MOST_ENTRIES]
-                self.known[name] = self._manifest(name, rows)
-        return [self.known[name] for name in names]
-
-    def _manifest(self, name: str, rows: Iterable[Placed]) -> ManifestFileMeta | None:
+    def _manifest(
+        self, name: str, rows: Iterable[Placed], keep: Callable[[str, bytes], None]
+    ) -> ManifestFileMeta | None:
         """Write a manifest; one without entries is left out of every list."""
         changes = sorted((each.change for each in rows), key=_order)
         if not changes:
             return None
         entries = [self._entry(each) for each in changes]
         body = write_manifest(entries, sync_marker=self._names.sync_marker(name))
-        self._outputs.put(manifest_path(name), body)
+        keep(manifest_path(name), body)
         types = self._partition_types(self._schema(changes[0].schema_id))
         return manifest_file_meta(name, len(body), entries, partition_types=types)
 
@@ -158,8 +191,7 @@ class Manifests:
 
     def _schema(self, schema_id: int) -> Schema:
         if schema_id not in self._schemas:
-            for schema in schemas(self._table.log):
-                self._schemas.setdefault(schema.id, schema)
+            self._schemas[schema_id] = schema_by_id(self._table.log, schema_id)
         return self._schemas[schema_id]
 
 

@@ -28,8 +28,8 @@ class Names:
         """Return the name of the manifest of a tile."""
         return f"manifest-{self._uuid(f'manifest {tile.first} {tile.last}')}-0"
 
-    def live(self, rollback: int, part: int) -> str:
-        """Return the name of a manifest of the files that are live at a rollback."""
+    def older_live(self, rollback: int, part: int) -> str:
+        """Return the name that renderer 1 gave to a list of the files live at a rollback."""
         return f"manifest-{self._uuid(f'live {rollback}')}-{part}"
 
     def base_list(self, snapshot_id: int) -> str:

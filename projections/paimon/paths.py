@@ -5,6 +5,8 @@ Source: Paimon's FileStorePathFactory, SchemaManager, SnapshotManager and TagMan
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Mapping
 
 from ledger.model.errors import InvalidNameError
@@ -22,6 +24,7 @@ LATEST = "snapshot/LATEST"
 POSTPONED_BUCKET = -2
 """The bucket of files whose rows are put into buckets later."""
 
+_NUMBERED = re.compile(r"(schema|snapshot)/\1-(0|[1-9][0-9]{0,18})")
 _LAST_CONTROL = 0x1F
 _DELETE = 0x7F
 
@@ -97,6 +100,35 @@ def statistics_path(name: str) -> str:
     'statistics/stat-x-0'
     """
     return f"statistics/{name}"
+
+
+def set_aside_path(path: str, body: bytes) -> str:
+    """Return where a file of somebody else's goes that stands in the ledger's way.
+
+    Paimon's readers look at names that begin as theirs do, which this one does not.
+
+    Example:
+        >>> set_aside_path("snapshot/snapshot-6", b"mine")
+        'snapshot/foreign-3fd30542-snapshot-6'
+    """
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/foreign-{hashlib.sha256(body).hexdigest()[:8]}-{name}"
+
+
+def is_ahead(path: str, *, schema_id: int, snapshot_id: int) -> bool:
+    """Whether a path is the place of a schema or snapshot file after the newest ones.
+
+    Example:
+        >>> is_ahead("snapshot/snapshot-6", schema_id=0, snapshot_id=5)
+        True
+        >>> is_ahead("snapshot/snapshot-5", schema_id=0, snapshot_id=5)
+        False
+    """
+    found = _NUMBERED.fullmatch(path)
+    return (
+        found is not None
+        and int(found[2]) > {"schema": schema_id, "snapshot": snapshot_id}[found[1]]
+    )
 
 
 def _unsafe(character: str) -> bool:

@@ -6,7 +6,9 @@ once, or one that was killed and begins again, write the same bytes.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from functools import cached_property
 
 from attrs import evolve, frozen
 
@@ -38,7 +40,7 @@ from projections.paimon.position import Position
 from projections.paimon.schema_file import schema_file
 from projections.paimon.snapshot_file import snapshot_file
 from projections.paimon.tag_file import tag_file
-from projections.paimon.tiers import Era
+from projections.paimon.tiers import Lines, Tile
 from projections.paimon.unlisted_files import UnlistedFiles
 
 
@@ -86,14 +88,22 @@ class _Run:
         started = self._start.version >= 0
         self._before = at_version(self._table.log, self._start.version) if started else None
         self._builder = TableBuilder(self._before)
+        self._projected = self._before.last_snapshot_id if self._before else 0
         self._begins_empty = self._before is None and not any(
             any(self._outputs.paths(folder)) for folder in FOLDERS
         )
-        self._rollbacks = list(self._start.rollbacks)
+        self._lines = Lines(self._start.rollbacks)
         self._tag_names = set(self._before.tags if self._before else ())
         self._names = Names(self._target.table_id)
-        self._manifests = Manifests(self._table, self._names, self._outputs, self._start.manifests)
-        self._unlisted = UnlistedFiles.at(self._table.log, self._before)
+        self._manifests = Manifests(
+            self._table,
+            self._names,
+            self._outputs,
+            known=self._start.manifests,
+            lines=self._lines,
+            projected=self._projected,
+        )
+        self._unlisted = UnlistedFiles(self._start.unlisted)
         self._schema_id = self._before.schema.id if self._before else -1
         if self._before is not None:
             self._manifests.learn_schema(self._before.schema)
@@ -122,11 +132,11 @@ class _Run:
         snapshot_id = event.snapshot_id
         self._manifests.versions[snapshot_id] = commit.version
         if isinstance(event, RolledBack):
-            self._rollbacks.append(snapshot_id)
+            self._rolled_back(snapshot_id, event.target_snapshot_id)
         self._unlisted.learn(event)
         if self._target.reachable(snapshot_id):
             moment = effective_millis(commit, self._target.corrections)
-            content = self._rendered(snapshot_of(event, moment))
+            content = snapshot_file(self._named(snapshot_of(event, moment)))
             if snapshot_id >= self._target.earliest_snapshot_id:
                 self._put_snapshot(event, commit, content)
 
@@ -142,16 +152,24 @@ class _Run:
         for since, each in enumerate(known):
             moment = effective_millis(commit, known[:since])
             if commit.version < each.version and moment > each.true_time_millis:
-                before = self._rendered(snapshot_of(event, moment))
+                before = snapshot_file(self._named(snapshot_of(event, moment)))
                 if self._outputs.read(path) == before:
                     self._outputs.point(path, content)
         self._outputs.put(path, content)
 
-    def _rendered(self, snapshot: Snapshot) -> bytes:
-        """Return a snapshot's file, after writing all that it names."""
-        return snapshot_file(self._named(snapshot))
+    def _rolled_back(self, snapshot_id: int, target: int) -> None:
+        self._lines.add(snapshot_id, target)
+        if target <= self._projected:
+            # What the target reads, its lists say: the log need not be read again for it.
+            self._manifests.recall(state_at_snapshot(self._table.log, target))
 
-    def _named(self, snapshot: Snapshot) -> Snapshot:
+    def _named(self, snapshot: Snapshot, lists: tuple[bytes, bytes] | None = None) -> Snapshot:
+        """Return a snapshot with its lists, after writing all that it names.
+
+        Args:
+            snapshot: As the log has it.
+            lists: Its base and delta list, where they stand already.
+        """
         if snapshot.base_manifest_list is not None:
             # Its engine wrote manifests of its own.
             return snapshot
@@ -168,7 +186,7 @@ class _Run:
                 "Paimon's readers would miss them: let the engine make such snapshots (append, "
                 "overwrite, roll back) and record the lists that it writes"
             )
-        base, delta = self._manifests.lists(snapshot.id, self._era(snapshot.id))
+        base, delta = lists or self._manifests.lists(snapshot.id)
         return evolve(
             snapshot,
             uuid=snapshot.uuid or self._names.snapshot_uuid(snapshot.id),
@@ -178,9 +196,6 @@ class _Run:
             delta_manifest_list_size=len(delta),
         )
 
-    def _era(self, snapshot_id: int) -> Era:
-        return Era.of(snapshot_id, self._rollbacks)
-
     def finish(self) -> Position:
         """Write tags and hints, take away what is no longer reachable; return the position."""
         self._tags()
@@ -189,8 +204,13 @@ class _Run:
             self._outputs.point(LATEST, b"%d" % latest)
             self._outputs.point(EARLIEST, b"%d" % self._target.earliest_snapshot_id)
             self._expire()
-            self._manifests.forget_others(latest, self._era(latest))
-        return Position(self._target.version, tuple(self._rollbacks), self._manifests.known)
+            self._manifests.forget_others(latest)
+        return Position(
+            self._target.version,
+            self._lines.rollbacks,
+            self._manifests.known,
+            self._unlisted.flips,
+        )
 
     def _tags(self) -> None:
         before = self._before.tags if self._before else {}
@@ -202,13 +222,13 @@ class _Run:
             self._outputs.remove(tag_path(name))
 
     def _tag_file(self, tag: Tag) -> bytes:
-        then = state_at_snapshot(self._table.log, tag.snapshot_id)
-        snapshot = then.snapshot
+        state = state_at_snapshot(self._table.log, tag.snapshot_id)
+        snapshot = state.snapshot
         if snapshot is None:
             raise UnsupportedError(f"tag {tag.name!r} names a snapshot that is not there")
-        moment = true_millis(self._target.corrections, then.version, snapshot.time_millis)
+        moment = true_millis(self._target.corrections, state.version, snapshot.time_millis)
         return tag_file(
-            self._named(evolve(snapshot, time_millis=moment)),
+            self._named(evolve(snapshot, time_millis=moment), self._manifests.recall(state)),
             create_time_millis=tag.create_time_millis,
             time_retained_millis=tag.time_retained_millis,
         )
@@ -221,21 +241,30 @@ class _Run:
         """
         if self._begins_empty:
             return
-        since = self._before.earliest_snapshot_id if self._before else 1
+        before = self._before
+        since = before.earliest_snapshot_id if before else 1
         expired = range(since, self._target.earliest_snapshot_id)
-        tagged = {tag.snapshot_id for tag in self._before.tags.values()} if self._before else set()
+        tagged = {tag.snapshot_id for tag in before.tags.values()} if before else set()
         gone = [each for each in tagged.union(expired) if not self._target.reachable(each)]
         for snapshot_id in expired:
             self._outputs.remove(snapshot_path(snapshot_id))
-        if gone:
-            kept = {path for each in _reachable(self._target) for path in self._paths(each)}
-            for path in sorted({path for each in gone for path in self._paths(each)} - kept):
+        for snapshot_id in gone:
+            for path in self._manifests.list_paths(snapshot_id):
                 self._outputs.remove(path)
+        for tile in sorted({tile for each in gone for tile in self._lines.tiles(each)}):
+            if not self._is_read(tile):
+                self._outputs.remove(self._manifests.tile_path(tile))
 
-    def _paths(self, snapshot_id: int) -> Iterator[str]:
-        return self._manifests.paths(snapshot_id, self._era(snapshot_id))
+    def _is_read(self, tile: Tile) -> bool:
+        """Whether a snapshot that can still be read reads a tile."""
+        target, tagged = self._target, self._tagged
+        for first, last in self._lines.readers(tile):
+            if max(first, target.earliest_snapshot_id) <= min(last, target.last_snapshot_id):
+                return True
+            if bisect_left(tagged, first) < bisect_right(tagged, last):
+                return True
+        return False
 
-
-def _reachable(state: TableState) -> list[int]:
-    ids = set(range(state.earliest_snapshot_id, state.last_snapshot_id + 1))
-    return sorted(ids | {tag.snapshot_id for tag in state.tags.values()})
+    @cached_property
+    def _tagged(self) -> list[int]:
+        return sorted({tag.snapshot_id for tag in self._target.tags.values()})

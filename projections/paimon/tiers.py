@@ -1,66 +1,156 @@
-"""Which manifests a snapshot's base list names: a rule of the log alone, so that all agree.
+"""Which manifests a snapshot reads: a rule of the log alone, so that all agree.
 
 The changes of each snapshot are one manifest; neighbours merge by the rule of `ledger.model.tiles`.
-A rollback puts removed files back, which Paimon's readers would not see beside their removal: so
-it begins an era of its own, with one list of all files that are live then.
+A rollback holds what its target holds, and so reads the target's manifests. Whoever comes after it
+goes on from there: the changes that were rolled back are beside its line, and neither they nor
+their undoing stand in a manifest that it reads.
 """
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from attrs import frozen
 
-from ledger.model.tiles import covering
+from ledger.model.tiles import FAN_OUT, covering
+
+_FIRST = -1
+"""The stretch before the first rollback."""
 
 
 @frozen(order=True)
 class Tile:
-    """The snapshots `first` to `last`, whose net changes stand in one manifest."""
+    """Neighbours on a line, from one snapshot to another, whose net changes are one manifest."""
 
     first: int
     last: int
 
 
-@frozen
-class Era:
-    """The snapshots from one rollback to the next.
+class Lines:
+    """The line of each snapshot: those whose changes it holds, oldest first.
 
-    Attributes:
-        rollback: The rollback that it begins with; 0 for the first.
+    Between two rollbacks snapshots follow one another; such a stretch begins at its rollback and
+    goes on where the rollback's target stands.
+
+    Args:
+        rollbacks: The ids of all rollbacks and of their targets, ascending.
+
+    Example:
+        >>> lines = Lines([(4, 2)])
+        >>> lines.depth(3), lines.depth(4), lines.depth(5)
+        (3, 2, 3)
+        >>> lines.tiles(5) == [Tile(5, 5), Tile(2, 2), Tile(1, 1)]
+        True
     """
 
-    rollback: int
+    def __init__(self, rollbacks: Iterable[tuple[int, int]] = ()) -> None:
+        self._ids: list[int] = []
+        self._targets: list[int] = []
+        self._depths: list[int] = []
+        self._parents: list[int] = []
+        for each in rollbacks:
+            self.add(*each)
 
-    @classmethod
-    def of(cls, snapshot_id: int, rollbacks: Sequence[int]) -> Era:
-        """Return the era of a snapshot.
+    def add(self, rollback: int, target: int) -> None:
+        """Take in the next rollback."""
+        depth, parent = self.depth(target), self._stretch(target)
+        self._ids.append(rollback)
+        self._targets.append(target)
+        self._depths.append(depth)
+        self._parents.append(parent)
 
-        Args:
-            snapshot_id: The snapshot.
-            rollbacks: The ids of all rollbacks, ascending.
+    @property
+    def rollbacks(self) -> tuple[tuple[int, int], ...]:
+        """The ids of all rollbacks and of their targets, ascending."""
+        return tuple(zip(self._ids, self._targets, strict=True))
+
+    def depth(self, snapshot_id: int) -> int:
+        """Return how many snapshots are on the line of one, itself included, rollbacks not."""
+        stretch = self._stretch(snapshot_id)
+        if stretch == _FIRST:
+            return snapshot_id
+        return self._depths[stretch] + snapshot_id - self._ids[stretch]
+
+    def is_rollback(self, snapshot_id: int) -> bool:
+        """Whether a snapshot is a rollback."""
+        stretch = self._stretch(snapshot_id)
+        return stretch != _FIRST and self._ids[stretch] == snapshot_id
+
+    def tiles(self, snapshot_id: int) -> list[Tile]:
+        """Return the tiles that a snapshot reads, newest first; the first is its last change.
 
         Example:
-            >>> Era.of(3, [4]), Era.of(4, [4]), Era.of(9, [4])
-            (Era(rollback=0), Era(rollback=4), Era(rollback=4))
+            >>> [(each.first, each.last) for each in Lines().tiles(11)]
+            [(11, 11), (10, 10), (9, 9), (1, 8)]
         """
-        place = bisect_right(rollbacks, snapshot_id)
-        return cls(rollbacks[place - 1] if place else 0)
+        depth, stretch = self.depth(snapshot_id), self._stretch(snapshot_id)
+        found: list[Tile] = []
+        for start, end in ((depth - 1, depth), *covering(depth - 1)):
+            stretch = self._holding(end, stretch)
+            last = self._at(end, stretch)
+            stretch = self._holding(start + 1, stretch)
+            found.append(Tile(self._at(start + 1, stretch), last))
+        return found
 
-    def base(self, snapshot_id: int) -> list[Tile]:
-        """Return the tiles between the era's beginning and a snapshot, oldest first.
+    def runs(self, tile: Tile) -> list[tuple[int, int]]:
+        """Return the snapshots of a tile as runs of neighbouring ids, both ends included.
 
         Example:
-            >>> [(each.first, each.last) for each in Era(0).base(11)]
-            [(1, 8), (9, 9), (10, 10)]
+            >>> Lines([(4, 2)]).runs(Tile(1, 6))
+            [(1, 2), (5, 6)]
         """
-        start = self.rollback + 1
-        tiles = covering(max(0, snapshot_id - start))
-        return [Tile(start + first, start + end - 1) for first, end in tiles][::-1]
+        found: list[tuple[int, int]] = []
+        last, stretch = tile.last, self._stretch(tile.last)
+        while tile.first < (begin := self._begin(stretch)):
+            if begin <= last:
+                found.append((begin, last))
+            last, stretch = self._targets[stretch], self._parents[stretch]
+        return [(tile.first, last), *reversed(found)]
 
-    def tiles(self, snapshot_id: int) -> Iterator[Tile]:
-        """Yield every tile that a snapshot reads: its base, then its own changes."""
-        yield from self.base(snapshot_id)
-        if snapshot_id != self.rollback:
-            yield Tile(snapshot_id, snapshot_id)
+    def readers(self, tile: Tile) -> Iterator[tuple[int, int]]:
+        """Yield the snapshots that read a tile as runs of ids, both ends included.
+
+        The last run may reach beyond the newest snapshot.
+
+        Example:
+            >>> list(Lines().readers(Tile(9, 9))), list(Lines().readers(Tile(1, 8)))
+            ([(9, 16)], [(9, 64)])
+        """
+        start, end = self.depth(tile.first) - 1, self.depth(tile.last)
+        wider = (end - start) * FAN_OUT
+        # Its own snapshot reads a single one, too; later ones do until its tier is full.
+        least = end if end - start == 1 else end + 1
+        most = (start // wider + 1) * wider
+        home = self._stretch(tile.last)
+        first = tile.last - end
+        yield from self._run(first + least, first + most, home)
+        later = {home}
+        for stretch in range(home + 1, len(self._ids)):
+            parent = self._parents[stretch]
+            if parent in later and (parent != home or self._targets[stretch] >= tile.last):
+                later.add(stretch)
+                first = self._ids[stretch] - self._depths[stretch]
+                yield from self._run(max(first + least, self._ids[stretch]), first + most, stretch)
+
+    def _run(self, first: int, last: int, stretch: int) -> Iterator[tuple[int, int]]:
+        following = stretch + 1
+        end = self._ids[following] - 1 if following < len(self._ids) else sys.maxsize
+        if first <= min(last, end):
+            yield first, min(last, end)
+
+    def _stretch(self, snapshot_id: int) -> int:
+        return bisect_right(self._ids, snapshot_id) - 1
+
+    def _begin(self, stretch: int) -> int:
+        return 1 if stretch == _FIRST else self._ids[stretch] + 1
+
+    def _holding(self, place: int, stretch: int) -> int:
+        """Return the stretch, this one or one that it goes on from, that holds a line's place."""
+        while stretch != _FIRST and place <= self._depths[stretch]:
+            stretch = self._parents[stretch]
+        return stretch
+
+    def _at(self, place: int, stretch: int) -> int:
+        return place if stretch == _FIRST else self._ids[stretch] + place - self._depths[stretch]

@@ -83,6 +83,8 @@ def test_verify_names_what_is_missing_or_changed_and_rebuild_restores_it(
     wrong = {
         "table": TABLE,
         "version": 3,
+        "newest": 3,
+        "behind": 0,
         "missing": ["schema/schema-0"],
         "changed": ["snapshot/snapshot-2"],
         "foreign": ["tag/tag-mine"],
@@ -100,6 +102,46 @@ def test_verify_names_what_is_missing_or_changed_and_rebuild_restores_it(
     assert verify(orders).foreign == ("tag/tag-mine",)
     assert shop(*PROJECT, "--verify").code == 0
     assert "nothing was to be restored" in shop(*PROJECT, "--rebuild").out
+
+
+def test_verify_says_how_far_behind_the_log_the_files_stand(shop: Run, orders: Table) -> None:
+    shop(*PROJECT)
+    assert "at version 3, the newest: no file is missing" in shop(*PROJECT, "--verify").out
+    add_file(orders, "c")
+    assert "at version 3, 1 version behind the log: no" in shop(*PROJECT, "--verify").out
+    add_file(orders, "d")
+
+    ran = shop(*PROJECT, "--verify", "--output", "json")
+
+    # To be behind is no damage.
+    assert ran.code == 0
+    told = {each: ran.document[each] for each in ("version", "newest", "behind")}
+    assert told == {"version": 3, "newest": 5, "behind": 2}
+
+
+def test_projecting_again_makes_what_is_lost_or_damaged(
+    shop: Run, orders: Table, tmp_path: Path
+) -> None:
+    shop(*PROJECT)
+    (folder(tmp_path, orders) / "schema/schema-0").unlink()
+    (folder(tmp_path, orders) / "snapshot/snapshot-2").write_bytes(b"{}")
+
+    assert shop(*PROJECT).code == 0
+
+    assert verify(orders).is_empty
+    assert shop(*PROJECT, "--verify").code == 0
+
+
+def test_a_log_that_ends_before_the_files_is_damage_and_is_told(
+    shop: Run, orders: Table, tmp_path: Path
+) -> None:
+    shop(*PROJECT)
+    (tmp_path / "lake" / orders.path / "_ledger/log/00000000000000000003.json").unlink()
+    said = "stand at version 3, and its log ends at version 2: it was cut"
+
+    for line in ([*PROJECT], [*PROJECT, "--verify"], ["verify"], ["verify", "--repair"]):
+        ran = shop(*line)
+        assert (ran.code, said in ran.err) == (6, True), line
 
 
 def test_a_foreign_file_in_the_way_is_an_error_of_the_store(

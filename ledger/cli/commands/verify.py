@@ -138,11 +138,13 @@ class _Run:
 
     def _projections(self, table: Table, name: str) -> None:
         for format_name, findings in differences(table):
-            fails = any(each.fails for each in findings)
-            done = self.repairs and fails
+            derived = any(each.kind == "derived" for each in findings)
+            done = self.repairs and derived
             if done:
                 rebuild(table, format_name)
-            self.found.extend(_Found(name, each, done and each.fails) for each in findings)
+            self.found.extend(
+                _Found(name, each, done and each.kind == "derived") for each in findings
+            )
 
     def _heads(self) -> None:
         names = {subject.name for subject, _ in self.verified}
