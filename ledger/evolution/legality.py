@@ -144,6 +144,10 @@ def problems(batch: Batch) -> Iterator[FormatError]:
         yield from _paimon_problems(batch)
     if batch.rules.iceberg:
         yield from _iceberg_problems(batch)
+    if batch.rules.paimon:
+        yield from _paimon_sources(batch)
+    if batch.rules.paimon and batch.rules.iceberg:
+        yield from _shared_problems(batch)
 
 
 def refuse_at_creation(schema: Schema, spec: PartitionSpec, order: SortOrder, rules: Rules) -> None:
@@ -167,6 +171,8 @@ def creation_problems(
         yield from iceberg.type_problems(schema.fields, rules.format_version)
         yield from iceberg.default_problems(schema.fields, rules.format_version)
         yield from _iceberg_whole(schema, LayoutTrail((spec,), (order,)), rules)
+    if rules.paimon and rules.iceberg:
+        yield from paimon.shared_problems(schema.fields)
 
 
 def refuse_names(
@@ -245,6 +251,30 @@ def _paimon_problems(batch: Batch) -> Iterator[FormatError]:
     yield from paimon.spec_problems(
         batch.schema, [each for each in batch.layout.specs if each.spec_id in used]
     )
+
+
+def _paimon_sources(batch: Batch) -> Iterator[FormatError]:
+    before, layout = batch.before, batch.layout
+    found = paimon.source_problems(batch.schema, layout.spec, layout.sort_order)
+    stood = paimon.source_problems(before.schema, before.spec, before.sort_order)
+    known = {each.message for each in stood}
+    yield from (each for each in found if each.message not in known)
+
+
+def _shared_problems(batch: Batch) -> Iterator[FormatError]:
+    before = batch.declared_before()
+    if before.paimon and before.iceberg:
+        stood = {each.id: each for each in batch.before.schema.fields}
+        for column in batch.changed_columns():
+            old = stood.get(column.id)
+            # Tables that are older than the rule keep what they have.
+            if old is None or not any(paimon.shared_problems([old])):
+                yield from paimon.shared_problems([column])
+        return
+    yield from paimon.shared_problems(batch.schema.fields)
+    reach = batch.history.reach(batch.before)
+    for older in batch.history.schemas(reach.schema_ids - {batch.schema.id}):
+        yield from paimon.shared_problems(older.fields)
 
 
 def _iceberg_problems(batch: Batch) -> Iterator[FormatError]:

@@ -8,8 +8,9 @@ from ledger.evolution.legality_rule import broken
 from ledger.evolution.option_guards import IMMUTABLE_OPTIONS
 from ledger.evolution.type_places import type_places
 from ledger.model.errors import FormatError
-from ledger.model.partition import PartitionSpec
+from ledger.model.partition import PartitionField, PartitionSpec, SortField, SortOrder
 from ledger.model.schema import Schema
+from ledger.model.transform import transform_of
 from ledger.model.type_text import format_type
 from ledger.model.types import DataField
 
@@ -32,6 +33,19 @@ def column_problems(columns: Iterable[DataField]) -> Iterator[FormatError]:
             )
 
 
+def shared_problems(columns: Iterable[DataField]) -> Iterator[FormatError]:
+    """Yield what no file can hold so that readers of Iceberg and of Paimon both read it."""
+    for place in type_places(columns):
+        if place.type.root == "TIME":
+            yield broken(
+                "paimon",
+                f"column {place.name}",
+                "Paimon's files keep a TIME as milliseconds in 4 bytes, and Iceberg's as "
+                "microseconds in 8, so that nobody could write one for both",
+                "take INT or TIMESTAMP",
+            )
+
+
 def spec_problems(schema: Schema, specs: Iterable[PartitionSpec]) -> Iterator[FormatError]:
     """Yield the partition keys in which a file of some specs would not be single-valued."""
     for spec in specs:
@@ -44,6 +58,34 @@ def spec_problems(schema: Schema, specs: Iterable[PartitionSpec]) -> Iterator[Fo
                     f"it lacks identity({name}), and a file of a partition key has one value in it",
                     f"keep the field of {name}; other fields may come and go",
                 )
+
+
+def source_problems(schema: Schema, spec: PartitionSpec, order: SortOrder) -> Iterator[FormatError]:
+    """Yield the fields of the spec and order in force whose column is gone or does not fit.
+
+    Paimon knows neither, but whoever writes a file goes by them: without its column, a partition
+    field is NULL for every row.
+    """
+    used: list[tuple[PartitionField | SortField, str, str]] = [
+        *((each, f"partition field {each.name}", "remove it") for each in spec.fields),
+        *(
+            (each, f"sort field {each.transform}({each.source_id})", "replace the sort order")
+            for each in order.fields
+        ),
+    ]
+    if not used:
+        return
+    places = {each.field.id: each for each in type_places(schema.fields) if each.field}
+    for each, what, instead in used:
+        place = places.get(each.source_id)
+        if each.transform == "void":
+            continue
+        if place is None:
+            rule = "files are written by it from now on, and its column would be gone"
+            yield broken("paimon", what, rule, f"{instead} first")
+        elif not transform_of(each.transform).accepts(place.type):
+            rule = f"column {place.name} would be {format_type(place.type)}, which has no "
+            yield broken("paimon", what, f"{rule}{each.transform}", f"{instead} first")
 
 
 def step_problems(before: Schema, after: Schema) -> Iterator[FormatError]:

@@ -7,6 +7,7 @@ from attrs import evolve
 
 from ledger import (
     AddColumn,
+    DataField,
     DropColumn,
     FileChange,
     Schema,
@@ -22,7 +23,8 @@ from ledger.events.spec_changes import (
     SortColumn,
     UpdatePartitionSpec,
 )
-from ledger.evolution.legality import creation_problems
+from ledger.evolution.layout_fold import LayoutTrail
+from ledger.evolution.legality import Batch, creation_problems, problems
 from ledger.evolution.rules import Rules
 from ledger.evolution.specs import identity_spec
 from ledger.model.errors import FormatError
@@ -48,6 +50,7 @@ from ledger.model.types import (
 )
 from tests.evolution.declared import (
     BOTH,
+    Change,
     refused,
     row,
     table_of,
@@ -151,6 +154,69 @@ def test_types_that_paimon_lacks_are_refused_under_paimon_alone(data_type: DataT
     assert caught.value.format == "paimon"
     made = table_of(columns, formats="iceberg", format_version="3")
     assert made.state.schema.names == ("id", "v")
+
+
+TIMES: list[DataType] = [TimeType(), TimeType(3), ArrayType(TimeType(6)), row(("x", TimeType(6)))]
+
+
+@pytest.mark.parametrize("data_type", TIMES, ids=str)
+def test_a_time_is_refused_where_both_formats_are_to_read_it(data_type: DataType) -> None:
+    columns: dict[str, str | DataType] = {"id": "INT", "v": data_type}
+    for formats in ("paimon", "iceberg"):
+        assert table_of(columns, formats=formats).state.schema.names == ("id", "v")
+        dropped = table_of(columns, formats=formats)
+        dropped.append([unnamed("f")])
+        for changes in ([SetOption("ledger.formats", BOTH)], [DropColumn(("v",))]):
+            if isinstance(changes[0], DropColumn):
+                dropped.alter(changes)
+            error = refused(dropped, [SetOption("ledger.formats", BOTH)])
+            assert "milliseconds in 4 bytes" in error.rule, formats
+    with pytest.raises(FormatError, match="TIME"):
+        table_of(columns)
+    error = refused(table_of({"id": "INT"}), [AddColumn(("v",), type_to_wire(data_type))])
+    assert (error.format, "take INT or TIMESTAMP" in error.alternative) == ("paimon", True)
+
+
+def test_a_time_that_both_formats_had_before_the_rule_stays_as_it_is() -> None:
+    table = table_of({"id": "INT", "v": TimeType(6), "w": "INT"}, formats="iceberg")
+    before = table.state
+    options = {**before.schema.options, "ledger.formats": BOTH}
+    stood = evolve(before, schema=evolve(before.schema, options=options))
+
+    def found(columns: tuple[DataField, ...]) -> list[str]:
+        changed = evolve(stood.schema, fields=columns)
+        layout = LayoutTrail(stood.specs, stood.sort_orders)
+        batch = Batch(stood, changed, layout, Rules.of(options), table.past)
+        return [each.message for each in problems(batch)]
+
+    first, time, last = stood.schema.fields
+    assert found((first, evolve(time, description="when"), last)) == []
+    assert "TIME" in found((first, time, evolve(last, type=TimeType(6))))[-1]
+
+
+STRUCT = row(("c", IntType()), ("d", IntType()))
+
+
+@pytest.mark.parametrize("formats", ["paimon", "iceberg", BOTH])
+@pytest.mark.parametrize("layout", ["spec", "order"])
+def test_the_column_of_a_layout_in_force_stays(formats: str, layout: str) -> None:
+    table = table_of({"a": "TIMESTAMP(6)", "b": STRUCT}, formats=formats)
+    if layout == "spec":
+        asked = (AddPartitionField(("a",), "day"), AddPartitionField(("b", "c"), "bucket[4]"))
+        table.alter([UpdatePartitionSpec(asked)])
+        undone: Change = UpdatePartitionSpec((RemovePartitionField("a_day"),))
+    else:
+        table.alter([ReplaceSortOrder((SortColumn(("a",)), SortColumn(("b", "c"))))])
+        undone = ReplaceSortOrder((SortColumn(("b", "c")),))
+    for path in (("a",), ("b",), ("b", "c")):
+        error = refused(table, [DropColumn(path)])
+        assert error.format == ("paimon" if formats == "paimon" else "iceberg")
+        assert "first" in error.alternative
+    if (formats, layout) == ("paimon", "spec"):
+        assert "has no day" in refused(table, [UpdateColumnType(("a",), "STRING")]).rule
+
+    table.alter([undone, DropColumn(("a",))])
+    assert table.state.schema.names == ("b",)
 
 
 def test_a_column_becomes_required_only_while_no_row_can_lack_it() -> None:
