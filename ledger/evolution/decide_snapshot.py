@@ -66,7 +66,9 @@ def decide_snapshot(
     """
     _check_files(state, change.files, schema_id)
     listed = readable_files(change.files)
-    refuse_files(state, change.files, is_back=isinstance(change, Rollback))
+    is_back = isinstance(change, Rollback)
+    facts = {} if isinstance(change, Rollback) else change.facts
+    refuse_files(state, change.files, facts, is_back=is_back)
     sums = FileSums.of(change.files)
     inline = change.reference is None and change.files
     common: dict[str, Any] = {

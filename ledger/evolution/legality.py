@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
-from typing import Protocol
+from typing import Any, Protocol
 
 from attrs import frozen
 
 from ledger.evolution import legality_files as iceberg_files
 from ledger.evolution import legality_iceberg as iceberg
 from ledger.evolution import legality_paimon as paimon
+from ledger.evolution import legality_paimon_files as paimon_files
 from ledger.evolution.layout_fold import LayoutTrail
 from ledger.evolution.legality_names import BoundNames, bindings, name_clashes
 from ledger.evolution.legality_rule import broken
@@ -205,12 +206,19 @@ def refuse_names(
         raise problem
 
 
-def refuse_files(state: TableState, files: Iterable[FileChange], *, is_back: bool = False) -> None:
+def refuse_files(
+    state: TableState,
+    files: Collection[FileChange],
+    facts: Mapping[str, Any],
+    *,
+    is_back: bool = False,
+) -> None:
     """Refuse files that come and that one of a table's formats cannot say.
 
     Args:
-        state: The table.
-        files: What comes and goes.
+        state: The table before.
+        files: What comes and goes, of one snapshot.
+        facts: What the snapshot says of itself.
         is_back: Whether a rollback brings back what comes.
 
     Raises:
@@ -222,6 +230,11 @@ def refuse_files(state: TableState, files: Iterable[FileChange], *, is_back: boo
             state.schema, state.specs, rules.format_version, is_back=is_back
         )
         for problem in known.problems(files):
+            raise problem
+    if rules.paimon:
+        for problem in paimon_files.key_problems(state.schema, files, facts):
+            raise problem
+        for problem in paimon_files.FileRules(state.schema, state.specs).problems(files):
             raise problem
 
 
@@ -247,6 +260,7 @@ def _paimon_problems(batch: Batch) -> Iterator[FormatError]:
     for older in readable:
         yield from paimon.column_problems(older.fields)
         yield from paimon.step_problems(older, batch.schema)
+    yield from paimon_files.FileRules(batch.schema, batch.layout.specs).problems(reach.files)
     used = {*reach.spec_ids, batch.layout.default_spec_id}
     yield from paimon.spec_problems(
         batch.schema, [each for each in batch.layout.specs if each.spec_id in used]

@@ -185,7 +185,7 @@ def _check_expressible(change: FileChange) -> None:
             f"file {change.path} holds {change.content}, which Paimon's manifests cannot say: "
             "compact the deletes into the data files first"
         )
-    if not change.path.lower().endswith(f".{change.format}"):
+    if not change.path.lower().endswith(f".{change.format.lower()}"):
         raise UnsupportedError(
             f"file {change.path} is {change.format} by another name, and Paimon knows a file's "
             f"format by its extension alone: rename it to end in .{change.format}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ledger import FileChange, Schema, SetOption, SnapshotPlan, Table, UnsupportedError
+from ledger import Schema, SnapshotPlan, Table, UnsupportedError
 from projections.paimon.materialise import expected, project, verify
 from projections.paimon.snapshot_file import snapshot_from_json
 from tests.lakes import lake_on, memory, orders
@@ -37,9 +37,8 @@ def test_an_engines_snapshot_is_carried_unchanged() -> None:
     assert verify(table).is_empty
 
 
-def test_files_without_their_keys_are_refused() -> None:
+def test_a_snapshot_that_names_no_lists_of_its_engine_is_refused() -> None:
     table = keyed()
-    table.alter([SetOption("ledger.formats", "paimon")])
-    table.append([FileChange(path="a.parquet", record_count=1, file_size_in_bytes=1)])
+    table.commit_snapshot(SnapshotPlan("ANALYZE"))
     with pytest.raises(UnsupportedError, match="primary key"):
         project(table)

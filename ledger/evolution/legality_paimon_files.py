@@ -1,0 +1,171 @@
+"""What Paimon can say of data files that a snapshot adds.
+
+Source: Paimon's DataFileMeta and ManifestEntry, and how its readers find a file's format.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import attrs
+from msgspec import UnsetType
+
+from ledger.evolution.legality_rule import broken
+from ledger.model.errors import FormatError, LedgerError
+from ledger.model.excerpt import excerpt
+from ledger.model.file_change import FileChange, PartitionValue
+from ledger.model.partition import PartitionSpec
+from ledger.model.schema import Schema
+from ledger.model.transform_value import WHOLE_BITS, decode_value, encode_value
+from ledger.model.type_text import format_type
+from ledger.model.types import DataType
+
+_FORMATS = ("parquet", "orc", "avro")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_YEAR = re.compile(r"(?!0000)\d{4}-")
+_MOMENT = re.compile(r"[\d-]{10}[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|\+00:00)?")
+_CALENDAR = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_LTZ"})
+_INT, _LONG = 2**31 - 1, 2**63 - 1
+
+# Readers make a calendar time of it: the years 1 to 9999, in milliseconds since 1970.
+_FIRST_MILLIS, _LAST_MILLIS = -62_135_596_800_000, 253_402_300_799_999
+
+
+@attrs.define
+class FileRules:
+    """The files that a Paimon table can have.
+
+    Attributes:
+        schema: The table's.
+        specs: Its partition specs.
+    """
+
+    schema: Schema
+    specs: tuple[PartitionSpec, ...]
+    _sound: set[tuple[object, ...]] = attrs.Factory(set)
+
+    def problems(self, files: Iterable[FileChange]) -> Iterator[FormatError]:
+        """Yield what Paimon cannot say of the files that come; what goes is no problem."""
+        for each in files:
+            if each.kind == "ADD":
+                yield from _name_problems(each)
+                yield from _number_problems(each)
+                yield from self._partition(each)
+
+    def _partition(self, file: FileChange) -> Iterator[FormatError]:
+        # Many files have one partition; without their types, 1 and True would be one key.
+        key = file.spec_id, file.partition, *map(type, file.partition)
+        if key in self._sound:
+            return
+        places = self._key_places[file.spec_id]
+        for name, place in places.items():
+            if place is None:
+                rule = f"its spec {file.spec_id} has no identity({name}), a partition key"
+                yield _refusal(file, rule, "write it under a spec that has")
+                return
+            value, data_type = file.partition[place], self.schema.field(name).type
+            if not _fits(value, data_type):
+                said = format_type(data_type.with_nullability(nullable=True))
+                rule = f"partition key {name} has values of {said}, and {excerpt(value)} is none"
+                way = "give the file a value that is one"
+                yield _refusal(file, f"{rule} that Paimon can write", way)
+                return
+        self._sound.add(key)
+
+    @cached_property
+    def _key_places(self) -> dict[int, dict[str, int | None]]:
+        """By spec, where a file has the values of the partition keys."""
+        ids = {name: self.schema.field(name).id for name in self.schema.partition_keys}
+        found: dict[int, dict[str, int | None]] = {}
+        for spec in self.specs:
+            kept = {
+                each.source_id: place
+                for place, each in enumerate(spec.fields)
+                if each.transform == "identity"
+            }
+            found[spec.spec_id] = {name: kept.get(each) for name, each in ids.items()}
+        return found
+
+
+def key_problems(
+    schema: Schema, files: Iterable[FileChange], facts: Mapping[str, Any]
+) -> Iterator[FormatError]:
+    """Yield what is wrong with files of a primary key's table that no engine lists.
+
+    Args:
+        schema: The table's.
+        files: Of one snapshot.
+        facts: What it says of itself, its engine's manifest lists among it.
+    """
+    if not schema.primary_keys or isinstance(facts.get("base_manifest_list"), str):
+        return
+    for each in files:
+        if each.kind == "ADD":
+            yield _refusal(
+                each,
+                "only the engine knows the keys and levels of a primary key's files",
+                "let the engine commit manifest lists of its own",
+            )
+            return
+
+
+def _name_problems(file: FileChange) -> Iterator[FormatError]:
+    if file.content != "data":
+        rule = f"its manifests list files of rows, and this one holds {excerpt(file.content)}"
+        yield _refusal(file, rule, "compact the deletes into the data files first")
+    elif file.format.lower() not in _FORMATS:
+        rule = f"files are {', '.join(_FORMATS)}, and this one is {excerpt(file.format)}"
+        yield _refusal(file, rule, "write it again as one of them")
+    elif not file.path.endswith(f".{file.format.lower()}"):
+        rule = f"readers know a file's format by its extension, and this one is {file.format}"
+        yield _refusal(file, rule, f"rename it to end in .{file.format.lower()}")
+    elif _CONTROL.search(file.path):
+        rule = "readers take a file's place for a URL, which has no control characters"
+        yield _refusal(file, rule, "rename it")
+
+
+def _number_problems(file: FileChange) -> Iterator[FormatError]:
+    row_id = file.first_row_id
+    last_row = 0 if isinstance(row_id, UnsetType) else row_id + file.record_count
+    for what, number, least, most in (
+        ("bucket", file.bucket, -_INT, _INT),
+        ("level", file.level, -_INT, _INT),
+        ("record count", file.record_count, 0, _LONG),
+        ("size", file.file_size_in_bytes, 0, _LONG),
+        ("creation time", file.creation_time, _FIRST_MILLIS, _LAST_MILLIS),
+        ("last row id", last_row, -_LONG, _LONG),
+    ):
+        if not least <= number <= most:
+            rule = f"a {what} is between {least} and {most}, and this file's is {number}"
+            yield _refusal(file, rule, "say what it is")
+    nulls = file.null_value_counts
+    if not isinstance(nulls, UnsetType) and any(not 0 <= each <= _LONG for each in nulls.values()):
+        rule = f"a count of nulls is between 0 and {_LONG}"
+        yield _refusal(file, rule, "leave the count out, or say what it is")
+
+
+def _fits(value: PartitionValue, data_type: DataType) -> bool:
+    """Whether a value is one of its type that Paimon's rows and folders have."""
+    if value is None:
+        return True
+    root = data_type.root
+    try:
+        canonical = str(encode_value(decode_value(value, data_type), data_type))
+    except (LedgerError, ValueError, OverflowError):
+        return False
+    if root in WHOLE_BITS:
+        limit = 1 << WHOLE_BITS[root] - 1
+        return isinstance(value, int) and -limit <= value < limit
+    if root in _CALENDAR:
+        # Only the years that have four digits, and a moment with its time, in UTC.
+        is_whole = root == "DATE" or _MOMENT.fullmatch(str(value)) is not None
+        return is_whole and _YEAR.match(canonical) is not None
+    return True
+
+
+def _refusal(file: FileChange, rule: str, alternative: str) -> FormatError:
+    path = repr(file.path) if _CONTROL.search(file.path) else file.path
+    return broken("paimon", f"file {path}", rule, alternative)
