@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from uuid import NAMESPACE_OID, UUID, uuid5
 
 from msgspec import UnsetType
 
@@ -19,6 +20,27 @@ def snapshot_events(commit: Commit[TableEvent]) -> Iterator[SnapshotEvent]:
         for event in transaction.events:
             if isinstance(event, SnapshotCommitted | RolledBack):
                 yield event
+
+
+def list_names(table_id: str, snapshot_id: int) -> tuple[str, str]:
+    """Return the names of the base and the delta list that a projection to Paimon gives.
+
+    They are functions of the log, so that a snapshot has them whether or not the files stand.
+
+    Args:
+        table_id: The table's; a UUID where the ledger gave it.
+        snapshot_id: The snapshot.
+
+    Example:
+        >>> list_names("01a1f54c-0000-7000-8000-000000000000", 1)[0]
+        'manifest-list-d56dd9f2-2c59-531e-8a18-335cb205ff5e-0'
+    """
+    try:
+        table = UUID(table_id)
+    except ValueError:
+        table = uuid5(NAMESPACE_OID, table_id)
+    stem = f"manifest-list-{uuid5(table, f'snapshot {snapshot_id}')}"
+    return f"{stem}-0", f"{stem}-1"
 
 
 def lists_files(event: SnapshotEvent) -> bool:

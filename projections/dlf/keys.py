@@ -127,6 +127,12 @@ def attributes_of(kind: type, style: Style) -> tuple[str, ...]:
     return tuple(each.name for each in msgspec.structs.fields(record))
 
 
+NEVER_NULL: dict[type, frozenset[str]] = {
+    Snapshot: frozenset({"base_manifest_list", "delta_manifest_list"})
+}
+"""What the page says is never null, and a value of the ledger's own may lack: empty text then."""
+
+
 def is_left_out(kind: type, attribute: str, style: Style) -> bool:
     """Return whether a key without a value is left out; it is null otherwise.
 
@@ -136,7 +142,9 @@ def is_left_out(kind: type, attribute: str, style: Style) -> bool:
         >>> is_left_out(Move, "reference_field_name", Style.PAIMON_REST)
         False
     """
-    return style is Style.DLF or attribute in _LEFT_OUT.get(kind, ())
+    if style is Style.DLF:
+        return attribute not in NEVER_NULL.get(kind, ())
+    return attribute in _LEFT_OUT.get(kind, ())
 
 
 def key_of(kind: type, attribute: str, style: Style) -> str:

@@ -131,7 +131,10 @@ def _with_schema_id(table: GetTableResponse) -> GetTableResponse:
 
 def _counted(obj: Any) -> dict[str, Any]:
     # Counts may be absent on the DLF page; Paimon's Java reads absent ones as 0.
-    return {"totalRecordCount": 0, "deltaRecordCount": 0, **present(obj)}
+    content = {"totalRecordCount": 0, "deltaRecordCount": 0, **present(obj)}
+    # As it is rendered where none is named.
+    nameless = [key for key in ("baseManifestList", "deltaManifestList") if content.get(key) == ""]
+    return {key: value for key, value in content.items() if key not in nameless}
 
 
 def _from_gateway(obj: Any) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from ledger.model.instant import (
 from ledger.model.type_json import type_from_wire
 from ledger.model.types import DataField, DataType
 from projections.dlf.data_types import field_json, type_json
-from projections.dlf.keys import attributes_of, is_left_out, key_of
+from projections.dlf.keys import NEVER_NULL, attributes_of, is_left_out, key_of
 from projections.dlf.objects import DEFINITIONS, RENDERED, change_tag
 from projections.dlf.style import Style
 from projections.dlf.tables import GetTableResponse
@@ -43,9 +43,10 @@ def render(view: object, style: Style = Style.DLF) -> dict[str, Any]: ...
 def render(view: object, style: Style = Style.DLF) -> Any:
     """Return an object of the metadata API as JSON, keys in the API's order.
 
-    In the DLF spelling, optional keys without a value are left out. In Paimon's they are null
-    where its Java classes print null, and left out where those leave them out. A map's keys are
-    sorted. Source: the DLF page; Paimon's REST classes.
+    In the DLF spelling, optional keys without a value are left out, and a Snapshot that names no
+    manifest lists says empty text for them; `table_snapshot` knows their names. In Paimon's, keys
+    are null where its Java classes print null, and left out where those leave them out. A map's
+    keys are sorted. Source: the DLF page; Paimon's REST classes.
 
     Args:
         view: A view of this package, or one of the ledger's own values: Schema, ViewSchema,
@@ -120,6 +121,8 @@ def _spelling(kind: type, style: Style) -> dict[str, Callable[[Any, Any], Any]]:
     """Return the attributes of which the value itself is spelled in a way of its own."""
     if kind is GetTableResponse and style is Style.DLF:
         return dict.fromkeys(_TEXT_IN_DLF, lambda _, value: str(value).lower())
+    if style is Style.DLF and kind in NEVER_NULL:
+        return dict.fromkeys(NEVER_NULL[kind], lambda _, value: value or "")
     if kind in (AddColumn, UpdateColumnType):
         return dict.fromkeys(
             ("data_type", "new_data_type"),

@@ -5,6 +5,8 @@ Source: the DLF page's GetTableResponse, TableSnapshot and GetViewResponse.
 
 from __future__ import annotations
 
+from attrs import evolve
+
 from ledger.evolution.catalog_state import ViewEntry
 from ledger.evolution.state import TableState
 from ledger.model.identifier import Identifier
@@ -12,6 +14,7 @@ from ledger.model.snapshot import Snapshot
 from projections.dlf.snapshots import TableSnapshot
 from projections.dlf.tables import GetTableResponse
 from projections.dlf.views import GetViewResponse
+from projections.manifest_lists import list_names
 
 
 def get_table_response(
@@ -54,6 +57,9 @@ def get_table_response(
 def table_snapshot(state: TableState, *, snapshot: Snapshot | None = None) -> TableSnapshot | None:
     """Return a table's TableSnapshot; None when it has no snapshot at that instant.
 
+    The page's Snapshot always names its manifest lists. Where no engine wrote any, those are named
+    that a projection to Paimon gives, whether or not they stand.
+
     Args:
         state: The table's state.
         snapshot: The same snapshot with what a projection knows besides, such as the names of its
@@ -72,8 +78,14 @@ def table_snapshot(state: TableState, *, snapshot: Snapshot | None = None) -> Ta
     current = snapshot or state.snapshot
     if current is None:
         return None
+    base, delta = list_names(state.table_id, current.id)
+    named = evolve(
+        current,
+        base_manifest_list=current.base_manifest_list or base,
+        delta_manifest_list=current.delta_manifest_list or delta,
+    )
     return TableSnapshot(
-        snapshot=current,
+        snapshot=named,
         record_count=state.totals.record_count,
         file_size_in_bytes=state.totals.file_size_in_bytes,
         file_count=state.totals.file_count,

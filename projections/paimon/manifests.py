@@ -117,7 +117,7 @@ class Manifests:
         self.known = {name: meta for name, meta in self.known.items() if name in names}
 
     def _list_names(self, snapshot_id: int) -> tuple[str, str]:
-        return self._names.base_list(snapshot_id), self._names.delta_list(snapshot_id)
+        return self._names.lists(snapshot_id)
 
     def _bodies(
         self, snapshot_id: int, metas: Sequence[ManifestFileMeta | None]

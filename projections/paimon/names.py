@@ -6,6 +6,7 @@ from uuid import UUID, uuid5
 
 from attrs import frozen
 
+from projections.manifest_lists import list_names
 from projections.paimon.tiers import Tile
 
 
@@ -32,13 +33,9 @@ class Names:
         """Return the name that renderer 1 gave to a list of the files live at a rollback."""
         return f"manifest-{self._uuid(f'live {rollback}')}-{part}"
 
-    def base_list(self, snapshot_id: int) -> str:
-        """Return the name of a snapshot's base manifest list."""
-        return f"manifest-list-{self._uuid(f'snapshot {snapshot_id}')}-0"
-
-    def delta_list(self, snapshot_id: int) -> str:
-        """Return the name of a snapshot's delta manifest list."""
-        return f"manifest-list-{self._uuid(f'snapshot {snapshot_id}')}-1"
+    def lists(self, snapshot_id: int) -> tuple[str, str]:
+        """Return the names of a snapshot's base and delta manifest list."""
+        return list_names(self.table_id, snapshot_id)
 
     def snapshot_uuid(self, snapshot_id: int) -> str:
         """Return a snapshot's uuid."""

@@ -187,12 +187,13 @@ class _Run:
                 "overwrite, roll back) and record the lists that it writes"
             )
         base, delta = lists or self._manifests.lists(snapshot.id)
+        base_name, delta_name = self._names.lists(snapshot.id)
         return evolve(
             snapshot,
             uuid=snapshot.uuid or self._names.snapshot_uuid(snapshot.id),
-            base_manifest_list=self._names.base_list(snapshot.id),
+            base_manifest_list=base_name,
             base_manifest_list_size=len(base),
-            delta_manifest_list=self._names.delta_list(snapshot.id),
+            delta_manifest_list=delta_name,
             delta_manifest_list_size=len(delta),
         )
 

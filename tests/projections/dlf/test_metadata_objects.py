@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ledger import FileChange
 from ledger.evolution.catalog_state import Audit, ViewEntry
 from ledger.evolution.specs import identity_spec
 from ledger.evolution.state import TableState
@@ -29,6 +30,8 @@ from projections.dlf import (
     render,
     table_snapshot,
 )
+from projections.paimon.materialise import project
+from tests.lakes import lake_on, memory
 
 JAVA: dict[str, Any] = {
     name: printed["json"]
@@ -104,6 +107,50 @@ def test_an_external_location_is_left_alone() -> None:
     view = get_table_response(state, Identifier("shop", "orders"), root_url="oss://lake")
 
     assert view.path == "s3://elsewhere/orders"
+
+
+PAGE_SAYS_NO = {
+    *("id", "schemaId", "baseManifestList", "deltaManifestList", "commitUser"),
+    *("commitIdentifier", "commitKind", "timeMillis"),
+}
+"""The keys of a Snapshot that the DLF page says are never null."""
+
+
+@pytest.mark.parametrize("formats", ["paimon", "iceberg", "paimon,iceberg"])
+def test_what_the_page_says_is_never_null_is_there_in_every_snapshot(formats: str) -> None:
+    lake = lake_on(memory())
+    lake.create_database("shop")
+    schema = Schema.of({"id": "INT"}, options={"ledger.formats": formats})
+    table = lake.create_table("shop.t", schema)
+    table.append([FileChange(path="a.parquet", record_count=1, file_size_in_bytes=9)])
+    table.delete_files(["a.parquet"])
+    table.rollback(snapshot=1)
+    for number in (1, 2, 3):
+        at = table.at(snapshot=number)
+        view = table_snapshot(at.state)
+        assert view is not None
+        told = render(view)["snapshot"]
+        assert {key for key in PAGE_SAYS_NO if told.get(key) not in (None, "")} == PAGE_SAYS_NO
+        assert read(told, Snapshot) == view.snapshot
+        # Of a snapshot alone, nobody knows the table.
+        bare = render(at.snapshot)
+        assert (bare["baseManifestList"], bare["deltaManifestList"]) == ("", "")
+        assert read(bare, Snapshot) == at.snapshot
+    assert render(at.snapshot, Style.PAIMON_REST)["baseManifestList"] is None
+
+
+def test_the_lists_have_the_names_that_paimons_files_have() -> None:
+    lake = lake_on(memory())
+    lake.create_database("shop")
+    table = lake.create_table("shop.t", Schema.of({"id": "INT"}))
+    table.append([FileChange(path="a.parquet", record_count=1, file_size_in_bytes=9)])
+    view = table_snapshot(table.state)
+    assert view is not None
+    project(table)
+    body = table.log.store.read(f"{table.path}/snapshot/snapshot-1")
+    written = json.loads(body or b"")
+    assert view.snapshot.base_manifest_list == written["baseManifestList"]
+    assert view.snapshot.delta_manifest_list == written["deltaManifestList"]
 
 
 def test_a_snapshot_is_rendered_as_the_dlf_page_has_it() -> None:
