@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import msgspec
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from ledger.model.errors import UnsupportedError
 from ledger.model.partition import PartitionSpec
@@ -29,23 +29,27 @@ class ShownFields:
     """What the statistics show of the partitions of one spec's files.
 
     Where a spec has the table's partition keys, these alone, whatever else it became: they are the
-    partitions of the DLF metadata API. Otherwise the spec's own fields.
+    partitions of the DLF metadata API. Otherwise the spec's own fields, whose values are written as
+    the log has them: a column that has a field's name may be another one by now.
     """
 
     names: tuple[str, ...]
     places: tuple[int, ...]
+    text: PartitionText
 
     @classmethod
     def of(cls, schema: Schema, spec: PartitionSpec) -> ShownFields:
         """Return what is shown of a spec."""
+        text = PartitionText.of(schema)
         try:
             places = key_places(schema, spec)
         except UnsupportedError:
             places = ()
         if places:
-            return cls(schema.partition_keys, places)
+            return cls(schema.partition_keys, places, text)
         shown = [each for each in enumerate(spec.fields) if each[1].transform != "void"]
-        return cls(tuple(each.name for _, each in shown), tuple(place for place, _ in shown))
+        names = tuple(each.name for _, each in shown)
+        return cls(names, tuple(place for place, _ in shown), evolve(text, types={}))
 
 
 @frozen
@@ -53,11 +57,9 @@ class Rendering:
     """A table's way of showing partitions, at one instant.
 
     Attributes:
-        text: How values are written.
         shown: By spec id, what is shown.
     """
 
-    text: PartitionText
     shown: Mapping[int, ShownFields] = field(hash=False)
 
     @classmethod
@@ -70,8 +72,7 @@ class Rendering:
             >>> Rendering.of(schema, [identity_spec(schema)]).spec(0, '["2024-01-01"]').path
             'day=19723'
         """
-        shown = {each.spec_id: ShownFields.of(schema, each) for each in specs}
-        return cls(PartitionText.of(schema), shown)
+        return cls({each.spec_id: ShownFields.of(schema, each) for each in specs})
 
     def spec(self, spec_id: int, partition: str) -> RenderedSpec:
         """Return the partition that a row's keys mean.
@@ -85,5 +86,5 @@ class Rendering:
         """
         fields = self.shown[spec_id]
         values = msgspec.json.decode(partition)
-        spec = self.text.spec(fields.names, [values[each] for each in fields.places])
+        spec = fields.text.spec(fields.names, [values[each] for each in fields.places])
         return RenderedSpec(partition_path(spec), tuple(spec.items()))
