@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
@@ -75,12 +76,14 @@ class Manifests:
         outputs: Where they go, and where those of earlier runs are.
         current: With live files, oldest files first.
         next_row_id: The first row id that no row has.
+        list_check: SHA-256 of the newest list that was written, in hex; empty before the first.
     """
 
     names: Names
     outputs: Outputs
     current: tuple[ManifestFile, ...] = ()
     next_row_id: int = 0
+    list_check: str = ""
     _bodies: dict[str, bytes] = Factory(dict)
     _unwritten: set[str] = Factory(set)
     _left: dict[str, int | None] = Factory(dict)
@@ -241,6 +244,7 @@ class Manifests:
             metadata=_header(listed, snapshot_id, facts),
         )
         self.outputs.put(path, body)
+        self.list_check = hashlib.sha256(body).hexdigest()
 
 
 def _header(listed: Listed, snapshot_id: int, facts: TableFacts) -> dict[str, str]:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterator
 
+from attrs import evolve
+
 from ledger.evolution.state import TableState
-from ledger.model.errors import DamagedLogError, InvalidInputError
+from ledger.log.notice import warn
+from ledger.log.travel import at_version
+from ledger.model.errors import DamagedLogError, InvalidInputError, NotFoundError
 from ledger.table import Table
 from projections.iceberg import position as positions
-from projections.iceberg.names import FOLDER, HINT, Names
+from projections.iceberg.comparison import Compared, cut, expected
+from projections.iceberg.names import FOLDER, HINT, RENDERER, Names
 from projections.iceberg.position import Position
-from projections.iceberg.project import Projection, no_other
+from projections.iceberg.project import Projection, Wants, no_other
+from projections.iceberg.renewal import Renewing, projected
 from projections.materialisation import (
     Difference,
     Progress,
-    difference,
     following,
     nobody,
     outputs_of,
@@ -24,8 +30,9 @@ from projections.materialisation import (
 )
 from projections.outputs import MemoryOutputs
 
-Wants = Callable[[int], bool]
-"""Which versions get a metadata file besides the newest."""
+__all__ = ["advance", "expected", "follow", "project", "rebuild", "verify"]
+
+_LOGGER = "projections.iceberg"
 
 
 def project(
@@ -37,6 +44,10 @@ def project(
 ) -> int:
     """Bring a table's Iceberg files up to its newest version; return the version they stand at.
 
+    Where nothing is new, what readers of the newest snapshot need is looked at, and restored if it
+    is lost or damaged. Files that an older renderer made, or that are of the place from which the
+    ledger was copied or moved, are made anew.
+
     Args:
         table: The table.
         version: Instead of that, write the metadata file of this version beside the newest one,
@@ -45,6 +56,7 @@ def project(
         on_progress: Told how many commits of how many were applied.
 
     Raises:
+        DamagedLogError: The log ends before the version that the files stand at.
         NotFoundError: The table does not have that version.
         StoreError: A file that the ledger did not project stands in a place of its own.
         UnsupportedError: Iceberg has no such files.
@@ -54,7 +66,13 @@ def project(
     if version is not None:
         return _one(table, version, on_progress)
     wants = no_other if every is None else lambda each: each % every == 0
-    return advance(table, wants=wants, on_progress=on_progress)
+    stood = positions.load(table.log.store, table.log.layout)
+    reached = advance(table, wants=wants, on_progress=on_progress)
+    is_as_before = reached == stood.version and stood.leads_on(table.location)
+    if is_as_before and not _is_whole(table, stood):
+        warn(_LOGGER, "iceberg_files_restored", table=str(table.identifier), version=reached)
+        rebuild(table, on_progress=on_progress)
+    return reached
 
 
 def advance(
@@ -72,11 +90,52 @@ def advance(
     with store.lock(positions.key(layout)):
         start = positions.load(store, layout)
         target = target_state(table, version)
+        _refuse_cut(table, start)
+        if not start.leads_on(table.location):
+            _tell(table, start)
+            if target.version < start.version:
+                target = target_state(table, start.version)
+            return _reached(table, start, target, wants, on_progress)
         if start.garbage:
             start = _swept(table, start)
         if target.version <= start.version:
             return start.version
         return _reached(table, start, target, wants, on_progress)
+
+
+def _refuse_cut(table: Table, start: Position) -> None:
+    problem = cut(table, start)
+    if problem is not None:
+        raise DamagedLogError(
+            f"{problem}: compare the log with a copy (lakeledger verify), then make the files of "
+            f"what it holds: lakeledger project iceberg {table.identifier} --rebuild",
+            positions.key(table.log.layout),
+        )
+
+
+def _tell(table: Table, start: Position) -> None:
+    facts = {"table": str(table.identifier), "version": start.version}
+    if start.renderer != RENDERER:
+        warn(_LOGGER, "iceberg_older_renderer_replaced", renderer=start.renderer, **facts)
+    else:
+        stood = start.location
+        warn(_LOGGER, "iceberg_place_replaced", stood_at=stood, now_at=table.location, **facts)
+
+
+def _is_whole(table: Table, stood: Position) -> bool:
+    """Whether all files are sound that a reader of the newest snapshot needs."""
+    outputs, state = outputs_of(table), at_version(table.log, stood.version)
+    names = Names(state.table_id)
+    wanted = {each.path: each.check for each in stood.manifests}
+    if stood.list_check:
+        wanted[names.manifest_list(state.last_snapshot_id)] = stood.list_check
+    wanted |= dict.fromkeys(
+        (names.metadata(state.version), names.hadoop(state.version)), stood.check
+    )
+    found = ((outputs.read(path), check) for path, check in wanted.items())
+    return outputs.read(HINT) == b"%d" % stood.version and all(
+        body is not None and hashlib.sha256(body).hexdigest() == check for body, check in found
+    )
 
 
 def _reached(
@@ -107,13 +166,34 @@ def _run(
     table: Table, start: Position, target: TableState, wants: Wants, on_progress: Progress
 ) -> Position:
     outputs = outputs_of(table)
+    if not start.leads_on(table.location):
+        return _renewed(table, start, target, wants, on_progress)
     try:
         return Projection(table, outputs, start, target, wants).run(on_progress)
     except DamagedLogError:
         if start.version < 0:
             raise
         # What the run before left is gone or changed; the log has all of it.
+        _restore(table, Compared.of(table, start))
         return Projection(table, outputs, Position(), target, wants).run(on_progress)
+
+
+def _renewed(
+    table: Table, start: Position, target: TableState, wants: Wants, on_progress: Progress
+) -> Position:
+    """Project from the beginning over files of an older renderer or of another place."""
+    outputs = outputs_of(table)
+    names = Names(target.table_id, start.renderer)
+    own = projected(outputs, names) | {names.hadoop(each) for each in start.metadata_versions}
+    versions = {names.version_of(path) for path in own}
+    renewing = Renewing(outputs.store, outputs.root, own)
+    run = Projection(
+        table, renewing, Position(), target, lambda each: wants(each) or each in versions
+    )
+    reached = run.run(on_progress)
+    made = projected(outputs, Names(target.table_id))
+    gone = (each for each in own - made if each != names.hadoop(target.version))
+    return evolve(reached, garbage=tuple(sorted({*reached.garbage, *gone})))
 
 
 def _swept(table: Table, position: Position) -> Position:
@@ -147,26 +227,21 @@ def follow(
     table: Table, *, interval_s: float = 1.0, sleep: Callable[[float], None] = time.sleep
 ) -> Iterator[int]:
     """Project whenever something new was committed; yield each version reached, for ever."""
-    return following(lambda: project(table), interval_s, sleep)
-
-
-def expected(
-    table: Table, *, version: int | None = None, wants: Wants = no_other
-) -> dict[str, bytes]:
-    """Return every file that a table's projection has at a version, by path below its location."""
-    outputs = MemoryOutputs()
-    Projection(table, outputs, Position(), target_state(table, version), wants).run(nobody)
-    return outputs.files
+    return following(lambda: advance(table), interval_s, sleep)
 
 
 def verify(table: Table) -> Difference:
     """Compare what stands on the store with what the ledger says, byte for byte.
 
-    Metadata files of earlier versions are compared where they are; nothing has to name them.
-    Hints are not compared: readers believe them only where they lead somewhere.
+    Metadata files of earlier versions are compared where they are; nothing has to name them. A
+    file in a place that later versions need is changed, unless it is theirs. Where the log was cut
+    below the position, that is told as a changed position.
+
+    Raises:
+        NotFoundError: The files were made by an older renderer, or for another place.
     """
-    version = positions.load(table.log.store, table.log.layout).version
-    if version < 0:
+    stood = positions.load(table.log.store, table.log.layout)
+    if stood.version < 0:
         # Whose files they are, nobody has to remember: the ledger's own are made again alike.
         return without_position(
             outputs_of(table),
@@ -175,46 +250,60 @@ def verify(table: Table) -> Difference:
             lambda: expected(table),
             hints=(HINT,),
         )
-    return _compared(table, target_state(table, version))[0]
+    if not stood.leads_on(table.location):
+        raise NotFoundError(_otherwise(table, stood), kind="OTHER_PROJECTION")
+    return Compared.of(table, stood).difference
 
 
-def _compared(table: Table, target: TableState) -> tuple[Difference, dict[str, bytes]]:
-    """Return what is wrong, and the files that should be there."""
-    outputs, names = outputs_of(table), Names(target.table_id)
-    there = list(outputs.paths(FOLDER))
-    versions = {names.version_of(path) for path in there}
-    older = {v: names.hadoop(v) for v in range(target.version) if names.hadoop(v) in set(there)}
-    wanted = expected(
-        table, version=target.version, wants=lambda each: each in versions or each in older
+def _otherwise(table: Table, stood: Position) -> str:
+    again = f"make them anew: lakeledger project iceberg {table.identifier}"
+    if stood.renderer != RENDERER:
+        return f"the Iceberg files of {table.identifier} were made by an older renderer; {again}"
+    return (
+        f"the Iceberg files of {table.identifier} were made at {stood.location}, and the table is "
+        f"at {table.location}: the ledger was copied or moved, and they lead to the other place; "
+        f"{again}"
     )
-    for each, path in older.items():
-        wanted[path] = wanted[names.metadata(each)]
-        if each not in versions:
-            del wanted[names.metadata(each)]
-    found = difference(outputs, wanted, folders=(FOLDER,), hints=(HINT,))
-    later = [v for v in versions if v is not None and v > target.version]
-    ours = {path for v in later for path in expected(table, version=v)}
-    ours.update(each.path for each in target_state(table, None).partition_statistics.values())
-    return found.without(ours), wanted
 
 
 def rebuild(table: Table, *, on_progress: Progress = nobody) -> Difference:
     """Restore lost and damaged files, and take leftovers away; return what was found wrong.
 
-    The files are those of the version that they stood at; of the newest when nobody knows.
+    The files are those of the version that they stood at; of the newest when nobody knows, or when
+    the log was cut below it. Others' files in places that the ledger needs are taken away.
     """
     store, layout = table.log.store, table.log.layout
     with store.lock(positions.key(layout)):
-        stood = positions.load(store, layout).version
-        target = target_state(table, None if stood < 0 else stood)
-        found, wanted = _compared(table, target)
-        outputs = outputs_of(table)
-        wrong = (*found.missing, *found.changed)
-        for done, path in enumerate(wrong, 1):
-            outputs.store.replace(outputs.key(path), wanted[path])
-            on_progress(done, len(wrong))
+        stood = positions.load(store, layout)
+        if not stood.leads_on(table.location):
+            _tell(table, stood)
+            target = target_state(table, None if cut(table, stood) else stood.version)
+            reached = _renewed(table, stood, target, no_other, on_progress)
+            positions.save(store, layout, reached)
+            _swept(table, reached)
+            stood = positions.load(store, layout)
+        compared = Compared.of(table, stood)
+        outputs, names = outputs_of(table), Names(compared.target.table_id)
+        # Of commits that are not in the log any more, nothing else tells.
+        lost = projected(outputs, names) if cut(table, stood) else frozenset()
+        _restore(table, compared, on_progress)
         # From the beginning, as what a run that was killed left behind is found only then.
-        reached = Projection(table, outputs, Position(), target).run(nobody)
+        reached = Projection(table, outputs, Position(), compared.target).run(nobody)
+        if lost:
+            gone = lost - projected(outputs, names) - compared.wanted.keys()
+            reached = evolve(reached, garbage=tuple(sorted({*reached.garbage, *gone})))
         positions.save(store, layout, reached)
         _swept(table, reached)
-    return found
+    return compared.difference
+
+
+def _restore(table: Table, compared: Compared, on_progress: Progress = nobody) -> None:
+    """Write what is lost or damaged, and take away what stands in the way of later versions."""
+    outputs, wanted = outputs_of(table), compared.wanted
+    wrong = (*compared.difference.missing, *compared.difference.changed)
+    for done, path in enumerate(wrong, 1):
+        if path in wanted:
+            outputs.store.replace(outputs.key(path), wanted[path])
+        elif path.startswith(f"{FOLDER}/"):
+            outputs.remove(path)
+        on_progress(done, len(wrong))

@@ -12,10 +12,20 @@ FOLDER = "metadata"
 HINT = "metadata/version-hint.text"
 """The hint that holds the version of a Hadoop table's newest metadata file."""
 
+RENDERER = 2
+"""Counts the ways of making files from one log; it grows when any byte of them changes."""
+
 
 @frozen
 class Names:
     """The names of one table's files, below its location.
+
+    Two renderers never give different files one name, but for Hadoop's, so that one's can be
+    written while another's are read.
+
+    Attributes:
+        table_id: The table's.
+        renderer: Whose files are meant.
 
     Example:
         >>> names = Names("01a1f54c-0000-7000-8000-000000000000")
@@ -26,14 +36,19 @@ class Names:
     """
 
     table_id: str
+    renderer: int = RENDERER
 
     def uuid(self, what: str) -> UUID:
         """Return the id of one of the table's files."""
         return uuid5(UUID(self.table_id), what)
 
+    def _rendered(self, what: str) -> UUID:
+        # The first did not name itself.
+        return self.uuid(what if self.renderer == 1 else f"{what} by renderer {self.renderer}")
+
     def metadata(self, version: int) -> str:
         """Return the name of the metadata file of a ledger version."""
-        return f"{FOLDER}/{version:05d}-{self.uuid(f'metadata {version}')}.metadata.json"
+        return f"{FOLDER}/{version:05d}-{self._rendered(f'metadata {version}')}.metadata.json"
 
     def hadoop(self, version: int) -> str:
         """Return the name under which a Hadoop catalog looks for the same file."""
@@ -48,7 +63,7 @@ class Names:
 
     def manifest_list(self, snapshot_id: int) -> str:
         """Return the name of a snapshot's manifest list."""
-        return f"{FOLDER}/snap-{snapshot_id}-1-{self.uuid(f'snapshot {snapshot_id}')}.avro"
+        return f"{FOLDER}/snap-{snapshot_id}-1-{self._rendered(f'snapshot {snapshot_id}')}.avro"
 
     def partition_statistics(self, snapshot_id: int) -> str:
         """Return the name of a snapshot's file of statistics by partition."""
@@ -57,7 +72,7 @@ class Names:
 
     def manifest(self, what: str, part: int) -> str:
         """Return the name of a manifest, of its `Part.name` and its newest snapshot."""
-        return f"{FOLDER}/{self.uuid(f'manifest {what}')}-m{part}.avro"
+        return f"{FOLDER}/{self._rendered(f'manifest {what}')}-m{part}.avro"
 
     def sync_marker(self, path: str) -> bytes:
         """Return the sixteen bytes between a file's Avro blocks."""

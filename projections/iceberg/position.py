@@ -11,10 +11,12 @@ from attrs import evolve, field, frozen
 from ledger.log.layout import Layout
 from ledger.stores import Store
 from projections.iceberg.manifest_file import ManifestFile
+from projections.iceberg.names import RENDERER
 from projections.iceberg.snapshot_summary import NO_FILES, FileTotals
 from projections.position_file import load_position, save_position
 
-FORMAT = 1
+FORMAT = RENDERER
+"""Files that another renderer made are not gone on from."""
 
 
 @frozen
@@ -33,6 +35,10 @@ class Position:
         manifests: Those that the newest snapshot's list names and that have live files.
         next_row_id: The first row id that no row has.
         totals: Sums over the live files.
+        location: The table's URI, which the files name.
+        commit: The digest of the commit at that version.
+        list_check: SHA-256 of the newest snapshot's manifest list; empty without one.
+        renderer: Whose files they are.
         garbage: Files that nothing names any more and that are still to be taken away.
     """
 
@@ -46,7 +52,15 @@ class Position:
     manifests: tuple[ManifestFile, ...] = ()
     next_row_id: int = 0
     totals: FileTotals = NO_FILES
+    location: str = ""
+    commit: str = ""
+    list_check: str = ""
+    renderer: int = RENDERER
     garbage: tuple[str, ...] = ()
+
+    def leads_on(self, location: str) -> bool:
+        """Whether a run can go on from here: the files are this renderer's, and of this place."""
+        return self.version < 0 or (self.renderer == RENDERER and self.location == location)
 
     def without_garbage(self) -> Position:
         """Return this position after everything was taken away."""
@@ -60,7 +74,11 @@ def key(layout: Layout) -> str:
 
 def load(store: Store, layout: Layout) -> Position:
     """Return the position kept for a table; the beginning when none can be used."""
-    return load_position(store, key(layout), Position, file_format=FORMAT) or Position()
+    for renderer in range(RENDERER, 0, -1):
+        found = load_position(store, key(layout), Position, file_format=renderer)
+        if found is not None:
+            return evolve(found, renderer=renderer)
+    return Position()
 
 
 def save(store: Store, layout: Layout, position: Position) -> None:

@@ -26,6 +26,7 @@ from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.evolution.rules import Rules
 from ledger.evolution.state import TableState
 from ledger.evolution.table_builder import TableBuilder
+from ledger.log.replay import Read
 from ledger.log.travel import at_version, effective_millis
 from ledger.model.errors import DamagedLogError, UnsupportedError
 from ledger.table import Table
@@ -55,6 +56,10 @@ _OF_FILES = (
 )
 
 
+Wants = Callable[[int], bool]
+"""Which versions get a metadata file besides the newest."""
+
+
 def no_other(_version: int) -> bool:
     """Ask for the newest version's metadata file alone."""
     return False
@@ -76,7 +81,7 @@ class Projection:
     outputs: Outputs
     start: Position
     target: TableState
-    wants: Callable[[int], bool] = no_other
+    wants: Wants = no_other
 
     def run(self, on_progress: Progress) -> Position:
         """Write what is new; return the new position, and in it what is to be taken away.
@@ -102,14 +107,11 @@ class Projection:
             )
         run = _Run(self)
         total = self.target.version - self.start.version
-        for done, commit in enumerate(self._commits(), 1):
-            run.commit(commit)
+        reads = self.table.log.commits(self.start.version + 1, self.target.version)
+        for done, read in enumerate(reads, 1):
+            run.commit(read)
             on_progress(done, total)
         return run
-
-    def _commits(self) -> Iterator[Commit[TableEvent]]:
-        reads = self.table.log.commits(self.start.version + 1, self.target.version)
-        return (read.commit for read in reads)
 
 
 class _Run:
@@ -119,12 +121,15 @@ class _Run:
         self._outputs = projection.outputs
         self._target = projection.target
         self._location = table.location
+        self._commit = start.commit
         self._names = Names(self._target.table_id)
         self._before = at_version(table.log, start.version) if start.version >= 0 else None
         self._builder = TableBuilder(self._before)
         self._trail = self._trail_at(start)
         self._fold = FactsFold.at(self._location, self._trail, start, self._before)
-        self._manifests = Manifests(self._names, self._outputs, start.manifests, start.next_row_id)
+        self._manifests = Manifests(
+            self._names, self._outputs, start.manifests, start.next_row_id, start.list_check
+        )
         self._snapshots = Snapshots(
             table, self._manifests, Adders(table, start.version), start.totals
         )
@@ -151,8 +156,9 @@ class _Run:
             raise DamagedLogError(f"{path} is not the file that the ledger projected", path)
         return Trail.of(body)
 
-    def commit(self, commit: Commit[TableEvent]) -> None:
+    def commit(self, read: Read[TableEvent]) -> None:
         """Project one commit."""
+        commit, self._commit = read.commit, read.digest
         before, last_snapshot_id = self._builder.version, self._builder.last_snapshot_id
         time_millis = effective_millis(commit)
         self._builder.begin(commit.version, commit.time_millis, commit.format)
@@ -236,6 +242,9 @@ class _Run:
             manifests=self._manifests.current,
             next_row_id=self._manifests.next_row_id,
             totals=self._snapshots.totals,
+            location=self._location,
+            commit=self._commit,
+            list_check=self._manifests.list_check,
             garbage=(
                 *self._garbage.paths(),
                 *self._statistics.garbage(self._target),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ledger.log.notice import warn
 from ledger.model.errors import (
     ColumnNotFoundError,
     InvalidInputError,
@@ -15,8 +16,8 @@ from ledger.planning.filter import Filter, parse_filter
 from ledger.table import Table
 from ledger.table_at import TableAt
 from projections.iceberg import position as positions
-from projections.iceberg.materialise import project
-from projections.iceberg.names import Names
+from projections.iceberg.materialise import advance
+from projections.iceberg.names import RENDERER, Names
 from projections.iceberg.position import Position
 from projections.iceberg.project import Projection
 from projections.materialisation import nobody, outputs_of, target_state
@@ -34,7 +35,8 @@ def scan(
     """Return PyIceberg's scan of a table's rows at an instant.
 
     Brings the table's Iceberg files up to date. A version whose snapshot expired since is read
-    through manifests that are made in memory, as long as its data files are there.
+    through manifests that are made in memory, as long as its data files are there; so is a table
+    that was copied or moved after its files were made.
 
     Args:
         table: The table.
@@ -46,9 +48,11 @@ def scan(
         ColumnNotFoundError: The schema has no such column.
         InvalidInputError: The filter cannot be read, or no column is named.
         MissingDependencyError: PyIceberg is not installed.
-        UnsupportedError: Iceberg cannot express the table, or PyIceberg cannot reach it.
+        UnsupportedError: Iceberg cannot express the table, PyIceberg cannot reach it, or its
+            position deletes are of the place that the ledger was copied or moved from.
     """
     try:
+        from projections.iceberg.row_deletes import refuse_lost_deletes, table_uri
         from projections.iceberg.row_files import RowFiles
         from projections.iceberg.row_filter import row_filter
         from projections.iceberg.row_scan import RowScan
@@ -66,24 +70,35 @@ def scan(
     plan = at.plan(where)
     metadata, made = _standing(table, at) or _rendered(table, at)
     schema = metadata.schema()
+    files = RowFiles(table.ledger_url, table.storage_options, made)
+    refuse_lost_deletes(table, (each.file for each in plan.files), files)
     return RowScan(
         table_metadata=metadata,
-        io=RowFiles(table.ledger_url, table.storage_options, made),
+        io=files,
         row_filter=row_filter(parse_filter(where, at.schema), schema),
         selected_fields=_selected(columns, schema),
         residuals={
-            _uri(table, each.file.path): row_filter(each.residual, schema) for each in plan.files
+            table_uri(table, each.file.path): row_filter(each.residual, schema)
+            for each in plan.files
         },
     )
 
 
-def _uri(table: Table, path: str) -> str:
-    return path if "://" in path or path.startswith("/") else f"{table.location}/{path}"
-
-
 def _standing(table: Table, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]] | None:
     """Return the newest metadata, turned back to an instant; None if it cannot be."""
-    version = project(table)
+    position = positions.load(table.log.store, table.log.layout)
+    if position.renderer == RENDERER and not position.leads_on(table.location):
+        # Somebody may read them where they lead; who asks for rows has not asked to take them over.
+        warn(
+            "projections.iceberg",
+            "iceberg_files_of_another_place",
+            table=str(table.identifier),
+            made_at=position.location,
+            table_at=table.location,
+            next_step=f"lakeledger project iceberg {table.identifier}",
+        )
+        return None
+    version = advance(table)
     position = positions.load(table.log.store, table.log.layout)
     body = outputs_of(table).read(Names(at.state.table_id).metadata(version))
     if body is None or version < at.version:

@@ -6,13 +6,29 @@ import random
 
 import pytest
 
-from ledger import FileChange, Schema, SetOption, SnapshotPlan, StoreError, Table, UnsupportedError
+from ledger import (
+    DamagedLogError,
+    FileChange,
+    Schema,
+    SetOption,
+    SnapshotPlan,
+    StoreError,
+    Table,
+    UnsupportedError,
+)
+from projections.iceberg import position
 from projections.iceberg.materialise import expected, project, rebuild, verify
+from projections.iceberg.names import HINT, Names
 from projections.materialisation import Difference
 from tests.lakes import lake_on, memory, orders
-from tests.projections.formats import ICEBERG
+from tests.projections.formats import ICEBERG, through
 from tests.projections.iceberg.older_logs import record_file
-from tests.projections.iceberg.projecting import Left, go_on, is_consistent, random_table
+from tests.projections.iceberg.projecting import (
+    Left,
+    go_on,
+    is_consistent,
+    random_table,
+)
 
 
 @pytest.mark.parametrize("kind", ["-m0.avro", "/snap-", "metadata/0", "metadata/v"])
@@ -60,6 +76,134 @@ def test_a_hint_to_another_table_is_reported_and_left_alone() -> None:
         project(table)
 
     assert {path.removeprefix("metadata/") for path in Left.by(table).files} == set(theirs)
+
+
+@pytest.mark.parametrize("kind", ["-m0.avro", "/snap-", "metadata/0", "metadata/v"])
+def test_a_foreign_file_in_the_next_place_is_found_and_rebuilding_makes_way(kind: str) -> None:
+    """Projected once already, the next run is in the way of nothing of its own."""
+    store = memory()
+    table = random_table(1, store)
+    project(table)
+    before = Left.by(table).files
+    go_on(table, random.Random(7), 12)
+    path = next(p for p in expected(table) if kind in p and p not in before and "hint" not in p)
+    key = f"{table.path}/{path}"
+    store.create(key, b"mine")
+
+    with pytest.raises(StoreError, match=path):
+        project(table)
+    assert store.read(key) == b"mine"
+    assert verify(table).changed == (path,)
+
+    assert rebuild(table).changed == (path,)
+    assert verify(table).is_empty
+    project(table)
+    ICEBERG.assert_exact(table)
+
+
+def test_metadata_of_a_version_to_come_is_found_before_it_sticks_the_projection() -> None:
+    """Hadoop's readers look upwards from the hint, so that they would read it, too."""
+    store = memory()
+    table = random_table(1, store)
+    version = project(table)
+    path = f"metadata/v{version + 1}.metadata.json"
+    store.create(f"{table.path}/{path}", b"mine")
+
+    assert verify(table).changed == (path,)
+    assert rebuild(table).changed == (path,)
+    assert path not in Left.by(table).files
+    table.alter([SetOption("k", "v")])
+    project(table)
+    ICEBERG.assert_exact(table)
+
+
+@pytest.mark.parametrize("has_more", [False, True], ids=["as it was", "with more commits"])
+@pytest.mark.parametrize("is_lost", [False, True], ids=["damaged", "lost"])
+def test_projecting_heals_what_readers_of_the_newest_snapshot_need(
+    *, is_lost: bool, has_more: bool
+) -> None:
+    store = memory()
+    table = random_table(1, store)
+    version = project(table)
+    names = Names(table.state.table_id)
+    needed = [
+        names.metadata(version),
+        HINT,
+        # A later version needs no more of these two than that they are named.
+        *([] if has_more else [names.hadoop(version)]),
+        *([] if has_more else [names.manifest_list(table.state.last_snapshot_id)]),
+        *(each.path for each in position.load(store, table.log.layout).manifests if not has_more),
+    ]
+    assert len(needed) > 4 or has_more
+    for path in needed:
+        key = f"{table.path}/{path}"
+        whole = store.read(key) or b""
+        store.delete(key)
+        if not is_lost:
+            store.create(key, bytes([*whole[:-1], whole[-1] ^ 1]))
+        if has_more:
+            table.alter([SetOption("because", path)])
+        project(table)
+        ICEBERG.assert_exact(table)
+
+
+@pytest.mark.parametrize("damage", [b"3", b"999", b"x", None])
+def test_a_hint_that_is_not_the_versions_is_found_and_restored(damage: bytes | None) -> None:
+    store = memory()
+    table = random_table(1, store)
+    version = project(table)
+    key = f"{table.path}/metadata/version-hint.text"
+    store.delete(key)
+    if damage is not None:
+        store.create(key, damage)
+
+    found = verify(table)
+    assert (*found.missing, *found.changed) == ("metadata/version-hint.text",)
+    rebuild(table)
+    assert store.read(key) == b"%d" % version
+    assert verify(table).is_empty
+
+
+@pytest.mark.parametrize("bit", range(8))
+def test_every_flipped_bit_of_a_hint_is_found(bit: int) -> None:
+    store = memory()
+    table = random_table(1, store)
+    project(table)
+    key = f"{table.path}/metadata/version-hint.text"
+    body = store.read(key) or b""
+    for at in range(len(body)):
+        store.replace(key, bytes([*body[:at], body[at] ^ (1 << bit), *body[at + 1 :]]))
+        assert verify(table).changed == ("metadata/version-hint.text",)
+
+
+def test_a_hint_that_a_killed_run_moved_on_is_no_damage() -> None:
+    store, table = ICEBERG.halfway(1)
+    for writes in range(200):
+        if not ICEBERG.kill(store, writes):
+            break
+        found = verify(table)
+        assert found.is_empty, (writes, found)
+
+
+@pytest.mark.parametrize("is_exchanged", [False, True], ids=["cut", "exchanged"])
+def test_a_log_that_does_not_reach_its_files_is_found_and_refused(*, is_exchanged: bool) -> None:
+    store = memory()
+    table = random_table(1, store, 10)
+    version = project(table)
+    store.delete(table.log.layout.commit(version))
+    if is_exchanged:
+        for number in range(3):
+            through(store).alter([SetOption("mine", str(number))])
+    cut = through(store)
+    key = position.key(table.log.layout)
+
+    assert key in verify(cut).changed
+    with pytest.raises(DamagedLogError, match="commits were (taken away|exchanged)"):
+        project(cut)
+    rebuild(cut)
+    assert verify(cut).is_empty
+    project(cut)
+    ICEBERG.assert_exact(cut)
 
 
 def keyed() -> Table:

@@ -1,0 +1,110 @@
+"""Files that the first renderer made are told, made anew and taken away; never torn between."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import ledger
+from ledger import DamagedLogError, FileChange, NotFoundError, Table
+from projections.iceberg import position
+from projections.iceberg.materialise import advance, expected, project, rebuild, verify
+from projections.iceberg.names import RENDERER, Names
+from projections.iceberg.renewal import projected
+from projections.materialisation import outputs_of
+from tests.faults import Died, DiesAfter
+from tests.lakes import lake_on, memory
+from tests.projections.iceberg.projecting import Left, is_consistent
+
+OLDER = Path(__file__).parents[2] / "data/iceberg/renderer-1.zip"
+TABLES = ("v2", "v3")
+
+
+@pytest.fixture(params=TABLES)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
+    """A table whose files renderer 1 projected, with a rollback, a tag and an expiry in its log."""
+    with zipfile.ZipFile(OLDER) as older:
+        older.extractall(tmp_path / "lake")
+    return ledger.open(str(tmp_path / "lake")).table(f"shop.{request.param}")
+
+
+def test_files_of_an_older_renderer_are_told(table: Table) -> None:
+    stood = position.load(table.log.store, table.log.layout)
+    assert (stood.renderer, stood.version) == (1, table.state.version)
+    with pytest.raises(NotFoundError, match="older renderer; make them anew: lakeledger project"):
+        verify(table)
+
+
+def test_they_are_all_known_for_the_ledgers_own(table: Table) -> None:
+    own = projected(outputs_of(table), Names(table.state.table_id, 1))
+    assert own == Left.by(table).files.keys() - {"metadata/version-hint.text"}
+
+
+@pytest.mark.parametrize("make", [project, advance, rebuild])
+@pytest.mark.parametrize("has_more", [False, True], ids=["as it was", "with more commits"])
+def test_they_are_made_anew(table: Table, make: object, *, has_more: bool) -> None:
+    versions = {Names(table.state.table_id, 1).version_of(path) for path in Left.by(table).files}
+    if has_more:
+        table.append([FileChange(path="e", record_count=1, file_size_in_bytes=1, field_ids=True)])
+    assert callable(make)
+    make(table)
+    if make is rebuild:
+        # It restores the version that the files stood at.
+        project(table)
+
+    left = Left.by(table)
+    assert left.newest(table) == expected(table)
+    assert verify(table).is_empty
+    assert verify(table).foreign == ()
+    stood = position.load(table.log.store, table.log.layout)
+    assert (stood.renderer, stood.garbage) == (RENDERER, ())
+    names = Names(table.state.table_id)
+    assert versions - {None} <= {names.version_of(path) for path in left.files}
+
+
+def test_readers_see_whole_tables_whenever_the_renewal_is_killed(table: Table) -> None:
+    bodies = {key: table.log.store.read(key) or b"" for key in table.log.store.keys("")}
+    name = str(table.identifier)
+    newest = table.state.version
+    for writes in range(200):
+        store = memory()
+        for key, body in bodies.items():
+            store.create(key, body)
+        try:
+            project(lake_on(DiesAfter(store, writes)).table(name))
+        except Died:
+            _assert_whole(lake_on(store).table(name), newest)
+        else:
+            assert writes > 10
+            return
+        again = lake_on(store).table(name)
+        project(again)
+        assert Left.by(again).newest(again) == expected(again)
+        assert verify(again).foreign == ()
+    pytest.fail("it never came to an end")
+
+
+def _assert_whole(table: Table, version: int) -> None:
+    """Assert that whatever Hadoop's name leads to is there, be it the old files or the new ones."""
+    left = Left.by(table)
+    metadata = left.files[f"metadata/v{version}.metadata.json"]
+    location = metadata.split(b'"location":"')[1].split(b'"')[0].decode()
+    assert is_consistent(Left(left.files, location))
+
+
+def test_a_log_that_was_cut_below_the_files_is_refused(table: Table) -> None:
+    project(table)
+    store, key = table.log.store, table.log.layout.commit(table.state.version)
+    assert store.read(key) is not None
+    store.delete(key)
+    cut = ledger.open(table.ledger_url).table(str(table.identifier))
+    found = verify(cut)
+    assert position.key(table.log.layout) in found.changed
+    with pytest.raises(DamagedLogError, match="stand at version 8, and its log ends at 7"):
+        project(cut)
+
+    rebuild(cut)
+    assert verify(cut).is_empty
+    assert Left.by(cut).newest(cut) == expected(cut)
