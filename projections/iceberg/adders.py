@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from ledger.events.snapshot_events import SnapshotCommitted
+from ledger.files.change_file import event_files
 from ledger.files.live import file_key
-from ledger.files.runs import Placed
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.model.errors import DamagedLogError
 from ledger.table import Table
@@ -76,8 +77,7 @@ class Adders:
         return paths
 
     def _left_before(self, paths: Collection[str]) -> dict[str, int]:
-        log, live = self._table.log, self._table.live
-        boundary = max(0, self._start - self._start % CHECKPOINT_INTERVAL)
+        log, live, boundary = self._table.log, self._table.live, self._boundary
         late = live.changes(boundary + 1 if boundary else 0, self._start) if paths else ()
         found = {e.change.path: e.snapshot_id for e in late if e.change.path in paths}
         for path in set(paths) - found.keys():
@@ -89,28 +89,34 @@ class Adders:
         return found
 
     def _in_log(self, paths: Collection[str]) -> dict[str, int]:
-        log, live = self._table.log, self._table.live
-        boundary = max(0, self._start - self._start % CHECKPOINT_INTERVAL)
-        found: dict[str, int] = {}
-        for path in sorted(paths):
-            for version in reversed(list(log.lookup.last_named(file_key(path), boundary))):
+        log, boundary = self._table.log, self._boundary
+        found = self._added(set(paths), boundary + 1 if boundary else 0, self._start)
+        for path in sorted(set(paths) - found.keys()):
+            for version in log.lookup.last_named(file_key(path), boundary):
                 # The index goes by hashes: another file may have the same one.
-                if here := _added({path}, live.changes(version, version)):
+                if here := self._added({path}, version, version):
                     found |= here
                     break
-        late = set(paths) - found.keys()
-        found |= _added(late, live.changes(boundary + 1 if boundary else 0, self._start))
-        for path in late - found.keys():
-            key = log.layout.root
-            raise DamagedLogError(f"{key}: no commit ever added file {path}", key)
+            else:
+                key = log.layout.root
+                raise DamagedLogError(f"{key}: no commit ever added file {path}", key)
         return found
 
+    def _added(self, wanted: Collection[str], first: int, last: int) -> dict[str, int]:
+        """Return the snapshot that added each of some files, where commits hold it."""
+        found: dict[str, int] = {}
+        store, layout = self._table.log.store, self._table.log.layout
+        for read in self._table.log.commits(first, last) if first <= last else ():
+            for transaction in read.commit.transactions:
+                for event in transaction.events:
+                    # A rollback brings back what another snapshot added.
+                    if isinstance(event, SnapshotCommitted):
+                        for each in event_files(store, layout, event):
+                            if each.kind == "ADD" and each.path in wanted:
+                                found[each.path] = event.snapshot_id
+        return found
 
-def _added(wanted: Collection[str], changes: Iterable[Placed]) -> dict[str, int]:
-    """Return the snapshot that was the first to add each of some files."""
-    found: dict[str, int] = {}
-    if wanted:
-        for each in changes:
-            if each.change.kind == "ADD" and each.change.path in wanted:
-                found.setdefault(each.change.path, each.snapshot_id)
-    return found
+    @property
+    def _boundary(self) -> int:
+        """The last version of the run's past that the key indexes know of."""
+        return max(0, self._start - self._start % CHECKPOINT_INTERVAL)

@@ -10,7 +10,7 @@ from attrs import evolve
 
 from ledger.evolution.state import TableState
 from ledger.log.notice import warn
-from ledger.log.travel import at_version
+from ledger.log.travel import at_version, head_state
 from ledger.model.errors import DamagedLogError, InvalidInputError, NotFoundError
 from ledger.table import Table
 from projections.iceberg import position as positions
@@ -66,10 +66,8 @@ def project(
     if version is not None:
         return _one(table, version, on_progress)
     wants = no_other if every is None else lambda each: each % every == 0
-    stood = positions.load(table.log.store, table.log.layout)
-    reached = advance(table, wants=wants, on_progress=on_progress)
-    is_as_before = reached == stood.version and stood.leads_on(table.location)
-    if is_as_before and not _is_whole(table, stood):
+    reached, as_before = _advanced(table, None, wants, on_progress)
+    if as_before is not None and not _is_whole(table, as_before):
         warn(_LOGGER, "iceberg_files_restored", table=str(table.identifier), version=reached)
         rebuild(table, on_progress=on_progress)
     return reached
@@ -86,21 +84,30 @@ def advance(
 
     Files that stand at a later version stay as they are.
     """
+    return _advanced(table, version, wants, on_progress)[0]
+
+
+def _advanced(
+    table: Table, version: int | None, wants: Wants, on_progress: Progress
+) -> tuple[int, Position | None]:
+    """Return the version that files stand at, and their position if nothing was new."""
     store, layout = table.log.store, table.log.layout
     with store.lock(positions.key(layout)):
         start = positions.load(store, layout)
         target = target_state(table, version)
-        _refuse_cut(table, start)
+        if start.version >= head_state(table.log).version:
+            # Where there is more, the run looks itself at what comes next.
+            _refuse_cut(table, start)
         if not start.leads_on(table.location):
             _tell(table, start)
             if target.version < start.version:
                 target = target_state(table, start.version)
-            return _reached(table, start, target, wants, on_progress)
+            return _reached(table, start, target, wants, on_progress), None
         if start.garbage:
             start = _swept(table, start)
         if target.version <= start.version:
-            return start.version
-        return _reached(table, start, target, wants, on_progress)
+            return start.version, start
+        return _reached(table, start, target, wants, on_progress), None
 
 
 def _refuse_cut(table: Table, start: Position) -> None:
@@ -173,6 +180,7 @@ def _run(
     except DamagedLogError:
         if start.version < 0:
             raise
+        _refuse_cut(table, start)
         # What the run before left is gone or changed; the log has all of it.
         _restore(table, Compared.of(table, start))
         return Projection(table, outputs, Position(), target, wants).run(on_progress)

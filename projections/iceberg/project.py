@@ -109,9 +109,17 @@ class Projection:
         total = self.target.version - self.start.version
         reads = self.table.log.commits(self.start.version + 1, self.target.version)
         for done, read in enumerate(reads, 1):
+            if done == 1:
+                self._refuse_exchanged(read)
             run.commit(read)
             on_progress(done, total)
         return run
+
+    def _refuse_exchanged(self, read: Read[TableEvent]) -> None:
+        if self.start.commit and read.commit.parent != self.start.commit:
+            version = self.start.version
+            key = self.table.log.layout.commit(version)
+            raise DamagedLogError(f"{key} is not the commit that files were made of", key)
 
 
 class _Run:

@@ -122,6 +122,9 @@ class Snapshots:
     ) -> Changes:
         facts, snapshot_id = fold.facts, event.snapshot_id
         gone = [each for each in files if each.kind == "DELETE"]
+        if isinstance(event, RolledBack):
+            # All at once, as each look into the log reads its tail.
+            self.adders.of([each.path for each in files])
         adders = self.adders.of([each.path for each in gone])
         removed = {
             facts.uri(each.path): (
