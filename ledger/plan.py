@@ -29,12 +29,14 @@ class Verdict:
         refusals: Why it cannot take the change; empty when it can.
         files: What projecting the change would write, relative to the table's location; None when
             the change is refused or nothing that is installed projects the format.
+        warnings: What readers that people use get wrong of what the change brings.
     """
 
     format: str
     is_declared: bool
     refusals: tuple[InvalidChangeError, ...]
     files: tuple[str, ...] | None
+    warnings: tuple[str, ...] = ()
 
     @property
     def is_allowed(self) -> bool:
@@ -66,6 +68,11 @@ class ChangePlan:
         )
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What readers of the declared formats get wrong of what the change brings."""
+        return tuple(said for each in self.verdicts if each.is_declared for said in each.warnings)
+
+    @property
     def differences(self) -> tuple[Difference, ...]:
         """What is not as it was, in schema, options and layout."""
         return tuple(differences(self.before, self.after))
@@ -92,7 +99,8 @@ def plan_changes(
     for name in FORMATS:
         refusals = tuple(trial.refusals(name, outcome))
         files = None if refusals else _files(name, state, after)
-        verdicts.append(Verdict(name, name in declared, refusals, files))
+        warnings = () if refusals else _warnings(name, state, after)
+        verdicts.append(Verdict(name, name in declared, refusals, files, warnings))
     return ChangePlan(state, after, outcome.events, tuple(verdicts))
 
 
@@ -162,6 +170,14 @@ def _files(format_name: str, before: TableState, after: TableState) -> tuple[str
     if format_name not in names(PLANS):
         return None
     return tuple(load(PLANS, format_name)(before, after))
+
+
+def _warnings(format_name: str, before: TableState, after: TableState) -> tuple[str, ...]:
+    if format_name not in names(PLANS):
+        return ()
+    # Not every format knows its readers.
+    warns = getattr(load(PLANS, format_name), "warnings", None)
+    return tuple(warns(before, after)) if warns is not None else ()
 
 
 def refusal_record(refusal: InvalidChangeError) -> dict[str, str]:

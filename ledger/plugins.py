@@ -19,7 +19,8 @@ PROJECTIONS = "lakeledger.projections"
 
 PLANS = "lakeledger.plans"
 """By a format's name, a function from a table's state before and after a change to the files that
-projecting the change would write."""
+projecting the change would write; as its attribute `warnings`, if it has one, a function from the
+same to what readers get wrong then."""
 
 READERS = "lakeledger.readers"
 """By a format's name, a function that scans the rows of a table at an instant."""

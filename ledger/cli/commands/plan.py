@@ -25,7 +25,8 @@ def plan(
     """Show what `alter` would do with the same options; nothing is written.
 
     For each format, declared or not: the files that it would get, or every rule that is in the way
-    and what can be done instead. A change that `alter` would refuse ends with its exit code.
+    and what can be done instead; and what engines that people use read wrongly then. A change that
+    `alter` would refuse ends with its exit code.
 
     Example:
         lakeledger plan shop.orders --type "amount STRING"
@@ -61,6 +62,7 @@ def _verdict(verdict: Verdict) -> Document:
         "isAllowed": verdict.is_allowed,
         "files": None if verdict.files is None else list(verdict.files),
         "refusals": [refusal_record(each) for each in verdict.refusals],
+        "warnings": list(verdict.warnings),
     }
 
 
@@ -78,6 +80,10 @@ def _text(screen: Screen, name: str, planned: ChangePlan) -> None:
         [(each.what, each.before, each.after) for each in planned.differences],
     )
     screen.table(("format", "declared", "verdict", "files"), map(_row, planned.verdicts))
+    if planned.warnings:
+        screen.heading("Readers that get it wrong")
+    for said in planned.warnings:
+        screen.line(f"  {said}")
     for verdict in planned.verdicts:
         if verdict.refusals:
             screen.heading(f"Refused by {verdict.format}")

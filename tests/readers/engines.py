@@ -1,0 +1,54 @@
+"""Engines that read a folder of Iceberg's as Hadoop tables: DuckDB's extension, and ClickHouse."""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+Rows = list[dict[str, Any]]
+
+HAS_DUCKDB = find_spec("duckdb_extension_iceberg") is not None
+HAS_CHDB = find_spec("chdb") is not None
+
+
+def duckdb_connection() -> duckdb.DuckDBPyConnection:
+    """Return a connection with the extension that a package brings; nothing is downloaded."""
+    connection = duckdb.connect()
+    for each in ("avro", "iceberg"):
+        spec = find_spec(f"duckdb_extension_{each}")
+        assert spec is not None
+        assert spec.origin is not None
+        (path,) = Path(spec.origin).parent.rglob("*.duckdb_extension")
+        connection.execute(f"LOAD '{path}'")
+    connection.execute("SET unsafe_enable_version_guessing = true")
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def duckdb_rows(folder: Path, snapshot: int | None = None) -> Rows:
+    """Return what DuckDB's extension reads of the newest metadata, or of a snapshot in it."""
+    at = "" if snapshot is None else f", snapshot_from_id={snapshot}"
+    with duckdb_connection() as connection:
+        query = f"SELECT * FROM iceberg_scan('{folder}'{at})"  # noqa: S608 - written here
+        rows: Rows = connection.sql(query).to_arrow_table().to_pylist()
+        return rows
+
+
+def chdb_rows(folder: Path, snapshot: int | None = None) -> Rows:
+    """Return what ClickHouse reads of the newest metadata, or of a snapshot in it."""
+    chdb = import_module("chdb")
+    at = "" if snapshot is None else f" SETTINGS iceberg_snapshot_id={snapshot}"
+    # It reads nothing outside the folder that it was started in.
+    before = Path.cwd()
+    os.chdir("/")
+    try:
+        found = chdb.query(f"SELECT * FROM icebergLocal('{folder}/'){at}", "JSONEachRow")  # noqa: S608 - written here
+    finally:
+        os.chdir(before)
+    return [json.loads(line) for line in str(found).splitlines() if line]

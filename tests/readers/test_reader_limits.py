@@ -1,0 +1,238 @@
+"""What readers get wrong, in one table: each row that can be tried is, and a plan warns of it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from pyiceberg.table import StaticTable
+
+import ledger
+from ledger import AddColumn, Ledger, RenameColumn, Schema, SchemaChange, Table, UpdateColumnType
+from ledger.cli import main
+from ledger.events.spec_changes import (
+    AddPartitionField,
+    RemovePartitionField,
+    SpecChange,
+    UpdatePartitionSpec,
+)
+from ledger.model.sql_type import read_type
+from ledger.model.type_json import type_to_wire
+from projections.iceberg.names import Names
+from projections.iceberg.readers import LIMITS
+from tests.readers.engines import HAS_CHDB, HAS_DUCKDB, chdb_rows
+from tests.readers.lakehouse import add_rows, folder_of
+
+Change = SchemaChange | SpecChange
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Ledger:
+    lake = ledger.open(str(tmp_path / "lake"))
+    lake.create_database("shop")
+    return lake
+
+
+def table_of(lake: Ledger, columns: dict[str, Any], version: str = "2") -> Table:
+    options = {"ledger.formats": "iceberg", "format-version": version}
+    return lake.create_table("shop.t", Schema.of(columns, options=options))
+
+
+def test_every_row_is_of_a_reader_a_version_and_something_that_a_change_brings() -> None:
+    assert len({(each.reader, each.says) for each in LIMITS}) == len(LIMITS)
+    assert all(each.reader and each.version and each.says for each in LIMITS)
+
+
+_STRUCTS = read_type("ARRAY<ROW<x INT>>")
+_MAP = read_type("MAP<STRING NOT NULL, ROW<x INT>>")
+BROUGHT: dict[str, tuple[dict[str, Any], str, list[Change], set[str]]] = {
+    "a list of structs": (
+        {"id": "INT"}, "2", [AddColumn(("l",), type_to_wire(_STRUCTS))],
+        {"column l: PyIceberg", "column l: ClickHouse", "column l.element: ClickHouse"},
+    ),
+    "a map of structs": (
+        {"id": "INT"}, "2", [AddColumn(("m",), type_to_wire(_MAP))],
+        {"column m: PyIceberg", "column m.value: ClickHouse"},
+    ),
+    "a default": (
+        {"id": "INT"}, "3", [AddColumn(("d",), "INT", default_value="7")],
+        {"column d: Trino", "column d: ClickHouse"},
+    ),
+    "a time": (
+        {"id": "INT"}, "2", [AddColumn(("t",), "TIME(3)")],
+        {"column t: Spark with Iceberg", "column t: ClickHouse"},
+    ),
+    "nanoseconds": (
+        {"id": "INT"}, "3", [AddColumn(("n",), "TIMESTAMP(9)")],
+        {"column n: Spark with Iceberg"},
+    ),
+    "a wider decimal": (
+        {"id": "INT", "d": "DECIMAL(9, 2)"}, "2",
+        [UpdateColumnType(("d",), "DECIMAL(12, 2)", keep_nullability=True)],
+        {"column d: Polars (native)"},
+    ),
+    "a wider decimal in a struct": (
+        {"id": "INT", "r": read_type("ROW<d DECIMAL(9, 2)>")}, "2",
+        [UpdateColumnType(("r", "d"), "DECIMAL(12, 2)", keep_nullability=True)],
+        {"column r.d: Polars (native)", "column r.d: ClickHouse"},
+    ),
+    "a renamed list of structs": (
+        {"id": "INT", "l": _STRUCTS}, "2", [RenameColumn(("l",), "k")], set(),
+    ),
+    "a plain column": ({"id": "INT"}, "2", [AddColumn(("n",), "INT")], set()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BROUGHT)
+def test_a_plan_warns_of_what_a_change_brings_and_only_of_that(lake: Ledger, what: str) -> None:
+    columns, version, changes, wanted = BROUGHT[what]
+    planned = table_of(lake, columns, version).plan(changes)
+    assert planned.refusals == ()
+    found = {" ".join(each.split(" ")) for each in planned.warnings}
+    assert len(found) == len(wanted)
+    for start in wanted:
+        assert any(each.startswith(start) for each in found), (start, found)
+
+
+def test_a_void_of_format_version_1_is_warned_of(lake: Ledger) -> None:
+    table = table_of(lake, {"id": "INT"}, "1")
+    table.alter([UpdatePartitionSpec((AddPartitionField(("id",), "bucket[4]"),))])
+    change = UpdatePartitionSpec((RemovePartitionField(name="id_bucket_4"),))
+    (said,) = table.plan([change]).warnings
+    assert said.startswith("partition field id_bucket_4: DuckDB")
+
+
+def test_the_command_line_shows_warnings(
+    lake: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table_of(lake, {"id": "INT"})
+    words = ["plan", "shop.t", "--add", "t TIME(3)", "--ledger", str(tmp_path / "lake")]
+    assert main(words) == 0
+    assert "column t: ClickHouse 26.9 reads TIME as whole seconds" in capsys.readouterr().out
+    assert main([*words, "--output", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)["formats"]["iceberg"]["warnings"]
+    assert [each.partition(":")[0] for each in told] == ["column t", "column t"]
+
+
+# What the readers that are installed do
+
+
+def limit(reader: str, says: str) -> None:
+    """Assert that the table has a row, so that whoever takes one away meets its test."""
+    assert any(each.reader == reader and says in each.says for each in LIMITS)
+
+
+def newest(table: Table) -> str:
+    table.project("iceberg")
+    version = table.state.version
+    return f"{table.location}/{Names(table.state.table_id).metadata(version)}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [("list", "ARRAY<ROW<x INT>>"), ("map", "MAP<STRING NOT NULL, ROW<x INT>>")],
+)
+def test_pyiceberg_reads_a_null_list_or_map_of_structs_as_an_empty_one(
+    lake: Ledger, kind: str, text: str
+) -> None:
+    limit("PyIceberg", f"NULL {'list or map'} of structs")
+    table = table_of(lake, {"id": "INT", "v": read_type(text)})
+    add_rows(table, "1.parquet", [{"id": 1, "v": None}, {"id": 2, "v": []}])
+    path = str(folder_of(table) / "1.parquet")
+    plain = parquet.read_table(path)["v"].to_pylist()
+    assert plain == [None, []], kind
+    found = StaticTable.from_metadata(newest(table)).scan().to_arrow()["v"].to_pylist()
+    assert found == [[], []]
+
+
+def test_polars_by_itself_fails_on_a_decimal_that_was_widened(lake: Ledger) -> None:
+    limit("Polars (native)", "DECIMAL that was widened")
+    table = table_of(lake, {"id": "INT", "d": "DECIMAL(9, 2)"})
+    add_rows(table, "1.parquet", [{"id": 1, "d": 1}])
+    table.alter([UpdateColumnType(("d",), "DECIMAL(12, 2)")])
+    scan = pl.scan_iceberg(newest(table), reader_override="native")
+    with pytest.raises(pl.exceptions.PolarsError):
+        scan.collect()
+    assert table.at().to_arrow()["d"].to_pylist() == [1]
+
+
+_BY_CLICKHOUSE: dict[str, tuple[str, str, Any, Any]] = {
+    "TIME as whole seconds": ("TIME(6)", "2", 45_296_123_456, 45_296),
+    "NULL list or struct": ("ARRAY<INT>", "2", None, []),
+}
+
+
+@pytest.mark.skipif(not HAS_CHDB, reason="chdb is not installed")
+@pytest.mark.parametrize("says", _BY_CLICKHOUSE)
+def test_clickhouse_reads_some_types_otherwise(lake: Ledger, says: str) -> None:
+    limit("ClickHouse", says)
+    text, version, value, wrong = _BY_CLICKHOUSE[says]
+    table = table_of(lake, {"id": "INT", "v": read_type(text)}, version)
+    arrow = table.at().schema.to_arrow()
+    kind = arrow.field("v").type
+    column = pa.array([value], pa.int64() if pa.types.is_time(kind) else kind)
+    body = pa.table([pa.array([1], pa.int32()), column.cast(kind)], schema=arrow)
+    parquet.write_table(body, folder_of(table) / "1.parquet")
+    table.add_files([str(folder_of(table) / "1.parquet")])
+    table.project("iceberg")
+    (row,) = chdb_rows(folder_of(table))
+    assert row["v"] == wrong
+
+
+@pytest.mark.skipif(not HAS_CHDB, reason="chdb is not installed")
+def test_clickhouse_reads_null_where_older_files_have_the_default(lake: Ledger) -> None:
+    limit("ClickHouse", "older files have the default")
+    table = table_of(lake, {"id": "INT"}, "3")
+    add_rows(table, "1.parquet", [{"id": 1}])
+    table.alter([AddColumn(("d",), "INT", default_value="7")])
+    table.project("iceberg")
+    assert table.at().to_arrow()["d"].to_pylist() == [7]
+    assert [each["d"] for each in chdb_rows(folder_of(table))] == [None]
+
+
+@pytest.mark.skipif(not HAS_DUCKDB, reason="DuckDB's extension is not installed")
+def test_duckdb_aborts_on_a_void_partition_field_of_version_1(lake: Ledger) -> None:
+    limit("DuckDB", "void partition field")
+    table = table_of(lake, {"id": "INT", "day": "DATE"}, "1")
+    table.alter([UpdatePartitionSpec((AddPartitionField(("day",), "month"),))])
+    add_rows(table, "1.parquet", [{"id": 1, "day": dt.date(2013, 1, 1)}])
+    table.alter([UpdatePartitionSpec((RemovePartitionField(name="day_month"),))])
+    add_rows(table, "2.parquet", [{"id": 2, "day": dt.date(2013, 1, 1)}])
+    table.project("iceberg")
+    program = (
+        "import sys; from pathlib import Path; from tests.readers.engines import duckdb_rows; "
+        "duckdb_rows(Path(sys.argv[1]))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, str(folder_of(table))],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[2],
+    )
+    # The whole process ends, as no exception would let it.
+    assert ran.returncode < 0
+    assert "Unimplemented type for cast" in ran.stderr
+
+
+_TRIED: dict[str, Callable[[], str]] = {
+    "PyIceberg": lambda: metadata.version("pyiceberg"),
+    "Polars (native)": lambda: metadata.version("polars"),
+}
+
+
+@pytest.mark.parametrize("reader", _TRIED)
+def test_the_table_names_the_versions_that_were_tried(reader: str) -> None:
+    for each in LIMITS:
+        if each.reader == reader:
+            assert _TRIED[reader]().startswith(each.version), "try it, and name the new version"
