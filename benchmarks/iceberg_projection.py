@@ -3,7 +3,9 @@
 First, 200 columns are added one by one, each projected at once; beside it PyIceberg does the same
 with a SQLite catalog, where it can be imported. Then one snapshot is committed to tables of
 different age and only its projection is timed: what grows with the history is copied as bytes, so
-those are told, too. Nothing is synced on our side; PyIceberg syncs its catalog.
+those are told, too. Then one change of each kind is projected on tables of different age; what it
+writes besides metadata files is compared, as the time contains their bytes. Nothing is synced on
+our side; PyIceberg syncs its catalog.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from projections.iceberg.names import Names
 MILLISECOND = 1e6
 FASTER = 20.0
 LAST = 10
+FLAT = 2.0
+"""How many times as much a change of one kind may write after the longest history."""
 
 
 def run(workdir: Path, *, columns: int, sizes: tuple[int, ...], repeats: int) -> Report:
@@ -46,6 +50,7 @@ def run(workdir: Path, *, columns: int, sizes: tuple[int, ...], repeats: int) ->
                 Figure(f"project one more at {size}", times.median_ns / MILLISECOND, "ms")
             )
             figures.append(Figure(f"its metadata file at {size}", _metadata_kb(table), "kB"))
+        figures += _kinds(tables, repeats)
         snapshots = [head_state(table.log).last_snapshot_id for table in tables.values()]
     return Report(question_of(__doc__), f"columns={columns} snapshots={snapshots}", tuple(figures))
 
@@ -105,6 +110,78 @@ def _project_one(table: Table) -> Callable[[int], object]:
     """Commit a snapshot and return what projects it; the caller times only the second."""
     table.append([_file(head_state(table.log).last_snapshot_id)])
     return lambda _: project(table)
+
+
+def _kinds(tables: dict[int, Table], repeats: int) -> list[Figure]:
+    """Return what a change of each kind costs to project, on tables of each age."""
+    figures = []
+    written: dict[str, list[int]] = {}
+    for kind, change in KINDS.items():
+        for size, table in tables.items():
+            samples = []
+            for _ in range(max(1, repeats // 4)):
+                change(table)
+                before = _files(table)
+                start = time.perf_counter_ns()
+                project(table)
+                samples.append(time.perf_counter_ns() - start)
+                new = _files(table).items() - before.items()
+                written.setdefault(kind, []).append(sum(length for _, length in new))
+            figures.append(Figure(f"project {kind} at {size}", median(samples) / MILLISECOND, "ms"))
+        each = len(written[kind]) // len(tables)
+        shortest, longest = median(written[kind][:each]), median(written[kind][-each:])
+        figures.append(
+            Figure(
+                f"{kind}: written after long / short",
+                longest / shortest if shortest else 1.0,
+                "x",
+                at_most=FLAT,
+            )
+        )
+    return figures
+
+
+def _files(table: Table) -> dict[str, int]:
+    """Return the lengths of a projection's files, but for those that list the snapshots."""
+    folder = Path(table.location.removeprefix("file://")) / "metadata"
+    return {
+        each.name: each.stat().st_size
+        for each in folder.iterdir()
+        if not each.name.endswith(".metadata.json")
+    }
+
+
+def _append(table: Table) -> None:
+    table.append([_file(head_state(table.log).last_snapshot_id)])
+
+
+def _remove(table: Table) -> None:
+    _append(table)
+    project(table)
+    table.delete_files([f"data/{head_state(table.log).last_snapshot_id - 1}.parquet"])
+
+
+def _roll_back(table: Table) -> None:
+    _remove(table)
+    project(table)
+    table.rollback(snapshot=head_state(table.log).last_snapshot_id - 1)
+
+
+def _tag(table: Table) -> None:
+    table.create_tag(f"t{head_state(table.log).version}")
+
+
+def _expire(table: Table) -> None:
+    table.expire_snapshots(before=head_state(table.log).earliest_snapshot_id + 1)
+
+
+KINDS: dict[str, Callable[[Table], object]] = {
+    "an append": _append,
+    "a removal": _remove,
+    "a rollback": _roll_back,
+    "a tag": _tag,
+    "an expiry": _expire,
+}
 
 
 def _metadata_kb(table: Table) -> float:

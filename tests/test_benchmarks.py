@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import commit_latency, contention, open_table, projection, replay, start, writers
+from benchmarks import (
+    commit_latency,
+    contention,
+    iceberg_projection,
+    open_table,
+    projection,
+    replay,
+    start,
+    writers,
+)
 from benchmarks.history import lake_at
 from benchmarks.rival_writers import contestants
 
@@ -28,6 +37,14 @@ def test_start_starts_every_line(tmp_path: Path) -> None:
     report = start.run(tmp_path, repeats=1)
     assert report.fingerprint == "7 lines"
     assert all(figure.value > 0 for figure in report.figures if figure.unit == "x")
+
+
+def test_projecting_to_iceberg_is_measured_for_each_kind_of_change(tmp_path: Path) -> None:
+    report = iceberg_projection.run(tmp_path, columns=2, sizes=(4, 12), repeats=1)
+    names = {each.name for each in report.figures}
+    for kind in iceberg_projection.KINDS:
+        assert {f"project {kind} at 4", f"project {kind} at 12"} <= names
+        assert f"{kind}: written after long / short" in names
 
 
 def test_replay_gives_the_state_that_the_seed_gives(tmp_path: Path) -> None:
