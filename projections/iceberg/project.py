@@ -13,7 +13,7 @@ from attrs import frozen
 
 from ledger.events import TableEvent
 from ledger.events.clock_events import ClockCorrected
-from ledger.events.commit import Commit, Transaction
+from ledger.events.commit import Transaction
 from ledger.events.snapshot_events import (
     RolledBack,
     SnapshotCommitted,

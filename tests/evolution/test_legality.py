@@ -7,7 +7,6 @@ from attrs import evolve
 
 from ledger import (
     AddColumn,
-    DataField,
     DropColumn,
     FileChange,
     Schema,

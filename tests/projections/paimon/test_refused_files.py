@@ -55,7 +55,8 @@ def test_a_partition_that_is_committed_is_projected(data_type: str, legacy: str)
 
 
 def a_file(path: str, **facts: Any) -> FileChange:
-    return FileChange(**({"path": path, "record_count": 1, "file_size_in_bytes": 9} | facts))
+    given: dict[str, Any] = {"path": path, "record_count": 1, "file_size_in_bytes": 9, **facts}
+    return FileChange(**given)
 
 
 FACTS: dict[str, tuple[Any, ...]] = {
