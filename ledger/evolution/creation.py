@@ -11,6 +11,7 @@ from typing import get_args
 from attrs import evolve
 
 from ledger.evolution import keys
+from ledger.evolution.bounds import check_ids
 from ledger.evolution.column_options import KEY_OPTIONS
 from ledger.evolution.decide_columns import check_default
 from ledger.evolution.directives import directed_type, listing, read_directive
@@ -61,8 +62,15 @@ def create_schema(schema: Schema, rules: Rules = PAIMON_RULES) -> Schema:
     )
     highest = highest_field_id(fields)
     if schema.field_id_policy == "iceberg":
-        # An imported table has given out more ids than its columns show.
-        highest = max(highest, schema.highest_field_id)
+        # An imported table has given out more ids than its columns show, and Paimon's limit is not
+        # Iceberg's.
+        shown = (found for each in fields for found in (each.id, *walk_ids(each.type)))
+        highest = max(schema.highest_field_id, *shown)
+    check_ids(
+        fields,
+        schema.field_id_policy,
+        is_in_paimon=rules.paimon,
+    )
     created = Schema(
         fields=fields,
         highest_field_id=highest,

@@ -10,6 +10,7 @@ from ledger.events.schema_changes import AddColumn, Move
 from ledger.events.schema_events import ColumnAdded
 from ledger.evolution import directives
 from ledger.evolution.anchor import Anchor
+from ledger.evolution.bounds import next_id
 from ledger.evolution.decide_columns import check_default
 from ledger.evolution.decide_options import option_event
 from ledger.evolution.draft import Draft
@@ -42,7 +43,7 @@ def decide_add(draft: Draft, change: AddColumn) -> Anchor:
         raise ColumnExistsError(f"column {dotted(path)} exists already; choose another name")
     move = change.move or _default_move(draft, path, siblings)
     reference = _reference(move, siblings)
-    field_id = draft.working.highest_field_id + 1
+    field_id = next_id(draft.working.highest_field_id, draft.working.field_id_policy, path)
     typed, _ = numbered(wanted, field_id, draft.working.field_id_policy)
     owners = [each for each in parents if each is not None]
     for key, value in edits:

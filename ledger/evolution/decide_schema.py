@@ -30,6 +30,7 @@ from ledger.events.schema_changes import (
 from ledger.events.schema_events import ColumnNullabilityUpdated, SchemaEvent, UpdateKeys
 from ledger.evolution import decide_columns, decide_options, decide_types, keys
 from ledger.evolution.anchor import Anchor
+from ledger.evolution.bounds import SCHEMA_ID, check_ids
 from ledger.evolution.column_options import KEY_OPTIONS, ColumnNames
 from ledger.evolution.decide_add import decide_add
 from ledger.evolution.decide_options import option_event
@@ -103,6 +104,13 @@ def decide_schema(
     if result.identifier_field_ids:
         old_names = {field_id: dotted(path) for path, field_id in paths_of(schema)}
         check_identifier_fields(result.fields, result.identifier_field_ids, old_names)
+    SCHEMA_ID.check(result.id, "the table")
+    check_ids(
+        result.fields,
+        result.field_id_policy,
+        is_in_paimon=rules.paimon,
+        new=range(schema.highest_field_id + 1, result.highest_field_id + 1),
+    )
     validate(result, rules)
     return Decision(tuple(draft.events), tuple(decided), result)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -18,9 +18,11 @@ from ledger.events.snapshot_events import (
     TagDeleted,
     TagReplaced,
 )
+from ledger.evolution import bounds
 from ledger.evolution.legality import refuse_files, refuse_tag
 from ledger.evolution.state import TableState
 from ledger.evolution.table_changes import (
+    CommitSnapshot,
     CreateTag,
     DeleteTag,
     ExpireSnapshots,
@@ -33,7 +35,7 @@ from ledger.evolution.table_changes import (
 from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
 from ledger.model.file_change import FileChange
 from ledger.model.identifier import checked_name
-from ledger.model.snapshot import Snapshot
+from ledger.model.snapshot import Snapshot, Totals
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(tuple[FileChange, ...])
@@ -64,12 +66,14 @@ def decide_snapshot(
             partition does not fit its spec.
         FormatError: The table's formats cannot say a file.
     """
-    _check_files(state, change.files, schema_id)
+    bounds.check_numbers(change, "the snapshot")
+    _check_files(state, change, schema_id)
     listed = readable_files(change.files)
     is_back = isinstance(change, Rollback)
     facts = {} if isinstance(change, Rollback) else change.facts
     refuse_files(state, change.files, facts, is_back=is_back)
     sums = FileSums.of(change.files)
+    bounds.check_sums(_sums(state.totals, sums, records))
     inline = change.reference is None and change.files
     common: dict[str, Any] = {
         "snapshot_id": snapshot_id,
@@ -91,12 +95,20 @@ def decide_snapshot(
             target_snapshot_id=change.target_snapshot_id,
             target_tag_name=_or_unset(change.target_tag_name),
         )
+    bounds.check_facts(change.facts)
     return SnapshotCommitted(
         **common,
         commit_kind=change.commit_kind,
         commit_identifier=change.commit_identifier,
         **_facts(change.facts, state.snapshot, schema_id),
     )
+
+
+def _sums(totals: Totals, sums: FileSums, records: int) -> Iterator[tuple[str, int]]:
+    yield "rows added", sums.record_count
+    yield "rows in total", records + sums.record_count
+    yield "bytes added", sums.file_size_in_bytes
+    yield "bytes in total", totals.file_size_in_bytes + sums.file_size_in_bytes
 
 
 def _named_schema_ids(files: tuple[FileChange, ...]) -> tuple[int, ...]:
@@ -142,11 +154,14 @@ def _or_unset(value: Any) -> Any:
     return UNSET if value is None else value
 
 
-def _check_files(state: TableState, files: tuple[FileChange, ...], schema_id: int) -> None:
-    used = {each.spec_id for each in files}
+def _check_files(state: TableState, change: SnapshotChange, schema_id: int) -> None:
+    used = {each.spec_id for each in change.files}
     widths = {each.spec_id: len(each.fields) for each in state.specs if each.spec_id in used}
     seen: set[str] = set()
-    for each in files:
+    for each in change.files:
+        if each.kind == "ADD" and isinstance(change, CommitSnapshot):
+            # What goes, or comes back, is as it once came.
+            bounds.check_file(each)
         if each.path in seen:
             raise InvalidChangeError(f"file {each.path} is named twice in one commit")
         seen.add(each.path)
@@ -155,7 +170,6 @@ def _check_files(state: TableState, files: tuple[FileChange, ...], schema_id: in
                 f"file {each.path} names schema {each.schema_id}; the newest is {schema_id}"
             )
         if each.kind == "ADD":
-            # What goes is named as it once came.
             check_path(each.path)
         if widths.get(each.spec_id) != len(each.partition):
             known = {spec.spec_id: len(spec.fields) for spec in state.specs}
@@ -193,9 +207,9 @@ def check_reachable(state: TableState, snapshot_id: int) -> None:
     Raises:
         NotFoundError: It does not exist, or was expired without a tag.
     """
-    if not state.reachable(snapshot_id):
+    if type(snapshot_id) is not int or not state.reachable(snapshot_id):
         raise NotFoundError(
-            f"snapshot {snapshot_id} cannot be read: those from {state.earliest_snapshot_id} to "
+            f"snapshot {snapshot_id!r} cannot be read: those from {state.earliest_snapshot_id} to "
             f"{state.last_snapshot_id} and the tagged ones can"
         )
 
@@ -214,7 +228,9 @@ def decide_tag(state: TableState, change: TagChange) -> TagCreated | TagReplaced
     if isinstance(change, DeleteTag):
         return TagDeleted(tag_name=state.tag(change.tag_name).name)
     refuse_tag(state, change.tag_name)
-    snapshot_id = change.snapshot_id or state.last_snapshot_id
+    bounds.check_numbers(change, f"tag {change.tag_name!r}")
+    newest = state.last_snapshot_id
+    snapshot_id = newest if change.snapshot_id is None else change.snapshot_id
     if snapshot_id == 0:
         raise InvalidChangeError(f"tag {change.tag_name!r} has nothing to name: no snapshot yet")
     check_reachable(state, snapshot_id)
@@ -249,6 +265,7 @@ def decide_expiry(state: TableState, change: ExpireSnapshots) -> SnapshotsExpire
     Raises:
         InvalidChangeError: The newest snapshot would go, too.
     """
+    bounds.check_numbers(change, "what stays")
     if change.earliest_snapshot_id <= state.earliest_snapshot_id:
         return None
     if change.earliest_snapshot_id > state.last_snapshot_id:

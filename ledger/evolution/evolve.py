@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ledger.events.schema_changes import SchemaChange
+from ledger.evolution.bounds import check_numbers
 from ledger.evolution.change_json import as_change
 from ledger.evolution.decide_schema import decide_schema
-from ledger.model.schema import Schema
+from ledger.evolution.refusals import runtime
+from ledger.model.schema import Schema, highest_field_id
 
 
 def evolve(
@@ -36,5 +38,12 @@ def evolve(
         >>> after.id, after.field("value").id
         (1, 1)
     """
+    check_numbers(schema, "the schema")
+    highest = highest_field_id(schema.fields)
+    if schema.highest_field_id < highest:
+        raise runtime(
+            f"broken schema: its highest field id is {schema.highest_field_id}, and a column has "
+            f"{highest}"
+        )
     asked = [as_change(each) for each in changes]
     return decide_schema(schema, asked, has_snapshots=has_snapshots).schema

@@ -1,0 +1,299 @@
+"""Bounds: what a number from outside may be, so that no log holds one that a format cannot say.
+
+One table, asked when a change is decided and never when it is folded: what stands in a log stays
+readable. Every door (Python, JSON, SQL, the command line, files' footers) leads through deciding.
+
+Source: Java's int and long, which Paimon's and Iceberg's files hold; Paimon's range of system ids
+and its formula for the ids of list and map members; Iceberg's reserved ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from attrs import frozen
+from msgspec import UNSET
+
+from ledger.evolution.refusals import argument
+from ledger.evolution.table_changes import (
+    CommitSnapshot,
+    CreateTag,
+    ExpireSnapshots,
+    ReplaceTag,
+    Rollback,
+    SetPartitionStatistics,
+)
+from ledger.evolution.type_places import type_places
+from ledger.model.arrow import element_id, key_id
+from ledger.model.field_ids import walk_ids
+from ledger.model.file_change import FileChange
+from ledger.model.schema import SYSTEM_FIELD_ID_START, FieldIdPolicy, Schema
+from ledger.model.types import ArrayType, DataField, DataType, MapType, MultisetType
+
+INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
+
+
+@frozen
+class Bound:
+    """What a number may be.
+
+    Attributes:
+        noun: What it is, for messages.
+        least: The smallest that is taken.
+        most: The greatest that is taken.
+        way_out: What to do instead.
+    """
+
+    noun: str
+    least: int
+    most: int
+    way_out: str = ""
+
+    def holds(self, value: object) -> bool:
+        """Return whether a value is such a number."""
+        return type(value) is int and self.least <= value <= self.most
+
+    def check(self, value: object, subject: str) -> None:
+        """Refuse a value that is no such number.
+
+        Args:
+            value: As it was given.
+            subject: Whose it is, for the message.
+
+        Raises:
+            InvalidChangeError: ILLEGAL_ARGUMENT.
+        """
+        if type(value) is not int:
+            raise argument(f"{subject}: {self.noun} {value!r} is no whole number")
+        if not self.least <= value <= self.most:
+            way_out = f"; {self.way_out}" if self.way_out else ""
+            raise argument(
+                f"{subject}: {self.noun} {value} is not between {self.least} and {self.most}"
+                f"{way_out}"
+            )
+
+
+COUNT = Bound("count", 0, LONG_MAX)
+SIZE = Bound("size in bytes", 0, LONG_MAX)
+SUM = Bound("sum", -LONG_MAX - 1, LONG_MAX, "commit it in a table of its own")
+TIME_MILLIS = Bound("Unix time in milliseconds", 0, 253_402_300_799_999)
+RETENTION_MILLIS = Bound(
+    "retention in milliseconds",
+    1,
+    1000 * 365 * 24 * 3_600_000,
+    "leave it out to keep the tag for ever",
+)
+SNAPSHOT_ID = Bound("snapshot id", 1, LONG_MAX)
+SCHEMA_ID = Bound("schema id", 0, INT_MAX)
+SPEC_ID = Bound("partition spec id", 0, INT_MAX)
+BUCKET = Bound("bucket", -2, INT_MAX)
+LEVEL = Bound("level", 0, INT_MAX)
+ROW_ID = Bound("row id", 0, LONG_MAX)
+IDENTIFIER = Bound("commit identifier", -LONG_MAX - 1, LONG_MAX)
+WATERMARK = Bound("watermark", -LONG_MAX - 1, LONG_MAX)
+LOG_BUCKET = Bound("bucket of log offsets", 0, INT_MAX)
+LOG_OFFSET = Bound("log offset", -LONG_MAX - 1, LONG_MAX)
+FIELD_ID = Bound("field id", 0, INT_MAX)
+PAIMON_ID = Bound(
+    "field id",
+    0,
+    SYSTEM_FIELD_ID_START - 1,
+    "those above are Paimon's own; number the columns anew",
+)
+ICEBERG_ID = Bound(
+    "field id", 1, INT_MAX - 201, "those above are Iceberg's own; number the columns anew"
+)
+MEMBERED_ID = Bound(
+    "field id",
+    0,
+    524_286,
+    "ids of a column with a list or map count for its elements, too; number the columns anew",
+)
+COLUMNS = Bound("number of columns, nested ones included", 0, 100_000)
+
+EVERY_ID = range(-LONG_MAX, LONG_MAX)
+_SAFE_IDS = 100_000
+"""Below it an id is within every bound, and no member's id meets another's."""
+
+NUMBERS: Mapping[type, Mapping[str, Bound]] = {
+    FileChange: {
+        "schema_id": SCHEMA_ID,
+        "record_count": COUNT,
+        "file_size_in_bytes": SIZE,
+        "creation_time": TIME_MILLIS,
+        "spec_id": SPEC_ID,
+        "bucket": BUCKET,
+        "level": LEVEL,
+        "first_row_id": ROW_ID,
+    },
+    CommitSnapshot: {"commit_identifier": IDENTIFIER},
+    Rollback: {"target_snapshot_id": SNAPSHOT_ID},
+    CreateTag: {"snapshot_id": SNAPSHOT_ID, "time_retained_millis": RETENTION_MILLIS},
+    ReplaceTag: {"snapshot_id": SNAPSHOT_ID, "time_retained_millis": RETENTION_MILLIS},
+    ExpireSnapshots: {"earliest_snapshot_id": SNAPSHOT_ID},
+    SetPartitionStatistics: {"snapshot_id": SNAPSHOT_ID, "file_size_in_bytes": SIZE},
+    Schema: {"id": SCHEMA_ID, "highest_field_id": Bound("highest field id", -1, INT_MAX)},
+}
+"""Every number that a caller gives, by what holds it. None and an absent value pass."""
+
+COUNTS_BY_FIELD: tuple[str, ...] = ("value_counts", "null_value_counts")
+"""Maps of a FileChange from field id to a count."""
+
+FACTS: Mapping[str, Bound] = {
+    "base_manifest_list_size": SIZE,
+    "delta_manifest_list_size": SIZE,
+    "changelog_manifest_list_size": SIZE,
+    "changelog_record_count": COUNT,
+    "watermark": WATERMARK,
+    "next_row_id": ROW_ID,
+}
+"""Every number among a snapshot's further facts."""
+
+_ROWS = {kind: tuple(row.items()) for kind, row in NUMBERS.items()}
+
+
+def check_numbers(record: object, subject: str) -> None:
+    """Refuse a record that holds a number out of its bounds.
+
+    Args:
+        record: One of the kinds in `NUMBERS`.
+        subject: What it is, for the message.
+
+    Raises:
+        InvalidChangeError: ILLEGAL_ARGUMENT, naming the number and its bounds.
+    """
+    for name, bound in _ROWS[type(record)]:
+        value: Any = getattr(record, name)
+        if not bound.holds(value) and value is not None and value is not UNSET:
+            bound.check(value, subject)
+
+
+def check_file(file: FileChange) -> None:
+    """Refuse a file with a number out of its bounds.
+
+    Raises:
+        InvalidChangeError: ILLEGAL_ARGUMENT.
+    """
+    check_numbers(file, f"file {file.path}")
+    for name in COUNTS_BY_FIELD:
+        counts: Any = getattr(file, name)
+        for field_id, count in counts.items() if isinstance(counts, dict) else ():
+            if not (FIELD_ID.holds(field_id) and COUNT.holds(count)):
+                FIELD_ID.check(field_id, f"file {file.path}")
+                COUNT.check(count, f"file {file.path}, column {field_id}")
+
+
+def check_facts(facts: Mapping[str, Any]) -> None:
+    """Refuse a snapshot's further facts with a number out of its bounds.
+
+    Raises:
+        InvalidChangeError: ILLEGAL_ARGUMENT.
+    """
+    for name, bound in FACTS.items():
+        if facts.get(name) is not None and facts[name] is not UNSET:
+            bound.check(facts[name], f"{name} of the snapshot")
+    offsets = facts.get("log_offsets")
+    for bucket, offset in offsets.items() if isinstance(offsets, Mapping) else ():
+        LOG_BUCKET.check(bucket, "log_offsets of the snapshot")
+        LOG_OFFSET.check(offset, "log_offsets of the snapshot")
+
+
+def check_sums(sums: Iterable[tuple[str, int]]) -> None:
+    """Refuse sums that no format can say.
+
+    Raises:
+        InvalidChangeError: ILLEGAL_ARGUMENT.
+    """
+    for name, value in sums:
+        SUM.check(value, f"{name} of the table")
+
+
+def check_view(fields: Iterable[DataField]) -> None:
+    """Refuse a view with a column id that no format can say.
+
+    Raises:
+        InvalidChangeError: ILLEGAL_ARGUMENT.
+    """
+    for each in fields:
+        for found in (each.id, *walk_ids(each.type)):
+            FIELD_ID.check(found, f"column {each.name}")
+
+
+def check_ids(
+    fields: Sequence[DataField],
+    policy: FieldIdPolicy,
+    *,
+    is_in_paimon: bool,
+    new: range = EVERY_ID,
+) -> None:
+    """Refuse columns whose ids a format keeps for itself, or cannot tell apart.
+
+    Args:
+        fields: The columns.
+        policy: Who counts their ids.
+        is_in_paimon: Whether Paimon has to say them.
+        new: The ids that are given out now; what stood there before is left as it is.
+
+    Raises:
+        InvalidChangeError: ILLEGAL_ARGUMENT.
+    """
+    if new.stop <= _SAFE_IDS:
+        return
+    bound = PAIMON_ID if policy == "paimon" or is_in_paimon else ICEBERG_ID
+    ids = [(found, top.name) for top in fields for found in (top.id, *walk_ids(top.type))]
+    COLUMNS.check(len(ids), "the table")
+    for found, name in ids:
+        if found in new:
+            bound.check(found, f"column {name}")
+    if policy == "paimon":
+        _check_member_ids(fields, {found for found, _ in ids}, new)
+
+
+def _check_member_ids(fields: Sequence[DataField], taken: Collection[int], new: range) -> None:
+    """Refuse ids that meet those which Paimon's formula gives to list and map members."""
+    for name, owner, made in _members(fields):
+        if owner in new:
+            MEMBERED_ID.check(owner, f"column {name}")
+        if made in taken and (owner in new or made in new):
+            raise argument(
+                f"column {name} (id {owner}) has a list or map whose members Paimon gives id "
+                f"{made}, which is a column's; number the columns anew"
+            )
+
+
+def _members(fields: Iterable[DataField]) -> Iterator[tuple[str, int, int]]:
+    """Yield column, the id of the field around, and the id of each list or map member."""
+    for place in type_places(fields):
+        if place.field is not None:
+            for made in _below(place.field.type, place.field.id, 1):
+                yield place.name, place.field.id, made
+
+
+def _below(data_type: DataType, owner: int, depth: int) -> Iterator[int]:
+    match data_type:
+        case ArrayType(element=inner) | MultisetType(element=inner):
+            yield element_id(owner, depth)
+            yield from _below(inner, owner, depth + 1)
+        case MapType(key=key, value=value):
+            yield from (key_id(owner, depth), element_id(owner, depth))
+            yield from _below(key, owner, depth + 1)
+            yield from _below(value, owner, depth + 1)
+        case _:
+            return
+
+
+def next_id(highest: int, policy: FieldIdPolicy, path: Sequence[str]) -> int:
+    """Return the id of the next new column.
+
+    Raises:
+        InvalidChangeError: ILLEGAL_ARGUMENT: none is left.
+    """
+    bound = PAIMON_ID if policy == "paimon" else ICEBERG_ID
+    given = highest + 1
+    if not given <= bound.most:
+        raise argument(
+            f"column {'.'.join(path)} would get field id {given}, and ids end at {bound.most}; "
+            "create a new table, whose ids begin anew"
+        )
+    return given
