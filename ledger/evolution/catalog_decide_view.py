@@ -15,6 +15,7 @@ from ledger.events.catalog_events import (
     ViewDropped,
     ViewRenamed,
 )
+from ledger.evolution.bounds import check_view
 from ledger.evolution.catalog_names import check_free, check_rename, name_record
 from ledger.evolution.catalog_request import AlterView, CreateView, DropView, RenameView
 from ledger.evolution.catalog_standing import Standing
@@ -27,6 +28,7 @@ from ledger.model.identifier import Identifier
 def create_view(request: CreateView, standing: Standing) -> tuple[CatalogEvent, ...]:
     """Return the creation of a view whose name and id are free."""
     check_free(request.identifier, standing)
+    check_view(request.schema.fields)
     holder = standing.state.view_by_id(request.view_id)
     if holder is not None:
         raise standing.refusal(

@@ -32,6 +32,7 @@ from ledger.model.field_ids import walk_ids
 from ledger.model.type_json import type_to_wire
 from ledger.model.type_text import parse_type
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
+from ledger.model.view import ViewSchema
 from ledger.snapshot_plan import SnapshotPlan
 
 INT = parse_type("INT")
@@ -255,3 +256,13 @@ def test_a_schema_that_lies_about_its_highest_id_is_not_evolved() -> None:
     lying = attrs.evolve(Schema.of({"a": "INT", "b": "INT"}), highest_field_id=0)
     with pytest.raises(InvalidInputError, match="its highest field id is 0, and a column has 1"):
         ledger.evolve(lying, [AddColumn(("c",), "INT")])
+
+
+@pytest.mark.parametrize("field_id", [-1, 2**31, 2**70])
+def test_a_views_columns_have_ids_that_formats_can_say(field_id: int) -> None:
+    lake = ledger.open("memory://bounds-of-views")
+    if "d" not in lake.databases():
+        lake.create_database("d")
+    view = ViewSchema((DataField(field_id, "a", INT),), "SELECT 1")
+    with pytest.raises(InvalidInputError, match="column a: field id .* is not between 0 and"):
+        lake.create_view("d.v", view)
