@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -151,28 +150,3 @@ def _escaped(char: str) -> str:
         return char
     pairs = char.encode("utf-16-be").hex()
     return "".join(f"\\u{pairs[at : at + 4]}" for at in range(0, len(pairs), 4))
-
-
-def moment(time_millis: int) -> str:
-    """Return a Unix time in milliseconds as text, in UTC.
-
-    Example:
-        >>> moment(1_356_998_400_000)
-        '2013-01-01 00:00:00'
-    """
-    return datetime.fromtimestamp(time_millis / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def size(count: int) -> str:
-    """Return a number of bytes as people read it.
-
-    Example:
-        >>> size(999), size(419_001)
-        ('999 B', '419.0 kB')
-    """
-    amount = float(count)
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if amount < 1000 or unit == "TB":  # noqa: PLR2004 - SI units step by a thousand
-            break
-        amount /= 1000
-    return f"{count} B" if unit == "B" else f"{amount:,.1f} {unit}"

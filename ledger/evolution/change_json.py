@@ -16,27 +16,17 @@ import msgspec
 from ledger.events.base import Record
 from ledger.events.schema_changes import (
     AddColumn,
-    DropColumn,
-    DropPrimaryKey,
     Move,
     MoveType,
-    RemoveOption,
-    RenameColumn,
     SchemaChange,
-    SetIdentifierFields,
-    SetOption,
-    UpdateColumnComment,
-    UpdateColumnDefaultValue,
-    UpdateColumnNullability,
     UpdateColumnPosition,
-    UpdateColumnType,
-    UpdateComment,
 )
 from ledger.evolution import json_reading as read
+from ledger.evolution.operation import SchemaOperation
+from ledger.evolution.operations import BY_ASKED, operation
 from ledger.evolution.schema_json import schema_from_json
-from ledger.model.errors import InvalidChangeError, InvalidTypeError, UnsupportedError
+from ledger.model.errors import InvalidChangeError, UnsupportedError
 from ledger.model.excerpt import excerpt
-from ledger.model.type_json import TypeJson, type_from_json, type_to_wire
 
 __all__ = [
     "Discriminator",
@@ -128,27 +118,15 @@ def refuse_iceberg_only(change: object, where: str) -> None:
     Raises:
         UnsupportedError: The change is Iceberg's alone.
     """
-    match change:
-        case SetIdentifierFields():
-            raise UnsupportedError(
-                f"{where} cannot set identifier fields, which only Iceberg has; commit this "
-                "change through the ledger"
-            )
-        case AddColumn(default_value=str(), field_names=path):
-            raise UnsupportedError(
-                f"{where} cannot add column {'.'.join(path)} with a default, which only Iceberg "
-                "can; commit this change through the ledger"
-            )
-        case _:
-            return
+    row = BY_ASKED.get(type(change))
+    lacks = row.lacks(change) if isinstance(row, SchemaOperation) else None
+    if lacks is not None:
+        raise UnsupportedError(f"{where} {lacks}; commit this change through the ledger")
 
 
 def _never_left_out(change: SchemaChange) -> dict[str, Any]:
-    match change:
-        case UpdateColumnType(keep_nullability=keep):
-            return {"keepNullability": keep}
-        case _:
-            return {}
+    always = operation(change, SchemaOperation).always_written
+    return {_camel(each): getattr(change, each) for each in always}
 
 
 def _full_move(move: Move) -> dict[str, Any]:
@@ -171,104 +149,12 @@ def _kind(obj: _Json, path: str) -> str:
     return str(kinds.pop())
 
 
-def _fields(obj: _Json, path: str) -> tuple[str, ...]:
-    names = read.texts(obj, "fieldNames", path)
-    if not names:
-        raise read.bad(f"{path}.fieldNames", "is missing or empty; give the column's path")
-    return names
-
-
-def _type(obj: _Json, key: str, path: str) -> TypeJson:
-    if obj.get(key) is None:
-        raise read.bad(f"{path}.{key}", "is missing; give a data type")
-    try:
-        return type_to_wire(type_from_json(obj[key]))
-    except InvalidTypeError as error:
-        # The message begins with a path of its own, `$` being the type.
-        raise InvalidChangeError(f"{path}.{key}{error.message.removeprefix('$')}") from error
-
-
-def _move(value: object, path: str) -> Move:
-    obj = read.as_object(value, path)
-    asked = read.text(obj, "type", path)
-    move_type = next((each for each in _MOVE_TYPES if each == asked), None)
-    if move_type is None:
-        raise read.bad(f"{path}.type", f"is {excerpt(asked)}; use one of {', '.join(_MOVE_TYPES)}")
-    reference = read.optional_text(obj, "referenceFieldName", path)
-    if reference is None and move_type in {"AFTER", "BEFORE"}:
-        raise read.bad(f"{path}.referenceFieldName", f"is missing; {move_type} which column?")
-    return Move(
-        read.text(obj, "fieldName", path),
-        move_type,
-        reference if move_type in {"AFTER", "BEFORE"} else None,
-    )
-
-
-def _add_column(obj: _Json, path: str) -> AddColumn:
-    move = obj.get("move")
-    return AddColumn(
-        _fields(obj, path),
-        _type(obj, "dataType", path),
-        read.optional_text(obj, "comment", path),
-        None if move is None else _move(move, f"{path}.move"),
-        read.optional_text(obj, "defaultValue", path),
-    )
-
-
-def _identifier_fields(obj: _Json, path: str) -> SetIdentifierFields:
-    given = obj.get("fieldNames")
-    if not isinstance(given, list | tuple):
-        raise read.bad(f"{path}.fieldNames", "is missing; give a list of column paths")
-    return SetIdentifierFields(
-        tuple(
-            _fields({"fieldNames": each}, f"{path}.fieldNames[{i}]") for i, each in enumerate(given)
-        )
-    )
-
-
-def _update_type(obj: _Json, path: str) -> UpdateColumnType:
-    return UpdateColumnType(
-        _fields(obj, path),
-        _type(obj, "newDataType", path),
-        read.flag(obj, "keepNullability", path),
-    )
-
-
-def _update_position(obj: _Json, path: str) -> UpdateColumnPosition:
-    move = _move(obj.get("move"), f"{path}.move")
-    names = read.texts(obj, "fieldNames", path)
-    if names and names[-1] != move.field_name:
-        raise read.bad(
-            f"{path}.move.fieldName", f"is {move.field_name!r}, but fieldNames end in {names[-1]!r}"
-        )
-    # The path of a top-level column says no more than the move itself.
-    return UpdateColumnPosition(move, names if len(names) > 1 else ())
+def _tag(kind: Any) -> str:
+    return str(kind.__struct_config__.tag)
 
 
 _READERS: dict[str, Callable[[_Json, str], SchemaChange]] = {
-    "setOption": lambda obj, path: SetOption(
-        read.text(obj, "key", path), read.text(obj, "value", path)
-    ),
-    "removeOption": lambda obj, path: RemoveOption(read.text(obj, "key", path)),
-    "updateComment": lambda obj, path: UpdateComment(read.optional_text(obj, "comment", path)),
-    "addColumn": _add_column,
-    "renameColumn": lambda obj, path: RenameColumn(
-        _fields(obj, path), read.text(obj, "newName", path)
-    ),
-    "dropColumn": lambda obj, path: DropColumn(_fields(obj, path)),
-    "updateColumnType": _update_type,
-    "updateColumnNullability": lambda obj, path: UpdateColumnNullability(
-        _fields(obj, path), read.flag(obj, "newNullability", path)
-    ),
-    "updateColumnComment": lambda obj, path: UpdateColumnComment(
-        _fields(obj, path), read.optional_text(obj, "newComment", path)
-    ),
-    "updateColumnDefaultValue": lambda obj, path: UpdateColumnDefaultValue(
-        _fields(obj, path), read.optional_text(obj, "newDefaultValue", path)
-    ),
-    "updateColumnPosition": _update_position,
-    "dropPrimaryKey": lambda _obj, _path: DropPrimaryKey(),
-    "setIdentifierFields": _identifier_fields,
+    _tag(kind): row.reads for kind, row in BY_ASKED.items() if isinstance(row, SchemaOperation)
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ledger.events.spec_changes import AddPartitionField, ReplaceSortOrder, SortColumn
-from ledger.evolution.decide_layout import decide_layout
+from ledger.evolution.decide_layout import decide_order
 from ledger.evolution.layout_fold import LayoutTrail
 from ledger.evolution.refusals import argument
 from ledger.evolution.rules import Rules
@@ -70,13 +70,8 @@ def first_order(schema: Schema, columns: Sequence[SortColumn] | None, rules: Rul
         (1, 'nulls-first')
     """
     layout = LayoutTrail((PartitionSpec(),))
-    event = decide_layout(
-        layout,
-        ReplaceSortOrder(tuple(columns or ())),
-        schema=schema,
-        sources=Sources(_NOBODY),
-        rules=rules,
-    )
+    asked = ReplaceSortOrder(tuple(columns or ()))
+    event = decide_order(layout, asked, schema, Sources(_NOBODY), rules)
     if event is not None:
         layout.apply(event)
     return layout.sort_order

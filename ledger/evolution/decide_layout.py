@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import assert_never
 
-from ledger.events.schema_events import SchemaEvent, UpdateKeys
 from ledger.events.spec_changes import (
     AddPartitionField,
     RemovePartitionField,
     RenamePartitionField,
     ReplaceSortOrder,
     SortColumn,
-    SpecChange,
     SpecUpdate,
     UpdatePartitionSpec,
 )
@@ -21,8 +19,7 @@ from ledger.evolution.layout_fold import LayoutTrail
 from ledger.evolution.rules import Rules
 from ledger.evolution.sources import Sources
 from ledger.evolution.spec_draft import SpecDraft, writable_transform
-from ledger.evolution.specs import identity_spec, order_records, spec_records
-from ledger.evolution.state import TableState
+from ledger.evolution.specs import order_records, spec_records
 from ledger.model.errors import InvalidChangeError
 from ledger.model.partition import PartitionField, PartitionSpec, SortField, SortOrder
 from ledger.model.schema import Schema
@@ -32,81 +29,14 @@ LayoutEvent = PartitionSpecUpdated | SortOrderReplaced
 _Shape = tuple[tuple[int, str, str], ...]
 
 
-class LayoutIntent:
-    """What a writer wants of a table's layout, decided on whatever it meets.
-
-    Args:
-        changes: What is asked, in order.
-        highest: The highest field id that the writer saw; see `Sources`.
-    """
-
-    def __init__(self, changes: Sequence[SpecChange], highest: int) -> None:
-        self._changes = tuple(changes)
-        self._sources = Sources(highest)
-        self._first: tuple[LayoutEvent, ...] | None = None
-
-    def __bool__(self) -> bool:
-        """Whether anything is asked."""
-        return bool(self._changes)
-
-    def decide(self, layout: LayoutTrail, schema: Schema, rules: Rules) -> Iterator[LayoutEvent]:
-        """Yield the facts that the changes become, and fold them into `layout`.
-
-        Raises:
-            InvalidChangeError: A rule forbids a change.
-        """
-        is_done = self._has_spec(layout)
-        decided: list[LayoutEvent] = []
-        for change in self._changes:
-            if is_done and isinstance(change, UpdatePartitionSpec):
-                continue
-            event = decide_layout(layout, change, schema=schema, sources=self._sources, rules=rules)
-            if event is not None:
-                layout.apply(event)
-                decided.append(event)
-                yield event
-        # The first decision's stay: they are what the writer meant.
-        self._first = self._first or tuple(decided)
-
-    def _has_spec(self, layout: LayoutTrail) -> bool:
-        """Whether somebody else made the very spec that was asked for, since the first decision."""
-        specs = [each for each in self._first or () if isinstance(each, PartitionSpecUpdated)]
-        if not specs:
-            return False
-        wanted = specs[-1]
-        there = [layout.spec] if wanted.set_default else layout.specs
-        shape = tuple((each.source_id, each.name, each.transform) for each in wanted.fields)
-        return any(_shape(each.fields) == shape for each in there)
-
-
-def layout_before(state: TableState, schema: Schema, events: Sequence[SchemaEvent]) -> LayoutTrail:
-    """Return the layout that a transaction's layout changes begin with.
-
-    Args:
-        state: The table before the transaction.
-        schema: Its schema after the transaction's schema events.
-        events: Those.
-
-    Raises:
-        InvalidChangeError: The keys change, and the specs or orders were evolved already.
-    """
-    if not any(isinstance(each, UpdateKeys) for each in events):
-        return LayoutTrail.of(state)
-    # Names may have followed their columns since.
-    first = [(each.source_id, each.transform) for each in identity_spec(state.schema).fields]
-    there = [[(each.source_id, each.transform) for each in spec.fields] for spec in state.specs]
-    if there != [first] or state.sort_orders != (SortOrder(),):
-        raise InvalidChangeError(
-            "the table's partition spec or sort order was changed, so its keys cannot be set by "
-            "options any more; update the partition spec or the identifier fields instead"
-        )
-    return LayoutTrail((identity_spec(schema),))
-
-
-def decide_layout(
-    layout: LayoutTrail, change: SpecChange, *, schema: Schema, sources: Sources, rules: Rules
-) -> LayoutEvent | None:
-    """Return the fact that a change of layout becomes; None when everything is so already.
+def decide_spec(
+    layout: LayoutTrail,
+    change: UpdatePartitionSpec,
+    schema: Schema,
+    sources: Sources,
+    rules: Rules,
+) -> PartitionSpecUpdated | None:
+    """Return the spec that updates make of the default one; None when it is there already.
 
     Args:
         layout: The specs and orders at this point of the transaction.
@@ -118,28 +48,11 @@ def decide_layout(
     Raises:
         InvalidChangeError: A rule forbids it.
     """
-    match change:
-        case UpdatePartitionSpec():
-            return _decide_spec(layout, change, schema=schema, sources=sources, rules=rules)
-        case ReplaceSortOrder():
-            return _decide_order(layout, change, schema=schema, sources=sources)
-        case _:
-            assert_never(change)
-
-
-def _decide_spec(
-    layout: LayoutTrail,
-    change: UpdatePartitionSpec,
-    *,
-    schema: Schema,
-    sources: Sources,
-    rules: Rules,
-) -> PartitionSpecUpdated | None:
     draft = SpecDraft(layout, format_version=rules.format_version)
     for update in change.updates:
         _update(draft, update, schema, sources)
     fields = draft.fields(schema)
-    there = next((each for each in layout.specs if _shape(each.fields) == _shape(fields)), None)
+    there = next((each for each in layout.specs if shape_of(each.fields) == shape_of(fields)), None)
     if there is not None and (not change.set_default or there.spec_id == layout.default_spec_id):
         return None
     next_id = max(each.spec_id for each in layout.specs) + 1
@@ -152,7 +65,7 @@ def _decide_spec(
     )
 
 
-def _shape(fields: Sequence[PartitionField]) -> _Shape:
+def shape_of(fields: Sequence[PartitionField]) -> _Shape:
     """Return what makes two specs the same to Iceberg: not the field ids."""
     return tuple((each.source_id, each.name, each.transform) for each in fields)
 
@@ -178,9 +91,20 @@ def _update(draft: SpecDraft, update: SpecUpdate, schema: Schema, sources: Sourc
             assert_never(update)
 
 
-def _decide_order(
-    layout: LayoutTrail, change: ReplaceSortOrder, *, schema: Schema, sources: Sources
+def decide_order(
+    layout: LayoutTrail,
+    change: ReplaceSortOrder,
+    schema: Schema,
+    sources: Sources,
+    _rules: Rules,
 ) -> SortOrderReplaced | None:
+    """Return the order that files are sorted by from now on; None when it is the default already.
+
+    The arguments are those of `decide_spec`.
+
+    Raises:
+        InvalidChangeError: A source is missing, or a transform does not accept it.
+    """
     fields = tuple(_sort_field(each, schema, sources) for each in change.columns)
     there = next((each for each in layout.sort_orders if each.fields == fields), None)
     if there is not None and there.order_id == layout.default_order_id:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from ledger.events.schema_changes import DropPrimaryKey, RemoveOption, SetOption
+from ledger.events.schema_changes import (
+    DropPrimaryKey,
+    RemoveOption,
+    SetOption,
+    UpdateComment,
+)
 from ledger.evolution import option_guards
 from ledger.evolution.anchor import Anchor
 from ledger.evolution.column_options import KEY_OPTIONS, option_text
@@ -49,7 +54,13 @@ def decide_remove_option(draft: Draft, change: RemoveOption) -> Anchor:
     return anchor
 
 
-def decide_drop_primary_key(draft: Draft, change: DropPrimaryKey) -> None:
+def decide_table_comment(draft: Draft, change: UpdateComment) -> Anchor:
+    """Set or remove the table's comment."""
+    draft.record(change)
+    return Anchor()
+
+
+def decide_drop_primary_key(draft: Draft, change: DropPrimaryKey) -> Anchor:
     """Drop the primary key; its columns stay NOT NULL.
 
     Raises:
@@ -58,6 +69,7 @@ def decide_drop_primary_key(draft: Draft, change: DropPrimaryKey) -> None:
     if draft.has_snapshots and draft.rules.paimon:
         raise unsupported("the primary key cannot be dropped while the table has snapshots")
     draft.record(change)
+    return Anchor()
 
 
 def _is_guarded(draft: Draft, key: str) -> bool:

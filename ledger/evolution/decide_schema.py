@@ -7,36 +7,23 @@ reader sees can never differ.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_never
 
 from attrs import frozen
 
 from ledger.events.schema_changes import (
-    AddColumn,
-    DropColumn,
-    DropPrimaryKey,
-    RemoveOption,
-    RenameColumn,
     SchemaChange,
-    SetIdentifierFields,
-    SetOption,
-    UpdateColumnComment,
-    UpdateColumnDefaultValue,
-    UpdateColumnNullability,
-    UpdateColumnPosition,
-    UpdateColumnType,
-    UpdateComment,
 )
 from ledger.events.schema_events import ColumnNullabilityUpdated, SchemaEvent, UpdateKeys
-from ledger.evolution import decide_columns, decide_options, decide_types, keys
+from ledger.evolution import keys
 from ledger.evolution.anchor import Anchor
 from ledger.evolution.bounds import SCHEMA_ID, check_ids
 from ledger.evolution.column_options import KEY_OPTIONS, ColumnNames
-from ledger.evolution.decide_add import decide_add
 from ledger.evolution.decide_options import option_event
 from ledger.evolution.draft import Draft
 from ledger.evolution.following import Following
 from ledger.evolution.identifier_fields import check_identifier_fields
+from ledger.evolution.operation import SchemaOperation
+from ledger.evolution.operations import operation
 from ledger.evolution.refusals import argument, runtime, state
 from ledger.evolution.renames import renamed_keys, renamed_options, strayed_options
 from ledger.evolution.rules import PAIMON_RULES, Rules
@@ -95,7 +82,7 @@ def decide_schema(
         raise runtime("broken schema: two columns have one field id, so a change could mean either")
     draft = Draft(schema, has_snapshots=has_snapshots, rules=rules)
     if anchors is None:
-        decided = [_decide(draft, change) for change in changes]
+        decided = [operation(each, SchemaOperation).decide(draft, each) for each in changes]
     else:
         decided = _decide_again(draft, changes, anchors)
     _finish_renames(draft)
@@ -121,49 +108,14 @@ def _decide_again(
     following = Following(draft, changes, anchors)
     decided: list[Anchor] = []
     for change, anchor in zip(changes, anchors, strict=True):
-        followed = following.follow(change, anchor)
+        followed = operation(change, SchemaOperation).names(following, change, anchor)
         if followed is None:
             decided.append(anchor)
             continue
-        again = _decide(draft, followed)
+        again = operation(followed, SchemaOperation).decide(draft, followed)
         following.learn(anchor.assigned, again.assigned)
         decided.append(again)
     return decided
-
-
-def _decide(  # noqa: C901, PLR0911, PLR0912 - one case a change, so that none is forgotten
-    draft: Draft, change: SchemaChange
-) -> Anchor:
-    match change:
-        case AddColumn():
-            return decide_add(draft, change)
-        case RenameColumn():
-            return decide_columns.decide_rename(draft, change)
-        case DropColumn():
-            return decide_columns.decide_drop(draft, change)
-        case UpdateColumnType():
-            return decide_types.decide_type(draft, change)
-        case UpdateColumnNullability():
-            return decide_types.decide_nullability(draft, change)
-        case UpdateColumnComment():
-            return decide_columns.decide_comment(draft, change)
-        case UpdateColumnDefaultValue():
-            return decide_columns.decide_default(draft, change)
-        case UpdateColumnPosition():
-            return decide_columns.decide_position(draft, change)
-        case SetOption():
-            return decide_options.decide_set_option(draft, change)
-        case RemoveOption():
-            return decide_options.decide_remove_option(draft, change)
-        case DropPrimaryKey():
-            decide_options.decide_drop_primary_key(draft, change)
-        case SetIdentifierFields():
-            return decide_columns.decide_identifier_fields(draft, change)
-        case UpdateComment():
-            draft.record(change)
-        case _:
-            assert_never(change)
-    return Anchor()
 
 
 def _finish_renames(draft: Draft) -> None:

@@ -35,6 +35,7 @@ from ledger.model.field_ids import assign_field_ids, walk_fields
 from ledger.model.type_json import type_from_wire
 from ledger.model.types import DataField, RowType
 
+AnyChange = TypeVar("AnyChange", bound=SchemaChange)
 PathChange = TypeVar("PathChange", bound="_PathChange")
 _PathChange = (
     RenameColumn
@@ -76,40 +77,26 @@ class Following:
         """Remember that ids which the batch gave out before are these ids now."""
         self._given.update(zip(before, now, strict=True))
 
-    def follow(  # noqa: PLR0911 - one case a change
-        self, change: SchemaChange, anchor: Anchor
-    ) -> SchemaChange | None:
-        """Return the change in the newer schema's names, or None if nothing is left to do.
+    def as_asked(self, change: AnyChange, _anchor: Anchor) -> AnyChange:
+        """Return a change that names no columns."""
+        return change
 
-        Raises:
-            ColumnNotFoundError: A column that it was about is gone; the message names the path
-                that was asked for.
-        """
-        match change:
-            case AddColumn():
-                return self._follow_add(change, anchor)
-            case DropColumn():
-                return self._follow_drop(change, anchor)
-            case RenameColumn():
-                renamed = self._at(change, anchor)
-                return None if renamed.field_names[-1] == change.new_name else renamed
-            case UpdateColumnType():
-                retyped = self._at(change, anchor)
-                return None if self._has_type(retyped) else retyped
-            case UpdateColumnPosition():
-                return self._follow_position(change, anchor)
-            case UpdateColumnNullability() | UpdateColumnComment() | UpdateColumnDefaultValue():
-                return self._at(change, anchor)
-            case SetIdentifierFields():
-                return self._follow_identifiers(change, anchor)
-            case SetOption():
-                return self._follow_setting(change, anchor)
-            case RemoveOption():
-                return RemoveOption(self._follow_option(change.key, None, anchor)[0])
-            case _:
-                return change
+    def rename(self, change: RenameColumn, anchor: Anchor) -> RenameColumn | None:
+        """Return a rename; None where the column is called so already."""
+        renamed = self.at(change, anchor)
+        return None if renamed.field_names[-1] == change.new_name else renamed
 
-    def _at(self, change: PathChange, anchor: Anchor) -> PathChange:
+    def retype(self, change: UpdateColumnType, anchor: Anchor) -> UpdateColumnType | None:
+        """Return a change of type; None where the column has it already."""
+        retyped = self.at(change, anchor)
+        return None if self._has_type(retyped) else retyped
+
+    def remove_option(self, change: RemoveOption, anchor: Anchor) -> RemoveOption:
+        """Return a removal, its key naming the columns that it meant."""
+        return RemoveOption(self._option(change.key, None, anchor)[0])
+
+    def at(self, change: PathChange, anchor: Anchor) -> PathChange:
+        """Return a change whose path leads to the same place now."""
         return replace(change, field_names=self._path(change.field_names, anchor.ids))
 
     def _path(self, path: tuple[str, ...], ids: Iterable[int | None]) -> tuple[str, ...]:
@@ -136,13 +123,15 @@ class Following:
         place = locate(working.column(tuple(parent)), parent)
         return place.type.fields if isinstance(place.type, RowType) else ()
 
-    def _follow_drop(self, change: DropColumn, anchor: Anchor) -> DropColumn | None:
+    def drop(self, change: DropColumn, anchor: Anchor) -> DropColumn | None:
+        """Return a drop; None where the column is gone already."""
         try:
-            return self._at(change, anchor)
+            return self.at(change, anchor)
         except ColumnNotFoundError:
             return None
 
-    def _follow_add(self, change: AddColumn, anchor: Anchor) -> AddColumn | None:
+    def add(self, change: AddColumn, anchor: Anchor) -> AddColumn | None:
+        """Return an addition; None where somebody else's column can stand for it."""
         path = self._path(change.field_names, anchor.ids)
         followed = replace(change, field_names=path)
         siblings, _ = struct_around(self._draft, path)
@@ -156,12 +145,13 @@ class Following:
                 return None
         if change.move is None:
             return followed
-        return replace(followed, move=self._follow_move(change.move, path, anchor))
+        return replace(followed, move=self._move(change.move, path, anchor))
 
-    def _follow_setting(self, change: SetOption, anchor: Anchor) -> SetOption | None:
+    def set_option(self, change: SetOption, anchor: Anchor) -> SetOption | None:
+        """Return a setting, naming the columns that it meant; None where nothing is to be done."""
         if anchor.lapsed:
             return None
-        key, value = self._follow_option(change.key, change.value, anchor)
+        key, value = self._option(change.key, change.value, anchor)
         followed = SetOption(key, change.value if value is None else value)
         old, working = self._draft.old.options, self._draft.working.options
         if old.get(key) == followed.value != working.get(key):
@@ -170,7 +160,7 @@ class Following:
             return None
         return followed
 
-    def _follow_option(self, key: str, value: str | None, anchor: Anchor) -> tuple[str, str | None]:
+    def _option(self, key: str, value: str | None, anchor: Anchor) -> tuple[str, str | None]:
         option = option_text(key, value)
         if option is None:
             return key, value
@@ -192,19 +182,17 @@ class Following:
             for own, theirs in zip(assigned, walk_fields([there]), strict=False)
         )
 
-    def _follow_identifiers(
-        self, change: SetIdentifierFields, anchor: Anchor
-    ) -> SetIdentifierFields:
+    def identifiers(self, change: SetIdentifierFields, anchor: Anchor) -> SetIdentifierFields:
+        """Return the identifier fields by their names now."""
         ids = iter(anchor.ids)
         paths = (self._path(path, islice(ids, len(path))) for path in change.field_names)
         return replace(change, field_names=tuple(paths))
 
-    def _follow_position(
-        self, change: UpdateColumnPosition, anchor: Anchor
-    ) -> UpdateColumnPosition | None:
+    def position(self, change: UpdateColumnPosition, anchor: Anchor) -> UpdateColumnPosition | None:
+        """Return a move with its reference; None where the column stands there already."""
         asked = change.field_names or (change.move.field_name,)
         path = self._path(asked, anchor.ids)
-        move = self._follow_move(change.move, path, anchor)
+        move = self._move(change.move, path, anchor)
         siblings, _ = struct_around(self._draft, path)
         mover = member_named(siblings, path[-1])
         if mover is not None and move.reference_field_name != path[-1]:
@@ -214,7 +202,7 @@ class Following:
                 return None
         return replace(change, field_names=path if change.field_names else (), move=move)
 
-    def _follow_move(self, move: Move, path: tuple[str, ...], anchor: Anchor) -> Move:
+    def _move(self, move: Move, path: tuple[str, ...], anchor: Anchor) -> Move:
         name = move.reference_field_name
         if anchor.reference_id is None or name is None:
             return replace(move, field_name=path[-1])

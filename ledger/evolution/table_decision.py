@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from attrs import frozen
 
 from ledger.events.schema_changes import RemoveOption, SchemaChange, SetOption
 from ledger.events.schema_events import SchemaEvent
-from ledger.events.spec_changes import ReplaceSortOrder, SpecChange, UpdatePartitionSpec
+from ledger.events.spec_changes import SpecChange
 from ledger.evolution.anchor import Anchor
-from ledger.evolution.decide_layout import LayoutEvent, LayoutIntent, layout_before
 from ledger.evolution.decide_schema import decide_schema
+from ledger.evolution.layout_intent import LayoutEvent, LayoutIntent, layout_before
 from ledger.evolution.legality import Batch, History
+from ledger.evolution.operation import LayoutOperation
+from ledger.evolution.operations import BY_ASKED
 from ledger.evolution.rules import Rules
 from ledger.evolution.state import TableState
 
@@ -44,9 +47,13 @@ class TableWishes:
     """
 
     def __init__(self, changes: Iterable[SchemaChange | SpecChange], highest: int) -> None:
-        asked = tuple(changes)
-        self.schema = tuple(each for each in asked if not isinstance(each, _LAYOUT))
-        self._layout = LayoutIntent([each for each in asked if isinstance(each, _LAYOUT)], highest)
+        schema: list[Any] = []
+        layout: list[Any] = []
+        for each in changes:
+            is_layout = isinstance(BY_ASKED.get(type(each)), LayoutOperation)
+            (layout if is_layout else schema).append(each)
+        self.schema: tuple[SchemaChange, ...] = tuple(schema)
+        self._layout = LayoutIntent(layout, highest)
         self.anchors: tuple[Anchor, ...] | None = None
 
     def __bool__(self) -> bool:
@@ -82,9 +89,6 @@ class TableWishes:
         layout = layout_before(state, schema, schema_events)
         events = (*schema_events, *self._layout.decide(layout, schema, rules))
         return Decided(events, Batch(state, schema, layout, rules, history))
-
-
-_LAYOUT = (UpdatePartitionSpec, ReplaceSortOrder)
 
 
 def _options_after(options: Mapping[str, str], changes: Iterable[SchemaChange]) -> dict[str, str]:

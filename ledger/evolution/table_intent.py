@@ -7,28 +7,20 @@ looks for a cell or file that both wanted, and is decided again with its paths f
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from typing import assert_never
+from typing import Any
 
 from attrs import evolve
 
 from ledger.events import TableEvent
-from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Commit
-from ledger.events.snapshot_events import SnapshotsExpired
-from ledger.events.statistics_events import PartitionStatisticsSet
-from ledger.events.table_events import TableDropped, TableName
 from ledger.evolution.conflicts import Needs, contradiction, lost, taken
-from ledger.evolution.decide_clock import CorrectClock, decide_clock
 from ledger.evolution.decide_snapshot import (
-    decide_expiry,
-    decide_snapshot,
-    decide_tag,
     is_named,
-    tag_holds,
 )
-from ledger.evolution.decide_statistics import decide_statistics
 from ledger.evolution.file_wish import FileWish
 from ledger.evolution.legality import History, refuse_inexpressible, refuse_names
+from ledger.evolution.operation import Course, StateOperation
+from ledger.evolution.operations import BY_ASKED, operation
 from ledger.evolution.rules import Rules
 from ledger.evolution.snapshot_keys import snapshot_key
 from ledger.evolution.state import TableState
@@ -37,13 +29,10 @@ from ledger.evolution.table_changes import (
     AllowIncompatibleChanges,
     CommitSnapshot,
     CreateTag,
-    DeleteTag,
     DropTable,
-    ExpireSnapshots,
     OtherChange,
     ReplaceTag,
     Rollback,
-    SetPartitionStatistics,
     TableChange,
 )
 from ledger.evolution.table_decision import TableWishes
@@ -75,13 +64,18 @@ class TableIntent:
         touched: RecentlyTouched,
         history: History,
     ) -> None:
-        asked = [each for each in changes if not isinstance(each, AllowIncompatibleChanges)]
+        asked: list[Any] = [
+            each for each in changes if not isinstance(each, AllowIncompatibleChanges)
+        ]
         self._allows_incompatible = len(asked) < len(changes)
-        self._others = [_pinned(each, base) for each in asked if isinstance(each, _OTHERS)]
-        self._wishes = TableWishes(
-            (each for each in asked if not isinstance(each, _OTHERS)),
-            base.schema.highest_field_id,
-        )
+        wishes: list[Any] = []
+        self._others: list[OtherChange] = []
+        for each in asked:
+            if isinstance(BY_ASKED.get(type(each)), StateOperation):
+                self._others.append(_pinned(each, base))
+            else:
+                wishes.append(each)
+        self._wishes = TableWishes(wishes, base.schema.highest_field_id)
         self._touched = touched
         self._history = history
         # Nobody asks for it before the first loss, and most writers never lose.
@@ -137,35 +131,18 @@ class TableIntent:
         schema = state.schema
         if self._wishes:
             schema = yield from self._decide_table(state)
-        snapshot_id = state.last_snapshot_id
-        records = state.totals.record_count
+        course = Course(
+            state,
+            schema,
+            state.last_snapshot_id,
+            state.totals.record_count,
+            state.version == self.base_version,
+            self._refuse_names,
+        )
         for change in self._others:
-            match change:
-                case CommitSnapshot() | Rollback():
-                    self._refuse_names(state, schema, change)
-                    snapshot_id += 1
-                    event = decide_snapshot(
-                        state,
-                        change,
-                        snapshot_id=snapshot_id,
-                        schema_id=schema.id,
-                        records=records,
-                    )
-                    records = event.total_record_count
-                    yield event
-                case CreateTag() | ReplaceTag() | DeleteTag():
-                    if state.version == self.base_version or not tag_holds(state, change):
-                        yield decide_tag(state, change)
-                case ExpireSnapshots() | SetPartitionStatistics() | CorrectClock():
-                    decided = _decided(state, change)
-                    if decided is not None:
-                        yield decided
-                case DropTable(database=database, name=name):
-                    yield TableDropped(
-                        identifier=TableName(database, name), table_id=state.table_id
-                    )
-                case _:
-                    assert_never(change)
+            event = operation(change, StateOperation).decide(course, change)
+            if event is not None:
+                yield event
 
     def _decide_table(self, state: TableState) -> Generator[TableEvent, None, Schema]:
         """Yield what changes the schema and the layout; return the schema afterwards."""
@@ -208,32 +185,8 @@ class TableIntent:
         return None
 
 
-_OTHERS = (
-    CommitSnapshot,
-    Rollback,
-    CreateTag,
-    ReplaceTag,
-    DeleteTag,
-    ExpireSnapshots,
-    SetPartitionStatistics,
-    CorrectClock,
-    DropTable,
-)
-
-
 def _pinned(change: OtherChange, base: TableState) -> OtherChange:
     """Return the change with "the newest snapshot" said by its id: the one that the writer saw."""
     if isinstance(change, CreateTag | ReplaceTag) and change.snapshot_id is None:
         return evolve(change, snapshot_id=base.last_snapshot_id or None)
     return change
-
-
-def _decided(
-    state: TableState, change: ExpireSnapshots | SetPartitionStatistics | CorrectClock
-) -> SnapshotsExpired | PartitionStatisticsSet | ClockCorrected | None:
-    """Return what a change becomes; None when all of it holds already."""
-    if isinstance(change, ExpireSnapshots):
-        return decide_expiry(state, change)
-    if isinstance(change, CorrectClock):
-        return decide_clock(state, change)
-    return decide_statistics(state, change)

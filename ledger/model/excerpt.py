@@ -1,8 +1,9 @@
-"""What error messages show of a value that somebody sent: never long, never failing itself."""
+"""What messages show of a value: never long, never failing itself."""
 
 from __future__ import annotations
 
 import reprlib
+from datetime import UTC, datetime
 
 
 def excerpt(value: object) -> str:
@@ -32,3 +33,28 @@ def is_storable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def size(count: int) -> str:
+    """Return a number of bytes as people read it.
+
+    Example:
+        >>> size(999), size(419_001)
+        ('999 B', '419.0 kB')
+    """
+    amount = float(count)
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if amount < 1000 or unit == "TB":  # noqa: PLR2004 - SI units step by a thousand
+            break
+        amount /= 1000
+    return f"{count} B" if unit == "B" else f"{amount:,.1f} {unit}"
+
+
+def moment(time_millis: int) -> str:
+    """Return a Unix time in milliseconds as text, in UTC.
+
+    Example:
+        >>> moment(1_356_998_400_000)
+        '2013-01-01 00:00:00'
+    """
+    return datetime.fromtimestamp(time_millis / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")

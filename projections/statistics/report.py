@@ -7,8 +7,9 @@ from typing import Any
 
 from attrs import frozen
 
-from ledger.cli.screen import Screen, moment, size
+from ledger.cli.screen import Screen
 from ledger.model.errors import StoreError
+from ledger.model.excerpt import moment, size
 from ledger.table import Table
 from projections.dlf import Style, render
 from projections.dlf.partitions import Partition

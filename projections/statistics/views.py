@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from ledger.cli.screen import Screen, moment, size
+from ledger.cli.screen import Screen
+from ledger.model.excerpt import moment, size
 from ledger.table import Table
 from projections.dlf import Style, render
 from projections.dlf.partitions import ListPartitionsResponse, PartitionStatistics

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 from ledger.cli.options import Place
 from ledger.cli.phrases import phrases, plain, when
-from ledger.cli.screen import Cell, Screen, moment
+from ledger.cli.screen import Cell, Screen
 from ledger.events.commit import Commit
 from ledger.model.errors import NotFoundError
+from ledger.model.excerpt import moment
 
 COLUMNS = ("version", "time (UTC)", "author", "message", "what happened")
 

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from ledger.catalog import Ledger
 from ledger.cli.options import Place
-from ledger.cli.screen import Screen, moment
+from ledger.cli.screen import Screen
 from ledger.commit_options import now_millis
 from ledger.history.births import Birth, Births
 from ledger.history.orphans import (
@@ -23,6 +23,7 @@ from ledger.history.orphans import (
 )
 from ledger.history.sealing import Unsealed, unsealed
 from ledger.history.subject import Subject
+from ledger.model.excerpt import moment
 from ledger.stores import Store
 from ledger.table import Table
 from ledger.table_setting import TableSetting

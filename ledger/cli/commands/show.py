@@ -12,7 +12,8 @@ from ledger.catalog import Ledger
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, When
 from ledger.cli.plugins import view
-from ledger.cli.screen import Cell, Screen, moment, size
+from ledger.cli.screen import Cell, Screen
+from ledger.model.excerpt import moment, size
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Tag
 from ledger.model.type_text import format_type

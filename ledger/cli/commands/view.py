@@ -15,12 +15,13 @@ from ledger.cli.options import Place, Writing
 from ledger.cli.paths import key_and_value
 from ledger.cli.phrases import phrases, plain
 from ledger.cli.plugins import view as plugged
-from ledger.cli.screen import Screen, moment
+from ledger.cli.screen import Screen
 from ledger.cli.written import as_written, pairs
 from ledger.events.catalog_events import AddDialect, DropDialect, UpdateDialect, ViewChange
 from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
 from ledger.evolution.catalog_state import CatalogState, ViewEntry
 from ledger.log.request import Appended
+from ledger.model.excerpt import moment
 from ledger.model.type_text import format_type
 from ledger.model.view import ViewSchema
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ledger.cli.commands.log import COLUMNS, rows
 from ledger.cli.quickstart.story import Story
-from ledger.cli.screen import Screen, size
+from ledger.cli.screen import Screen
+from ledger.model.excerpt import size
 
 
 def print_story(story: Story, screen: Screen, shown_url: str) -> None:

@@ -1,0 +1,46 @@
+"""Every operation on a table, found by what asks for it or by the fact that it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from ledger.evolution.column_operations import COLUMN_OPERATIONS
+from ledger.evolution.layout_operations import LAYOUT_OPERATIONS
+from ledger.evolution.operation import LayoutOperation, Operation, SchemaOperation, StateOperation
+from ledger.evolution.option_operations import OPTION_OPERATIONS
+from ledger.evolution.table_operations import TABLE_OPERATIONS
+from ledger.model.errors import InvalidChangeError
+from ledger.model.excerpt import excerpt
+
+OPERATIONS: tuple[Operation, ...] = (
+    *COLUMN_OPERATIONS,
+    *OPTION_OPERATIONS,
+    *LAYOUT_OPERATIONS,
+    *TABLE_OPERATIONS,
+)
+
+BY_FACT: Mapping[type, Operation] = {kind: each for each in OPERATIONS for kind in each.facts}
+"""The row of each kind of event in a table's stream."""
+
+BY_ASKED: Mapping[type, Operation] = {
+    each.asked: each for each in OPERATIONS if each.asked is not None
+}
+"""The row of each kind of change."""
+
+Row = TypeVar("Row", SchemaOperation, LayoutOperation, StateOperation)
+
+
+def operation(change: object, kind: type[Row]) -> Row:
+    """Return the row of a change.
+
+    Raises:
+        InvalidChangeError: There is none of that kind.
+    """
+    row = BY_ASKED.get(type(change))
+    if not isinstance(row, kind):
+        raise InvalidChangeError(
+            f"{excerpt(change)} is no change of a table; give one, such as "
+            "AddColumn(('name',), 'STRING')"
+        )
+    return row

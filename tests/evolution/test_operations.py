@@ -1,0 +1,78 @@
+"""Every kind of change and of fact has one row, and nothing beside the rows knows the kinds."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from ledger import InvalidInputError, Schema
+from ledger.events import TableEvent
+from ledger.events.catalog_events import ViewChange
+from ledger.events.schema_changes import SchemaChange
+from ledger.evolution.evolve import evolve
+from ledger.evolution.operation import LayoutOperation, SchemaOperation, StateOperation
+from ledger.evolution.operations import BY_ASKED, BY_FACT, OPERATIONS, operation
+from ledger.evolution.table_changes import AllowIncompatibleChanges, OtherChange, TableChange
+from tests.lakes import lake_on, memory, orders
+
+ROOM = Path(__file__).parents[2] / "ledger/evolution"
+FROZEN = {"schema_builder.py", "table_builder.py", "catalog_builder.py"}
+"""The fold's own tables: nobody who edits a rule edits a fold."""
+
+
+def kinds(union: object) -> set[type]:
+    return {
+        kind
+        for each in get_args(union)
+        for kind in (kinds(each) if get_args(each) else {each})
+        if isinstance(kind, type)
+    }
+
+
+def test_every_change_that_can_be_asked_for_has_one_row() -> None:
+    assert kinds(TableChange) - {AllowIncompatibleChanges} == set(BY_ASKED)
+    assert len({each.asked for each in OPERATIONS if each.asked}) == len(BY_ASKED)
+
+
+def test_every_fact_of_a_tables_stream_has_one_row() -> None:
+    assert kinds(TableEvent) == set(BY_FACT)
+    assert sum(len(each.facts) for each in OPERATIONS) == len(BY_FACT)
+
+
+def test_a_row_is_of_the_family_that_its_change_is_of() -> None:
+    families = {
+        SchemaOperation: kinds(SchemaChange),
+        StateOperation: kinds(OtherChange),
+    }
+    for family, members in families.items():
+        assert {kind for kind, row in BY_ASKED.items() if type(row) is family} == members
+    assert sum(type(row) is LayoutOperation for row in BY_ASKED.values()) == 2
+
+
+def test_what_is_no_change_is_refused_as_such() -> None:
+    with pytest.raises(InvalidInputError, match="no SchemaChange"):
+        orders(lake_on(memory())).alter([object()])  # type: ignore[list-item] # the point
+    with pytest.raises(InvalidInputError, match="is no change of a table; give one, such as"):
+        operation(object(), SchemaOperation)
+    with pytest.raises(InvalidInputError, match="no SchemaChange"):
+        evolve(Schema.of({"id": "INT"}), [object()])  # type: ignore[list-item] # the point
+
+
+def test_no_other_place_tells_kinds_of_changes_or_facts_apart() -> None:
+    shared = get_args(ViewChange)
+    names = {each.__name__ for each in (*BY_ASKED, *BY_FACT) if each not in shared}
+    for path in ROOM.rglob("*.py"):
+        if path.name in FROZEN:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Match):
+                told = {
+                    found.cls.id
+                    for each in node.cases
+                    for found in ast.walk(each.pattern)
+                    if isinstance(found, ast.MatchClass) and isinstance(found.cls, ast.Name)
+                }
+                assert len(told & names) < 2, (path.name, node.lineno)
