@@ -12,9 +12,8 @@ from ledger.commit_options import fresh_id
 from ledger.events.snapshot_events import ChangesReference
 from ledger.evolution.decide_snapshot import readable_files
 from ledger.evolution.partition_filter import PartitionFilter
-from ledger.evolution.snapshot_keys import snapshot_key_of
 from ledger.evolution.state import TableState
-from ledger.evolution.table_changes import CommitSnapshot, Isolation
+from ledger.evolution.table_changes import CommitSnapshot, Isolation, snapshot_key_of
 from ledger.files.live import LiveFiles
 from ledger.files.partition_text import typed_value
 from ledger.model.errors import InvalidChangeError, InvalidInputError

@@ -13,9 +13,8 @@ from ledger.evolution.anchor import Anchor
 from ledger.evolution.bounds import next_id
 from ledger.evolution.decide_columns import check_default
 from ledger.evolution.decide_options import option_event
-from ledger.evolution.draft import Draft
+from ledger.evolution.draft import Draft, struct_around
 from ledger.evolution.iceberg_field_ids import numbered
-from ledger.evolution.places import struct_around
 from ledger.evolution.refusals import argument
 from ledger.evolution.schema_paths import dotted, member_named
 from ledger.model.errors import ColumnExistsError, ColumnNotFoundError, FormatError

@@ -30,8 +30,7 @@ from ledger.evolution.column_guards import (
     check_not_partition_key,
 )
 from ledger.evolution.decide_options import option_event
-from ledger.evolution.draft import Draft
-from ledger.evolution.places import named_place, struct_around
+from ledger.evolution.draft import Draft, named_place, struct_around
 from ledger.evolution.refusals import argument, runtime, state, unsupported
 from ledger.evolution.schema_paths import dotted, member_named
 from ledger.model.default_text import default_value_fits

@@ -18,6 +18,7 @@ from ledger.events.snapshot_events import (
     TagDeleted,
     TagReplaced,
 )
+from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.evolution import bounds
 from ledger.evolution.legality import refuse_files, refuse_tag
 from ledger.evolution.state import TableState
@@ -29,6 +30,7 @@ from ledger.evolution.table_changes import (
     FileSums,
     ReplaceTag,
     Rollback,
+    SetPartitionStatistics,
     SnapshotChange,
     TagChange,
 )
@@ -36,6 +38,7 @@ from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFound
 from ledger.model.file_change import FileChange
 from ledger.model.identifier import checked_name
 from ledger.model.snapshot import Snapshot, Totals
+from ledger.model.statistics_file import StatisticsFile
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(tuple[FileChange, ...])
@@ -274,3 +277,25 @@ def decide_expiry(state: TableState, change: ExpireSnapshots) -> SnapshotsExpire
             f"the newest is {state.last_snapshot_id} and stays"
         )
     return SnapshotsExpired(earliest_snapshot_id=change.earliest_snapshot_id)
+
+
+def decide_statistics(
+    state: TableState, change: SetPartitionStatistics
+) -> PartitionStatisticsSet | None:
+    """Return the fact that a snapshot has a statistics file, or None when it has that one already.
+
+    Raises:
+        InvalidChangeError: The path leaves the table's location, or a number its bounds.
+        NotFoundError: The snapshot does not exist, or was expired.
+    """
+    check_path(change.path)
+    check_reachable(state, change.snapshot_id)
+    bounds.check_numbers(change, f"file {change.path}")
+    wanted = StatisticsFile(change.path, change.file_size_in_bytes)
+    if state.partition_statistics.get(change.snapshot_id) == wanted:
+        return None
+    return PartitionStatisticsSet(
+        snapshot_id=change.snapshot_id,
+        statistics_path=change.path,
+        file_size_in_bytes=change.file_size_in_bytes,
+    )

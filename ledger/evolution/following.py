@@ -26,8 +26,7 @@ from ledger.events.schema_changes import (
 from ledger.evolution.anchor import Anchor
 from ledger.evolution.column_options import ColumnNames, option_text
 from ledger.evolution.decide_add import effective_column
-from ledger.evolution.draft import Draft
-from ledger.evolution.places import struct_around
+from ledger.evolution.draft import Draft, struct_around
 from ledger.evolution.schema_paths import dotted, locate, member_named
 from ledger.evolution.struct_edits import moved
 from ledger.model.errors import ColumnNotFoundError

@@ -8,12 +8,12 @@ from typing import Any, Literal
 from attrs import field, frozen
 
 from ledger.events.schema_changes import SchemaChange
-from ledger.events.snapshot_events import ChangesReference
+from ledger.events.snapshot_events import ChangesReference, SnapshotCommitted
 from ledger.events.spec_changes import SpecChange
 from ledger.evolution.decide_clock import CorrectClock
 from ledger.evolution.partition_filter import PartitionFilter
 from ledger.model.file_change import FileChange
-from ledger.model.snapshot import CommitKind
+from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 
 Isolation = Literal["serializable", "snapshot"]
 
@@ -147,3 +147,22 @@ OtherChange = (
 )
 TableChange = SchemaChange | SpecChange | OtherChange | AllowIncompatibleChanges
 """Everything that a writer may ask of a table."""
+
+
+def snapshot_key_of(kind: str, identifier: int, user: str) -> str | None:
+    """Return what makes a snapshot the same as another.
+
+    None for batch commits: their identifier never deduplicates.
+
+    Example:
+        >>> snapshot_key_of("APPEND", 7, "job")
+        'snapshot:APPEND:7:job'
+    """
+    if identifier == BATCH_COMMIT_IDENTIFIER:
+        return None
+    return f"snapshot:{kind}:{identifier}:{user}"
+
+
+def snapshot_key(snapshot: CommitSnapshot | SnapshotCommitted) -> str | None:
+    """Return `snapshot_key_of` a snapshot asked for or committed."""
+    return snapshot_key_of(snapshot.commit_kind, snapshot.commit_identifier, snapshot.commit_user)

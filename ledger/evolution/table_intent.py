@@ -17,12 +17,10 @@ from ledger.evolution.conflicts import Needs, contradiction, lost, taken
 from ledger.evolution.decide_snapshot import (
     is_named,
 )
-from ledger.evolution.file_wish import FileWish
 from ledger.evolution.legality import History, refuse_inexpressible, refuse_names
 from ledger.evolution.operation import Course, StateOperation
 from ledger.evolution.operations import BY_ASKED, operation
 from ledger.evolution.rules import Rules
-from ledger.evolution.snapshot_keys import snapshot_key
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
 from ledger.evolution.table_changes import (
@@ -34,9 +32,10 @@ from ledger.evolution.table_changes import (
     ReplaceTag,
     Rollback,
     TableChange,
+    snapshot_key,
 )
 from ledger.evolution.table_decision import TableWishes
-from ledger.evolution.touched import RecentlyTouched
+from ledger.evolution.touched import FileWish, RecentlyTouched
 from ledger.model.errors import (
     AlreadyExistsError,
     InvalidChangeError,

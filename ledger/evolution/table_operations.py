@@ -21,8 +21,13 @@ from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.events.table_events import TableCreated, TableDropped, TableName
 from ledger.evolution import table_changes as asked
 from ledger.evolution.decide_clock import CorrectClock, decide_clock
-from ledger.evolution.decide_snapshot import decide_expiry, decide_snapshot, decide_tag, tag_holds
-from ledger.evolution.decide_statistics import decide_statistics
+from ledger.evolution.decide_snapshot import (
+    decide_expiry,
+    decide_snapshot,
+    decide_statistics,
+    decide_tag,
+    tag_holds,
+)
 from ledger.evolution.operation import Cell, Course, Operation, StateOperation, no_cells
 from ledger.model.excerpt import moment, size
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
-from ledger.evolution.snapshot_keys import snapshot_key
 from ledger.evolution.state import TableState
+from ledger.evolution.table_changes import snapshot_key
 from ledger.files.change_file import event_files
 from ledger.files.runs import Net, Placed, Runs
 from ledger.log.layout import CHECKPOINT_INTERVAL

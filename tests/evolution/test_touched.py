@@ -17,11 +17,10 @@ from ledger.events.schema_events import ColumnRenamed
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted, TagDeleted
 from ledger.evolution.cells import Cell, sets
 from ledger.evolution.decide_snapshot import inline_files
-from ledger.evolution.file_wish import FileWish
 from ledger.evolution.partition_filter import PartitionFilter
-from ledger.evolution.snapshot_keys import snapshot_key
 from ledger.evolution.state import TableState
-from ledger.evolution.touched import RecentlyTouched, Touched
+from ledger.evolution.table_changes import snapshot_key
+from ledger.evolution.touched import FileWish, RecentlyTouched, Touched
 from ledger.model.partition import PartitionField, PartitionSpec
 
 NAMES = st.sampled_from(["a", "b", "c"])
