@@ -49,12 +49,12 @@ if TYPE_CHECKING:
         SortColumn,
         UpdatePartitionSpec,
     )
-    from ledger.evolution.change_json import (
+    from ledger.evolution.evolve import evolve
+    from ledger.evolution.wire.changes import (
         schema_change_from_json,
         schema_change_to_json,
         schema_from_json,
     )
-    from ledger.evolution.evolve import evolve
     from ledger.model.errors import (
         AlreadyExistsError,
         ColumnExistsError,
@@ -171,7 +171,7 @@ _HOMES = {
         "SortColumn",
         "UpdatePartitionSpec",
     ),
-    "ledger.evolution.change_json": (
+    "ledger.evolution.wire.changes": (
         "schema_change_from_json",
         "schema_change_to_json",
         "schema_from_json",

@@ -19,13 +19,13 @@ from ledger.evolution.catalog_builder import identifier_of
 from ledger.evolution.catalog_decide import CatalogIntent
 from ledger.evolution.catalog_request import DropTable
 from ledger.evolution.catalog_state import CatalogState, TableEntry
-from ledger.evolution.creation import create_schema, with_policy
-from ledger.evolution.creation_layout import first_order, first_spec
+from ledger.evolution.columns.creation import create_schema, with_policy
+from ledger.evolution.layout.creation import first_order, first_spec
+from ledger.evolution.layout.specs import order_records, spec_records
 from ledger.evolution.legality import refuse_at_creation
 from ledger.evolution.rules import Rules
-from ledger.evolution.schema_json import schema_from_json
-from ledger.evolution.specs import order_records, spec_records
 from ledger.evolution.state import TableState
+from ledger.evolution.wire.schema import schema_from_json
 from ledger.log.append import Appender
 from ledger.log.codec import encode
 from ledger.log.landing import Draft, Patience, land_once

@@ -12,8 +12,8 @@ from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
 from ledger.evolution.legality import History, problems
 from ledger.evolution.rules import FORMATS, Rules
 from ledger.evolution.state import TableState
+from ledger.evolution.table.decision import Decided, TableWishes
 from ledger.evolution.table_builder import TableBuilder
-from ledger.evolution.table_decision import Decided, TableWishes
 from ledger.model.errors import FormatError, InvalidChangeError
 from ledger.plan_difference import Difference, differences
 from ledger.plugins import PLANS, load, names

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from attrs import frozen
 
 from ledger.evolution.state import TableState
-from ledger.evolution.type_places import TypePlace, type_places
+from ledger.evolution.tree.places import TypePlace, type_places
 from ledger.model.partition import PartitionSpec, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.type_text import format_type

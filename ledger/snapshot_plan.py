@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from ledger.commit_options import fresh_id
 from ledger.events.snapshot_events import ChangesReference
-from ledger.evolution.decide_snapshot import readable_files
-from ledger.evolution.partition_filter import PartitionFilter
+from ledger.evolution.layout.partition_filter import PartitionFilter
 from ledger.evolution.state import TableState
-from ledger.evolution.table_changes import CommitSnapshot, Isolation, snapshot_key_of
+from ledger.evolution.table.changes import CommitSnapshot, Isolation, snapshot_key_of
+from ledger.evolution.table.snapshots import readable_files
 from ledger.files.live import LiveFiles
 from ledger.files.partition_text import typed_value
 from ledger.model.errors import InvalidChangeError, InvalidInputError

@@ -102,7 +102,7 @@ class Table(SnapshotTable):
         self, changes: Sequence[SchemaChange | SpecChange | Mapping[str, Any]]
     ) -> tuple[SchemaChange | SpecChange, ...]:
         load_what_commits_need()
-        from ledger.evolution.layout_json import as_table_change
+        from ledger.evolution.wire.layout import as_table_change
 
         asked = tuple(map(as_table_change, changes))
         if not asked:
@@ -146,7 +146,7 @@ class Table(SnapshotTable):
 
     def seal(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Write the last event of the table's stream; `Ledger.drop_table` does the rest."""
-        from ledger.evolution.table_changes import DropTable
+        from ledger.evolution.table.changes import DropTable
 
         end = DropTable(self.identifier.database, self.identifier.name)
         return self._commit(["dropTable"], options, lambda _: [end])

@@ -14,8 +14,8 @@ from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
+from ledger.evolution.table.touched import RecentlyTouched
 from ledger.evolution.table_record import TableStream
-from ledger.evolution.touched import RecentlyTouched
 from ledger.files.change_file import event_files, refuse_stale
 from ledger.files.live import LiveFiles
 from ledger.log.append import Appender
@@ -40,7 +40,7 @@ from ledger.table_past import TablePast
 from ledger.table_setting import Plan, TableSetting
 
 if TYPE_CHECKING:
-    from ledger.evolution.table_intent import TableIntent
+    from ledger.evolution.table.intent import TableIntent
 
 
 class TableHandle:
@@ -197,7 +197,7 @@ class TableHandle:
 
     def _intent(self, base: TableState, plan: Plan) -> TableIntent | Landed:
         load_what_commits_need()
-        from ledger.evolution.table_intent import TableIntent
+        from ledger.evolution.table.intent import TableIntent
 
         self.past.keep([base.schema])
         changes = plan(base)
@@ -236,8 +236,8 @@ def load_what_commits_need() -> None:
 
 
 def _load() -> None:
-    import ledger.evolution.layout_json
-    import ledger.evolution.table_intent
+    import ledger.evolution.table.intent
+    import ledger.evolution.wire.layout
     import ledger.snapshot_plan  # noqa: F401 - the calls that need them import them by name
 
     _loaded.append(True)

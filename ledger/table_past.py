@@ -173,8 +173,8 @@ class TablePast:
 
         Reads every file change that is live in one of them.
         """
-        from ledger.evolution.decide_snapshot import is_named
         from ledger.evolution.legality import Reach
+        from ledger.evolution.table.snapshots import is_named
 
         if state.snapshot is None:
             return Reach()

@@ -16,7 +16,7 @@ from ledger.log.request import NowMillis
 from ledger.stores import Store
 
 if TYPE_CHECKING:
-    from ledger.evolution.table_changes import TableChange
+    from ledger.evolution.table.changes import TableChange
 
 Progress = Callable[[int, int], None]
 """Told how much is done, of how much."""

@@ -19,7 +19,7 @@ from ledger.table_handle import TableHandle, load_what_commits_need
 from ledger.table_setting import Progress, no_progress
 
 if TYPE_CHECKING:
-    from ledger.evolution.table_changes import Isolation, TableChange
+    from ledger.evolution.table.changes import Isolation, TableChange
     from ledger.model.file_change import PartitionValue
     from ledger.snapshot_plan import SnapshotPlan
 
@@ -156,7 +156,7 @@ class SnapshotTable(TableHandle):
         Raises:
             NotFoundError: The snapshot or tag does not exist, or was expired without a tag.
         """
-        from ledger.evolution.table_changes import Rollback
+        from ledger.evolution.table.changes import Rollback
 
         if (snapshot is None) == (tag is None):
             raise InvalidInputError("rollback takes one of snapshot= and tag=")
@@ -186,7 +186,7 @@ class SnapshotTable(TableHandle):
         **options: Unpack[CommitOptions],
     ) -> Appended[TableState]:
         """Name a snapshot (the newest when None); a tagged one outlives expiry."""
-        from ledger.evolution.table_changes import CreateTag
+        from ledger.evolution.table.changes import CreateTag
 
         change = CreateTag(name, snapshot, time_retained_millis)
         return self._commit(["createTag", change], options, lambda _: [change])
@@ -200,14 +200,14 @@ class SnapshotTable(TableHandle):
         **options: Unpack[CommitOptions],
     ) -> Appended[TableState]:
         """Let an existing tag name another snapshot (the newest when None)."""
-        from ledger.evolution.table_changes import ReplaceTag
+        from ledger.evolution.table.changes import ReplaceTag
 
         change = ReplaceTag(name, snapshot, time_retained_millis)
         return self._commit(["replaceTag", change], options, lambda _: [change])
 
     def delete_tag(self, name: str, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Take a tag away; its snapshot stays unless it was expired."""
-        from ledger.evolution.table_changes import DeleteTag
+        from ledger.evolution.table.changes import DeleteTag
 
         return self._commit(["deleteTag", name], options, lambda _: [DeleteTag(name)])
 
@@ -215,7 +215,7 @@ class SnapshotTable(TableHandle):
         self, *, before: int, **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:
         """Expire the snapshots with ids below `before`; tagged ones stay, no file is deleted."""
-        from ledger.evolution.table_changes import ExpireSnapshots
+        from ledger.evolution.table.changes import ExpireSnapshots
 
         return self._commit(
             ["expireSnapshots", before], options, lambda _: [ExpireSnapshots(before)]
@@ -235,7 +235,7 @@ class SnapshotTable(TableHandle):
         Raises:
             NotFoundError: The snapshot does not exist, or was expired.
         """
-        from ledger.evolution.table_changes import SetPartitionStatistics
+        from ledger.evolution.table.changes import SetPartitionStatistics
 
         change = SetPartitionStatistics(snapshot, path, file_size_in_bytes)
         asked = ["setPartitionStatistics", snapshot, path, file_size_in_bytes]

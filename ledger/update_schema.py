@@ -13,11 +13,11 @@ from msgspec import UNSET
 from ledger.commit_options import CommitOptions
 from ledger.events.schema_events import SchemaEvent
 from ledger.evolution.schema_builder import SchemaBuilder
-from ledger.evolution.schema_update import SchemaUpdate
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
-from ledger.evolution.table_changes import AllowIncompatibleChanges, TableChange
-from ledger.evolution.table_intent import TableIntent
+from ledger.evolution.table.changes import AllowIncompatibleChanges, TableChange
+from ledger.evolution.table.intent import TableIntent
+from ledger.evolution.update.update import SchemaUpdate
 from ledger.log.request import Appended
 from ledger.model.schema import Schema
 from ledger.model.type_json import field_to_wire

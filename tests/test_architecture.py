@@ -144,3 +144,21 @@ def test_the_top_level_is_fixed() -> None:
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     names = set(listed.stdout.split())
     assert {each for each in names if not each.startswith(".")} <= allowed
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_of)
+def test_rooms_within_evolution_are_entered_by_their_front_doors(path: Path) -> None:
+    own = room_within_evolution(module_of(path))
+    for imported in imports_of(path):
+        room = room_within_evolution(imported)
+        if room in {None, own} or imported == room:
+            continue
+        doors = (ROOT / Path(*str(room).split(".")) / "__init__.py").read_text()
+        name = imported.removeprefix(f"{room}.").split(".")[0]
+        assert f"    `{name}`" in doors, f"{room} does not open {name} to others"
+
+
+def room_within_evolution(module: str) -> str | None:
+    parts = module.split(".")[:3]
+    is_room = (ROOT / Path(*parts)).is_dir() and parts[:2] == ["ledger", "evolution"]
+    return ".".join(parts) if is_room and len(parts) == 3 else None

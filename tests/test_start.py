@@ -20,8 +20,9 @@ HEAVY = {
 COMMAND_LINE = {"cyclopts", "rich"}
 PRINTING_MARKDOWN = {"markdown_it", "pygments"}
 DECIDING = {
-    *("ledger.birth", "ledger.evolution.creation", "ledger.evolution.decide_schema"),
-    *("ledger.evolution.legality", "ledger.evolution.table_intent", "ledger.evolution.validation"),
+    *("ledger.birth", "ledger.evolution.columns.creation", "ledger.evolution.columns.batch"),
+    *("ledger.evolution.legality", "ledger.evolution.table.intent"),
+    *("ledger.evolution.validation.whole",),
     *("ledger.files.register", "ledger.plan", "ledger.planning.plan", "ledger.sql.statement"),
 }
 METADATA = {"importlib.metadata"}

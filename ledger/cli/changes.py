@@ -25,7 +25,7 @@ from ledger.events.schema_changes import (
     UpdateComment,
 )
 from ledger.events.spec_changes import SpecChange
-from ledger.evolution.layout_json import table_change_from_json
+from ledger.evolution.wire.layout import table_change_from_json
 from ledger.model.errors import InvalidInputError
 from ledger.model.type_json import type_to_wire
 

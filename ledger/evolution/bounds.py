@@ -16,7 +16,7 @@ from attrs import frozen
 from msgspec import UNSET
 
 from ledger.evolution.refusals import argument
-from ledger.evolution.table_changes import (
+from ledger.evolution.table.changes import (
     CommitSnapshot,
     CreateTag,
     ExpireSnapshots,
@@ -24,7 +24,7 @@ from ledger.evolution.table_changes import (
     Rollback,
     SetPartitionStatistics,
 )
-from ledger.evolution.type_places import type_places
+from ledger.evolution.tree.places import type_places
 from ledger.model.arrow import element_id, key_id
 from ledger.model.field_ids import walk_ids
 from ledger.model.file_change import FileChange

@@ -7,9 +7,9 @@ from typing import Any
 
 from ledger.events.schema_changes import SchemaChange
 from ledger.evolution.bounds import check_numbers
-from ledger.evolution.change_json import as_change
-from ledger.evolution.decide_schema import decide_schema
+from ledger.evolution.columns.batch import decide_schema
 from ledger.evolution.refusals import runtime
+from ledger.evolution.wire.changes import as_change
 from ledger.model.schema import Schema, highest_field_id
 
 

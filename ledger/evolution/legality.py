@@ -12,7 +12,7 @@ from ledger.evolution import legality_files as iceberg_files
 from ledger.evolution import legality_iceberg as iceberg
 from ledger.evolution import legality_paimon as paimon
 from ledger.evolution import legality_paimon_files as paimon_files
-from ledger.evolution.layout_fold import LayoutTrail
+from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.legality_names import BoundNames, bindings, name_clashes
 from ledger.evolution.legality_rule import broken
 from ledger.evolution.legality_steps import Step

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ledger.evolution.identifier_fields import check_identifier_fields
+from ledger.evolution.columns.identifiers import check_identifier_fields
 from ledger.evolution.legality_rule import broken
-from ledger.evolution.type_places import TypePlace, type_places
+from ledger.evolution.tree.places import TypePlace, type_places
 from ledger.model.errors import FormatError, InvalidChangeError, UnsupportedError
 from ledger.model.excerpt import excerpt
 from ledger.model.field_ids import walk_fields

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from ledger.evolution.legality_rule import broken
-from ledger.evolution.type_places import TypePlace, type_places
+from ledger.evolution.tree.places import TypePlace, type_places
 from ledger.model.errors import FormatError
 from ledger.model.schema import Schema
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ledger.evolution.legality_rule import broken
-from ledger.evolution.option_guards import IMMUTABLE_OPTIONS
-from ledger.evolution.type_places import type_places
+from ledger.evolution.options.guards import IMMUTABLE_OPTIONS
+from ledger.evolution.tree.places import type_places
 from ledger.model.errors import FormatError
 from ledger.model.partition import PartitionField, PartitionSpec, SortField, SortOrder
 from ledger.model.schema import Schema

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from attrs import frozen
 
 from ledger.evolution.legality_rule import broken
-from ledger.evolution.type_places import TypePlace, type_places
+from ledger.evolution.tree.places import TypePlace, type_places
 from ledger.model.errors import FormatError
 from ledger.model.promotions import can_promote
 from ledger.model.schema import Schema

@@ -16,12 +16,12 @@ from attrs import define, frozen
 from ledger.events import TableEvent
 from ledger.events.schema_changes import SchemaChange
 from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
-from ledger.evolution.anchor import Anchor
-from ledger.evolution.draft import Draft
-from ledger.evolution.following import Following
-from ledger.evolution.layout_fold import LayoutTrail
+from ledger.evolution.columns.anchor import Anchor
+from ledger.evolution.columns.draft import Draft
+from ledger.evolution.columns.following import Following
+from ledger.evolution.layout.fold import LayoutTrail
+from ledger.evolution.layout.sources import Sources
 from ledger.evolution.rules import Rules
-from ledger.evolution.sources import Sources
 from ledger.evolution.state import TableState
 from ledger.model.schema import Schema
 

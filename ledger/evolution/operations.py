@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from ledger.evolution.column_operations import COLUMN_OPERATIONS
-from ledger.evolution.layout_operations import LAYOUT_OPERATIONS
+from ledger.evolution.columns.operations import COLUMN_OPERATIONS
+from ledger.evolution.layout.operations import LAYOUT_OPERATIONS
 from ledger.evolution.operation import LayoutOperation, Operation, SchemaOperation, StateOperation
-from ledger.evolution.option_operations import OPTION_OPERATIONS
-from ledger.evolution.table_operations import TABLE_OPERATIONS
+from ledger.evolution.options.operations import OPTION_OPERATIONS
+from ledger.evolution.table.operations import TABLE_OPERATIONS
 from ledger.model.errors import InvalidChangeError
 from ledger.model.excerpt import excerpt
 

@@ -29,9 +29,10 @@ from ledger.events.schema_events import (
     SchemaEvent,
     UpdateKeys,
 )
-from ledger.evolution import nested_edits, struct_edits
-from ledger.evolution.column_store import ColumnStore
-from ledger.evolution.schema_paths import dotted
+from ledger.evolution.tree import nested as nested_edits
+from ledger.evolution.tree import structs as struct_edits
+from ledger.evolution.tree.paths import dotted
+from ledger.evolution.tree.store import ColumnStore
 from ledger.model.errors import InvalidChangeError
 from ledger.model.field_ids import walk_ids
 from ledger.model.schema import FieldIdPolicy, Schema

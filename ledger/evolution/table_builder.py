@@ -43,11 +43,11 @@ from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.events.table_events import TableCreated, TableDropped
 from ledger.evolution.catalog_birth import first_schema
 from ledger.evolution.clock_fold import correction_of, misplaced, refuse_untimely
-from ledger.evolution.layout_fold import LayoutTrail
+from ledger.evolution.layout.fold import LayoutTrail
+from ledger.evolution.layout.specs import identity_spec, order_of, spec_of
 from ledger.evolution.schema_builder import SchemaBuilder, SchemaRule, schema_rule
-from ledger.evolution.snapshot_fold import SnapshotTrail
-from ledger.evolution.specs import identity_spec, order_of, spec_of
 from ledger.evolution.state import TableState
+from ledger.evolution.table.snapshot_fold import SnapshotTrail
 from ledger.model.clock_correction import ClockCorrection
 from ledger.model.errors import InvalidChangeError, TableDroppedError
 from ledger.model.partition import SortOrder

@@ -152,7 +152,7 @@ def event_files(
     """
     if isinstance(event.changes, UnsetType):
         # The rules of snapshots come with it, and to look at a table needs none.
-        from ledger.evolution.decide_snapshot import inline_files
+        from ledger.evolution.table.snapshots import inline_files
 
         return inline_files(event.files)
     return load_changes(store, layout, event.changes)

@@ -11,7 +11,7 @@ from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.evolution.state import TableState
-from ledger.evolution.table_changes import snapshot_key
+from ledger.evolution.table.changes import snapshot_key
 from ledger.files.change_file import event_files
 from ledger.files.runs import Net, Placed, Runs
 from ledger.log.layout import CHECKPOINT_INTERVAL

@@ -9,7 +9,7 @@ from attrs import frozen
 from ledger.events.schema_changes import SchemaChange, SetIdentifierFields
 from ledger.events.spec_changes import RemovePartitionField, SpecUpdate, UpdatePartitionSpec
 from ledger.evolution.state import TableState
-from ledger.evolution.table_changes import CreateTag, DeleteTag, ReplaceTag, TableChange
+from ledger.evolution.table.changes import CreateTag, DeleteTag, ReplaceTag, TableChange
 from ledger.model.errors import ColumnNotFoundError
 from ledger.model.path_text import shown_path
 from ledger.model.schema import Schema, paths_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledger.evolution.table_changes import CreateTag, DeleteTag, ReplaceTag
+from ledger.evolution.table.changes import CreateTag, DeleteTag, ReplaceTag
 from ledger.sql.conditional import Asked, IfTag
 from ledger.sql.cursor import Cursor
 

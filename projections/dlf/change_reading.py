@@ -10,7 +10,7 @@ from cattrs import Converter
 
 from ledger.events.catalog_events import ViewChange
 from ledger.events.schema_changes import Move, SchemaChange, UpdateColumnPosition
-from ledger.evolution.change_json import schema_change_from_json
+from ledger.evolution.wire.changes import schema_change_from_json
 from ledger.model.errors import InvalidChangeError, InvalidInputError
 from projections.dlf.functions import FunctionChange, FunctionDefinition
 from projections.dlf.objects import CHANGES, DEFINITIONS, change_tag, changes_by_tag

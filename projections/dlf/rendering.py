@@ -15,7 +15,7 @@ from ledger.events.schema_changes import (
     UpdateColumnPosition,
     UpdateColumnType,
 )
-from ledger.evolution.change_json import refuse_iceberg_only
+from ledger.evolution.wire.changes import refuse_iceberg_only
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.instant import (
     Instant,

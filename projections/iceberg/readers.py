@@ -12,7 +12,7 @@ from attrs import frozen
 
 from ledger.evolution.rules import Rules
 from ledger.evolution.state import TableState
-from ledger.evolution.type_places import TypePlace, type_places
+from ledger.evolution.tree.places import TypePlace, type_places
 from ledger.model.types import (
     ArrayType,
     DataType,

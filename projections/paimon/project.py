@@ -15,8 +15,8 @@ from attrs import evolve, frozen
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted, TagCreated
-from ledger.evolution.snapshot_fold import snapshot_of
 from ledger.evolution.state import TableState
+from ledger.evolution.table.snapshot_fold import snapshot_of
 from ledger.evolution.table_builder import TableBuilder
 from ledger.log.travel import at_version, effective_millis
 from ledger.model.clock_correction import true_millis

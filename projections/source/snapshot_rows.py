@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ledger.events.snapshot_events import RolledBack
-from ledger.evolution.snapshot_fold import SnapshotTrail, snapshot_of
+from ledger.evolution.table.snapshot_fold import SnapshotTrail, snapshot_of
 from ledger.model.snapshot import Totals
 from projections.source.batches import Row
 from projections.source.column import Column

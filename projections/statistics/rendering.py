@@ -67,7 +67,7 @@ class Rendering:
         """Return the way of the table that has this schema and these specs.
 
         Example:
-            >>> from ledger.evolution.specs import identity_spec
+            >>> from ledger.evolution.layout.specs import identity_spec
             >>> schema = Schema.of({"id": "INT", "day": "DATE"}, partition_keys=["day"])
             >>> Rendering.of(schema, [identity_spec(schema)]).spec(0, '["2024-01-01"]').path
             'day=19723'

@@ -18,7 +18,7 @@ from ledger import AddColumn, FileChange, InvalidInputError, LedgerError, Schema
 from ledger.events.snapshot_events import SnapshotCommitted, SnapshotFacts
 from ledger.evolution import bounds
 from ledger.evolution.bounds import COUNTS_BY_FIELD, FACTS, NUMBERS, Bound
-from ledger.evolution.table_changes import (
+from ledger.evolution.table.changes import (
     CommitSnapshot,
     CreateTag,
     ExpireSnapshots,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.events.schema_changes import AddColumn, Move, UpdateColumnPosition
-from ledger.evolution.change_json import (
+from ledger.evolution.wire.changes import (
     schema_change_from_json,
     schema_change_to_json,
     schema_from_json,

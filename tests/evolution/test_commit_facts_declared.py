@@ -8,7 +8,7 @@ import pytest
 from attrs import frozen
 
 from ledger import FileChange, FormatError, Schema
-from ledger.evolution.layout_fold import LayoutTrail
+from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.legality import Batch, Reach, problems
 from ledger.evolution.legality_names import BoundNames
 from ledger.evolution.rules import Rules

@@ -21,8 +21,8 @@ from ledger import (
 from ledger.events.schema_changes import DropPrimaryKey
 from ledger.events.schema_events import ColumnDropped
 from ledger.events.spec_changes import RemovePartitionField, UpdatePartitionSpec
-from ledger.evolution.creation import with_policy
-from ledger.evolution.decide_schema import decide_schema
+from ledger.evolution.columns.batch import decide_schema
+from ledger.evolution.columns.creation import with_policy
 from ledger.evolution.rules import Rules
 from ledger.model.field_ids import walk_ids
 from ledger.model.sql_type import read_type

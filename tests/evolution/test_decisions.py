@@ -28,7 +28,7 @@ from ledger.events.schema_events import (
     ColumnRenamed,
     UpdateKeys,
 )
-from ledger.evolution.decide_schema import decide_schema
+from ledger.evolution.columns.batch import decide_schema
 from ledger.evolution.evolve import evolve
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema

@@ -16,7 +16,7 @@ from ledger.events.schema_changes import (
     UpdateColumnPosition,
     UpdateColumnType,
 )
-from ledger.evolution.decide_schema import Decision, decide_schema
+from ledger.evolution.columns.batch import Decision, decide_schema
 from ledger.evolution.evolve import evolve
 from ledger.model.errors import ColumnExistsError, ColumnNotFoundError
 from ledger.model.schema import Schema

@@ -16,8 +16,8 @@ from ledger.events.schema_changes import (
     UpdateColumnNullability,
     UpdateColumnType,
 )
-from ledger.evolution.creation import create_schema, with_policy
-from ledger.evolution.decide_schema import decide_schema
+from ledger.evolution.columns.batch import decide_schema
+from ledger.evolution.columns.creation import create_schema, with_policy
 from ledger.evolution.rules import PAIMON_RULES, Rules
 from ledger.model.errors import FormatError, InvalidChangeError, InvalidTypeError
 from ledger.model.field_ids import walk_ids

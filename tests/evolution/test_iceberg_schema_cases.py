@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from ledger import Table
-from ledger.evolution.creation import create_schema, with_policy
-from ledger.evolution.decide_schema import decide_schema
+from ledger.evolution.columns.batch import decide_schema
+from ledger.evolution.columns.creation import create_schema, with_policy
 from ledger.evolution.rules import Rules
-from ledger.evolution.schema_update import SchemaUpdate
+from ledger.evolution.update.update import SchemaUpdate
 from ledger.model.errors import ColumnExistsError, ColumnNotFoundError, InvalidInputError
 from ledger.model.schema import Schema
 from ledger.model.types import DataType

@@ -9,11 +9,11 @@ from attrs import frozen
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ledger.evolution.creation import with_policy
-from ledger.evolution.decide_schema import decide_schema
+from ledger.evolution.columns.batch import decide_schema
+from ledger.evolution.columns.creation import with_policy
 from ledger.evolution.rules import Rules
 from ledger.evolution.schema_builder import SchemaBuilder
-from ledger.evolution.schema_update import SchemaUpdate
+from ledger.evolution.update.update import SchemaUpdate
 from ledger.model.errors import InvalidInputError
 from ledger.model.schema import Schema, paths_of
 from ledger.model.sql_type import read_type

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ledger import InvalidInputError, RenameColumn, Schema, Table
-from ledger.evolution.layout_fold import LayoutTrail
-from ledger.evolution.layout_intent import LayoutIntent
+from ledger.evolution.layout.fold import LayoutTrail
+from ledger.evolution.layout.intent import LayoutIntent
 from ledger.evolution.rules import Rules
 from ledger.evolution.table_builder import TableBuilder
 from ledger.evolution.table_record import TableStream

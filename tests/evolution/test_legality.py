@@ -22,10 +22,10 @@ from ledger.events.spec_changes import (
     SortColumn,
     UpdatePartitionSpec,
 )
-from ledger.evolution.layout_fold import LayoutTrail
+from ledger.evolution.layout.fold import LayoutTrail
+from ledger.evolution.layout.specs import identity_spec
 from ledger.evolution.legality import Batch, creation_problems, problems
 from ledger.evolution.rules import Rules
-from ledger.evolution.specs import identity_spec
 from ledger.model.errors import FormatError
 from ledger.model.partition import SortOrder
 from ledger.model.type_json import type_to_wire

@@ -22,10 +22,10 @@ from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
 from ledger.events.schema_events import ColumnTypeUpdated
 from ledger.events.spec_changes import RemovePartitionField, UpdatePartitionSpec
+from ledger.evolution.table.intent import TableIntent
+from ledger.evolution.table.touched import RecentlyTouched
 from ledger.evolution.table_builder import TableBuilder
-from ledger.evolution.table_intent import TableIntent
-from ledger.evolution.touched import RecentlyTouched
-from ledger.evolution.type_places import type_places
+from ledger.evolution.tree.places import type_places
 from ledger.model.iceberg_types import iceberg_type
 from ledger.model.types import (
     STRING,

@@ -22,7 +22,7 @@ from ledger import (
     UpdateColumnType,
 )
 from ledger.events.schema_changes import DropPrimaryKey
-from ledger.evolution.layout_fold import LayoutTrail
+from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.legality import Batch
 from ledger.evolution.rules import Rules
 from ledger.model.errors import FormatError

@@ -15,7 +15,7 @@ from ledger.events.schema_changes import SchemaChange
 from ledger.evolution.evolve import evolve
 from ledger.evolution.operation import LayoutOperation, SchemaOperation, StateOperation
 from ledger.evolution.operations import BY_ASKED, BY_FACT, OPERATIONS, operation
-from ledger.evolution.table_changes import AllowIncompatibleChanges, OtherChange, TableChange
+from ledger.evolution.table.changes import AllowIncompatibleChanges, OtherChange, TableChange
 from tests.lakes import lake_on, memory, orders
 
 ROOM = Path(__file__).parents[2] / "ledger/evolution"

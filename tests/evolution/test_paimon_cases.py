@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from ledger.evolution.change_json import (
+from ledger.evolution.columns.creation import create_schema
+from ledger.evolution.evolve import evolve
+from ledger.evolution.wire.changes import (
     schema_change_from_json,
     schema_change_to_json,
     schema_from_json,
 )
-from ledger.evolution.creation import create_schema
-from ledger.evolution.evolve import evolve
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
 from ledger.model.type_json import field_from_json

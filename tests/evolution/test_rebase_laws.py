@@ -25,8 +25,8 @@ from ledger import (
     UpdateColumnPosition,
     UpdateColumnType,
 )
-from ledger.evolution.column_options import COLUMN_OPTIONS, ColumnNames, option_text
-from ledger.evolution.decide_schema import Decision, decide_schema
+from ledger.evolution.columns.batch import Decision, decide_schema
+from ledger.evolution.options.naming import COLUMN_OPTIONS, ColumnNames, option_text
 from ledger.evolution.rules import Rules
 from ledger.model.field_ids import walk_fields
 from ledger.model.type_json import type_to_wire

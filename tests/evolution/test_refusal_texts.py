@@ -21,7 +21,7 @@ from ledger.events.schema_changes import (
     UpdateColumnPosition,
     UpdateColumnType,
 )
-from ledger.evolution.decide_schema import decide_schema
+from ledger.evolution.columns.batch import decide_schema
 from ledger.evolution.rules import Rules
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema

@@ -15,7 +15,7 @@ from ledger.events.schema_changes import (
     UpdateColumnType,
 )
 from ledger.events.schema_events import SchemaEvent
-from ledger.evolution.decide_schema import decide_schema
+from ledger.evolution.columns.batch import decide_schema
 from ledger.evolution.evolve import evolve
 from ledger.evolution.schema_builder import SchemaBuilder
 from ledger.model.field_ids import walk_fields

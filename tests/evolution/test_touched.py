@@ -15,12 +15,12 @@ from ledger.events.commit import Commit, Transaction
 from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
 from ledger.events.schema_events import ColumnRenamed
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted, TagDeleted
-from ledger.evolution.cells import Cell, sets
-from ledger.evolution.decide_snapshot import inline_files
-from ledger.evolution.partition_filter import PartitionFilter
+from ledger.evolution.layout.partition_filter import PartitionFilter
 from ledger.evolution.state import TableState
-from ledger.evolution.table_changes import snapshot_key
-from ledger.evolution.touched import FileWish, RecentlyTouched, Touched
+from ledger.evolution.table.cells import Cell, sets
+from ledger.evolution.table.changes import snapshot_key
+from ledger.evolution.table.snapshots import inline_files
+from ledger.evolution.table.touched import FileWish, RecentlyTouched, Touched
 from ledger.model.partition import PartitionField, PartitionSpec
 
 NAMES = st.sampled_from(["a", "b", "c"])

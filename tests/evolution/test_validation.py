@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ledger.evolution.creation import create_schema
+from ledger.evolution.columns.creation import create_schema
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
 from ledger.model.type_json import type_from_json

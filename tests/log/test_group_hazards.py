@@ -18,7 +18,7 @@ from ledger import (
 )
 from ledger.events import TableEvent
 from ledger.evolution.state import TableState
-from ledger.evolution.table_intent import TableIntent
+from ledger.evolution.table.intent import TableIntent
 from ledger.log.group import Rider
 from ledger.log.request import Request
 from ledger.model.errors import TableDroppedError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ledger import InvalidInputError, SetOption, Table
-from ledger.evolution.table_changes import CommitSnapshot, TableChange
-from ledger.evolution.table_intent import TableIntent
+from ledger.evolution.table.changes import CommitSnapshot, TableChange
+from ledger.evolution.table.intent import TableIntent
 from ledger.log.open_commit import MOST_BYTES
 from ledger.log.request import Appended, Request
 from tests.lakes import START_MILLIS

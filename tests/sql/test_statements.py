@@ -29,7 +29,7 @@ from ledger.events.spec_changes import (
     ReplaceSortOrder,
     SortColumn,
 )
-from ledger.evolution.table_changes import CreateTag, DeleteTag, ReplaceTag
+from ledger.evolution.table.changes import CreateTag, DeleteTag, ReplaceTag
 from ledger.model.type_json import type_to_wire
 from ledger.model.type_text import format_type
 from ledger.sql.conditional import (

@@ -13,7 +13,7 @@ from ledger.cli.column_text import read_column
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, Writing
 from ledger.cli.paths import key_and_value
-from ledger.evolution.schema_json import schema_from_json
+from ledger.evolution.wire.schema import schema_from_json
 from ledger.model.field_ids import assign_field_ids
 from ledger.model.schema import Schema
 from ledger.model.types import DataField

@@ -10,9 +10,9 @@ from cyclopts import Parameter, validators
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, Writing
 from ledger.cli.screen import Screen
-from ledger.evolution.decide_snapshot import decide_expiry
 from ledger.evolution.state import TableState
-from ledger.evolution.table_changes import ExpireSnapshots
+from ledger.evolution.table.changes import ExpireSnapshots
+from ledger.evolution.table.snapshots import decide_expiry
 
 
 @frozen

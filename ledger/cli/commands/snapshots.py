@@ -12,8 +12,8 @@ from ledger.cli.options import Place
 from ledger.cli.plugins import view
 from ledger.cli.screen import Cell, Screen
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
-from ledger.evolution.snapshot_fold import snapshot_of
 from ledger.evolution.state import TableState
+from ledger.evolution.table.snapshot_fold import snapshot_of
 from ledger.log.travel import effective_millis
 from ledger.model.clock_correction import ClockCorrection, true_millis
 from ledger.model.excerpt import moment

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ledger import FileChange
 from ledger.evolution.catalog_state import Audit, ViewEntry
-from ledger.evolution.specs import identity_spec
+from ledger.evolution.layout.specs import identity_spec
 from ledger.evolution.state import TableState
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.identifier import Identifier

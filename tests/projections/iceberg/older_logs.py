@@ -6,8 +6,8 @@ from attrs import evolve
 
 from ledger import FileChange, Table
 from ledger.evolution.state import TableState
-from ledger.evolution.table_changes import CommitSnapshot, TableChange
-from ledger.evolution.table_intent import TableIntent
+from ledger.evolution.table.changes import CommitSnapshot, TableChange
+from ledger.evolution.table.intent import TableIntent
 from ledger.log.request import Request
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from ledger import FileChange, InvalidInputError, MissingDependencyError, Table
-from ledger.evolution.specs import identity_spec
+from ledger.evolution.layout.specs import identity_spec
 from ledger.model.schema import Schema
 from ledger.stores import LocalStore
 from projections.statistics import Kept, compute, query, refresh, session, verify

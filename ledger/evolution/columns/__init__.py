@@ -1,0 +1,15 @@
+"""What can be asked of columns, and what a batch of it means.
+
+Others may import:
+    `batch`        a batch of SchemaChanges, decided on a schema
+    `creation`     a table's first schema
+    `operations`   the rows of what can be asked of columns
+    `anchor`       what a change was about, for deciding it again
+    `draft`        a decision in the making
+    `following`    a change in the names of a newer schema
+    `directives`   comments that Paimon takes as orders
+    `identifiers`  Iceberg's identifier fields
+
+Inside: `adding`, `editing`, `retyping` and `guards` hold the rules a change; `iceberg_ids` counts
+ids as Iceberg does.
+"""

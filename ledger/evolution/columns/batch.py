@@ -1,0 +1,178 @@
+"""From what was asked to what is a fact: the rules of a table's formats, run once, by the writer.
+
+The facts go through the same fold that replays them later, so what is decided here and what a
+reader sees can never differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from ledger.events.schema_changes import (
+    SchemaChange,
+)
+from ledger.events.schema_events import ColumnNullabilityUpdated, SchemaEvent, UpdateKeys
+from ledger.evolution.bounds import SCHEMA_ID, check_ids
+from ledger.evolution.columns.anchor import Anchor
+from ledger.evolution.columns.draft import Draft
+from ledger.evolution.columns.following import Following
+from ledger.evolution.columns.identifiers import check_identifier_fields
+from ledger.evolution.operation import SchemaOperation
+from ledger.evolution.operations import operation
+from ledger.evolution.options import keys
+from ledger.evolution.options.deciding import option_event
+from ledger.evolution.options.naming import KEY_OPTIONS, ColumnNames
+from ledger.evolution.options.renames import renamed_keys, renamed_options, strayed_options
+from ledger.evolution.refusals import argument, runtime, state
+from ledger.evolution.rules import PAIMON_RULES, Rules
+from ledger.evolution.tree.paths import dotted
+from ledger.evolution.validation.whole import validate
+from ledger.model.schema import Schema, paths_of
+
+__all__ = ["Anchor", "Decision", "decide_schema"]
+
+
+@frozen
+class Decision:
+    """What a batch of changes became.
+
+    Attributes:
+        events: The facts, in order; what Paimon derives silently stands among them.
+        anchors: One a change; give them back to decide the same changes on a newer schema.
+        schema: The result, its id one after the old schema's; its time is still the old one's.
+    """
+
+    events: tuple[SchemaEvent, ...]
+    anchors: tuple[Anchor, ...]
+    schema: Schema
+
+
+def decide_schema(
+    schema: Schema,
+    changes: Sequence[SchemaChange],
+    *,
+    has_snapshots: bool,
+    anchors: Sequence[Anchor] | None = None,
+    rules: Rules = PAIMON_RULES,
+) -> Decision:
+    """Decide what a batch of changes means for a schema.
+
+    Args:
+        schema: The schema before.
+        changes: Applied one after the other; all of them or none.
+        has_snapshots: Whether the table's branch has a latest snapshot.
+        anchors: Those of an earlier decision of the same changes on an older schema. Paths then
+            follow the columns that they meant, whatever these are called now, and what somebody
+            else has done already is not done again.
+        rules: Whose rules apply.
+
+    Raises:
+        InvalidChangeError: A rule forbids a change, or the batch as a whole; `kind` is Paimon's.
+
+    Example:
+        >>> decided = decide_schema(
+        ...     Schema.of({"id": "INT"}), [AddColumn(("name",), "STRING")], has_snapshots=False
+        ... )
+        >>> decided.events[0].field_id, decided.schema.names
+        (1, ('id', 'name'))
+    """
+    if len({each.id for each in schema.fields}) != len(schema.fields):
+        raise runtime("broken schema: two columns have one field id, so a change could mean either")
+    draft = Draft(schema, has_snapshots=has_snapshots, rules=rules)
+    if anchors is None:
+        decided = [operation(each, SchemaOperation).decide(draft, each) for each in changes]
+    else:
+        decided = _decide_again(draft, changes, anchors)
+    _finish_renames(draft)
+    _finish_keys(draft)
+    result = draft.freeze()
+    if result.identifier_field_ids:
+        old_names = {field_id: dotted(path) for path, field_id in paths_of(schema)}
+        check_identifier_fields(result.fields, result.identifier_field_ids, old_names)
+    SCHEMA_ID.check(result.id, "the table")
+    check_ids(
+        result.fields,
+        result.field_id_policy,
+        is_in_paimon=rules.paimon,
+        new=range(schema.highest_field_id + 1, result.highest_field_id + 1),
+    )
+    validate(result, rules)
+    return Decision(tuple(draft.events), tuple(decided), result)
+
+
+def _decide_again(
+    draft: Draft, changes: Sequence[SchemaChange], anchors: Sequence[Anchor]
+) -> list[Anchor]:
+    following = Following(draft, changes, anchors)
+    decided: list[Anchor] = []
+    for change, anchor in zip(changes, anchors, strict=True):
+        followed = operation(change, SchemaOperation).names(following, change, anchor)
+        if followed is None:
+            decided.append(anchor)
+            continue
+        again = operation(followed, SchemaOperation).decide(draft, followed)
+        following.learn(anchor.assigned, again.assigned)
+        decided.append(again)
+    return decided
+
+
+def _finish_renames(draft: Draft) -> None:
+    # Only Paimon's options name columns, and only it maps old names to new ones once.
+    if not draft.renames or not draft.rules.paimon:
+        return
+    working = draft.working
+    options = renamed_options(working.options, draft.renames)
+    names = ColumnNames(tuple(working.columns.values()))
+    strayed = next(
+        strayed_options(working.options, draft.renames, draft.columns_meant, names), None
+    )
+    for key in working.options.keys() - options.keys():
+        draft.record(option_event(key, None))
+    for key, value in options.items():
+        if working.options.get(key) != value:
+            draft.record(option_event(key, value))
+    _check_renamed_key(draft)
+    if strayed is not None:
+        # Paimon's own checks speak first: most of these batches leave an option naming nothing.
+        validate(draft.freeze())
+        raise argument(
+            f"renames in this batch would make option {strayed} name another column than before; "
+            "use one transaction a rename"
+        )
+
+
+def _check_renamed_key(draft: Draft) -> None:
+    old = draft.old.primary_keys
+    if not draft.working.primary_keys or renamed_keys(old, draft.renames) == (
+        draft.working.primary_keys
+    ):
+        return
+    raise state(
+        f"primary key {list(old)} is renamed more than once in this batch; "
+        "use one transaction a rename"
+    )
+
+
+def _finish_keys(draft: Draft) -> None:
+    working = draft.working
+    primary, partition = keys.key_lists(
+        working.options, working.primary_keys, working.partition_keys
+    )
+    if primary or partition:
+        keys.check_keys(tuple(working.names), primary, partition)
+    for key in KEY_OPTIONS:
+        if key in working.options:
+            draft.record(option_event(key, None))
+    if (primary, partition) != (working.primary_keys, working.partition_keys):
+        draft.record(UpdateKeys(partition_keys=partition, primary_keys=primary))
+    nullable = keys.keys_are_nullable(working.options)
+    for name in primary:
+        column = working.column((name,))
+        if column.type.nullable is not nullable:
+            draft.record(
+                ColumnNullabilityUpdated(
+                    field_names=(name,), new_nullability=nullable, field_id=column.id
+                )
+            )

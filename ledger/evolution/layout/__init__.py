@@ -1,0 +1,13 @@
+"""Partition specs and sort orders.
+
+Others may import:
+    `operations`        the rows of what can be asked of a layout
+    `intent`            a transaction's changes of layout, decided on whatever they meet
+    `creation`          a table's first spec and order
+    `fold`              specs and orders while facts are folded in
+    `specs`             specs and orders from and to their records
+    `sources`           the columns that a layout is made of, followed by id
+    `partition_filter`  partition values, asked of files of any spec
+
+Inside: `deciding` and `spec_draft` hold Iceberg's rules.
+"""

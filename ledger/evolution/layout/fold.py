@@ -1,0 +1,100 @@
+"""The layout half of a table's builder: partition specs and sort orders."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
+from ledger.evolution.layout.specs import order_of, spec_of
+from ledger.evolution.state import TableState
+from ledger.model.errors import InvalidChangeError
+from ledger.model.partition import FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder
+
+
+class LayoutTrail:
+    """Specs and orders while commits are folded in; attributes as in `TableState`."""
+
+    __slots__ = (
+        "default_order_id",
+        "default_spec_id",
+        "last_partition_id",
+        "sort_orders",
+        "specs",
+    )
+
+    def __init__(
+        self, specs: tuple[PartitionSpec, ...], sort_orders: tuple[SortOrder, ...] = (SortOrder(),)
+    ) -> None:
+        self.specs = specs
+        self.sort_orders = sort_orders
+        self.default_spec_id = specs[-1].spec_id
+        self.default_order_id = sort_orders[-1].order_id
+        self.last_partition_id = _highest(specs)
+
+    @classmethod
+    def of(cls, state: TableState) -> Self:
+        """Return the layout of a state, to go on from."""
+        # Every commit asks, and few change it: nothing is worked out anew.
+        layout = cls.__new__(cls)
+        layout.specs = state.specs
+        layout.sort_orders = state.sort_orders
+        layout.default_spec_id = state.default_spec_id
+        layout.default_order_id = state.default_order_id
+        layout.last_partition_id = state.last_partition_id
+        return layout
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """The default spec."""
+        return next(each for each in self.specs if each.spec_id == self.default_spec_id)
+
+    @property
+    def sort_order(self) -> SortOrder:
+        """The default order."""
+        return next(each for each in self.sort_orders if each.order_id == self.default_order_id)
+
+    def apply(self, event: PartitionSpecUpdated | SortOrderReplaced) -> None:
+        """Fold one fact; see `update_spec` and `replace_order`."""
+        if isinstance(event, PartitionSpecUpdated):
+            self.update_spec(event)
+        else:
+            self.replace_order(event)
+
+    def update_spec(self, event: PartitionSpecUpdated) -> None:
+        """Add a spec, or make one the default that is there.
+
+        Raises:
+            InvalidChangeError: Another spec has that id.
+        """
+        spec = spec_of(event.spec_id, event.fields)
+        there = next((each for each in self.specs if each.spec_id == spec.spec_id), None)
+        if there is None:
+            self.specs = (*self.specs, spec)
+            self.last_partition_id = max(self.last_partition_id, _highest((spec,)))
+        elif there != spec:
+            raise _taken("partition spec", spec.spec_id)
+        if event.set_default:
+            self.default_spec_id = spec.spec_id
+
+    def replace_order(self, event: SortOrderReplaced) -> None:
+        """Make an order the default, new or not.
+
+        Raises:
+            InvalidChangeError: Another order has that id.
+        """
+        order = order_of(event.order_id, event.fields)
+        there = next((each for each in self.sort_orders if each.order_id == order.order_id), None)
+        if there is None:
+            self.sort_orders = (*self.sort_orders, order)
+        elif there != order:
+            raise _taken("sort order", order.order_id)
+        self.default_order_id = order.order_id
+
+
+def _highest(specs: tuple[PartitionSpec, ...]) -> int:
+    ids = (each.field_id for spec in specs for each in spec.fields)
+    return max(ids, default=FIRST_PARTITION_FIELD_ID - 1)
+
+
+def _taken(noun: str, number: int) -> InvalidChangeError:
+    return InvalidChangeError(f"{noun} {number} has other fields already", kind="ILLEGAL_STATE")

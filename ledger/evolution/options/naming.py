@@ -1,0 +1,312 @@
+"""Which options name columns, in their keys or in their values: the one table of them.
+
+Validation, the propagation of renames and rebasing read it. An option that names columns means
+those columns: it is resolved to field ids when a change is decided first, and follows them when
+the change is decided again on a newer schema.
+
+Source: Paimon's CoreOptions, SchemaManager and file formats; Iceberg's table properties.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Literal
+
+from attrs import field, frozen
+
+from ledger.evolution.tree.places import type_places
+from ledger.model.errors import ColumnNotFoundError
+from ledger.model.types import DataField
+
+Shape = Literal["column", "columns", "indexed columns", "members"]
+"""How a value names columns: one; a comma list; a comma list whose entries may be `m[key]`; a comma
+list of members of the ROW inside the ARRAY that the key names."""
+
+Path = tuple[str, ...]
+
+
+@frozen
+class ColumnOption:
+    """One row: an option, or a family of them, that names columns.
+
+    Attributes:
+        key: The key; `{columns}` stands for a comma list of columns, `{column}` for one, `{path}`
+            for a dotted path, `*` for anything without a dot, and `**` for anything.
+        value: How the value names columns; None where only the key does.
+        carried: Whether Paimon's renames carry it along.
+        named: Whether it is meant by name, so that a rename leaves it alone: Iceberg's properties.
+    """
+
+    key: str
+    value: Shape | None = None
+    carried: bool = False
+    named: bool = False
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """What its keys look like, with the columns as group `columns`, `column` or `path`."""
+        text = re.escape(self.key).replace(r"\*\*", ".+?").replace(r"\*", "[^.]+")
+        for group in ("columns", "column", "path"):
+            text = text.replace(rf"\{{{group}\}}", f"(?P<{group}>.+?)")
+        return re.compile(text)
+
+
+KEY_OPTIONS = ("primary-key", "partition")
+"""Options that a schema holds as lists instead."""
+
+INDEX_COLUMN_OPTIONS = (
+    "pk-vector.index.columns",
+    "pk-btree.index.columns",
+    "pk-bitmap.index.columns",
+    "pk-multivalue.index.columns",
+    "pk-full-text.index.columns",
+)
+"""Options that list the columns of primary-key indexes."""
+
+BLOB_OPTIONS = (
+    "blob-field",
+    "blob-descriptor-field",
+    "blob.stored-descriptor-fields",
+    "blob-view-field",
+)
+"""Options that list BLOB columns; the third is an older name of the second."""
+
+MAP_LAYOUT_SUFFIXES = (
+    "map.storage-layout",
+    "map.shared-shredding.max-columns",
+    "map.shared-shredding.column-placement-policy",
+)
+"""What `fields.<column>.` says of how a MAP is laid out in files."""
+
+CARRIED_SUFFIXES = (
+    "aggregate-function",
+    "ignore-retract",
+    "distinct",
+    "list-agg-delimiter",
+    *MAP_LAYOUT_SUFFIXES,
+)
+"""What `fields.<column>.` can say that Paimon's renames carry along."""
+
+COLUMN_OPTIONS: tuple[ColumnOption, ...] = (
+    *(ColumnOption(each, "columns") for each in KEY_OPTIONS),
+    ColumnOption("bucket-key", "columns", carried=True),
+    ColumnOption("sequence.field", "columns", carried=True),
+    ColumnOption("fields.{columns}.sequence-group", "columns", carried=True),
+    ColumnOption("fields.{columns}.nested-key", "members", carried=True),
+    ColumnOption("fields.{columns}.nested-sequence-field", "members"),
+    *(ColumnOption(f"fields.{{columns}}.{each}", carried=True) for each in CARRIED_SUFFIXES),
+    ColumnOption("fields.{columns}.**"),
+    ColumnOption("field.{columns}.vector-dim"),
+    *(ColumnOption(each, "columns") for each in (*BLOB_OPTIONS, "vector-field")),
+    *(ColumnOption(each, "columns") for each in INDEX_COLUMN_OPTIONS),
+    ColumnOption("file-index.*.columns", "indexed columns"),
+    ColumnOption("file-index.*.{column}.*"),
+    ColumnOption("clustering.columns", "columns"),
+    ColumnOption("sink.clustering.by-columns", "columns"),
+    ColumnOption("chain-table.chain-partition-keys", "columns"),
+    ColumnOption("partial-update.remove-record-on-sequence-group", "columns"),
+    ColumnOption("manifest-sort.partition-field", "column"),
+    ColumnOption("record-level.time-field", "column"),
+    ColumnOption("rowkind.field", "column"),
+    ColumnOption("orc.bloom.filter.columns", "columns"),
+    ColumnOption("orc.column.encoding.direct", "columns"),
+    ColumnOption("parquet.**#{path}", named=True),
+    ColumnOption("write.orc.bloom.filter.columns", "columns", named=True),
+    ColumnOption("write.**.column.{path}", named=True),
+)
+"""Every option that names columns; the first row that fits counts. What only looks like a name, as
+`$day` in `partition.timestamp-pattern`, is a partition key's, which keeps its name for good."""
+
+_FAMILIES = ("fields.", "field.", "file-index.", "parquet.", "write.")
+_PLAIN = {each.key: each for each in COLUMN_OPTIONS if not {"{", "*"} & set(each.key)}
+
+
+def column_option(key: str) -> ColumnOption | None:
+    """Return the row of an option; None when it names no columns.
+
+    Example:
+        >>> column_option("fields.a,b.sequence-group").value, column_option("bucket")
+        ('columns', None)
+    """
+    found = _PLAIN.get(key)
+    if found is not None or not key.startswith(_FAMILIES):
+        return found
+    return next((each for each in COLUMN_OPTIONS if each.pattern.fullmatch(key)), None)
+
+
+@frozen
+class Mention:
+    """One column named by an option.
+
+    Attributes:
+        text: What the option says.
+        owner: The column whose elements have it as a member; None for any other.
+        is_path: Whether the text is a dotted path from a column on.
+    """
+
+    text: str
+    owner: str | None = None
+    is_path: bool = False
+
+    def names(self, path: Path) -> bool:
+        """Return whether this is the column, or member, at a path."""
+        if self.is_path:
+            return ".".join(path) == self.text
+        return path == ((self.text,) if self.owner is None else (self.owner, "element", self.text))
+
+    def at(self, path: Path) -> str:
+        """Return what the option has to say to name what stands at a path."""
+        return ".".join(path) if self.is_path else path[-1]
+
+
+@frozen
+class OptionText:
+    """An option taken apart into the columns that it names and the text between them.
+
+    Attributes:
+        key: Of its key.
+        value: Of its value; None where it is removed.
+        carried: Whether Paimon's renames carry it along.
+    """
+
+    key: tuple[str | Mention, ...]
+    value: tuple[str | Mention, ...] | None
+    carried: bool
+
+    @property
+    def mentions(self) -> tuple[Mention, ...]:
+        """The columns that it names, those in the key first."""
+        return tuple(each for each in (*self.key, *(self.value or ())) if isinstance(each, Mention))
+
+    def said(self, texts: Iterable[str]) -> tuple[str, str | None]:
+        """Return key and value with the mentions said by these texts, in order."""
+        rest = iter(texts)
+        key = "".join(next(rest) if isinstance(each, Mention) else each for each in self.key)
+        if self.value is None:
+            return key, None
+        return key, "".join(
+            next(rest) if isinstance(each, Mention) else each for each in self.value
+        )
+
+
+def option_text(key: str, value: str | None) -> OptionText | None:
+    """Take an option apart; None when it names no columns.
+
+    Example:
+        >>> [each.text for each in option_text("fields.a.sequence-group", "b, c").mentions]
+        ['a', 'b', 'c']
+    """
+    row = column_option(key)
+    if row is None:
+        return None
+    found = row.pattern.fullmatch(key)
+    group = found and next(iter(found.groupdict()), None)
+    if not found or not group:
+        named: tuple[str | Mention, ...] = (key,)
+    else:
+        named = (key[: found.start(group)], *_in_key(group, found[group]), key[found.end(group) :])
+    owner = next((each.text for each in named if isinstance(each, Mention)), None)
+    said = None if value is None else tuple(_in_value(row.value, value, owner))
+    return OptionText(named, said, row.carried)
+
+
+def _in_key(group: str, text: str) -> Iterator[str | Mention]:
+    if group == "path":
+        yield Mention(text, is_path=True)
+    else:
+        yield from _listed(text, is_indexed=group == "column")
+
+
+def _in_value(shape: Shape | None, value: str, owner: str | None) -> Iterator[str | Mention]:
+    match shape:
+        case None:
+            yield value
+        case "column":
+            yield from _padded(value, None)
+        case "columns":
+            yield from _listed(value)
+        case "indexed columns":
+            yield from _listed(value, is_indexed=True)
+        case "members":
+            yield from _listed(value, owner)
+
+
+def _listed(
+    value: str, owner: str | None = None, *, is_indexed: bool = False
+) -> Iterator[str | Mention]:
+    for number, entry in enumerate(value.split(",")):
+        yield "," if number else ""
+        name, bracket, rest = entry.partition("[") if is_indexed else (entry, "", "")
+        if bracket and rest.rstrip().endswith("]"):
+            yield from (*_padded(name, owner), bracket + rest)
+        else:
+            yield from _padded(entry, owner)
+
+
+def _padded(entry: str, owner: str | None) -> Iterator[str | Mention]:
+    name = entry.strip()
+    if not name:
+        yield entry
+        return
+    before, _, after = entry.partition(name)
+    yield from (before, Mention(name, owner), after)
+
+
+@frozen
+class ColumnNames:
+    """Where the columns of a schema, and what is nested in them, stand by name and by id."""
+
+    fields: Sequence[DataField]
+    _paths: dict[int, Path] = field(init=False, repr=False)
+
+    @_paths.default
+    def _found(self) -> dict[int, Path]:
+        places = type_places(self.fields)
+        return {each.field.id: each.path for each in places if each.field is not None}
+
+    def resolve(self, option: OptionText) -> tuple[int | None, ...]:
+        """Return the id of each column that an option names; None where there is no such column."""
+        return tuple(
+            next((found for found, path in self._paths.items() if each.names(path)), None)
+            for each in option.mentions
+        )
+
+    def has(self, field_id: int | None) -> bool:
+        """Return whether a column with that id is here."""
+        return field_id in self._paths
+
+    def path(self, field_id: int) -> Path | None:
+        """Return where the column with an id stands; None where it is not."""
+        return self._paths.get(field_id)
+
+    def said(self, mention: Mention, field_id: int | None) -> str | None:
+        """Return how an option names the column with an id here; None where it is not."""
+        path = None if field_id is None else self._paths.get(field_id)
+        return None if path is None else mention.at(path)
+
+    def say(self, option: OptionText, ids: Iterable[int | None]) -> tuple[str, str | None]:
+        """Return key and value with every column called as it is here.
+
+        Args:
+            option: The option as it was asked for.
+            ids: One a mention; None leaves it as it was said.
+
+        Raises:
+            ColumnNotFoundError: One of them is not here.
+        """
+        return option.said(
+            each.text if found is None else self._here(option, each, found)
+            for each, found in zip(option.mentions, ids, strict=True)
+        )
+
+    def _here(self, option: OptionText, mention: Mention, field_id: int) -> str:
+        said = self.said(mention, field_id)
+        if said is None:
+            key = option.said(each.text for each in option.mentions)[0]
+            raise ColumnNotFoundError(
+                f"column {mention.text} (id {field_id}), which option {key} was to name, does not "
+                "exist any more"
+            )
+        return said

@@ -1,0 +1,64 @@
+"""Cells: what an event sets, and what it needs unchanged, so that conflicts are found by meaning.
+
+A cell is a field id and an aspect, an option, the comment, a tag, ... Two events conflict when one
+claims a cell that the other set to another value. An equal value is no conflict, and events that
+share no cell commute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ledger.events import TableEvent
+from ledger.evolution.columns.anchor import Anchor
+from ledger.evolution.columns.operations import ROOT
+from ledger.evolution.operation import Cell
+from ledger.evolution.operations import BY_FACT
+from ledger.model.field_ids import walk_fields
+from ledger.model.schema import Schema
+from ledger.model.types import ArrayType, DataType, MapType, RowType
+
+__all__ = ["Cell", "cell_name", "claims", "existence", "is_taken", "sets"]
+
+
+def cell_name(cell: Cell) -> str:
+    """Return a cell's name for people: `column 4 name`, `option bucket`, `tag v1`."""
+    return " ".join(str(each) for each in cell)
+
+
+def sets(event: TableEvent) -> Iterator[tuple[Cell, Any]]:
+    """Yield the cells that an event sets, with their values."""
+    return BY_FACT[type(event)].sets(event)
+
+
+def claims(event: TableEvent) -> Iterator[tuple[Cell, Any]]:
+    """Yield the cells that must not have been set to another value meanwhile."""
+    return BY_FACT[type(event)].claims(event)
+
+
+def is_taken(cell: Cell, schema: Schema) -> bool:
+    """Return whether the name that a `name` cell is about is a column's, or a member's, now."""
+    _, owner, name = cell
+    if owner == ROOT:
+        return name in schema.names
+    around = next((each for each in walk_fields(schema.fields) if each.id == owner), None)
+    return around is not None and name in _members(around.type)
+
+
+def _members(data_type: DataType) -> Iterator[str]:
+    """Yield the names of a ROW's members, through the lists and maps around it."""
+    match data_type:
+        case RowType(fields=fields):
+            yield from (each.name for each in fields)
+        case ArrayType(element=inner) | MapType(value=inner):
+            yield from _members(inner)
+        case _:
+            return
+
+
+def existence(anchor: Anchor) -> Iterator[tuple[Cell, Any]]:
+    """Yield that the columns exist which a change goes through, acts on, refers to or names."""
+    for field_id in (*anchor.ids, anchor.reference_id, *anchor.named):
+        if field_id is not None:
+            yield ("column", field_id, "exists"), True

@@ -1,0 +1,168 @@
+"""What a writer may ask of a table beside SchemaChanges: snapshots, tags, expiry, the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from attrs import field, frozen
+
+from ledger.events.schema_changes import SchemaChange
+from ledger.events.snapshot_events import ChangesReference, SnapshotCommitted
+from ledger.events.spec_changes import SpecChange
+from ledger.evolution.decide_clock import CorrectClock
+from ledger.evolution.layout.partition_filter import PartitionFilter
+from ledger.model.file_change import FileChange
+from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+
+Isolation = Literal["serializable", "snapshot"]
+
+
+@frozen
+class FileSums:
+    """What a list of file changes adds up to: ADD counts, DELETE takes away."""
+
+    record_count: int = 0
+    file_count: int = 0
+    file_size_in_bytes: int = 0
+    last_file_creation_time: int | None = None
+
+    @classmethod
+    def of(cls, files: Iterable[FileChange]) -> FileSums:
+        """Return the sums of a list.
+
+        Example:
+            >>> FileSums.of([FileChange(path="a", record_count=2, file_size_in_bytes=9)])
+            FileSums(record_count=2, file_count=1, file_size_in_bytes=9, last_file_creation_time=0)
+        """
+        records = count = size = 0
+        newest: int | None = None
+        for each in files:
+            sign = 1 if each.kind == "ADD" else -1
+            records += sign * each.record_count
+            count += sign
+            size += sign * each.file_size_in_bytes
+            newest = each.creation_time if newest is None else max(newest, each.creation_time)
+        return cls(records, count, size, newest)
+
+
+@frozen(kw_only=True)
+class CommitSnapshot:
+    """Commit a snapshot of file changes.
+
+    Attributes:
+        commit_kind: APPEND, COMPACT, OVERWRITE or ANALYZE.
+        commit_user: Who; with `commit_identifier` and the kind it is the snapshot's key.
+        commit_identifier: Batch commits have Long.MAX and never deduplicate.
+        files: Every ADD and DELETE.
+        reference: The same list on the store, when it is too long for a commit.
+        where: The partition values that an overwrite replaced; None when files were named one by
+            one.
+        isolation: Whether files that others add to those partitions meanwhile are a conflict.
+        facts: Further keys of Paimon's snapshot file, by their names in the event.
+    """
+
+    commit_kind: CommitKind
+    commit_user: str
+    commit_identifier: int
+    files: tuple[FileChange, ...] = ()
+    reference: ChangesReference | None = None
+    where: PartitionFilter | None = None
+    isolation: Isolation = "serializable"
+    facts: Mapping[str, Any] = field(factory=dict, hash=False)
+
+
+@frozen(kw_only=True)
+class Rollback:
+    """Put a snapshot's contents back, as a new snapshot.
+
+    `files` is the difference between the head that the writer saw and the target.
+    """
+
+    target_snapshot_id: int
+    target_tag_name: str | None = None
+    commit_user: str
+    files: tuple[FileChange, ...] = ()
+    reference: ChangesReference | None = None
+
+
+@frozen
+class CreateTag:
+    """Name a snapshot; the newest when `snapshot_id` is None."""
+
+    tag_name: str
+    snapshot_id: int | None = None
+    time_retained_millis: int | None = None
+
+
+@frozen
+class ReplaceTag:
+    """Let an existing tag name another snapshot; the newest when `snapshot_id` is None."""
+
+    tag_name: str
+    snapshot_id: int | None = None
+    time_retained_millis: int | None = None
+
+
+@frozen
+class DeleteTag:
+    """Take a tag away."""
+
+    tag_name: str
+
+
+@frozen
+class ExpireSnapshots:
+    """Expire the snapshots before `earliest_snapshot_id`."""
+
+    earliest_snapshot_id: int
+
+
+@frozen
+class SetPartitionStatistics:
+    """Let a snapshot have a file of statistics by partition."""
+
+    snapshot_id: int
+    path: str
+    file_size_in_bytes: int
+
+
+@frozen
+class AllowIncompatibleChanges:
+    """Let this transaction make columns required although older rows may lack them."""
+
+
+@frozen
+class DropTable:
+    """Seal the table's stream: nothing can follow."""
+
+    database: str
+    name: str
+
+
+SnapshotChange = CommitSnapshot | Rollback
+TagChange = CreateTag | ReplaceTag | DeleteTag
+OtherChange = (
+    SnapshotChange | TagChange | ExpireSnapshots | SetPartitionStatistics | CorrectClock | DropTable
+)
+TableChange = SchemaChange | SpecChange | OtherChange | AllowIncompatibleChanges
+"""Everything that a writer may ask of a table."""
+
+
+def snapshot_key_of(kind: str, identifier: int, user: str) -> str | None:
+    """Return what makes a snapshot the same as another.
+
+    None for batch commits: their identifier never deduplicates.
+
+    Example:
+        >>> snapshot_key_of("APPEND", 7, "job")
+        'snapshot:APPEND:7:job'
+    """
+    if identifier == BATCH_COMMIT_IDENTIFIER:
+        return None
+    return f"snapshot:{kind}:{identifier}:{user}"
+
+
+def snapshot_key(snapshot: CommitSnapshot | SnapshotCommitted) -> str | None:
+    """Return `snapshot_key_of` a snapshot asked for or committed."""
+    return snapshot_key_of(snapshot.commit_kind, snapshot.commit_identifier, snapshot.commit_user)

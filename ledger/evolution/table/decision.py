@@ -1,0 +1,101 @@
+"""What changes of a table's schema and layout come to, before its formats are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from attrs import frozen
+
+from ledger.events.schema_changes import RemoveOption, SchemaChange, SetOption
+from ledger.events.schema_events import SchemaEvent
+from ledger.events.spec_changes import SpecChange
+from ledger.evolution.columns.anchor import Anchor
+from ledger.evolution.columns.batch import decide_schema
+from ledger.evolution.layout.intent import LayoutEvent, LayoutIntent, layout_before
+from ledger.evolution.legality import Batch, History
+from ledger.evolution.operation import LayoutOperation
+from ledger.evolution.operations import BY_ASKED
+from ledger.evolution.rules import Rules
+from ledger.evolution.state import TableState
+
+RulesOf = Callable[[Mapping[str, str]], Rules]
+"""Gives the rules that a table's options mean."""
+
+
+@frozen
+class Decided:
+    """What changes came to.
+
+    Attributes:
+        events: The facts, in order.
+        batch: What its formats have to be asked about.
+    """
+
+    events: tuple[SchemaEvent | LayoutEvent, ...]
+    batch: Batch
+
+
+class TableWishes:
+    """Changes of schema and layout that one transaction wants, decided on whatever it meets.
+
+    Those of the schema are decided first, as one batch. The first decision pins columns by id.
+
+    Args:
+        changes: What is asked, in order.
+        highest: The highest field id that the writer saw.
+    """
+
+    def __init__(self, changes: Iterable[SchemaChange | SpecChange], highest: int) -> None:
+        schema: list[Any] = []
+        layout: list[Any] = []
+        for each in changes:
+            is_layout = isinstance(BY_ASKED.get(type(each)), LayoutOperation)
+            (layout if is_layout else schema).append(each)
+        self.schema: tuple[SchemaChange, ...] = tuple(schema)
+        self._layout = LayoutIntent(layout, highest)
+        self.anchors: tuple[Anchor, ...] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.schema or self._layout)
+
+    def decide(self, state: TableState, rules_of: RulesOf, history: History) -> Decided:
+        """Decide the changes on a state.
+
+        Args:
+            state: The table.
+            rules_of: Whose rules apply.
+            history: The table's past, for the formats.
+
+        Raises:
+            InvalidChangeError: A rule forbids a change.
+        """
+        schema = state.schema
+        schema_events: tuple[SchemaEvent, ...] = ()
+        if self.schema:
+            decision = decide_schema(
+                schema,
+                self.schema,
+                has_snapshots=state.snapshot is not None,
+                anchors=self.anchors,
+                rules=rules_of(_options_after(schema.options, self.schema)),
+            )
+            # The first decision's anchors stay: its ids are those that the writer meant.
+            self.anchors = self.anchors or decision.anchors
+            schema_events = decision.events
+            if schema_events:
+                schema = decision.schema
+        rules = rules_of(schema.options)
+        layout = layout_before(state, schema, schema_events)
+        events = (*schema_events, *self._layout.decide(layout, schema, rules))
+        return Decided(events, Batch(state, schema, layout, rules, history))
+
+
+def _options_after(options: Mapping[str, str], changes: Iterable[SchemaChange]) -> dict[str, str]:
+    after = dict(options)
+    for each in changes:
+        if isinstance(each, SetOption):
+            after[each.key] = each.value
+        elif isinstance(each, RemoveOption):
+            after.pop(each.key, None)
+    return after

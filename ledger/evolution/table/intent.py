@@ -1,0 +1,191 @@
+"""TableIntent: what a writer wants of a table, decided on whatever state it meets.
+
+The first decision resolves every column path to field ids. When others won meanwhile, the intent
+looks for a cell or file that both wanted, and is decided again with its paths following the ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import Any
+
+from attrs import evolve
+
+from ledger.events import TableEvent
+from ledger.events.commit import Commit
+from ledger.evolution.legality import History, refuse_inexpressible, refuse_names
+from ledger.evolution.operation import Course, StateOperation
+from ledger.evolution.operations import BY_ASKED, operation
+from ledger.evolution.rules import Rules
+from ledger.evolution.state import TableState
+from ledger.evolution.stream import Landed
+from ledger.evolution.table.changes import (
+    AllowIncompatibleChanges,
+    CommitSnapshot,
+    CreateTag,
+    DropTable,
+    OtherChange,
+    ReplaceTag,
+    Rollback,
+    TableChange,
+    snapshot_key,
+)
+from ledger.evolution.table.conflicts import Needs, contradiction, lost, taken
+from ledger.evolution.table.decision import TableWishes
+from ledger.evolution.table.snapshots import (
+    is_named,
+)
+from ledger.evolution.table.touched import FileWish, RecentlyTouched
+from ledger.model.errors import (
+    AlreadyExistsError,
+    InvalidChangeError,
+    NotFoundError,
+    TableDroppedError,
+)
+from ledger.model.schema import Schema
+
+
+class TableIntent:
+    """One transaction's changes on their way into a table's log.
+
+    Args:
+        changes: What is asked, in order. SchemaChanges are decided as one batch, as Paimon does,
+            before the rest.
+        base: The state that the writer looked at. Contradictions to it are refused here.
+        touched: What the winners touched, shared by all who ask.
+        history: What the formats' rules have to know of the past.
+    """
+
+    def __init__(
+        self,
+        changes: Sequence[TableChange],
+        base: TableState,
+        touched: RecentlyTouched,
+        history: History,
+    ) -> None:
+        asked: list[Any] = [
+            each for each in changes if not isinstance(each, AllowIncompatibleChanges)
+        ]
+        self._allows_incompatible = len(asked) < len(changes)
+        wishes: list[Any] = []
+        self._others: list[OtherChange] = []
+        for each in asked:
+            if isinstance(BY_ASKED.get(type(each)), StateOperation):
+                self._others.append(_pinned(each, base))
+            else:
+                wishes.append(each)
+        self._wishes = TableWishes(wishes, base.schema.highest_field_id)
+        self._touched = touched
+        self._history = history
+        # Nobody asks for it before the first loss, and most writers never lose.
+        self._needed: Needs | None = None
+        self._wanted: FileWish | None = None
+        self.base_version = base.version
+        self._base = base
+        self._first = self._on(base)
+
+    def _needs(self) -> Needs:
+        """Return what has to be as it was at the base."""
+        if isinstance(self._first, Landed):
+            return Needs()
+        anchors = self._wishes.anchors or ()
+        asked = self._wishes.schema if anchors else ()
+        return Needs.of(self._first, asked, anchors, self._base.schema.highest_field_id)
+
+    def decide(
+        self, state: TableState | None, winners: Sequence[Commit[TableEvent]]
+    ) -> tuple[TableEvent, ...] | Landed:
+        """Return the events that the changes become on `state`; see `Intent`."""
+        if state is None:
+            raise NotFoundError("the table has no version 0; create it first")
+        if state.version == self.base_version:
+            return self._first
+        landed = self._landed_in(winners)
+        if landed is not None:
+            return landed
+        self._refuse_conflicts(state, winners)
+        try:
+            return self._on(state)
+        except TableDroppedError:
+            raise
+        except (InvalidChangeError, NotFoundError, AlreadyExistsError) as error:
+            raise lost(self._base, winners, error, self._is_refused) from error
+
+    def _is_refused(self, state: TableState) -> bool:
+        try:
+            self._on(state)
+        except (InvalidChangeError, NotFoundError, AlreadyExistsError):
+            return True
+        return False
+
+    def _on(self, state: TableState) -> tuple[TableEvent, ...] | Landed:
+        if not state.dropped:
+            return tuple(self._decide(state))
+        if any(isinstance(each, DropTable) for each in self._others):
+            # Nothing follows a seal, so it stands at the newest version.
+            return Landed(state.version)
+        raise TableDroppedError("the table was dropped; open its name again to see what is there")
+
+    def _decide(self, state: TableState) -> Iterator[TableEvent]:
+        schema = state.schema
+        if self._wishes:
+            schema = yield from self._decide_table(state)
+        course = Course(
+            state,
+            schema,
+            state.last_snapshot_id,
+            state.totals.record_count,
+            state.version == self.base_version,
+            self._refuse_names,
+        )
+        for change in self._others:
+            event = operation(change, StateOperation).decide(course, change)
+            if event is not None:
+                yield event
+
+    def _decide_table(self, state: TableState) -> Generator[TableEvent, None, Schema]:
+        """Yield what changes the schema and the layout; return the schema afterwards."""
+        decided = self._wishes.decide(state, self._rules, self._history)
+        yield from decided.events
+        refuse_inexpressible(decided.batch)
+        return decided.batch.schema
+
+    def _rules(self, options: Mapping[str, str]) -> Rules:
+        return Rules.of(options, allow_incompatible=self._allows_incompatible)
+
+    def _refuse_names(
+        self, state: TableState, schema: Schema, change: CommitSnapshot | Rollback
+    ) -> None:
+        named = {each.schema_id for each in change.files if is_named(each)} - {schema.id}
+        if named and self._rules(schema.options).iceberg:
+            refuse_names(schema, named, state, self._history)
+
+    def _refuse_conflicts(self, state: TableState, winners: Sequence[Commit[TableEvent]]) -> None:
+        if self._needed is None:
+            self._needed = self._needs()
+            self._wanted = FileWish.of(self._others)
+        cells, schema = self._needed.cells, self._base.schema
+        for commit in winners if cells or self._wanted is not None else ():
+            touch = self._touched.by(commit).first(cells, self._wanted, state)
+            if touch is not None:
+                raise taken(touch, commit, cells.get(touch.cell), schema, state.schema)
+        found = contradiction(self._needed, winners, self._touched, state)
+        if found is not None:
+            commit, touch, wanted = found
+            raise taken(touch, commit, wanted, schema, state.schema)
+
+    def _landed_in(self, winners: Sequence[Commit[TableEvent]]) -> Landed | None:
+        """Return the winner that is this very snapshot, committed by another attempt of its job."""
+        keys = {snapshot_key(each) for each in self._others if isinstance(each, CommitSnapshot)}
+        keys.discard(None)
+        for commit in winners if keys else ():
+            if not keys.isdisjoint(self._touched.by(commit).snapshot_keys):
+                return Landed(commit.version)
+        return None
+
+
+def _pinned(change: OtherChange, base: TableState) -> OtherChange:
+    """Return the change with "the newest snapshot" said by its id: the one that the writer saw."""
+    if isinstance(change, CreateTag | ReplaceTag) and change.snapshot_id is None:
+        return evolve(change, snapshot_id=base.last_snapshot_id or None)
+    return change

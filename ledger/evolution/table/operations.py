@@ -1,0 +1,206 @@
+"""The rows of what can be asked of a table's snapshots, tags and statistics, and of its life."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import UNSET
+
+from ledger.events.clock_events import ClockCorrected
+from ledger.events.snapshot_events import (
+    RolledBack,
+    SnapshotCommitted,
+    SnapshotFacts,
+    SnapshotsExpired,
+    TagCreated,
+    TagDeleted,
+    TagReplaced,
+)
+from ledger.events.statistics_events import PartitionStatisticsSet
+from ledger.events.table_events import TableCreated, TableDropped, TableName
+from ledger.evolution.decide_clock import CorrectClock, decide_clock
+from ledger.evolution.operation import Cell, Course, Operation, StateOperation, no_cells
+from ledger.evolution.table import changes as asked
+from ledger.evolution.table.snapshots import (
+    decide_expiry,
+    decide_snapshot,
+    decide_statistics,
+    decide_tag,
+    tag_holds,
+)
+from ledger.model.excerpt import moment, size
+
+
+def _decide_snapshot(
+    course: Course, change: asked.SnapshotChange
+) -> SnapshotCommitted | RolledBack:
+    course.refuse_names(course.state, course.schema, change)
+    course.snapshot_id += 1
+    event = decide_snapshot(
+        course.state,
+        change,
+        snapshot_id=course.snapshot_id,
+        schema_id=course.schema.id,
+        records=course.records,
+    )
+    course.records = event.total_record_count
+    return event
+
+
+def _decide_tag(
+    course: Course, change: asked.TagChange
+) -> TagCreated | TagReplaced | TagDeleted | None:
+    if not course.is_first and tag_holds(course.state, change):
+        return None
+    return decide_tag(course.state, change)
+
+
+def _decide_drop(course: Course, change: asked.DropTable) -> TableDropped:
+    name = TableName(change.database, change.name)
+    return TableDropped(identifier=name, table_id=course.state.table_id)
+
+
+def _clock(fact: ClockCorrected) -> Iterator[tuple[Cell, Any]]:
+    yield ("clock",), fact.true_time_millis
+
+
+def _snapshot(fact: SnapshotFacts) -> Iterator[tuple[Cell, Any]]:
+    yield ("snapshots",), fact.snapshot_id
+
+
+def _unseen(fact: RolledBack) -> Iterator[tuple[Cell, Any]]:
+    """Yield that no snapshot came which the rollback would take back unseen."""
+    yield ("snapshots",), fact.snapshot_id - 1
+
+
+def _tagged(fact: TagCreated | TagReplaced) -> Iterator[tuple[Cell, Any]]:
+    yield ("tag", fact.tag_name), (fact.snapshot_id, fact.time_retained_millis)
+
+
+def _untagged(fact: TagDeleted) -> Iterator[tuple[Cell, Any]]:
+    yield ("tag", fact.tag_name), None
+
+
+def _expired(fact: SnapshotsExpired) -> Iterator[tuple[Cell, Any]]:
+    yield ("earliestSnapshot",), fact.earliest_snapshot_id
+
+
+def _statistics(fact: PartitionStatisticsSet) -> Iterator[tuple[Cell, Any]]:
+    file = (fact.statistics_path, fact.file_size_in_bytes)
+    yield ("partitionStatistics", fact.snapshot_id), file
+
+
+def _created(_fact: TableCreated) -> Iterator[tuple[Cell, Any]]:
+    yield ("table",), "created"
+
+
+def _dropped(_fact: TableDropped) -> Iterator[tuple[Cell, Any]]:
+    yield ("table",), "dropped"
+
+
+def _difference(fact: SnapshotFacts) -> str:
+    rows, files = fact.delta_record_count, fact.delta_file_count
+    changed = f"{rows:+,} rows, {files:+,} {'file' if abs(files) == 1 else 'files'}"
+    sign = "-" if fact.delta_file_size_in_bytes < 0 else "+"
+    return f"{changed}, {sign}{size(abs(fact.delta_file_size_in_bytes))}"
+
+
+def _says_rollback(fact: RolledBack) -> str:
+    tag = "" if fact.target_tag_name is UNSET else f" (tag {fact.target_tag_name})"
+    return (
+        f"snapshot {fact.snapshot_id}: rolled back to snapshot {fact.target_snapshot_id}{tag}, "
+        f"{_difference(fact)}"
+    )
+
+
+def _name(name: TableName) -> str:
+    return f"{name.database_name}.{name.table_name}"
+
+
+TABLE_OPERATIONS: tuple[Operation, ...] = (
+    StateOperation(
+        asked=asked.CommitSnapshot,
+        facts=(SnapshotCommitted,),
+        decide=_decide_snapshot,
+        sets=_snapshot,
+        claims=no_cells,
+        says=lambda it: f"snapshot {it.snapshot_id}: {it.commit_kind}, {_difference(it)}",
+    ),
+    StateOperation(
+        asked=asked.Rollback,
+        facts=(RolledBack,),
+        decide=_decide_snapshot,
+        sets=_snapshot,
+        claims=_unseen,
+        says=_says_rollback,
+    ),
+    StateOperation(
+        asked=asked.CreateTag,
+        facts=(TagCreated,),
+        decide=_decide_tag,
+        sets=_tagged,
+        claims=_tagged,
+        says=lambda it: f"tagged snapshot {it.snapshot_id} as {it.tag_name}",
+    ),
+    StateOperation(
+        asked=asked.ReplaceTag,
+        facts=(TagReplaced,),
+        decide=_decide_tag,
+        sets=_tagged,
+        claims=_tagged,
+        says=lambda it: f"moved tag {it.tag_name} to snapshot {it.snapshot_id}",
+    ),
+    StateOperation(
+        asked=asked.DeleteTag,
+        facts=(TagDeleted,),
+        decide=_decide_tag,
+        sets=_untagged,
+        claims=_untagged,
+        says=lambda it: f"deleted tag {it.tag_name}",
+    ),
+    StateOperation(
+        asked=asked.ExpireSnapshots,
+        facts=(SnapshotsExpired,),
+        decide=lambda course, change: decide_expiry(course.state, change),
+        sets=_expired,
+        # It only moves a bound forward.
+        claims=no_cells,
+        says=lambda it: f"expired the snapshots before {it.earliest_snapshot_id}",
+    ),
+    StateOperation(
+        asked=asked.SetPartitionStatistics,
+        facts=(PartitionStatisticsSet,),
+        decide=lambda course, change: decide_statistics(course.state, change),
+        sets=_statistics,
+        claims=_statistics,
+        says=lambda it: f"published partition statistics of snapshot {it.snapshot_id}",
+    ),
+    StateOperation(
+        asked=CorrectClock,
+        facts=(ClockCorrected,),
+        decide=lambda course, change: decide_clock(course.state, change),
+        sets=_clock,
+        claims=_clock,
+        says=lambda it: (
+            f"corrected the clock: the commits from version {it.first_version} on took effect by "
+            f"{moment(it.true_time_millis)}"
+        ),
+    ),
+    StateOperation(
+        asked=asked.DropTable,
+        facts=(TableDropped,),
+        decide=_decide_drop,
+        sets=_dropped,
+        claims=no_cells,
+        says=lambda it: f"dropped table {_name(it.identifier)}",
+    ),
+    Operation(
+        facts=(TableCreated,),
+        sets=_created,
+        claims=_created,
+        says=lambda it: (
+            f"created table {_name(it.identifier)} with {len(it.schema.fields)} columns"
+        ),
+    ),
+)

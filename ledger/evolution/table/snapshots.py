@@ -1,0 +1,301 @@
+"""From what is asked of snapshots and tags to the facts, every id and sum resolved."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from ledger.events.snapshot_events import (
+    NO_FILES,
+    RolledBack,
+    SnapshotCommitted,
+    SnapshotsExpired,
+    TagCreated,
+    TagDeleted,
+    TagReplaced,
+)
+from ledger.events.statistics_events import PartitionStatisticsSet
+from ledger.evolution import bounds
+from ledger.evolution.legality import refuse_files, refuse_tag
+from ledger.evolution.state import TableState
+from ledger.evolution.table.changes import (
+    CommitSnapshot,
+    CreateTag,
+    DeleteTag,
+    ExpireSnapshots,
+    FileSums,
+    ReplaceTag,
+    Rollback,
+    SetPartitionStatistics,
+    SnapshotChange,
+    TagChange,
+)
+from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
+from ledger.model.file_change import FileChange
+from ledger.model.identifier import checked_name
+from ledger.model.snapshot import Snapshot, Totals
+from ledger.model.statistics_file import StatisticsFile
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(tuple[FileChange, ...])
+
+# As Hadoop prints paths; a folder of a partition may have a colon, too, but behind its `=`.
+_ONE_SLASH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/(?!/)")
+
+
+def inline_files(files: Raw) -> tuple[FileChange, ...]:
+    """Return the file changes that stand inside an event."""
+    return _DECODER.decode(files) if bytes(files) else ()
+
+
+def decide_snapshot(
+    state: TableState, change: SnapshotChange, *, snapshot_id: int, schema_id: int, records: int
+) -> SnapshotCommitted | RolledBack:
+    """Return the snapshot that a change becomes.
+
+    Args:
+        state: The state that the transaction meets.
+        change: What is asked.
+        snapshot_id: The next snapshot id.
+        schema_id: The schema current at this point of the transaction.
+        records: Total record count before it.
+
+    Raises:
+        InvalidChangeError: A file is named twice, does not fit the schema's history, or its
+            partition does not fit its spec.
+        FormatError: The table's formats cannot say a file.
+    """
+    bounds.check_numbers(change, "the snapshot")
+    _check_files(state, change, schema_id)
+    listed = readable_files(change.files)
+    is_back = isinstance(change, Rollback)
+    facts = {} if isinstance(change, Rollback) else change.facts
+    refuse_files(state, change.files, facts, is_back=is_back)
+    sums = FileSums.of(change.files)
+    bounds.check_sums(_sums(state.totals, sums, records))
+    inline = change.reference is None and change.files
+    common: dict[str, Any] = {
+        "snapshot_id": snapshot_id,
+        "schema_id": schema_id,
+        "commit_user": change.commit_user,
+        "total_record_count": records + sums.record_count,
+        "delta_record_count": sums.record_count,
+        "delta_file_count": sums.file_count,
+        "delta_file_size_in_bytes": sums.file_size_in_bytes,
+        "last_file_creation_time": _or_unset(sums.last_file_creation_time),
+        "named_schema_ids": _named_schema_ids(change.files),
+        "files": Raw(listed) if inline else NO_FILES,
+        "changes": _or_unset(change.reference),
+    }
+    if isinstance(change, Rollback):
+        check_reachable(state, change.target_snapshot_id)
+        return RolledBack(
+            **common,
+            target_snapshot_id=change.target_snapshot_id,
+            target_tag_name=_or_unset(change.target_tag_name),
+        )
+    bounds.check_facts(change.facts)
+    return SnapshotCommitted(
+        **common,
+        commit_kind=change.commit_kind,
+        commit_identifier=change.commit_identifier,
+        **_facts(change.facts, state.snapshot, schema_id),
+    )
+
+
+def _sums(totals: Totals, sums: FileSums, records: int) -> Iterator[tuple[str, int]]:
+    yield "rows added", sums.record_count
+    yield "rows in total", records + sums.record_count
+    yield "bytes added", sums.file_size_in_bytes
+    yield "bytes in total", totals.file_size_in_bytes + sums.file_size_in_bytes
+
+
+def _named_schema_ids(files: tuple[FileChange, ...]) -> tuple[int, ...]:
+    return tuple(sorted({each.schema_id for each in files if is_named(each)}))
+
+
+def is_named(file: FileChange) -> bool:
+    """Whether a file comes whose columns are found by their names alone."""
+    return file.kind == "ADD" and not file.field_ids
+
+
+def _facts(asked: Mapping[str, Any], before: Snapshot | None, schema_id: int) -> dict[str, Any]:
+    """Return a snapshot's further facts, with what it takes over from the one before.
+
+    As Paimon's commit has it: a watermark never goes back, and column statistics stay true while
+    the schema that they were made for does.
+    """
+    if before is None:
+        return dict(asked)
+    facts = dict(asked)
+    if before.watermark is not None:
+        facts["watermark"] = max(before.watermark, asked.get("watermark") or before.watermark)
+    if before.statistics is not None and before.schema_id == schema_id:
+        facts.setdefault("statistics", before.statistics)
+    return facts
+
+
+def readable_files(files: tuple[FileChange, ...]) -> bytes:
+    """Return a list's JSON, which readers can decode: Python checks no types.
+
+    Raises:
+        InvalidChangeError: A fact of a file has a type that a reader would refuse.
+    """
+    try:
+        body = _ENCODER.encode(files)
+        _DECODER.decode(body)
+    except (msgspec.DecodeError, TypeError, ValueError, OverflowError) as error:
+        raise InvalidChangeError(f"a file's facts cannot stand in the log: {error}") from error
+    return body
+
+
+def _or_unset(value: Any) -> Any:
+    return UNSET if value is None else value
+
+
+def _check_files(state: TableState, change: SnapshotChange, schema_id: int) -> None:
+    used = {each.spec_id for each in change.files}
+    widths = {each.spec_id: len(each.fields) for each in state.specs if each.spec_id in used}
+    seen: set[str] = set()
+    for each in change.files:
+        if each.kind == "ADD" and isinstance(change, CommitSnapshot):
+            # What goes, or comes back, is as it once came.
+            bounds.check_file(each)
+        if each.path in seen:
+            raise InvalidChangeError(f"file {each.path} is named twice in one commit")
+        seen.add(each.path)
+        if not 0 <= each.schema_id <= schema_id:
+            raise InvalidChangeError(
+                f"file {each.path} names schema {each.schema_id}; the newest is {schema_id}"
+            )
+        if each.kind == "ADD":
+            check_path(each.path)
+        if widths.get(each.spec_id) != len(each.partition):
+            known = {spec.spec_id: len(spec.fields) for spec in state.specs}
+            raise InvalidChangeError(
+                f"file {each.path} has {len(each.partition)} partition values for spec "
+                f"{each.spec_id}; specs and their widths are {known}"
+            )
+        if each.record_count < 0 or each.file_size_in_bytes < 0:
+            raise InvalidChangeError(f"file {each.path} has a negative count or size")
+
+
+def check_path(path: str) -> None:
+    """Refuse a path that is empty, leaves the table's location, or has one slash for two.
+
+    Raises:
+        InvalidChangeError: It is or does, or it is half a URL.
+    """
+    inside = "://" not in path and not path.startswith("/")
+    if not path or (inside and not {"", ".", ".."}.isdisjoint(path.split("/"))):
+        raise InvalidChangeError(
+            f"file path {path!r} is empty or leaves the table's location; name it below the "
+            "location, or absolutely"
+        )
+    if _ONE_SLASH.match(path):
+        scheme, _, rest = path.partition(":")
+        whole = f"file://{rest}" if scheme.lower() == "file" else f"{scheme}:/{rest}"
+        raise InvalidChangeError(
+            f"file path {path!r} is neither a URL nor below the table's location; write {whole}"
+        )
+
+
+def check_reachable(state: TableState, snapshot_id: int) -> None:
+    """Refuse a snapshot that cannot be read.
+
+    Raises:
+        NotFoundError: It does not exist, or was expired without a tag.
+    """
+    if type(snapshot_id) is not int or not state.reachable(snapshot_id):
+        raise NotFoundError(
+            f"snapshot {snapshot_id!r} cannot be read: those from {state.earliest_snapshot_id} to "
+            f"{state.last_snapshot_id} and the tagged ones can"
+        )
+
+
+def decide_tag(state: TableState, change: TagChange) -> TagCreated | TagReplaced | TagDeleted:
+    """Return the fact that a tag change becomes.
+
+    Raises:
+        AlreadyExistsError: The tag exists (create).
+        InvalidChangeError: There is no snapshot to name.
+        NotFoundError: The tag (replace, delete) or its snapshot does not exist.
+        InvalidNameError: The name would not be safe as a file's.
+        FormatError: One of the table's formats cannot have the tag.
+    """
+    checked_name(change.tag_name, "tag")
+    if isinstance(change, DeleteTag):
+        return TagDeleted(tag_name=state.tag(change.tag_name).name)
+    refuse_tag(state, change.tag_name)
+    bounds.check_numbers(change, f"tag {change.tag_name!r}")
+    newest = state.last_snapshot_id
+    snapshot_id = newest if change.snapshot_id is None else change.snapshot_id
+    if snapshot_id == 0:
+        raise InvalidChangeError(f"tag {change.tag_name!r} has nothing to name: no snapshot yet")
+    check_reachable(state, snapshot_id)
+    retained = change.time_retained_millis
+    kind = TagCreated if isinstance(change, CreateTag) else TagReplaced
+    if isinstance(change, ReplaceTag):
+        state.tag(change.tag_name)
+    elif change.tag_name in state.tags:
+        raise AlreadyExistsError(
+            f"tag {change.tag_name!r} exists and names snapshot "
+            f"{state.tags[change.tag_name].snapshot_id}; replace it or take another name"
+        )
+    return kind(
+        tag_name=change.tag_name,
+        snapshot_id=snapshot_id,
+        time_retained_millis=UNSET if retained is None else retained,
+    )
+
+
+def tag_holds(state: TableState, change: TagChange) -> bool:
+    """Whether a tag is already as asked."""
+    there = state.tags.get(change.tag_name)
+    if isinstance(change, DeleteTag):
+        return there is None
+    wanted = (change.snapshot_id, change.time_retained_millis)
+    return there is not None and (there.snapshot_id, there.time_retained_millis) == wanted
+
+
+def decide_expiry(state: TableState, change: ExpireSnapshots) -> SnapshotsExpired | None:
+    """Return the expiry, or None when those snapshots are gone already.
+
+    Raises:
+        InvalidChangeError: The newest snapshot would go, too.
+    """
+    bounds.check_numbers(change, "what stays")
+    if change.earliest_snapshot_id <= state.earliest_snapshot_id:
+        return None
+    if change.earliest_snapshot_id > state.last_snapshot_id:
+        raise InvalidChangeError(
+            f"expiring what is before snapshot {change.earliest_snapshot_id} would leave none; "
+            f"the newest is {state.last_snapshot_id} and stays"
+        )
+    return SnapshotsExpired(earliest_snapshot_id=change.earliest_snapshot_id)
+
+
+def decide_statistics(
+    state: TableState, change: SetPartitionStatistics
+) -> PartitionStatisticsSet | None:
+    """Return the fact that a snapshot has a statistics file, or None when it has that one already.
+
+    Raises:
+        InvalidChangeError: The path leaves the table's location, or a number its bounds.
+        NotFoundError: The snapshot does not exist, or was expired.
+    """
+    check_path(change.path)
+    check_reachable(state, change.snapshot_id)
+    bounds.check_numbers(change, f"file {change.path}")
+    wanted = StatisticsFile(change.path, change.file_size_in_bytes)
+    if state.partition_statistics.get(change.snapshot_id) == wanted:
+        return None
+    return PartitionStatisticsSet(
+        snapshot_id=change.snapshot_id,
+        statistics_path=change.path,
+        file_size_in_bytes=change.file_size_in_bytes,
+    )

@@ -1,0 +1,196 @@
+"""What a commit touched, found by cell, file or snapshot key instead of by walking its events.
+
+Many writers who ride in one commit ask this of the commits before them, and of those who joined
+theirs earlier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter, is_
+from typing import Any, Self
+
+from attrs import frozen
+
+from ledger.events import TableEvent
+from ledger.events.commit import Commit, Transaction
+from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.evolution.layout.partition_filter import PartitionFilter
+from ledger.evolution.state import TableState
+from ledger.evolution.table.cells import Cell, is_taken, sets
+from ledger.evolution.table.changes import CommitSnapshot, TableChange, snapshot_key
+from ledger.model.file_change import FileChange
+
+LoadFiles = Callable[[SnapshotCommitted | RolledBack], Iterable[FileChange]]
+"""Gives the file changes of a snapshot event, wherever they stand."""
+
+_ORDER = attrgetter("order")
+_SNAPSHOTS = (SnapshotCommitted, RolledBack)
+_MOST_KEPT = 16
+"""Riders looked at one of the last commits; whoever looked earlier has it indexed anew."""
+
+
+@frozen
+class Touch:
+    """One thing that an event did: it set a cell, or brought or took a file.
+
+    Attributes:
+        order: Where among all that its commit did; they are compared.
+        author: Whose transaction it stands in.
+        event: What was done.
+        cell: What was set, if it was a cell.
+        value: To what.
+        file: What came or went, if it was a file.
+    """
+
+    order: tuple[int, int, int]
+    author: str
+    event: TableEvent
+    cell: Cell = ()
+    value: Any = None
+    file: FileChange | None = None
+
+
+@frozen
+class FileWish:
+    """What a writer's snapshots need of the files that others add and remove meanwhile.
+
+    Attributes:
+        files: Kind and path of each file that comes or goes.
+        overwritten: What was replaced whole, where files that others add are a conflict.
+    """
+
+    files: frozenset[tuple[str, str]]
+    overwritten: tuple[PartitionFilter, ...]
+
+    @classmethod
+    def of(cls, changes: Iterable[TableChange]) -> Self | None:
+        """Return the wish of some changes; None when they are about no files."""
+        snapshots = [each for each in changes if isinstance(each, CommitSnapshot)]
+        overwritten = [
+            each.where
+            for each in snapshots
+            if each.where is not None and each.isolation != "snapshot"
+        ]
+        files = frozenset((file.kind, file.path) for each in snapshots for file in each.files)
+        return cls(files, tuple(overwritten)) if files or overwritten else None
+
+    def clashes(self, file: FileChange, state: TableState) -> bool:
+        """Say whether a file of somebody else contradicts the wish, or may."""
+        if (file.kind, file.path) in self.files:
+            return True
+        if file.kind != "ADD":
+            return False
+        return any(
+            where.matches(file, state.spec_by_id(file.spec_id)) is not False
+            for where in self.overwritten
+        )
+
+
+class Touched:
+    """What one commit touched; grows with it while transactions join.
+
+    Args:
+        load_files: For the files of its snapshots; asked only when files are asked for.
+    """
+
+    def __init__(self, load_files: LoadFiles) -> None:
+        self._load_files = load_files
+        self._seen: list[Transaction[TableEvent]] = []
+        self._events = 0
+        self._cells: dict[Cell, list[Touch]] = {}
+        self._files: dict[tuple[str, str], Touch] = {}
+        self._added: list[Touch] = []
+        self._unread: list[tuple[int, str, SnapshotCommitted | RolledBack]] = []
+        self.snapshot_keys: set[str] = set()
+
+    def begins(self, commit: Commit[TableEvent]) -> bool:
+        """Whether a commit begins with the very transactions that were taken in."""
+        there = commit.transactions
+        return len(self._seen) <= len(there) and all(map(is_, self._seen, there))
+
+    def grow(self, commit: Commit[TableEvent]) -> None:
+        """Take in the transactions that have joined since."""
+        for transaction in commit.transactions[len(self._seen) :]:
+            own: dict[Cell, Touch] = {}
+            for event in transaction.events:
+                self._take(event, transaction.author, own)
+            for cell, touch in own.items():
+                self._cells.setdefault(cell, []).append(touch)
+            self._seen.append(transaction)
+
+    def _take(self, event: TableEvent, author: str, own: dict[Cell, Touch]) -> None:
+        number = self._events
+        self._events += 1
+        for place, (cell, value) in enumerate(sets(event)):
+            # What a transaction set on the way nobody ever saw: only the last value counts.
+            own[cell] = Touch((number, 0, place), author, event, cell, value)
+        if isinstance(event, _SNAPSHOTS):
+            self._unread.append((number, author, event))
+            if isinstance(event, SnapshotCommitted) and (key := snapshot_key(event)):
+                self.snapshot_keys.add(key)
+
+    def first(
+        self, claimed: Mapping[Cell, object], wanted: FileWish | None, state: TableState
+    ) -> Touch | None:
+        """Return the first thing done that contradicts what a writer claims or wants of files."""
+        first = min(self._contradictions(claimed, state), key=_ORDER, default=None)
+        if wanted is None:
+            return first
+        self._read_files(first)
+        clashes = (*self._clashes(wanted, state), *([first] if first else ()))
+        return min(clashes, key=_ORDER, default=None)
+
+    def last(self, cell: Cell) -> Touch | None:
+        """Return what set a cell last, if anything did."""
+        return next(reversed(self._cells.get(cell, ())), None)
+
+    def _contradictions(self, claimed: Mapping[Cell, object], state: TableState) -> Iterator[Touch]:
+        # Few cells are claimed, however many were set.
+        for cell, value in claimed.items():
+            touch = next((each for each in self._cells.get(cell, ()) if each.value != value), None)
+            # A name that was only used on the way to another is free again.
+            if touch is not None and (cell[0] != "name" or is_taken(cell, state.schema)):
+                yield touch
+
+    def _clashes(self, wanted: FileWish, state: TableState) -> Iterator[Touch]:
+        yield from (self._files[each] for each in self._files.keys() & wanted.files)
+        for touch in self._added if wanted.overwritten else ():
+            if touch.file is not None and wanted.clashes(touch.file, state):
+                yield touch
+                break
+
+    def _read_files(self, before: Touch | None) -> None:
+        """Read the lists of files of what was done before something, or of everything."""
+        while self._unread and (before is None or self._unread[0][0] < before.order[0]):
+            number, author, event = self._unread[0]
+            # All of a list or nothing, should it be unreadable.
+            for place, file in enumerate(tuple(self._load_files(event))):
+                touch = Touch((number, 1, place), author, event, file=file)
+                self._files.setdefault((file.kind, file.path), touch)
+                if file.kind == "ADD":
+                    self._added.append(touch)
+            del self._unread[0]
+
+
+class RecentlyTouched:
+    """What the last few commits touched. Not for several threads at once.
+
+    Args:
+        load_files: For the files of their snapshots.
+    """
+
+    def __init__(self, load_files: LoadFiles) -> None:
+        self._load_files = load_files
+        self._kept: dict[int, Touched] = {}
+
+    def by(self, commit: Commit[TableEvent]) -> Touched:
+        """Return what a commit touched, which may have grown since it was asked for last."""
+        found = self._kept.pop(commit.version, None)
+        if found is None or not found.begins(commit):
+            found = Touched(self._load_files)
+        found.grow(commit)
+        self._kept[commit.version] = found
+        if len(self._kept) > _MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
+        return found

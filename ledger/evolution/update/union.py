@@ -1,0 +1,87 @@
+"""Adding to a schema what another one has more: Iceberg's union by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ledger.evolution.refusals import state
+from ledger.evolution.rules import Rules
+from ledger.evolution.tree.paths import dotted
+from ledger.evolution.update.names import Path, Spot
+from ledger.evolution.update.pending import Pending
+from ledger.model.promotions import can_promote
+from ledger.model.type_text import format_type
+from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
+
+if TYPE_CHECKING:
+    from ledger.evolution.update.update import SchemaUpdate
+
+
+def union_columns(
+    update: SchemaUpdate, pending: Pending, columns: Sequence[DataField], parent: Path = ()
+) -> None:
+    """Ask an update for what these members of the struct at `parent` have more or wider.
+
+    Raises:
+        InvalidChangeError: A member has a type that neither side can become.
+    """
+    for each in columns:
+        path = (*parent, each.name)
+        spot = pending.find(dotted(path))
+        if spot is None or spot.path[:-1] != parent:
+            _add(update, path, each)
+            continue
+        _widen(update, pending, spot, each.type)
+        if each.description is not None:
+            update.update_column(spot.path, doc=each.description)
+        if each.default_value is not None:
+            update.update_column(spot.path, default=each.default_value)
+
+
+def _add(update: SchemaUpdate, path: Path, column: DataField) -> None:
+    optional = column.type.with_nullability(nullable=True)
+    update.add_column(path, optional, doc=column.description)
+    if column.default_value is not None:
+        update.update_column(path, default=column.default_value)
+
+
+def _widen(update: SchemaUpdate, pending: Pending, spot: Spot, other: DataType) -> None:
+    if other.nullable and not spot.type.nullable:
+        update.make_optional(spot.path)
+    match spot.type, other:
+        case RowType(), RowType(fields=members):
+            union_columns(update, pending, members, spot.path)
+        case ArrayType(), ArrayType(element=inner):
+            _widen(update, pending, pending.names.spots[*spot.path, "element"], inner)
+        case MapType(key=key), MapType(key=wanted, value=inner):
+            _check_key(pending, spot, key, wanted)
+            _widen(update, pending, pending.names.spots[*spot.path, "value"], inner)
+        case _ if spot.type.depth or other.depth:
+            raise _neither(spot, spot.type, other)
+        case _:
+            _promote(update, pending, spot, other)
+
+
+def _promote(update: SchemaUpdate, pending: Pending, spot: Spot, other: DataType) -> None:
+    version = Rules.of(pending.schema.options).format_version
+    if can_promote(spot.type, other, format_version=version):
+        update.update_column(spot.path, other)
+    elif not can_promote(other, spot.type, format_version=version):
+        raise _neither(spot, spot.type, other)
+
+
+def _check_key(pending: Pending, spot: Spot, key: DataType, other: DataType) -> None:
+    version = Rules.of(pending.schema.options).format_version
+    if not can_promote(other, key, format_version=version):
+        raise state(
+            f"column {spot}: a map's key never changes, but {format_type(key)} would have to "
+            f"become {format_type(other)}"
+        )
+
+
+def _neither(spot: Spot, mine: DataType, other: DataType) -> Exception:
+    return state(
+        f"column {spot}: neither of {format_type(mine)} and {format_type(other)} can become the "
+        "other"
+    )

@@ -1,0 +1,174 @@
+"""SchemaChanges from and to the JSON of the two dialects: DLF's `type` and Paimon's `action`.
+
+What only Iceberg has is written and read in DLF's manner; neither dialect has it.
+
+Source: Paimon's SchemaChange and the DLF metadata API. Reading takes both and ignores
+unknown keys; a log record, in contrast, is read strictly by its codec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from ledger.events.base import Record
+from ledger.events.schema_changes import (
+    AddColumn,
+    Move,
+    MoveType,
+    SchemaChange,
+    UpdateColumnPosition,
+)
+from ledger.evolution.operation import SchemaOperation
+from ledger.evolution.operations import BY_ASKED, operation
+from ledger.evolution.wire import members as read
+from ledger.evolution.wire.schema import schema_from_json
+from ledger.model.errors import InvalidChangeError, UnsupportedError
+from ledger.model.excerpt import excerpt
+
+__all__ = [
+    "Discriminator",
+    "schema_change_from_json",
+    "schema_change_to_json",
+    "schema_from_json",
+]
+
+Discriminator = Literal["type", "action"]
+_Json = Mapping[str, Any]
+_MOVE_TYPES: tuple[MoveType, ...] = get_args(MoveType)
+
+
+def schema_change_from_json(obj: Mapping[str, Any], *, path: str = "$") -> SchemaChange:
+    """Read a change from decoded JSON, of the DLF page or of Paimon's REST wire.
+
+    Types come out canonical, and a ROW without ids gets them. Absent optional keys and nulls read
+    as Paimon reads them: no comment, no move, `keepNullability` and `newNullability` false.
+
+    Args:
+        obj: What the JSON decoder gave.
+        path: Where `obj` stands in the document, for messages.
+
+    Raises:
+        InvalidChangeError: No such change; the message names the place, like `$.fieldNames`.
+
+    Example:
+        >>> change = schema_change_from_json(
+        ...     {"action": "addColumn", "fieldNames": ["a"], "dataType": "int"}
+        ... )
+        >>> change.data_type
+        'INT'
+    """
+    members = read.as_object(obj, path)
+    name = _kind(members, path)
+    reader = _READERS.get(name)
+    if reader is None:
+        raise read.bad(path, f"unknown change {excerpt(name)}; there are {', '.join(_READERS)}")
+    return reader(members, path)
+
+
+def schema_change_to_json(
+    change: SchemaChange, *, discriminator: Discriminator = "type"
+) -> dict[str, Any]:
+    """Return a change as plain JSON.
+
+    Args:
+        change: The change.
+        discriminator: "type" gives the DLF page's form and leaves absent keys out; what only
+            Iceberg has (`setIdentifierFields`, the `defaultValue` of `addColumn`) is said in the
+            same manner. "action" gives Paimon's wire form, in which absent keys are null.
+
+    Raises:
+        UnsupportedError: Paimon's wire form cannot say it: a nested column moves, or the change
+            is Iceberg's alone.
+
+    Example:
+        >>> schema_change_to_json(UpdateComment(), discriminator="action")
+        {'action': 'updateComment', 'comment': None}
+    """
+    # Through the bytes and back: `to_builtins` would leave tuples where JSON has lists.
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(change))
+    kind = plain.pop("type")
+    if discriminator == "type":
+        return {"type": kind, **plain, **_never_left_out(change)}
+    if isinstance(change, UpdateColumnPosition):
+        if len(change.field_names) > 1:
+            raise UnsupportedError(
+                f"Paimon's wire form moves top-level columns only, not "
+                f"{'.'.join(change.field_names)}"
+            )
+        return {"action": kind, "move": _full_move(change.move)}
+    refuse_iceberg_only(change, "Paimon's wire form")
+    full = {_camel(name): plain.get(_camel(name)) for name in change.__struct_fields__}
+    if isinstance(change, AddColumn):
+        del full["defaultValue"]
+    if isinstance(change, AddColumn) and change.move is not None:
+        full["move"] = _full_move(change.move)
+    return {"action": kind, **full, **_never_left_out(change)}
+
+
+def refuse_iceberg_only(change: object, where: str) -> None:
+    """Refuse to write what a document of Paimon's or DLF's has no word for.
+
+    Args:
+        change: What is to be written, a change or not.
+        where: Whose document, for the message.
+
+    Raises:
+        UnsupportedError: The change is Iceberg's alone.
+    """
+    row = BY_ASKED.get(type(change))
+    lacks = row.lacks(change) if isinstance(row, SchemaOperation) else None
+    if lacks is not None:
+        raise UnsupportedError(f"{where} {lacks}; commit this change through the ledger")
+
+
+def _never_left_out(change: SchemaChange) -> dict[str, Any]:
+    always = operation(change, SchemaOperation).always_written
+    return {_camel(each): getattr(change, each) for each in always}
+
+
+def _full_move(move: Move) -> dict[str, Any]:
+    return {
+        "fieldName": move.field_name,
+        "referenceFieldName": move.reference_field_name,
+        "type": move.type,
+    }
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(each.title() for each in rest)
+
+
+def _kind(obj: _Json, path: str) -> str:
+    kinds = {obj[key] for key in ("action", "type") if isinstance(obj.get(key), str)}
+    if len(kinds) != 1:
+        raise read.bad(path, f"needs one `type` (or `action`), such as addColumn; found {kinds}")
+    return str(kinds.pop())
+
+
+def _tag(kind: Any) -> str:
+    return str(kind.__struct_config__.tag)
+
+
+_READERS: dict[str, Callable[[_Json, str], SchemaChange]] = {
+    _tag(kind): row.reads for kind, row in BY_ASKED.items() if isinstance(row, SchemaOperation)
+}
+
+
+def as_change(given: SchemaChange | Mapping[str, Any]) -> SchemaChange:
+    """Return a change, given as such or as the JSON object of either dialect.
+
+    Raises:
+        InvalidChangeError: It is neither.
+    """
+    if isinstance(given, Mapping):
+        return schema_change_from_json(given)
+    if not isinstance(given, Record):
+        raise InvalidChangeError(
+            f"{excerpt(given)} is no SchemaChange; give one, such as "
+            "AddColumn(('name',), 'STRING'), or its JSON object"
+        )
+    return given
