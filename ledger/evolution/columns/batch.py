@@ -72,6 +72,7 @@ def decide_schema(
         InvalidChangeError: A rule forbids a change, or the batch as a whole; `kind` is Paimon's.
 
     Example:
+        >>> from ledger.events.schema_changes import AddColumn
         >>> decided = decide_schema(
         ...     Schema.of({"id": "INT"}), [AddColumn(("name",), "STRING")], has_snapshots=False
         ... )

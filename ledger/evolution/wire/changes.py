@@ -84,6 +84,7 @@ def schema_change_to_json(
             is Iceberg's alone.
 
     Example:
+        >>> from ledger.events.schema_changes import UpdateComment
         >>> schema_change_to_json(UpdateComment(), discriminator="action")
         {'action': 'updateComment', 'comment': None}
     """

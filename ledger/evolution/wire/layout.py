@@ -1,4 +1,4 @@
-"""Changes of layout from plain JSON; those of the schema are `change_json`'s.
+"""Changes of layout from plain JSON; those of the schema are `changes`'.
 
 Strict, since no other program writes them: a key that is unknown is refused.
 """

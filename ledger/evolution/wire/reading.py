@@ -1,4 +1,4 @@
-"""Reading SchemaChanges from decoded JSON, one reader a kind; `change_json` chooses among them."""
+"""Reading SchemaChanges from decoded JSON, one reader a kind; `changes` chooses among them."""
 
 from __future__ import annotations
 
