@@ -9,7 +9,8 @@ and its formula for the ids of list and map members; Iceberg's reserved ids.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from attrs import frozen
@@ -150,7 +151,14 @@ FACTS: Mapping[str, Bound] = {
 }
 """Every number among a snapshot's further facts."""
 
-_ROWS = {kind: tuple(row.items()) for kind, row in NUMBERS.items()}
+
+def _values(names: Sequence[str]) -> Callable[[object], tuple[Any, ...]]:
+    """Return what gives the values of some attributes, in order."""
+    read = attrgetter(*names)
+    return read if len(names) > 1 else lambda record: (read(record),)
+
+
+_ROWS = {kind: (_values(tuple(row)), tuple(row.values())) for kind, row in NUMBERS.items()}
 
 
 def check_numbers(record: object, subject: str) -> None:
@@ -163,9 +171,12 @@ def check_numbers(record: object, subject: str) -> None:
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT, naming the number and its bounds.
     """
-    for name, bound in _ROWS[type(record)]:
-        value: Any = getattr(record, name)
-        if not bound.holds(value) and value is not None and value is not UNSET:
+    values, rows = _ROWS[type(record)]
+    for value, bound in zip(values(record), rows, strict=True):
+        # Nearly everything is within bounds, and lists of files are long.
+        if type(value) is int and bound.least <= value <= bound.most:
+            continue
+        if value is not None and value is not UNSET:
             bound.check(value, subject)
 
 
@@ -176,8 +187,8 @@ def check_file(file: FileChange) -> None:
         InvalidChangeError: ILLEGAL_ARGUMENT.
     """
     check_numbers(file, f"file {file.path}")
-    for name in COUNTS_BY_FIELD:
-        counts: Any = getattr(file, name)
+    counts: Any
+    for counts in (file.value_counts, file.null_value_counts):
         for field_id, count in counts.items() if isinstance(counts, dict) else ():
             if not (FIELD_ID.holds(field_id) and COUNT.holds(count)):
                 FIELD_ID.check(field_id, f"file {file.path}")

@@ -20,7 +20,7 @@ from ledger import (
     UpdateColumnType,
 )
 from ledger.transforms import bucket, day, month, truncate
-from tests.lakes import data_file, lake_on, memory
+from tests.lakes import data_file, lake_on, memory, orders
 
 COLUMNS = {"id": "BIGINT", "ts": "TIMESTAMP(6)", "kind": "STRING"}
 
@@ -250,3 +250,17 @@ def test_an_overwrite_conflicts_with_a_file_whose_new_spec_does_not_say() -> Non
 
     with pytest.raises(CommitConflictError, match="file n was added"):
         mine.overwrite([], where={"kind": "x"})
+
+
+@pytest.mark.parametrize("what", ["spec", "order"])
+def test_equal_layouts_of_a_table_with_one_column_are_one(what: str) -> None:
+    store = memory()
+    mine = orders(lake_on(store), Schema.of({"id": "INT"}))
+    theirs = lake_on(store).table("shop.orders")
+    for table in (theirs, mine):
+        if what == "spec":
+            table.update_spec().add_field(bucket("id", 4)).commit()
+        else:
+            table.replace_sort_order().asc("id").commit()
+
+    assert len(mine.state.specs) + len(mine.state.sort_orders) == 3

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Literal
 
-from attrs import field, frozen
+from attrs import frozen
 
 from ledger.evolution.tree.places import type_places
 from ledger.model.errors import ColumnNotFoundError
@@ -259,31 +259,43 @@ class ColumnNames:
     """Where the columns of a schema, and what is nested in them, stand by name and by id."""
 
     fields: Sequence[DataField]
-    _paths: dict[int, Path] = field(init=False, repr=False)
 
-    @_paths.default
-    def _found(self) -> dict[int, Path]:
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return {each.name: each.id for each in self.fields}
+
+    @cached_property
+    def _columns(self) -> dict[int, Path]:
+        return {each.id: (each.name,) for each in self.fields}
+
+    @cached_property
+    def _paths(self) -> dict[int, Path]:
+        # Hardly any option names what is nested, and wide tables have much of it.
         places = type_places(self.fields)
         return {each.field.id: each.path for each in places if each.field is not None}
 
     def resolve(self, option: OptionText) -> tuple[int | None, ...]:
         """Return the id of each column that an option names; None where there is no such column."""
-        return tuple(
-            next((found for found, path in self._paths.items() if each.names(path)), None)
-            for each in option.mentions
-        )
+        return tuple(map(self._id, option.mentions))
+
+    def _id(self, mention: Mention) -> int | None:
+        if mention.owner is None and mention.text in self._ids:
+            return self._ids[mention.text]
+        if mention.owner is None and not mention.is_path:
+            return None
+        return next((found for found, path in self._paths.items() if mention.names(path)), None)
 
     def has(self, field_id: int | None) -> bool:
         """Return whether a column with that id is here."""
-        return field_id in self._paths
+        return field_id is not None and self.path(field_id) is not None
 
     def path(self, field_id: int) -> Path | None:
         """Return where the column with an id stands; None where it is not."""
-        return self._paths.get(field_id)
+        return self._columns.get(field_id) or self._paths.get(field_id)
 
     def said(self, mention: Mention, field_id: int | None) -> str | None:
         """Return how an option names the column with an id here; None where it is not."""
-        path = None if field_id is None else self._paths.get(field_id)
+        path = None if field_id is None else self.path(field_id)
         return None if path is None else mention.at(path)
 
     def say(self, option: OptionText, ids: Iterable[int | None]) -> tuple[str, str | None]:
