@@ -253,3 +253,13 @@ def test_every_row_of_the_table_takes_its_own_examples_apart() -> None:
         assert option.mentions
         texts = [each.text for each in option.mentions]
         assert option.said(texts) == (key, "a")
+
+
+def test_a_taken_name_is_the_deed_of_whoever_holds_it_now() -> None:
+    mine, theirs = two({"id": "INT", "a": "INT"})
+    theirs.alter([RenameColumn(("a",), "n")], author="ann")
+    theirs.alter([RenameColumn(("n",), "m")], author="bob")
+    theirs.alter([AddColumn(("n",), "STRING")], author="carol")
+
+    with pytest.raises(CommitConflictError, match="^the name n was changed by carol in version 3"):
+        mine.alter([AddColumn(("n",), "INT")])

@@ -7,7 +7,7 @@ share no cell commute.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ledger.events import TableEvent
@@ -17,9 +17,9 @@ from ledger.evolution.operation import Cell
 from ledger.evolution.operations import BY_FACT
 from ledger.model.field_ids import walk_fields
 from ledger.model.schema import Schema
-from ledger.model.types import ArrayType, DataType, MapType, RowType
+from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
 
-__all__ = ["Cell", "cell_name", "claims", "existence", "is_taken", "sets"]
+__all__ = ["Cell", "cell_name", "claims", "existence", "holder", "sets"]
 
 
 def cell_name(cell: Cell) -> str:
@@ -37,20 +37,21 @@ def claims(event: TableEvent) -> Iterator[tuple[Cell, Any]]:
     return BY_FACT[type(event)].claims(event)
 
 
-def is_taken(cell: Cell, schema: Schema) -> bool:
-    """Return whether the name that a `name` cell is about is a column's, or a member's, now."""
+def holder(cell: Cell, schema: Schema) -> int | None:
+    """Return the id of the column that has the name which a `name` cell is about; None if free."""
     _, owner, name = cell
-    if owner == ROOT:
-        return name in schema.names
-    around = next((each for each in walk_fields(schema.fields) if each.id == owner), None)
-    return around is not None and name in _members(around.type)
+    members: Iterable[DataField] = schema.fields
+    if owner != ROOT:
+        around = next((each for each in walk_fields(schema.fields) if each.id == owner), None)
+        members = () if around is None else _members(around.type)
+    return next((each.id for each in members if each.name == name), None)
 
 
-def _members(data_type: DataType) -> Iterator[str]:
-    """Yield the names of a ROW's members, through the lists and maps around it."""
+def _members(data_type: DataType) -> Iterator[DataField]:
+    """Yield a ROW's members, through the lists and maps around it."""
     match data_type:
         case RowType(fields=fields):
-            yield from (each.name for each in fields)
+            yield from fields
         case ArrayType(element=inner) | MapType(value=inner):
             yield from _members(inner)
         case _:

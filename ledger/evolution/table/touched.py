@@ -7,6 +7,7 @@ theirs earlier.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from operator import attrgetter, is_
 from typing import Any, Self
 
@@ -17,7 +18,7 @@ from ledger.events.commit import Commit, Transaction
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.evolution.layout.partition_filter import PartitionFilter
 from ledger.evolution.state import TableState
-from ledger.evolution.table.cells import Cell, is_taken, sets
+from ledger.evolution.table.cells import Cell, holder, sets
 from ledger.evolution.table.changes import CommitSnapshot, TableChange, snapshot_key
 from ledger.model.file_change import FileChange
 
@@ -148,10 +149,15 @@ class Touched:
     def _contradictions(self, claimed: Mapping[Cell, object], state: TableState) -> Iterator[Touch]:
         # Few cells are claimed, however many were set.
         for cell, value in claimed.items():
-            touch = next((each for each in self._cells.get(cell, ()) if each.value != value), None)
-            # A name that was only used on the way to another is free again.
-            if touch is not None and (cell[0] != "name" or is_taken(cell, state.schema)):
-                yield touch
+            touches = self._cells.get(cell)
+            if touches is None:
+                continue
+            others = (each for each in touches if each.value != value)
+            if cell[0] == "name":
+                # A name that was only used on the way to another is free again.
+                now = holder(cell, state.schema)
+                others = (each for each in others if getattr(each.event, "field_id", None) == now)
+            yield from islice(others, 1)
 
     def _clashes(self, wanted: FileWish, state: TableState) -> Iterator[Touch]:
         yield from (self._files[each] for each in self._files.keys() & wanted.files)
