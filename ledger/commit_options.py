@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Mapping
 from datetime import datetime
-from difflib import get_close_matches
 from typing import Any, TypedDict
 
 import msgspec
@@ -15,6 +14,7 @@ import msgspec
 from ledger.log.request import Request
 from ledger.model.errors import InvalidInputError
 from ledger.model.instant import millis
+from ledger.model.similar import similar
 
 
 class CommitOptions(TypedDict, total=False):
@@ -97,8 +97,8 @@ def _refuse_unknown(options: CommitOptions) -> None:
     # A misspelt `expect_version` would commit without the check that was asked for.
     known = CommitOptions.__annotations__
     for name in options.keys() - known.keys():
-        similar = get_close_matches(name, known, n=1)
-        meant = f"did you mean {similar[0]}=?" if similar else f"it takes {', '.join(known)}"
+        near = similar(name, known)
+        meant = f"did you mean {near[0]}=?" if near else f"it takes {', '.join(known)}."
         raise InvalidInputError(
             f"{name}= is nothing that a commit takes; {meant} Nothing was written"
         )

@@ -19,6 +19,7 @@ from ledger.files.partition_text import typed_value
 from ledger.model.errors import InvalidChangeError, InvalidInputError
 from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.partition import PartitionField
+from ledger.model.similar import meant
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from ledger.model.transform import transform_of
 from ledger.model.transform_path import field_types
@@ -62,7 +63,7 @@ def _partition_field(state: TableState, name: str) -> tuple[PartitionField, Data
         if each.name == name or (each.transform, each.source_id) == ("identity", column):
             return each, types[each.source_id]
     raise InvalidInputError(
-        f"{name!r} is no partition key; there are: {[each.name for each in usable]}"
+        f"{name!r} is no partition key; {meant(name, [each.name for each in usable])}"
     )
 
 

@@ -36,7 +36,7 @@ def register(app: App) -> None:
         app,
         "project",
         text="Keep a table's files in another format beside its log.",
-        example="lakeledger project paimon shop.orders",
+        example="lakeledger project paimon shop.flights",
     )
     families.add(family, "paimon", paimon)
     families.add(family, "iceberg", iceberg)
@@ -60,9 +60,9 @@ def paimon(
     each version reached is a line, or a JSON document.
 
     Example:
-        lakeledger project paimon shop.orders
+        lakeledger project paimon shop.flights
 
-        lakeledger project paimon shop.orders --verify
+        lakeledger project paimon shop.flights --verify
     """
     asked = {"version": version is not None, "follow": follow, "verify": verify, "rebuild": rebuild}
     _refuse_more_than_one(asked)
@@ -97,9 +97,9 @@ def iceberg(  # noqa: PLR0913 - one flag each
     each version reached is a line, or a JSON document.
 
     Example:
-        lakeledger project iceberg shop.orders
+        lakeledger project iceberg shop.flights
 
-        lakeledger project iceberg shop.orders --verify
+        lakeledger project iceberg shop.flights --verify
     """
     asked = {
         "version": version is not None,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, UnknownCommandError, UnknownOptionError
 
 from ledger.cli import commands, exits, plugins, version
 from ledger.cli.exits import MEANINGS, UsageError
-from ledger.cli.similar import meant
 from ledger.model.errors import LedgerError
+from ledger.model.similar import similar
 
 _EPILOGUE = "\n".join(
     [
@@ -34,7 +35,7 @@ def run(line: Sequence[str]) -> int:
         _run(line)
         sys.stdout.flush()
     except CycloptsError as error:
-        return exits.told(UsageError(f"{str(error).rstrip('. ')}. See: lakeledger --help"), line)
+        return exits.told(_usage(error), line)
     except BrokenPipeError:
         # Python would complain once more when it closes stdout on its way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -71,11 +72,50 @@ def app_for(line: Sequence[str]) -> App:
     elif name in (installed := plugins.command_names()):
         plugins.register(app, name)
     else:
-        raise UsageError(
-            f"there is no command {name!r}{meant(name, [*commands.NAMES, *installed])}; "
-            "see: lakeledger --help"
-        )
+        raise _no_command((), name, [*commands.NAMES, *installed])
     return app
+
+
+def _usage(error: CycloptsError) -> UsageError:
+    """Return what is wrong with a command line, in our words where cyclopts guesses at random."""
+    words = tuple(error.command_chain or ())
+    see = " ".join(["lakeledger", *words, "--help"])
+    if isinstance(error, UnknownOptionError):
+        option = (error.token.keyword or error.token.value).partition("=")[0]
+        known = [name for each in error.argument_collection for name in each.names]
+        near = similar(option, [each for each in known if each.startswith("--")])
+        hint = f": did you mean {near[0]}?" if near else ""
+        return UsageError(f"there is no option {option}{hint}; see: {see}")
+    if isinstance(error, UnknownCommandError) and error.unused_tokens and error.app:
+        known = [each for each in error.app if not each.startswith("-")]
+        return _no_command(words, error.unused_tokens[0], known)
+    said = _GUESS.sub("", str(error)).rstrip(". ")
+    return UsageError(f"{said}; see: {see}")
+
+
+def _no_command(before: Sequence[str], name: str, known: Sequence[str]) -> UsageError:
+    near = [_OTHER_WORDS[name]] if not before and name in _OTHER_WORDS else similar(name, known)
+    here = " ".join(before)
+    hint = f": did you mean '{f'{here} {near[0]}'.strip()}'?" if near else ""
+    see = " ".join(["lakeledger", *before, "--help"])
+    return UsageError(f"there is no command '{f'{here} {name}'.strip()}'{hint}; see: {see}")
+
+
+_GUESS = re.compile(r" Did you mean [^?]*\?")
+
+# What other programs call what is here.
+_OTHER_WORDS = {
+    **dict.fromkeys(("list", "tables", "databases"), "ls"),
+    **dict.fromkeys(("rm", "remove", "delete"), "drop"),
+    **dict.fromkeys(("append", "import", "register"), "add-files"),
+    **dict.fromkeys(("undo", "revert", "restore"), "rollback"),
+    **dict.fromkeys(("describe", "desc", "schema"), "show"),
+    **dict.fromkeys(("select", "query", "scan", "cat"), "head"),
+    **dict.fromkeys(("check", "fsck"), "verify"),
+    **dict.fromkeys(("gc", "vacuum"), "maintain"),
+    "history": "log",
+    "mv": "rename",
+}
 
 
 def _run(argv: Sequence[str]) -> None:

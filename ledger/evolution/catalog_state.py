@@ -7,7 +7,6 @@ renames; its location is fixed when it is created.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from difflib import get_close_matches
 
 from attrs import field, frozen
 
@@ -15,6 +14,7 @@ from ledger.events.commit import OLDEST_FORMAT
 from ledger.model.clock_correction import ClockCorrection
 from ledger.model.errors import NotFoundError
 from ledger.model.identifier import Identifier
+from ledger.model.similar import similar
 from ledger.model.view import ViewSchema
 
 
@@ -175,7 +175,7 @@ EMPTY_CATALOG = CatalogState(version=-1, time_millis=0, effective_millis=0)
 
 
 def _near(name: str, names: Collection[str], plural: str) -> str:
-    matches = get_close_matches(name, sorted(names))
+    matches = similar(name, names)
     if matches:
         return f"did you mean {' or '.join(matches)}?"
     none = f"no {plural} have a similar name" if names else f"there are no {plural} yet"

@@ -14,6 +14,7 @@ from ledger.events.catalog_events import (
 )
 from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
 from ledger.model.errors import InvalidChangeError
+from ledger.model.similar import meant
 from ledger.model.type_json import field_from_wire, field_to_wire
 from ledger.model.view import ViewSchema
 
@@ -87,7 +88,7 @@ def altered_view(view: ViewSchema, changes: Iterable[ViewChange]) -> ViewSchema:
 def _dialect_is_there(dialect: str, dialects: dict[str, str]) -> None:
     if dialect not in dialects:
         raise InvalidChangeError(
-            f"dialect {dialect!r} does not exist; there are: {sorted(dialects)}; add it instead"
+            f"dialect {dialect!r} does not exist: add it, or {meant(dialect, sorted(dialects))}"
         )
 
 

@@ -15,6 +15,7 @@ from ledger.model.clock_correction import ClockCorrection
 from ledger.model.errors import NotFoundError
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder
 from ledger.model.schema import Schema
+from ledger.model.similar import meant
 from ledger.model.snapshot import Snapshot, Tag, Totals
 from ledger.model.statistics_file import StatisticsFile
 
@@ -116,7 +117,7 @@ class TableState:
             return self.tags[name]
         except KeyError:
             raise NotFoundError(
-                f"tag {name!r} does not exist; there are: {sorted(self.tags)}"
+                f"tag {name!r} does not exist; {meant(name, sorted(self.tags))}"
             ) from None
 
     def reachable(self, snapshot_id: int) -> bool:

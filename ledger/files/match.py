@@ -6,8 +6,7 @@ show values under the wrong names. A file without ids is matched by name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from attrs import frozen
 
@@ -16,7 +15,10 @@ from ledger.files.readable import misfits
 from ledger.model.errors import InvalidChangeError
 from ledger.model.field_ids import walk_fields
 from ledger.model.schema import Schema
+from ledger.model.similar import listed, similar
 from ledger.model.types import DataField, RowType
+
+_MOST_HINTS = 5
 
 
 @frozen
@@ -92,10 +94,13 @@ def _carries_ids(columns: Sequence[FooterColumn], file: str) -> bool:
 def _faults(columns: Sequence[FooterColumn], schema: Schema, *, with_ids: bool) -> Iterator[str]:
     """Yield why a file does not fit a schema, unknown columns first."""
     by_name = {each.name: each for each in schema.fields}
-    for column in columns:
-        field = by_name.get(column.name)
-        if field is None or (with_ids and field.id != column.field_id):
-            yield f"column {column.name!r} is not among its columns{_near(column.name, by_name)}"
+    strange = [
+        each.name
+        for each in columns
+        if (field := by_name.get(each.name)) is None or (with_ids and field.id != each.field_id)
+    ]
+    if strange:
+        yield _not_among(strange, by_name)
     for column in columns:
         field = by_name.get(column.name)
         if field is not None:
@@ -107,12 +112,16 @@ def _faults(columns: Sequence[FooterColumn], schema: Schema, *, with_ids: bool) 
             yield f"the NOT NULL column {field.name!r} is missing from the file"
 
 
-def _near(name: str, known: Iterable[str]) -> str:
-    by_folded = {each.casefold(): each for each in known}
-    near = get_close_matches(name.casefold(), by_folded, n=3)
-    if near:
-        return f" (near: {[by_folded[each] for each in near]})"
-    return f" ({list(by_folded.values())})"
+def _not_among(strange: Sequence[str], known: Mapping[str, DataField]) -> str:
+    columns = "column" if len(strange) == 1 else "columns"
+    they = "is" if len(strange) == 1 else "are"
+    near = {each: similar(each, known) for each in strange}
+    hints = [f"for {name!r} {' or '.join(map(repr, each))}" for name, each in near.items() if each]
+    said = f"near: {', '.join(hints[:_MOST_HINTS])}" if hints else ""
+    if not all(near.values()):
+        said += f"{'; ' if said else ''}there are: {listed(known)}"
+    names = repr(strange[0]) if len(strange) == 1 else listed(strange)
+    return f"{columns} {names} {they} not among its columns ({said})"
 
 
 def _refuse_foreign(columns: Sequence[FooterColumn], seen: Sequence[Schema], file: str) -> None:

@@ -13,6 +13,7 @@ from attrs import evolve, field, frozen
 from ledger.model.converters import as_fields, as_names, as_texts
 from ledger.model.errors import ColumnNotFoundError
 from ledger.model.field_ids import assign_field_ids, walk_ids
+from ledger.model.similar import meant
 from ledger.model.type_text import parse_type
 from ledger.model.types import (
     ArrayType,
@@ -170,7 +171,7 @@ class Schema:
         for each in self.fields:
             if each.name == name:
                 return each
-        raise ColumnNotFoundError(f"column {name} does not exist; there are: {list(self.names)}")
+        raise ColumnNotFoundError(f"column {name} does not exist; {meant(name, self.names)}")
 
     def with_options(self, options: Mapping[str, str]) -> Schema:
         """Return this schema with other options."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from ledger.model import types as t
 from ledger.model.errors import InvalidTypeError
+from ledger.model.similar import similar
 
 _PLAIN: dict[str, t.DataType] = {
     "STRING": t.STRING,
@@ -40,6 +41,8 @@ _NUMBERED: dict[str, tuple[Callable[..., t.DataType], int]] = {
     "TIMESTAMP": (t.TimestampType, 1),
     "TIMESTAMP_LTZ": (t.LocalZonedTimestampType, 1),
 }
+
+_OTHERS = ("DOUBLE", "VECTOR", "GEOMETRY", "GEOGRAPHY", "ARRAY", "MAP", "MULTISET", "ROW")
 
 _POSTFIX: dict[str, Callable[[t.DataType], t.DataType]] = {
     "ARRAY": t.ArrayType,
@@ -106,6 +109,13 @@ def parse_type(text: str) -> t.DataType:
     return result
 
 
+def _meant(name: str) -> str:
+    near = similar(name, [*_PLAIN, *_NUMBERED, *_OTHERS])
+    if near:
+        return f"did you mean {near[0]}?"
+    return "name one of the types, such as INT, STRING, DECIMAL(9, 2)"
+
+
 class _Reader:
     """Walks over one text, left to right; never goes back."""
 
@@ -149,7 +159,7 @@ class _Reader:
                 crs, *algorithm = self._references(at_most=2) or (t.GeographyType().crs,)
                 return self._build(start, t.GeographyType, crs, *map(str.lower, algorithm))
             case _:
-                hint = _HINTS.get(name, "name one of the types, such as INT, STRING, DECIMAL(9, 2)")
+                hint = _HINTS.get(name) or _meant(name)
                 raise self.error(f"{name or 'this'} is not read as a type; {hint}", start)
 
     def _numbered(self, name: str, start: int) -> t.DataType:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ledger.model import types as t
 from ledger.model.errors import ColumnNotFoundError
 from ledger.model.schema import Schema
+from ledger.model.similar import meant
 from ledger.planning.expression import Column
 
 
@@ -26,7 +27,7 @@ def column_named(schema: Schema, name: str) -> Column:
     if found is None:
         raise ColumnNotFoundError(
             f"column {name} cannot be filtered by: there is none, or it lies inside an ARRAY or "
-            f"MAP; there are: {list(schema.names)}"
+            f"MAP; {meant(name, schema.names)}"
         )
     return Column(found.id, name, found.type)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import io
+import time
 from collections.abc import Mapping
 from typing import Any
+from weakref import WeakSet
 
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile
 from pyiceberg.io.fsspec import FsspecInputFile
@@ -12,6 +15,19 @@ from pyiceberg.io.fsspec import FsspecInputFile
 from ledger.files.expand import open_path
 from ledger.model.errors import NotFoundError, UnsupportedError
 from ledger.stores.services import service_of
+
+_LONGEST_WAIT_S = 5.0
+
+# Whoever takes some rows only leaves Arrow's threads reading ahead, which abort a process that
+# ends while they are inside one of its files.
+_read: WeakSet[Any] = WeakSet()
+
+
+@atexit.register
+def _let_readers_finish() -> None:
+    until = time.monotonic() + _LONGEST_WAIT_S
+    while _read and time.monotonic() < until:
+        time.sleep(0.001)
 
 
 class RowFiles(FileIO):
@@ -68,12 +84,14 @@ class _File(FsspecInputFile):
             NotFoundError: It is gone.
         """
         try:
-            return super().open(seekable)
+            stream = super().open(seekable)
         except FileNotFoundError as error:
             raise NotFoundError(
                 f"file {self.location} of the table does not exist: put it back, or take it out "
                 "of the table with delete_files"
             ) from error
+        _read.add(stream)
+        return stream
 
 
 class _MadeFile(InputFile):

@@ -12,6 +12,7 @@ from ledger.model.errors import (
     MissingDependencyError,
     UnsupportedError,
 )
+from ledger.model.similar import meant
 from ledger.planning.filter import Filter, parse_filter
 from ledger.table import Table
 from ledger.table_at import TableAt
@@ -149,6 +150,6 @@ def _selected(columns: Iterable[str] | None, schema: Schema) -> tuple[str, ...]:
             schema.find_field(each)
         except ValueError as error:
             raise ColumnNotFoundError(
-                f"column {each} does not exist at that instant; there are: {schema.column_names}"
+                f"column {each} does not exist at that instant; {meant(each, schema.column_names)}"
             ) from error
     return names

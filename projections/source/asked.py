@@ -13,6 +13,7 @@ from ledger.log.layout import CHECKPOINT_INTERVAL, SEGMENT_LENGTH
 from ledger.model.errors import InvalidInputError
 from ledger.model.identifier import Identifier
 from ledger.model.instant import Instant, TimestampInstant, instant_of
+from ledger.model.similar import meant
 from projections.source.span import Root
 from projections.source.view import View, view_of
 
@@ -92,7 +93,7 @@ class Asked:
         unknown = sorted(given.keys() - _KNOWN.keys())
         if unknown:
             raise InvalidInputError(
-                f"there is no option {unknown[0]!r}; there are {', '.join(_OPTIONS)}"
+                f"there is no option {unknown[0]!r}; {meant(unknown[0], _OPTIONS)}"
             )
         url = given.get("path", "")
         if not url:

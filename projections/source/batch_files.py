@@ -17,6 +17,7 @@ from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import PartitionValue
 from ledger.model.partition import PartitionField, PartitionSpec
 from ledger.model.schema import Schema, paths_of
+from ledger.model.similar import meant
 from ledger.model.transform import Period, Void, transform_of
 from ledger.model.transform_path import field_types
 from ledger.model.transform_value import encode_value
@@ -223,8 +224,8 @@ def refuse_unfit(columns: Sequence[str], schema: Schema, name: str) -> None:
     unknown = [each for each in columns if each not in schema.names]
     if unknown:
         raise InvalidInputError(
-            f"{name} has no column {unknown[0]}; there are {list(schema.names)}. Add it, or select "
-            "the others"
+            f"{name} has no column {unknown[0]}; {meant(unknown[0], schema.names)} "
+            "Add it, or select the others"
         )
     missing = [
         each.name for each in schema.fields if not each.type.nullable and each.name not in columns

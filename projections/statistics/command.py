@@ -122,19 +122,18 @@ def stats(  # noqa: PLR0913 - each is an option of the command
     when: When = When(),  # noqa: B008 - frozen
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> None:
-    """Show a table's partitions and totals at any instant, from its log alone.
+    r"""Show a table's partitions and totals at any instant, from its log alone.
 
     They are kept below the table's _ledger/statistics as Parquet; what is new is read and added.
     With a database, or without any name, one job does every table.
 
     Example:
-        lakeledger stats shop.orders --at tag:end-of-week --top 3
+        lakeledger stats shop.flights --at tag:january --top 3
 
-        lakeledger stats shop.orders --partition day=2013-01-01
+        lakeledger stats nyc.flights --ledger try \
+            --partition day=2013-01-01
 
-        lakeledger stats shop.orders --by size --plot growth.png
-
-        lakeledger stats shop.orders --publish iceberg
+        lakeledger stats nyc.flights --ledger try --publish iceberg
     """
     one = name is not None and "." in name
     wanted = Wanted(top, by, history or bool(partition), _one_partition(partition), plot, shapes)

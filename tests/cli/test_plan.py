@@ -56,3 +56,17 @@ def test_json_holds_the_rule_and_the_alternative(shop: Run) -> None:
 
 def test_without_a_change_the_line_is_wrong(shop: Run) -> None:
     assert shop("plan", "shop.orders").code == 2
+
+
+def test_a_rule_that_many_columns_break_is_told_once(run: Run, tmp_path: Path) -> None:
+    columns = [each for number in range(14) for each in ("--column", f"c{number} TIME(9)")]
+    lake = ("--ledger", tmp_path / "lake")
+    run("init", *lake)
+    run("create", "shop", *lake)
+    run("create", "shop.times", *columns, "--option", "ledger.formats=paimon", *lake)
+
+    ran = run("plan", "shop.times", "--set", "ledger.formats=paimon,iceberg", *lake)
+
+    assert ran.code == 1
+    assert ran.out.count("Iceberg's time has microseconds") == 1
+    assert "column c0 (and 13 more: column c1, column c2" in ran.out

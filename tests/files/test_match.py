@@ -101,8 +101,16 @@ def test_ids_on_some_columns_only_are_refused() -> None:
 def test_unknown_columns_are_named_with_near_ones() -> None:
     message = refused(column("Adress", "STRING"), column("zzz", "STRING"))
 
-    assert "column 'Adress' is not among its columns (near: ['address'])" in message
-    assert "column 'zzz' is not among its columns (['id', 'address', 'note'])" in message
+    assert "columns ['Adress', 'zzz'] are not among its columns" in message
+    assert "(near: for 'Adress' 'address'; there are: ['id', 'address', 'note'])" in message
+
+
+def test_many_unknown_columns_are_one_problem_told_once() -> None:
+    message = refused(*(column(f"strange_{each}", "STRING") for each in range(40)))
+
+    assert message.count("not among its columns") == message.count("['id', 'address'") == 1
+    assert "and 28 more" in message
+    assert len(message) < 600
 
 
 def test_names_of_different_schemas_fit_none() -> None:

@@ -23,7 +23,7 @@ def add_files(
     Partition values come from KEY=VALUE folders in the paths.
 
     Example:
-        lakeledger add-files shop.orders "lake/shop.db/orders/day=2013-01-01/*.parquet"
+        lakeledger add-files shop.flights try/january.parquet
     """
     if not paths:
         raise UsageError("no files are named; give files, folders or globs")

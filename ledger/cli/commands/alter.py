@@ -60,7 +60,8 @@ def alter(
 
     Example:
         lakeledger alter shop.orders --rename addr=address \
-            --add "address.zip STRING AFTER city" --message "split the address"
+            --add "address.zip STRING AFTER city" \
+            --message "split the address" --commit-id split-1
     """  # noqa: E501 - a table's row is one line
     changes = wanted_changes(pairs(change), drop_primary_key)
     table = place.table(name)

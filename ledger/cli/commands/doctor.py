@@ -35,7 +35,7 @@ def doctor(
     Of a ledger that is there, it looks whether a clock that was ahead has left its times wrong.
 
     Example:
-        lakeledger doctor ./lake
+        lakeledger doctor lake
     """
     store = open_store(url or place.url(), place.storage_options())
     done: list[dict[str, object]] = []

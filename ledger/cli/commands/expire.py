@@ -63,7 +63,7 @@ def expire(
     What an expired snapshot held can still be read by --version.
 
     Example:
-        lakeledger expire shop.orders --keep 10 --dry-run
+        lakeledger expire shop.flights --keep 10 --dry-run
     """
     if (before is None) == (keep is None):
         raise UsageError("expire which? give either --before N or --keep N")

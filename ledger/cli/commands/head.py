@@ -33,16 +33,17 @@ def head(
     when: When = When(),  # noqa: B008 - frozen
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> None:
-    """Show some rows of a table at any instant, read by PyIceberg.
+    r"""Show some rows of a table at any instant, read by PyIceberg.
 
     The schema is the one of the instant, as with `show`. Brings the table's Iceberg files up to
     date. In JSON, days, moments and decimals are text, bytes are hex, and maps are lists of
     `{"key": ..., "value": ...}`.
 
     Example:
-        lakeledger head shop.orders --where "day >= DATE '2013-01-02'" --limit 5
+        lakeledger head shop.flights --where "dep_delay > 600" --limit 5
 
-        lakeledger head shop.orders --at tag:end-of-week --columns id,day --output json
+        lakeledger head shop.flights --at tag:january \
+            --columns carrier,flight,dest --output json
     """
     at = when.of(place.table(name))
     wanted = None if columns is None else [each.strip() for each in columns.split(",")]

@@ -21,7 +21,7 @@ def init(
     """Begin a ledger in an empty folder; where there is one already, nothing changes.
 
     Example:
-        lakeledger init ./lake
+        lakeledger init lake
     """
     if url is not None and place.ledger is not None and place.ledger != url:
         raise UsageError(f"two ledgers are named, {url} and {place.ledger}; name one")

@@ -36,9 +36,9 @@ def log(
     In JSON the events stand as in the log, but without their lists of files.
 
     Example:
-        lakeledger log shop.orders --limit 10
+        lakeledger log shop.flights --limit 10
 
-        lakeledger log shop.orders --commit-id nightly-2024-05-01
+        lakeledger log shop.orders --commit-id split-1
     """
     lake = place.open()
     source = lake if name is None else lake.table(name)

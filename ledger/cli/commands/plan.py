@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -11,7 +12,10 @@ from ledger.cli.options import Place
 from ledger.cli.phrases import phrase, plain
 from ledger.cli.screen import Document, Screen
 from ledger.cli.written import pairs
+from ledger.model.errors import FormatError, InvalidChangeError
 from ledger.plan import ChangePlan, Verdict, refusal_record
+
+_MOST_NAMED = 10
 
 
 def plan(
@@ -29,7 +33,7 @@ def plan(
     `alter` would refuse ends with its exit code.
 
     Example:
-        lakeledger plan shop.orders --type "amount STRING"
+        lakeledger plan shop.orders --add "note STRING" --drop address.city
     """
     changes = wanted_changes(pairs(change), drop_primary_key)
     table = place.table(name)
@@ -87,8 +91,22 @@ def _text(screen: Screen, name: str, planned: ChangePlan) -> None:
     for verdict in planned.verdicts:
         if verdict.refusals:
             screen.heading(f"Refused by {verdict.format}")
-        for refusal in verdict.refusals:
-            screen.line(f"  {refusal.message}")
+        for said in _told_once(verdict.refusals):
+            screen.line(f"  {said}")
+
+
+def _told_once(refusals: Iterable[InvalidChangeError]) -> Iterator[str]:
+    """Yield what is wrong, a rule that many columns break once."""
+    by_rule: dict[str, list[str]] = {}
+    for each in refusals:
+        rule = f": {each.rule}; " if isinstance(each, FormatError) else ""
+        what, _, rest = each.message.partition(rule) if rule else (each.message, "", "")
+        by_rule.setdefault(f"{rule}{rest}", []).append(what)
+    for rest, (first, *others) in by_rule.items():
+        more = f" (and {len(others)} more: {', '.join(others[:_MOST_NAMED])}" if others else ""
+        if others:
+            more += ", ...)" if len(others) > _MOST_NAMED else ")"
+        yield f"{first}{more}{rest}"
 
 
 def _row(verdict: Verdict) -> tuple[str, str, str, str]:

@@ -37,23 +37,23 @@ def quickstart(
 
     A table is loaded day by day while its schema changes; a week is tagged; a mistake is rolled
     back; then the ledger tells what happened. The sample comes with the package; its licence is
-    CC0.
+    CC0. It is left in the folder as january.parquet, its first day as new-year.parquet.
 
     Example:
-        lakeledger quickstart ./try
+        lakeledger quickstart try --no-spark
     """
     from ledger.cli.quickstart.flights import sample
-    from ledger.cli.quickstart.folder import prepare
+    from ledger.cli.quickstart.folder import leave_files, prepare
     from ledger.cli.quickstart.printed import print_story
     from ledger.cli.quickstart.story import tell
 
     screen = Screen(output)
     prepare(folder, anew=anew)
+    flights = sample()
+    leave_files(folder, flights)
     lake = open_ledger(str(folder))
     with screen.progress("loading days") as told:
-        story = tell(
-            lake, sample(), statistics=_with_spark if spark else _without, on_progress=told
-        )
+        story = tell(lake, flights, statistics=_with_spark if spark else _without, on_progress=told)
     screen.result(story.to_json(), lambda to: print_story(story, to, str(folder)))
 
 

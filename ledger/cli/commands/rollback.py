@@ -20,10 +20,11 @@ def rollback(
     writing: Writing = Writing(),  # noqa: B008 - frozen
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> None:
-    """Put a snapshot's contents back, as a new snapshot; history and schema stay as they are.
+    r"""Put a snapshot's contents back, as a new snapshot; history and schema stay as they are.
 
     Example:
-        lakeledger rollback shop.orders --snapshot 7 --message "loaded twice"
+        lakeledger rollback shop.flights --tag january \
+            --message "the whole month was wanted"
     """
     if (snapshot is None) == (tag is None):
         raise UsageError("roll back to what? give either --snapshot N or --tag NAME")

@@ -9,12 +9,15 @@ from attrs import evolve
 from cyclopts import Parameter
 
 from ledger.catalog import Ledger
+from ledger.cli.commands.ls import listed
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, When
 from ledger.cli.plugins import view
 from ledger.cli.screen import Cell, Screen
+from ledger.model.errors import NotFoundError
 from ledger.model.excerpt import moment, size
 from ledger.model.schema import Schema
+from ledger.model.similar import meant
 from ledger.model.snapshot import Tag
 from ledger.model.type_text import format_type
 from ledger.model.types import DataField, RowType
@@ -23,9 +26,7 @@ from ledger.table_at import TableAt
 
 
 def show(
-    name: Annotated[
-        str | None, Parameter(help="DATABASE.TABLE; none: databases and tables.")
-    ] = None,
+    name: Annotated[str | None, Parameter(help="DATABASE.TABLE; less: what there is.")] = None,
     /,
     *,
     when: When = When(),  # noqa: B008 - frozen
@@ -37,16 +38,24 @@ def show(
     In JSON, `table` and `tableSnapshot` are the DLF metadata API's objects.
 
     Example:
-        lakeledger show shop.orders --at tag:end-of-week
+        lakeledger show
 
-        lakeledger show shop.orders --at 2013-01-31T12:00:00Z
+        lakeledger show shop
+
+        lakeledger show shop.flights --at tag:january
     """
     named = when.named()
-    if name is None and named:
+    if named and (name is None or "." not in name):
         raise UsageError("an instant is of one table; name the table, too")
     lake = place.open()
-    if name is None:
-        _show_catalog(lake, place.screen)
+    if name is None or "." not in name:
+        known = lake.databases()
+        if name is not None and name not in known:
+            raise NotFoundError(
+                f"database {name} does not exist; {meant(name, known)} "
+                "To show a table, write DATABASE.TABLE"
+            )
+        listed(lake, known if name is None else [name], place.screen)
         return
     table = lake.table(name)
     at = table.at(**named)
@@ -55,29 +64,6 @@ def show(
     screen = place.screen
     document = _document(lake, table, at, tags) if screen.output == "json" else {}
     screen.result(document, lambda to: _print(to, f"{table.identifier}{when}", table, at, tags))
-
-
-def _show_catalog(lake: Ledger, screen: Screen) -> None:
-    databases = {each: (lake.tables(each), lake.views(each)) for each in lake.databases()}
-    document = {
-        "url": lake.url,
-        "databases": [
-            {"name": name, "tables": tables, "views": views}
-            for name, (tables, views) in databases.items()
-        ],
-    }
-
-    def rows() -> Iterator[tuple[Cell, ...]]:
-        for name, (tables, views) in databases.items():
-            kinds = [("table", each) for each in tables] + [("view", each) for each in views]
-            for kind, each in kinds or [("", "(empty)")]:
-                yield name, each, kind
-
-    def text(to: Screen) -> None:
-        to.line(lake.url)
-        to.table(("database", "name", "kind"), rows())
-
-    screen.result(document, text)
 
 
 def _document(lake: Ledger, table: Table, at: TableAt, tags: Mapping[str, Tag]) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def snapshots(
     In JSON, each `snapshot` is the DLF metadata API's object, `version` the commit it came with.
 
     Example:
-        lakeledger snapshots shop.orders --limit 10
+        lakeledger snapshots shop.flights --limit 10
     """
     table = place.table(name)
     state = table.state

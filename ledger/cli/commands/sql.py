@@ -25,8 +25,8 @@ def sql(
     all that a statement asks lands in one commit, or nothing.
 
     Example:
-        lakeledger sql "ALTER TABLE shop.orders ADD PARTITION FIELD days(placed_at)" \
-            --message "by day from now on"
+        lakeledger sql "ALTER TABLE shop.orders WRITE ORDERED BY id" \
+            --message "ids come in order"
     """
     read = parse(statement)
     name = ".".join(read.table)

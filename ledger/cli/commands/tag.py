@@ -32,7 +32,7 @@ def tag(  # noqa: PLR0913 - each is an option of the command
     """Give a snapshot a name; a tagged snapshot outlives expiry.
 
     Example:
-        lakeledger tag shop.orders end-of-week --snapshot 7
+        lakeledger tag shop.flights january --snapshot 1
     """
     if delete and (replace or snapshot is not None):
         raise UsageError("--delete takes neither --replace nor --snapshot")

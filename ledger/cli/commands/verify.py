@@ -181,7 +181,7 @@ def verify(
     Example:
         lakeledger verify
 
-        lakeledger verify shop.orders --expect sha256:9f...
+        lakeledger verify shop.flights
     """
     heads = [Expected.parse(each) for each in expect]
     lake = place.open()

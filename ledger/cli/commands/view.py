@@ -44,15 +44,15 @@ def register(app: App) -> None:
         app,
         "view",
         text="Create, alter, rename, drop, show and list views.",
-        example="lakeledger view create shop.latest --query 'SELECT * FROM orders'",
+        example="lakeledger view create shop.all --query 'SELECT * FROM orders'",
     )
     for name, command in (
         ("create", create),
         ("alter", alter),
         ("rename", rename),
-        ("drop", drop),
         ("show", show),
         ("list", list_views),
+        ("drop", drop),
     ):
         families.add(family, name, command)
 
@@ -78,9 +78,10 @@ def create(  # noqa: PLR0913 - each is an option of the command
     r"""Create a view: a query under a name, in as many dialects as engines need.
 
     Example:
-        lakeledger view create shop.recent --query "SELECT id FROM orders WHERE day > '2013-01-01'" \
-            --column "id BIGINT" --dialect "spark=SELECT id FROM shop.orders"
-    """  # noqa: E501 - a command line
+        lakeledger view create shop.late --column "flight INT" \
+            --query "SELECT flight FROM flights WHERE dep_delay > 60" \
+            --dialect "spark=SELECT flight FROM shop.flights"
+    """
     schema = ViewSchema(
         fields=Columns(column=column).to_schema().fields if column else (),
         query=query,
@@ -105,7 +106,7 @@ def alter(
     writing: Writing = Writing(),  # noqa: B008 - frozen
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> None:
-    """Change a view's options, comment or dialects: all changes land in one commit, or none.
+    r"""Change a view's options, comment or dialects: all changes land in one commit, or none.
 
     | change | meaning |
     |---|---|
@@ -116,7 +117,8 @@ def alter(
     | `--drop-dialect ENGINE` | say it no longer |
 
     Example:
-        lakeledger view alter shop.recent --update-dialect "spark=SELECT 1" --comment "for tests"
+        lakeledger view alter shop.late --comment "an hour and more" \
+            --drop-dialect spark
     """
     changes = [_change(option, value) for option, value in pairs(change)]
     if not changes:
@@ -144,7 +146,7 @@ def rename(
     """Give a view another name.
 
     Example:
-        lakeledger view rename shop.recent shop.latest
+        lakeledger view rename shop.late shop.very_late
     """
     lake = place.open()
     done = lake.rename_view(name, new_name, **writing.options())
@@ -161,7 +163,7 @@ def drop(
     """Drop a view.
 
     Example:
-        lakeledger view drop shop.latest --message "nobody reads it"
+        lakeledger view drop shop.very_late --message "nobody reads it"
     """
     lake = place.open()
     _committed(place.screen, lake, lake.drop_view(name, **writing.options()), writing)
@@ -176,7 +178,7 @@ def show(
     """Show a view: its query, dialects, columns, options. In JSON, the DLF metadata API's object.
 
     Example:
-        lakeledger view show shop.latest
+        lakeledger view show shop.very_late
     """
     entry = place.open().view(name)
     screen = place.screen

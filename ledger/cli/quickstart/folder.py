@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ledger.cli.quickstart.flights import by_day
 from ledger.cli.quickstart.steps import DATABASE, IDENTIFIER
 from ledger.model.errors import AlreadyExistsError
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 MARKER = ".lakeledger-quickstart"
-_OWN = (MARKER, "_ledger", f"{DATABASE}.db")
+JANUARY, NEW_YEAR = "january.parquet", "new-year.parquet"
+_OWN = (MARKER, "_ledger", f"{DATABASE}.db", JANUARY, NEW_YEAR)
 
 
 def prepare(folder: Path, *, anew: bool) -> None:
@@ -49,4 +55,21 @@ def _empty(folder: Path) -> None:
     # The marker comes first and goes last, so that a run that was killed can be begun anew.
     (folder / MARKER).touch()
     for name in _OWN[1:]:
-        shutil.rmtree(folder / name, ignore_errors=True)
+        place = folder / name
+        if place.is_file():
+            place.unlink()
+        else:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def leave_files(folder: Path, flights: pa.Table) -> None:
+    """Leave the flights as plain files: all of them, and the first day's, for tables of one's own.
+
+    Args:
+        folder: Where to.
+        flights: The packaged flights.
+    """
+    from pyarrow import parquet
+
+    parquet.write_table(flights, folder / JANUARY)
+    parquet.write_table(by_day(flights)["2013-01-01"], folder / NEW_YEAR)

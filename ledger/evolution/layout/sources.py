@@ -9,6 +9,7 @@ from attrs import frozen
 from ledger.evolution.tree.paths import dotted
 from ledger.model.errors import ColumnNotFoundError, InvalidChangeError
 from ledger.model.schema import Schema
+from ledger.model.similar import meant
 from ledger.model.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType
 
 
@@ -91,5 +92,5 @@ def _at(schema: Schema, path: tuple[str, ...]) -> Source:
                 "values; take a column, or a member of a ROW, as the source"
             )
     raise ColumnNotFoundError(
-        f"column {dotted(path)} does not exist; there are: {list(schema.names)}"
+        f"column {dotted(path)} does not exist; {meant(dotted(path), schema.names)}"
     )

@@ -7,6 +7,7 @@ from typing import TypedDict
 
 from ledger.evolution.tree.paths import dotted
 from ledger.model.errors import ColumnExistsError, ColumnNotFoundError, InvalidChangeError
+from ledger.model.similar import meant
 from ledger.model.types import DataField, DataType
 
 
@@ -90,7 +91,7 @@ class ColumnStore:
         field_id = self._ids.get(path[0])
         if field_id is None:
             raise ColumnNotFoundError(
-                f"column {path[0]} does not exist; there are: {list(self._ids)}"
+                f"column {path[0]} does not exist; {meant(path[0], self._ids)}"
             )
         return field_id
 

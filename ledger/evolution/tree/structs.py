@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from ledger.events.schema_changes import Move
 from ledger.evolution.tree.paths import dotted, member_named, replaced
 from ledger.model.errors import ColumnExistsError, ColumnNotFoundError, InvalidChangeError
+from ledger.model.similar import meant
 from ledger.model.types import DataField
 
 Members = tuple[DataField, ...]
@@ -95,7 +96,8 @@ def own(members: Members, path: Sequence[str], field_id: int) -> DataField:
     member = member_named(members, path[-1])
     if member is None:
         names = [each.name for each in members]
-        raise ColumnNotFoundError(f"column {dotted(path)} does not exist; there are: {names}")
+        hint = meant(path[-1], names)
+        raise ColumnNotFoundError(f"column {dotted(path)} does not exist; {hint}")
     if member.id != field_id:
         raise InvalidChangeError(
             f"column {dotted(path)} has id {member.id}, but the event says {field_id}"

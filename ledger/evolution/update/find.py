@@ -7,6 +7,7 @@ from ledger.evolution.tree.paths import dotted
 from ledger.evolution.update.names import Path, Spot
 from ledger.evolution.update.pending import Addition, Pending, Target
 from ledger.model.errors import ColumnNotFoundError
+from ledger.model.similar import meant
 from ledger.model.types import ArrayType, MapType, RowType
 
 Name = str | tuple[str, ...]
@@ -45,7 +46,7 @@ def found(pending: Pending, name: Name) -> Spot:
     spot = pending.find(text(name))
     if spot is None:
         raise ColumnNotFoundError(
-            f"column {text(name)} does not exist; there are: {list(pending.schema.names)}"
+            f"column {text(name)} does not exist; {meant(text(name), pending.schema.names)}"
         )
     return spot
 

@@ -1,0 +1,96 @@
+"""The examples of the help: pasted as they are shown at 80 columns, one after the other."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from ledger.cli.app import app_for
+from ledger.cli.commands import NAMES
+
+ROOT = Path(__file__).parents[2]
+COLUMNS = 80
+PLUGGED = ("project", "stats")
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("LAKELEDGER")}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', '')}"
+    return {**kept, "COLUMNS": str(COLUMNS), "TERM": "dumb", "PATH": path, **more}
+
+
+def pages() -> list[tuple[str, ...]]:
+    """Return every command in the order in which the help lists them, families unfolded."""
+    found: list[tuple[str, ...]] = [()]
+    for name in (*NAMES, *PLUGGED):
+        found.append((name,))
+        inner = [each for each in app_for([name])[name] if not each.startswith("-")]
+        found += [(name, each) for each in inner]
+    return found
+
+
+@cache
+def help_of(words: tuple[str, ...]) -> str:
+    program = "import sys; from ledger.cli import main; sys.exit(main(sys.argv[1:]))"
+    ran = subprocess.run(
+        [sys.executable, "-c", program, *words, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env=environment(),
+    )
+    return ran.stdout
+
+
+def examples_in(page: str) -> list[str]:
+    """Return the commands below `Example:`, joined where a line ends in a backslash."""
+    _, _, text = page.partition("Example:")
+    lines = [each.strip() for each in text.splitlines() if each.strip()]
+    commands: list[str] = []
+    goes_on = False
+    for line in lines:
+        if goes_on:
+            commands[-1] += f"\n{line}"
+        else:
+            commands.append(line)
+        goes_on = line.endswith("\\")
+    return commands
+
+
+@pytest.mark.parametrize("words", pages(), ids=" ".join)
+def test_every_page_has_examples_of_itself_that_fit(words: tuple[str, ...]) -> None:
+    page = help_of(words)
+    commands = examples_in(page)
+
+    assert commands
+    own = " ".join(("lakeledger", *words))
+    for each in commands:
+        # A root or a family shows an example of one of its commands.
+        assert each.startswith(own), each
+    assert all(len(line.rstrip()) <= COLUMNS for line in page.splitlines())
+
+
+def test_the_examples_run_in_the_order_of_the_help(tmp_path: Path) -> None:
+    pasted = [each for words in pages()[1:] for each in examples_in(help_of(words))]
+    # A family's own example is one of its commands', shown twice.
+    pasted = list(dict.fromkeys(pasted))
+
+    assert len(pasted) > len(NAMES)
+    for each in pasted:
+        ran = subprocess.run(
+            ["bash", "-c", each],
+            cwd=tmp_path,
+            env=environment(LAKELEDGER_URL="lake", LAKELEDGER_AUTHOR="ada"),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == 0, f"{each}\n{ran.stdout}\n{ran.stderr}"
+        assert not re.search(r"Traceback|Warning", ran.stderr), each
