@@ -18,7 +18,7 @@ from ledger.model.transform_value import Value
 from ledger.model.types import DataType
 from ledger.planning.bound_value import value_from_bytes
 from ledger.table_at import TableAt
-from projections.statistics.query import rendering_of
+from projections.statistics.query import paimon_rendering_of
 
 
 @frozen(kw_only=True)
@@ -51,7 +51,7 @@ def column_sums(at: TableAt) -> tuple[ColumnSums, ...]:
     Columns that no file counts or bounds are left out. Deletes are not subtracted: counts are of
     rows in files, and bounds may be wider than what is left.
     """
-    rendering, types = rendering_of(at), field_types(at.schema)
+    rendering, types = paimon_rendering_of(at), field_types(at.schema)
     by_path: dict[str, tuple[Mapping[str, str], list[FileChange]]] = {}
     for file in at.files:
         if file.content == "data":

@@ -48,8 +48,13 @@ class Totals:
 
 
 def rendering_of(at: Instant) -> Rendering:
-    """Return how the table shows partitions at an instant."""
+    """Return how partitions are shown to people at an instant."""
     return Rendering.of(at.schema, at.state.specs)
+
+
+def paimon_rendering_of(at: Instant) -> Rendering:
+    """Return how Paimon and the DLF metadata API show the table's partitions at an instant."""
+    return Rendering.paimon(at.schema, at.state.specs)
 
 
 def partition_sums(kept: Kept, at: Instant) -> pa.Table:
@@ -65,9 +70,17 @@ def partition_sums(kept: Kept, at: Instant) -> pa.Table:
     return found.filter(pc.is_valid(found["spec_id"]))
 
 
-def partitions(kept: Kept, at: Instant) -> tuple[Partition, ...]:
-    """Return the partitions that have files at an instant, as they are shown, by their path."""
-    rendering = rendering_of(at)
+def partitions(
+    kept: Kept, at: Instant, rendering: Rendering | None = None
+) -> tuple[Partition, ...]:
+    """Return the partitions that have files at an instant, by their path.
+
+    Args:
+        kept: The table's statistics.
+        at: The instant.
+        rendering: How they are shown; as to people when None.
+    """
+    rendering = rendering or rendering_of(at)
     found: dict[str, Partition] = {}
     for row in partition_sums(kept, at).to_pylist():
         spec = rendering.spec(row["spec_id"], row["partition"])
@@ -109,20 +122,21 @@ def growth(kept: Kept, at: Instant, spec: Mapping[str, str]) -> tuple[Totals, ..
     Args:
         kept: The table's statistics.
         at: The instant; it says how partitions are shown, too.
-        spec: The partition, as `partitions` gives it.
+        spec: The partition, as `partitions` gives it; as Paimon shows it is understood, too.
 
     Raises:
         NotFoundError: It never had files.
     """
-    state, rendering = at.state, rendering_of(at)
-    found: list[pa.Table] = []
-    for rows in kept.deltas(state.version):
-        mine = up_to(rows, version=state.version, snapshot_id=state.last_snapshot_id)
-        found += _rows_of(mine, rendering, dict(spec))
-    whole = grouped(concatenated(found), PLACE_NAMES)
-    if not len(whole):
-        raise NotFoundError(_unknown(spec, partitions(kept, at)))
-    return tuple(Totals(**row) for row in running_totals([whole]).to_pylist())
+    state = at.state
+    for rendering in (rendering_of(at), paimon_rendering_of(at)):
+        found: list[pa.Table] = []
+        for rows in kept.deltas(state.version):
+            mine = up_to(rows, version=state.version, snapshot_id=state.last_snapshot_id)
+            found += _rows_of(mine, rendering, dict(spec))
+        whole = grouped(concatenated(found), PLACE_NAMES)
+        if len(whole):
+            return tuple(Totals(**row) for row in running_totals([whole]).to_pylist())
+    raise NotFoundError(_unknown(spec, partitions(kept, at)))
 
 
 def _unknown(spec: Mapping[str, str], there: tuple[Partition, ...]) -> str:
@@ -184,7 +198,7 @@ def partition_deltas(
     """
     import pyarrow.compute as pc
 
-    state, rendering = at.state, rendering_of(at)
+    state, rendering = at.state, paimon_rendering_of(at)
     if state.snapshot is None:
         return ()
     rows = kept.block(block_of(state.version), state.version)

@@ -64,12 +64,27 @@ class Rendering:
 
     @classmethod
     def of(cls, schema: Schema, specs: Sequence[PartitionSpec]) -> Rendering:
-        """Return the way of the table that has this schema and these specs.
+        """Return the way for people: a date is a date.
 
         Example:
             >>> from ledger.evolution.layout.specs import identity_spec
             >>> schema = Schema.of({"id": "INT", "day": "DATE"}, partition_keys=["day"])
             >>> Rendering.of(schema, [identity_spec(schema)]).spec(0, '["2024-01-01"]').path
+            'day=2024-01-01'
+        """
+        paimon = cls.paimon(schema, specs)
+        return evolve(paimon, text=evolve(paimon.text, legacy_name=False))
+
+    @classmethod
+    def paimon(cls, schema: Schema, specs: Sequence[PartitionSpec]) -> Rendering:
+        """Return the way of Paimon's and the DLF metadata API's objects.
+
+        It follows the table's option `partition.legacy-name`, by which a date is a day number.
+
+        Example:
+            >>> from ledger.evolution.specs import identity_spec
+            >>> schema = Schema.of({"id": "INT", "day": "DATE"}, partition_keys=["day"])
+            >>> Rendering.paimon(schema, [identity_spec(schema)]).spec(0, '["2024-01-01"]').path
             'day=19723'
         """
         return cls({each.spec_id: ShownFields.of(schema, each) for each in specs})

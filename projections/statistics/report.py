@@ -51,7 +51,7 @@ class Report:
         }
 
     def document(self, order: Order, top: int) -> dict[str, Any]:
-        """Return the report as plain JSON; partitions as the DLF metadata API lists them."""
+        """Return the report as plain JSON; partitions in the shape of the DLF metadata API."""
         first = first_by(self.partitions, order, top)
         opening = self.opening_snapshot_id
         return {

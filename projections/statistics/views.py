@@ -12,7 +12,7 @@ from projections.dlf import Style, render
 from projections.dlf.partitions import ListPartitionsResponse, PartitionStatistics
 from projections.paimon.manifest_entries import UNBUCKETED
 from projections.statistics.kept import Kept
-from projections.statistics.query import Instant, partition_deltas, partitions
+from projections.statistics.query import Instant, paimon_rendering_of, partition_deltas, partitions
 
 View = Literal["list-partitions", "partition-statistics"]
 
@@ -30,7 +30,8 @@ def document(view: View, kept: Kept, at: Instant) -> dict[str, Any]:
         at: The instant.
     """
     if view == "list-partitions":
-        return render(ListPartitionsResponse(partitions=partitions(kept, at)), Style.DLF)
+        listed = partitions(kept, at, paimon_rendering_of(at))
+        return render(ListPartitionsResponse(partitions=listed), Style.DLF)
     return {
         "snapshotId": at.state.last_snapshot_id,
         "statistics": [render(each, Style.PAIMON_REST) for each in snapshot_statistics(kept, at)],

@@ -177,3 +177,31 @@ def test_a_picture_is_drawn_where_it_is_asked_for(shop: Run, orders: Table, tmp_
     assert ran.code == 0
     assert f"drawn into {tmp_path / 'growth.png'}" in ran.out
     assert (tmp_path / "growth.png").stat().st_size > 1000
+
+
+def test_a_date_is_shown_and_asked_for_as_a_date(run: Run, tmp_path: Path) -> None:
+    lake = ("--ledger", tmp_path / "lake")
+    run("init", *lake)
+    run("create", "shop", *lake)
+    columns = ("--column", "id BIGINT", "--column", "day DATE", "--column", "part INT")
+    keys = ("--partition-key", "day", "--partition-key", "part")
+    # Without the option, Paimon's own form of a date in a partition is a day number.
+    assert run("create", TABLE, *columns, *keys, *lake).code == 0
+    table = open_ledger(str(tmp_path / "lake")).table(TABLE)
+    day = ("2013-01-01", 1)
+    file = FileChange(path="a.parquet", partition=day, record_count=3, file_size_in_bytes=9)
+    table.append([file])
+
+    shown = run("stats", TABLE, *lake)
+    asked = [
+        run("stats", TABLE, "--partition", each, "--partition", "part=1", *lake, "--output", "json")
+        for each in ("day=2013-01-01", "day=15706")
+    ]
+    never = run("stats", TABLE, "--partition", "day=2014-01-01", "--partition", "part=1", *lake)
+    view = run("stats", TABLE, "--view", "list-partitions", "--output", "json", *lake).document
+
+    assert ("day=2013-01-01, part=1" in shown.out, "15706" in shown.out) == (True, False)
+    assert [each.document["history"][0]["recordCount"] for each in asked] == [3, 3]
+    assert asked[0].document["partitions"][0]["spec"] == {"day": "2013-01-01", "part": "1"}
+    assert "there is day=2013-01-01, part=1" in never.err
+    assert view["partitions"][0]["spec"] == {"day": "15706", "part": "1"}

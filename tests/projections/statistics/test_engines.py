@@ -175,9 +175,9 @@ def test_every_version_is_read_exactly_once(spark: SparkSession) -> None:
     assert (last.snapshotId, last.fileCount) == (COMMITS, COMMITS)
     assert last.recordCount == COMMITS * (COMMITS + 1) // 2
     assert [dict(row["spec"]) for row in found.partitions.collect()] == [
-        {"day": "15706"},
-        {"day": "15707"},
-        {"day": "15708"},
+        {"day": "2013-01-01"},
+        {"day": "2013-01-02"},
+        {"day": "2013-01-03"},
     ]
 
 

@@ -76,8 +76,7 @@ def oracle_partitions(entries: pa.Table, snapshots: int) -> dict[int, list[Figur
     rows = asked(
         entries,
         f"""select * from (
-              select n, coalesce(date_diff('day', date '1970-01-01', day::date)::varchar,
-                '__DEFAULT_PARTITION__') as shown, {SUMS}
+              select n, coalesce(day::date::varchar, '__DEFAULT_PARTITION__') as shown, {SUMS}
               from e, range(1, ? + 1) as t(n) where s <= n
               group by all having sum(sign) > 0)
             order by n, 'day=' || shown""",  # noqa: S608 - our own text

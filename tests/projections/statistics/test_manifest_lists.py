@@ -37,7 +37,7 @@ def counted(table: Table, version: int | None = None, kept: Kept | None = None) 
     at = table.at(version=version)
     return {
         tuple(each.spec.values()): (each.record_count, each.file_size_in_bytes, each.file_count)
-        for each in query.partitions(kept or Kept.of(table.log), at)
+        for each in query.partitions(kept or Kept.of(table.log), at, query.paimon_rendering_of(at))
     }
 
 

@@ -46,7 +46,8 @@ def evolved() -> Table:
 def test_files_of_two_specs_in_one_day_are_one_partition() -> None:
     table = evolved()
 
-    (found,) = query.partitions(Kept.of(table.log), table.at())
+    at = table.at()
+    (found,) = query.partitions(Kept.of(table.log), at, query.paimon_rendering_of(at))
 
     assert render(found, Style.DLF) == {
         "spec": {"day": str(DAY)},
@@ -92,16 +93,17 @@ def test_deltas_of_all_snapshots_add_up_to_the_listing() -> None:
     version = next(
         each.version for each in query.totals(kept, table.at()) if each.snapshot_id == before
     )
+    shown = query.paimon_rendering_of(table.at())
     sums = {
         each.spec["day"]: each.file_count
-        for each in query.partitions(kept, table.at(version=version))
+        for each in query.partitions(kept, table.at(version=version), shown)
     }
     for snapshot_id in range(before + 1, table.state.last_snapshot_id + 1):
         for each in query.partition_deltas(kept, table.at(snapshot=snapshot_id)):
             sums[each.spec["day"]] = sums.get(each.spec["day"], 0) + each.file_count
 
     assert {day: count for day, count in sums.items() if count} == {
-        each.spec["day"]: each.file_count for each in query.partitions(kept, table.at())
+        each.spec["day"]: each.file_count for each in query.partitions(kept, table.at(), shown)
     }
 
 
