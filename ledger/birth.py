@@ -25,6 +25,7 @@ from ledger.evolution.layout.specs import order_records, spec_records
 from ledger.evolution.legality import refuse_at_creation
 from ledger.evolution.rules import Rules
 from ledger.evolution.state import TableState
+from ledger.evolution.wire.changes import well_formed
 from ledger.evolution.wire.schema import schema_from_json
 from ledger.log.append import Appender
 from ledger.log.codec import encode
@@ -34,7 +35,7 @@ from ledger.model.errors import DamagedLogError, NotFoundError
 from ledger.model.identifier import Identifier
 from ledger.model.schema import FieldIdPolicy, Schema
 from ledger.model.type_json import field_to_wire
-from ledger.transforms import Term
+from ledger.transforms import Term, term_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -120,11 +121,17 @@ def born(
 
 
 def _partition_field(given: AddPartitionField | Term) -> AddPartitionField:
-    return AddPartitionField(given.source, given.transform) if isinstance(given, Term) else given
+    if isinstance(given, AddPartitionField):
+        return well_formed(given)
+    term = term_of(given)
+    return AddPartitionField(term.source, term.transform)
 
 
 def _sort_column(given: SortColumn | Term) -> SortColumn:
-    return SortColumn(given.source, given.transform) if isinstance(given, Term) else given
+    if isinstance(given, SortColumn):
+        return well_formed(given)
+    term = term_of(given)
+    return SortColumn(term.source, term.transform)
 
 
 def bear(

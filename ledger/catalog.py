@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ledger.catalog_views import ViewCatalog
@@ -14,6 +15,8 @@ from ledger.events.table_events import TableCreated
 from ledger.evolution.catalog_builder import identifier_of
 from ledger.evolution.catalog_state import CatalogState, TableEntry
 from ledger.log.request import Appended, NowMillis, Request
+from ledger.model import arguments as its
+from ledger.model.arguments import takes
 from ledger.model.errors import DamagedLogError, NotFoundError, TableDroppedError
 from ledger.model.identifier import Identifier
 from ledger.model.instant import millis
@@ -33,6 +36,16 @@ if TYPE_CHECKING:
     from ledger.upgrade import UpgradePlan
 
 
+PLACE = its.a("a folder or a URL", str, PurePath)
+
+_SCHEMA = its.Form(
+    "a Schema, its JSON, or an Arrow schema",
+    lambda value: (
+        isinstance(value, Mapping) or type(value).__module__.startswith(("pyarrow", "ledger."))
+    ),
+)
+
+
 def default_author() -> str:
     """Return who commits when nobody says: `user@host`."""
     import getpass
@@ -44,8 +57,11 @@ def default_author() -> str:
         return f"unknown@{socket.gethostname()}"
 
 
+@takes(
+    url=PLACE, storage_options=its.mapping.or_none(), author=its.text.or_none(), clock=its.callback
+)
 def open(  # noqa: A001 - `ledger.open(url)` is what reads well
-    url: str,
+    url: str | PurePath,
     storage_options: Mapping[str, Any] | None = None,
     *,
     author: str | None = None,
@@ -72,6 +88,7 @@ def open(  # noqa: A001 - `ledger.open(url)` is what reads well
         >>> orders.at().schema.names
         ('id',)
     """
+    url = str(url)
     setting = TableSetting(
         store=open_store(url, storage_options),
         storage_options=client_options(url, storage_options),
@@ -126,12 +143,20 @@ class Ledger(ViewCatalog):
         request = self._request(["CorrectClock", latest], when)
         return self._commit(lambda: plan_correction(self.log, now, latest).change, request)
 
+    @takes(database=its.text)
     def tables(self, database: str) -> list[str]:
         """Return the names of a database's tables, sorted."""
         state = self.state
         state.database(database)
         return sorted(each.name for each in state.tables if each.database == database)
 
+    @takes(
+        schema=_SCHEMA,
+        location=its.text.or_none(),
+        field_id_policy=its.one_of("paimon", "iceberg").or_none(),
+        partition_spec=its.many("a sequence of partition fields").or_none(),
+        sort_order=its.many("a sequence of sort columns").or_none(),
+    )
     def create_table(
         self,
         identifier: str | Identifier,

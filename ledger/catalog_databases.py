@@ -9,6 +9,8 @@ from ledger.catalog_handle import CatalogHandle
 from ledger.commit_options import CommitOptions
 from ledger.evolution.catalog_state import CatalogState
 from ledger.log.request import Appended
+from ledger.model import arguments as its
+from ledger.model.arguments import takes
 
 
 class DatabaseCatalog(CatalogHandle):
@@ -18,6 +20,7 @@ class DatabaseCatalog(CatalogHandle):
         """Return the names of all databases, sorted."""
         return sorted(self.state.databases)
 
+    @takes(name=its.text, options=its.texts.or_none())
     def create_database(
         self, name: str, options: Mapping[str, str] | None = None, **commit: Unpack[CommitOptions]
     ) -> Appended[CatalogState]:
@@ -31,6 +34,7 @@ class DatabaseCatalog(CatalogHandle):
 
         return self._ask(CreateDatabase(name, options or {}), commit)
 
+    @takes(name=its.text, removals=its.names, updates=its.texts.or_none())
     def alter_database(
         self,
         name: str,
@@ -44,6 +48,7 @@ class DatabaseCatalog(CatalogHandle):
 
         return self._ask(AlterDatabase(name, tuple(removals), updates or {}), commit)
 
+    @takes(name=its.text)
     def drop_database(self, name: str, **commit: Unpack[CommitOptions]) -> Appended[CatalogState]:
         """Drop an empty database."""
         from ledger.evolution.catalog_request import DropDatabase

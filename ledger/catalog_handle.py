@@ -16,6 +16,8 @@ from ledger.log.append import Appender
 from ledger.log.landing import Draft, Unknown, land
 from ledger.log.request import Appended, Request
 from ledger.log.stream_log import StreamLog
+from ledger.model import arguments as its
+from ledger.model.arguments import takes
 from ledger.model.errors import (
     CommitConflictError,
     CommitUnknownError,
@@ -117,6 +119,7 @@ class CatalogHandle:
         self.log.refresh()
         return self.log.format
 
+    @takes(first=its.whole)
     def events(self, first: int = 0) -> Iterator[Commit[CatalogEvent]]:
         """Yield the catalog's commits from `first` on."""
         return (read.commit for read in self.log.commits(first, self.state.version))

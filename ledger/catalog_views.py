@@ -11,6 +11,8 @@ from ledger.events.catalog_events import ViewChange, ViewCreated
 from ledger.evolution.catalog_builder import identifier_of
 from ledger.evolution.catalog_state import CatalogState, ViewEntry
 from ledger.log.request import Appended
+from ledger.model import arguments as its
+from ledger.model.arguments import takes
 from ledger.model.errors import NotFoundError
 from ledger.model.identifier import Identifier
 from ledger.model.view import ViewSchema
@@ -19,6 +21,7 @@ from ledger.model.view import ViewSchema
 class ViewCatalog(DatabaseCatalog):
     """The part of a ledger that knows views; `Ledger` is what a user holds."""
 
+    @takes(database=its.text)
     def views(self, database: str) -> list[str]:
         """Return the names of a database's views, sorted."""
         state = self.state
@@ -33,6 +36,7 @@ class ViewCatalog(DatabaseCatalog):
         """
         return self.state.view(Identifier.parse(identifier))
 
+    @takes(schema=its.a("a ViewSchema", ViewSchema))
     def create_view(
         self, identifier: str | Identifier, schema: ViewSchema, **commit: Unpack[CommitOptions]
     ) -> ViewEntry:
@@ -57,6 +61,7 @@ class ViewCatalog(DatabaseCatalog):
         )
         return self.state.view_by_id(next(created))
 
+    @takes(changes=its.many("a sequence of changes of a view"))
     def alter_view(
         self,
         identifier: str | Identifier,

@@ -7,11 +7,12 @@ import os
 import time
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 import msgspec
 
 from ledger.log.request import Request
+from ledger.model import arguments as its
 from ledger.model.errors import InvalidInputError
 from ledger.model.instant import millis
 from ledger.model.similar import similar
@@ -73,6 +74,9 @@ def request_of(options: CommitOptions, *, asked: Any, default_author: str) -> Re
         InvalidInputError: An option is none, or cannot be written.
     """
     _refuse_unknown(options)
+    for name, form in _FORMS.items():
+        if name in options:
+            form.check(name, options[name])
     given = options.get("commit_id")
     if given is not None and (type(given) is not str or not given):
         raise InvalidInputError(f"commit_id={given!r} is no key; give a text that is not empty")
@@ -91,6 +95,17 @@ def request_of(options: CommitOptions, *, asked: Any, default_author: str) -> Re
         expect_version=options.get("expect_version"),
         effective_millis=None if effective is None else millis(effective),
     )
+
+
+_FORMS: dict[
+    Literal["author", "message", "expect_version", "properties", "effective_time"], its.Form
+] = {
+    "author": its.words,
+    "message": its.words,
+    "expect_version": its.whole.or_none(),
+    "properties": its.texts,
+    "effective_time": its.moment.or_none(),
+}
 
 
 def _refuse_unknown(options: CommitOptions) -> None:

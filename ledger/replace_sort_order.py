@@ -60,7 +60,8 @@ class ReplaceOrder:
     def _with(
         self, source: Term | Column, direction: Direction, nulls: Nulls | None
     ) -> ReplaceOrder:
-        if nulls not in _NULL_ORDERS:
+        # A list cannot be looked up.
+        if not any(nulls == each for each in _NULL_ORDERS):
             raise InvalidInputError(f"nulls={nulls!r} is no place for nulls; give first or last")
         term = term_of(source)
         column = SortColumn(term.source, term.transform, direction, _NULL_ORDERS[nulls])

@@ -10,6 +10,8 @@ from ledger.commit_options import CommitOptions
 from ledger.events import SchemaChange, SpecChange
 from ledger.evolution.state import TableState
 from ledger.log.request import Appended
+from ledger.model import arguments as its
+from ledger.model.arguments import takes
 from ledger.model.errors import InvalidInputError
 from ledger.model.instant import millis
 from ledger.plugins import PROJECTIONS, load
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from ledger.update_schema import UpdateSchema
     from ledger.update_spec import UpdateSpec
 
+CHANGES = its.many("a sequence of changes")
+
 
 class Table(SnapshotTable):
     """One table: append to it, read it at any instant.
@@ -31,6 +35,7 @@ class Table(SnapshotTable):
     A handle stays with its table through renames, and is safe to share between threads.
     """
 
+    @takes(changes=CHANGES)
     def alter(
         self,
         changes: Sequence[SchemaChange | SpecChange | Mapping[str, Any]],
@@ -49,6 +54,7 @@ class Table(SnapshotTable):
         asked = self._asked(changes)
         return self._commit(["alter", asked], options, lambda _: asked)
 
+    @takes(statement=its.text)
     def sql(self, statement: str, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Run one `ALTER TABLE` statement, as Spark and Iceberg write it; see `ledger.sql`.
 
@@ -88,6 +94,7 @@ class Table(SnapshotTable):
 
         return ReplaceOrder(self)
 
+    @takes(changes=CHANGES)
     def plan(self, changes: Sequence[SchemaChange | SpecChange | Mapping[str, Any]]) -> ChangePlan:
         """Return what `alter` would do with these changes, and what each format says to it.
 
@@ -151,6 +158,7 @@ class Table(SnapshotTable):
         end = DropTable(self.identifier.database, self.identifier.name)
         return self._commit(["dropTable"], options, lambda _: [end])
 
+    @takes(format_name=its.text, version=its.whole.or_none())
     def project(self, format_name: str, *, version: int | None = None) -> int:
         """Bring a format's files, such as "paimon", up to a version; return where they stand."""
         return int(load(PROJECTIONS, format_name)(self, version=version))

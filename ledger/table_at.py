@@ -9,6 +9,8 @@ from attrs import field, frozen
 
 from ledger.evolution.state import TableState
 from ledger.files.live import LiveFiles
+from ledger.model import arguments as its
+from ledger.model.arguments import takes
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Tag, Totals
@@ -107,6 +109,7 @@ class TableAt:
             schemas=self._source.past.schemas,
         )
 
+    @takes(columns=its.paths.or_none())
     def scan(self, where: Filter = None, columns: Iterable[str] | None = None) -> Any:
         """Return PyIceberg's scan of the rows, for `to_pandas`, `to_duckdb`, `to_polars`, ...
 
@@ -118,6 +121,7 @@ class TableAt:
         """
         return load(READERS, "iceberg")(self._source, self, where=where, columns=columns)
 
+    @takes(columns=its.paths.or_none())
     def to_arrow(self, where: Filter = None, columns: Iterable[str] | None = None) -> pa.Table:
         """Return the rows; for a look, and for tables that fit into memory.
 

@@ -22,6 +22,8 @@ from ledger.log.append import Appender
 from ledger.log.request import Appended
 from ledger.log.stream_log import StreamLog
 from ledger.log.travel import at_timestamp, at_version, head_state
+from ledger.model import arguments as its
+from ledger.model.arguments import takes
 from ledger.model.errors import LedgerError, NotFoundError
 from ledger.model.identifier import Identifier
 from ledger.model.instant import (
@@ -90,11 +92,17 @@ class TableHandle:
         self.log.refresh()
         return head_state(self.log)
 
+    @takes(
+        version=its.whole.or_none(),
+        timestamp=its.moment.or_none(),
+        snapshot=its.whole.or_none(),
+        tag=its.text.or_none(),
+    )
     def at(
         self,
         *,
         version: int | None = None,
-        timestamp: datetime | int | None = None,
+        timestamp: datetime | int | str | None = None,
         snapshot: int | None = None,
         tag: str | None = None,
     ) -> TableAt:
@@ -102,7 +110,7 @@ class TableHandle:
 
         Args:
             version: Right after that commit.
-            timestamp: As of a datetime with a time zone, or Unix milliseconds.
+            timestamp: As of a datetime or an ISO text with a time zone, or Unix milliseconds.
             snapshot: A snapshot's id; the schema is the snapshot's.
             tag: A tag's name; the schema is the snapshot's.
 
@@ -143,6 +151,7 @@ class TableHandle:
         self.log.refresh()
         return schemas(self.log)
 
+    @takes(first=its.whole, last=its.whole.or_none())
     def events(self, first: int = 0, last: int | None = None) -> Iterator[Commit[TableEvent]]:
         """Yield the commits `first` to `last` (the head when None), with all their events.
 

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Unpack
+
+import msgspec
+from attrs import evolve
 
 from ledger.commit_options import CommitOptions, fresh_id
 from ledger.events.snapshot_events import ChangesReference
@@ -11,7 +16,10 @@ from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
 from ledger.files.change_file import INLINE_LIMIT, store_changes
 from ledger.log.request import Appended
+from ledger.model import arguments as its
+from ledger.model.arguments import takes
 from ledger.model.errors import InvalidInputError
+from ledger.model.excerpt import excerpt
 from ledger.model.file_change import FileChange
 from ledger.model.instant import instant_of
 from ledger.snapshot_search import schemas
@@ -23,10 +31,38 @@ if TYPE_CHECKING:
     from ledger.model.file_change import PartitionValue
     from ledger.snapshot_plan import SnapshotPlan
 
+Paths = str | PurePath | Iterable[str | PurePath]
+
+FILES = its.many("a sequence of FileChanges")
+# Without the module, which only writing needs.
+_PLAN = its.Form("a SnapshotPlan", lambda value: type(value).__name__ == "SnapshotPlan")
+
+
+def its_files(files: Iterable[FileChange]) -> tuple[FileChange, ...]:
+    """Return files that are FileChanges, every field of them of its type.
+
+    Raises:
+        InvalidInputError: One is not; the message says which, and what of it.
+    """
+    given = tuple(files)
+    for index, each in enumerate(given):
+        if type(each) is not FileChange:
+            raise InvalidInputError(
+                f"files[{index}]={excerpt(each)} is no FileChange; write FileChange(path=..., "
+                "record_count=..., file_size_in_bytes=...)"
+            )
+    try:
+        # Bytes and moments would be written as texts, and read as if those had been given.
+        plain = msgspec.to_builtins(given, builtin_types=(bytes, bytearray, date, datetime))
+        return msgspec.convert(plain, tuple[FileChange, ...])
+    except (msgspec.ValidationError, TypeError, OverflowError) as error:
+        raise InvalidInputError(f"files: {error}") from error
+
 
 class SnapshotTable(TableHandle):
     """The half of a table that writes snapshots and tags; `Table` is what a user holds."""
 
+    @takes(files=FILES)
     def append(
         self, files: Iterable[FileChange], **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:
@@ -40,16 +76,17 @@ class SnapshotTable(TableHandle):
 
         return self.commit_snapshot(SnapshotPlan("APPEND", tuple(files)), **options)
 
+    @takes(paths=its.paths, on_progress=its.callback)
     def add_files(
         self,
-        paths: Iterable[str],
+        paths: Paths,
         on_progress: Progress = no_progress,
         **options: Unpack[CommitOptions],
     ) -> Appended[TableState]:
         """Register existing Parquet files as one snapshot; their footers are read, not their rows.
 
         Args:
-            paths: Files, folders or patterns.
+            paths: Files, folders or patterns; one, or several.
             on_progress: Told how many footers were read, of how many.
             options: See CommitOptions.
 
@@ -58,14 +95,15 @@ class SnapshotTable(TableHandle):
         """
         return self.append(self.data_files(paths, on_progress), **options)
 
+    @takes(paths=its.paths, on_progress=its.callback)
     def data_files(
-        self, paths: Iterable[str], on_progress: Progress = no_progress
+        self, paths: Paths, on_progress: Progress = no_progress
     ) -> tuple[FileChange, ...]:
         """Return what `add_files` would register, without registering it."""
         from ledger.files.register import data_files
 
         return data_files(
-            list(paths),
+            its.path_texts(paths),
             state=self.state,
             history=schemas(self.log),
             location=self.location,
@@ -73,9 +111,8 @@ class SnapshotTable(TableHandle):
             on_progress=on_progress,
         )
 
-    def delete_files(
-        self, paths: Iterable[str], **options: Unpack[CommitOptions]
-    ) -> Appended[TableState]:
+    @takes(paths=its.paths)
+    def delete_files(self, paths: Paths, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Commit a snapshot that takes live files out of the table; nothing is deleted on disk.
 
         Raises:
@@ -84,8 +121,13 @@ class SnapshotTable(TableHandle):
         load_what_commits_need()
         from ledger.snapshot_plan import SnapshotPlan
 
-        return self.commit_snapshot(SnapshotPlan("OVERWRITE", delete=tuple(paths)), **options)
+        return self.commit_snapshot(
+            SnapshotPlan("OVERWRITE", delete=tuple(its.path_texts(paths))), **options
+        )
 
+    @takes(
+        files=FILES, where=its.by_name.or_none(), isolation=its.one_of("serializable", "snapshot")
+    )
     def overwrite(
         self,
         files: Iterable[FileChange],
@@ -109,6 +151,7 @@ class SnapshotTable(TableHandle):
         plan = SnapshotPlan("OVERWRITE", tuple(files), where=where or {}, isolation=isolation)
         return self.commit_snapshot(plan, **options)
 
+    @takes(plan=_PLAN)
     def commit_snapshot(
         self, plan: SnapshotPlan, **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:
@@ -117,6 +160,7 @@ class SnapshotTable(TableHandle):
         Raises:
             InvalidChangeError: A file to add is live, or one to delete is not.
         """
+        plan = evolve(plan, files=its_files(plan.files))
 
         def planned(head: TableState) -> list[TableChange] | Landed:
             known = self._known_snapshot(plan)
@@ -142,6 +186,7 @@ class SnapshotTable(TableHandle):
                 return Landed(version)
         return None
 
+    @takes(snapshot=its.whole.or_none(), tag=its.text.or_none())
     def rollback(
         self,
         *,
@@ -177,6 +222,7 @@ class SnapshotTable(TableHandle):
 
         return self._commit(["rollback", snapshot, tag], options, plan)
 
+    @takes(name=its.text, snapshot=its.whole.or_none(), time_retained_millis=its.whole.or_none())
     def create_tag(
         self,
         name: str,
@@ -191,6 +237,7 @@ class SnapshotTable(TableHandle):
         change = CreateTag(name, snapshot, time_retained_millis)
         return self._commit(["createTag", change], options, lambda _: [change])
 
+    @takes(name=its.text, snapshot=its.whole.or_none(), time_retained_millis=its.whole.or_none())
     def replace_tag(
         self,
         name: str,
@@ -205,12 +252,14 @@ class SnapshotTable(TableHandle):
         change = ReplaceTag(name, snapshot, time_retained_millis)
         return self._commit(["replaceTag", change], options, lambda _: [change])
 
+    @takes(name=its.text)
     def delete_tag(self, name: str, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Take a tag away; its snapshot stays unless it was expired."""
         from ledger.evolution.table.changes import DeleteTag
 
         return self._commit(["deleteTag", name], options, lambda _: [DeleteTag(name)])
 
+    @takes(before=its.whole)
     def expire_snapshots(
         self, *, before: int, **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:
@@ -221,6 +270,7 @@ class SnapshotTable(TableHandle):
             ["expireSnapshots", before], options, lambda _: [ExpireSnapshots(before)]
         )
 
+    @takes(snapshot=its.whole, path=its.text, file_size_in_bytes=its.whole)
     def set_partition_statistics(
         self, snapshot: int, path: str, file_size_in_bytes: int, **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
+from ledger.model import arguments as its
 from ledger.model.errors import InvalidInputError
 from ledger.model.transform import transform_of
 
@@ -61,12 +62,12 @@ def identity(column: Column) -> Term:
 
 def bucket(column: Column, count: int) -> Term:
     """Return which of `count` buckets a value's hash falls into, from 0."""
-    return Term(_path(column), transform_of(f"bucket[{count}]").text)
+    return Term(_path(column), transform_of(f"bucket[{_whole('count', count)}]").text)
 
 
 def truncate(column: Column, width: int) -> Term:
     """Return text and bytes cut to `width`, and numbers down to a multiple of it."""
-    return Term(_path(column), transform_of(f"truncate[{width}]").text)
+    return Term(_path(column), transform_of(f"truncate[{_whole('width', width)}]").text)
 
 
 def year(column: Column) -> Term:
@@ -99,6 +100,11 @@ def _path(column: Column) -> tuple[str, ...]:
     if not _are_names(path):
         raise InvalidInputError(f"{column!r} names no column; give a name or a path of names")
     return tuple(path)
+
+
+def _whole(name: str, value: int) -> int:
+    its.whole.check(name, value)
+    return value
 
 
 def _are_names(path: object) -> bool:

@@ -10,9 +10,16 @@ from ledger.evolution.bounds import check_numbers
 from ledger.evolution.columns.batch import decide_schema
 from ledger.evolution.refusals import runtime
 from ledger.evolution.wire.changes import as_change
+from ledger.model import arguments as its
+from ledger.model.arguments import takes
 from ledger.model.schema import Schema, highest_field_id
 
 
+@takes(
+    schema=its.a("a Schema", Schema),
+    changes=its.many("a sequence of changes"),
+    has_snapshots=its.switch,
+)
 def evolve(
     schema: Schema,
     changes: Sequence[SchemaChange | Mapping[str, Any]],

@@ -8,6 +8,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from ledger.model.errors import InvalidNameError
+from ledger.model.excerpt import excerpt
 
 MAX_NAME_LENGTH = 255
 _FORBIDDEN = frozenset('/\\:*?"<>|%#')
@@ -32,6 +33,8 @@ def checked_name(name: str, what: str) -> str:
         Traceback (most recent call last):
         ledger.model.errors.InvalidNameError: table name '../orders' has '/': letters, digits, ...
     """
+    if not isinstance(name, str):
+        raise InvalidNameError(f"{what} name {excerpt(name)} is no text")
     rule = "letters, digits, '_', '-', '.' and blanks inside are always safe"
     if not name or len(name.encode("utf-8", "replace")) > MAX_NAME_LENGTH:
         raise InvalidNameError(f"{what} name {name!r} is empty or over {MAX_NAME_LENGTH} bytes")
@@ -68,6 +71,8 @@ class Identifier:
         """
         if isinstance(text, Identifier):
             return text
+        if not isinstance(text, str):
+            raise InvalidNameError(f"identifier={excerpt(text)} is no name; write 'DATABASE.TABLE'")
         database, dot, name = text.partition(".")
         if not dot:
             raise InvalidNameError(f"{text!r} is not a full name; write DATABASE.TABLE")

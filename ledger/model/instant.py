@@ -56,19 +56,27 @@ class TagInstant:
 Instant = VersionInstant | TimestampInstant | SnapshotInstant | TagInstant
 
 
-def millis(moment: datetime | int) -> int:
+def millis(moment: datetime | int | str) -> int:
     """Return a moment as Unix time in milliseconds.
 
     Args:
-        moment: A datetime with a time zone, or milliseconds already.
+        moment: A datetime with a time zone, one as ISO text, or milliseconds already.
 
     Raises:
-        InvalidInputError: A datetime without a time zone: it could mean two instants.
+        InvalidInputError: A datetime without a time zone: it could mean two instants. Or a text
+            that is no time.
 
     Example:
         >>> millis(datetime(2013, 1, 1, tzinfo=UTC))
         1356998400000
     """
+    if isinstance(moment, str):
+        try:
+            moment = datetime.fromisoformat(moment)
+        except ValueError as error:
+            raise InvalidInputError(
+                f"{moment!r} is no time; write it like 2013-01-31T12:00:00Z"
+            ) from error
     if isinstance(moment, int):
         return moment
     if moment.tzinfo is None:
@@ -79,7 +87,7 @@ def millis(moment: datetime | int) -> int:
 def instant_of(
     *,
     version: int | None = None,
-    timestamp: datetime | int | None = None,
+    timestamp: datetime | int | str | None = None,
     snapshot: int | None = None,
     tag: str | None = None,
 ) -> Instant | None:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import evolve, field, frozen
 
+from ledger.model import arguments as its
+from ledger.model.arguments import takes
 from ledger.model.converters import as_fields, as_names, as_texts
 from ledger.model.errors import ColumnNotFoundError
 from ledger.model.field_ids import assign_field_ids, walk_ids
@@ -31,6 +33,7 @@ FieldIdPolicy = Literal["paimon", "iceberg"]
 """Who counts a table's field ids: Paimon numbers columns and ROW members, from 0; Iceberg numbers
 list elements, map keys and values, too, from 1."""
 
+_A_TYPE = its.a("a type, or its text", DataType)
 SCHEMA_FILE_VERSION = 3
 SYSTEM_FIELD_ID_START = 1_073_741_823
 
@@ -121,6 +124,13 @@ class Schema:
         return highest_field_id(self.fields)
 
     @classmethod
+    @takes(
+        columns=its.by_name,
+        partition_keys=its.paths,
+        primary_keys=its.paths,
+        options=its.texts.or_none(),
+        comment=its.words.or_none(),
+    )
     def of(
         cls,
         columns: Mapping[str, str | DataType],
@@ -147,12 +157,13 @@ class Schema:
         for name, column_type in columns.items():
             column_id = highest + 1
             read = parse_type(column_type) if isinstance(column_type, str) else column_type
+            _A_TYPE.check(f"columns[{name!r}]", read)
             numbered, highest = assign_field_ids(read, column_id)
             fields.append(DataField(column_id, name, numbered))
         return cls(
             fields=tuple(fields),
-            partition_keys=tuple(partition_keys),
-            primary_keys=tuple(primary_keys),
+            partition_keys=its.path_texts(partition_keys),
+            primary_keys=its.path_texts(primary_keys),
             options=options or {},
             comment=comment,
         )

@@ -38,9 +38,8 @@ class ShownFields:
     text: PartitionText
 
     @classmethod
-    def of(cls, schema: Schema, spec: PartitionSpec) -> ShownFields:
-        """Return what is shown of a spec."""
-        text = PartitionText.of(schema)
+    def of(cls, schema: Schema, spec: PartitionSpec, text: PartitionText) -> ShownFields:
+        """Return what is shown of a spec, its values written as `text` writes them."""
         try:
             places = key_places(schema, spec)
         except UnsupportedError:
@@ -72,8 +71,8 @@ class Rendering:
             >>> Rendering.of(schema, [identity_spec(schema)]).spec(0, '["2024-01-01"]').path
             'day=2024-01-01'
         """
-        paimon = cls.paimon(schema, specs)
-        return evolve(paimon, text=evolve(paimon.text, legacy_name=False))
+        text = evolve(PartitionText.of(schema), legacy_name=False)
+        return cls({each.spec_id: ShownFields.of(schema, each, text) for each in specs})
 
     @classmethod
     def paimon(cls, schema: Schema, specs: Sequence[PartitionSpec]) -> Rendering:
@@ -82,12 +81,13 @@ class Rendering:
         It follows the table's option `partition.legacy-name`, by which a date is a day number.
 
         Example:
-            >>> from ledger.evolution.specs import identity_spec
+            >>> from ledger.evolution.layout.specs import identity_spec
             >>> schema = Schema.of({"id": "INT", "day": "DATE"}, partition_keys=["day"])
             >>> Rendering.paimon(schema, [identity_spec(schema)]).spec(0, '["2024-01-01"]').path
             'day=19723'
         """
-        return cls({each.spec_id: ShownFields.of(schema, each) for each in specs})
+        text = PartitionText.of(schema)
+        return cls({each.spec_id: ShownFields.of(schema, each, text) for each in specs})
 
     def spec(self, spec_id: int, partition: str) -> RenderedSpec:
         """Return the partition that a row's keys mean.

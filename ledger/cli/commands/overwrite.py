@@ -10,7 +10,7 @@ from ledger.cli.commands.committed import committed
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, Writing
 from ledger.cli.paths import key_and_value
-from ledger.evolution.table_changes import Isolation
+from ledger.evolution.table.changes import Isolation
 
 
 def overwrite(

@@ -27,12 +27,18 @@ from ledger.evolution.update.find import (
 from ledger.evolution.update.names import Spot
 from ledger.evolution.update.pending import Addition, Edit, Pending, Placing
 from ledger.evolution.update.union import union_columns
+from ledger.model import arguments as its
+from ledger.model.arguments import takes
 from ledger.model.errors import ColumnExistsError
 from ledger.model.promotions import can_promote
 from ledger.model.schema import Schema
 from ledger.model.sql_type import read_type
 from ledger.model.type_text import format_type
 from ledger.model.types import DataType
+
+_DOC = its.Form(
+    "a text, or None", lambda value: value is UNSET or value is None or isinstance(value, str)
+)
 
 
 class SchemaUpdate:
@@ -65,6 +71,7 @@ class SchemaUpdate:
         """
         return compile_changes(self._pending)
 
+    @takes(doc=its.words.or_none())
     def add_column(
         self,
         name: Name,
@@ -132,6 +139,7 @@ class SchemaUpdate:
         self._edit(spot).new_name = new_name
         return self
 
+    @takes(doc=_DOC)
     def update_column(
         self,
         name: Name,

@@ -9,11 +9,13 @@ unknown keys; a log record, in contrast, is read strictly by its codec.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, get_args
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
+from msgspec import Struct
 
-from ledger.events.base import Record
 from ledger.events.schema_changes import (
     AddColumn,
     Move,
@@ -25,8 +27,17 @@ from ledger.evolution.operation import SchemaOperation
 from ledger.evolution.operations import BY_ASKED, operation
 from ledger.evolution.wire import members as read
 from ledger.evolution.wire.schema import schema_from_json
-from ledger.model.errors import InvalidChangeError, UnsupportedError
+from ledger.model.errors import (
+    InvalidChangeError,
+    InvalidInputError,
+    UnsupportedError,
+)
 from ledger.model.excerpt import excerpt
+from ledger.model.path_text import whole_path
+from ledger.model.type_json import type_to_wire
+from ledger.model.types import DataType
+
+R = TypeVar("R", bound=Struct)
 
 __all__ = [
     "Discriminator",
@@ -167,9 +178,47 @@ def as_change(given: SchemaChange | Mapping[str, Any]) -> SchemaChange:
     """
     if isinstance(given, Mapping):
         return schema_change_from_json(given)
-    if not isinstance(given, Record):
+    if not isinstance(given, SchemaChange):
         raise InvalidChangeError(
             f"{excerpt(given)} is no SchemaChange; give one, such as "
             "AddColumn(('name',), 'STRING'), or its JSON object"
         )
+    return well_formed(given)
+
+
+def well_formed(change: R) -> R:
+    """Return a change whose fields are of their types: as if its JSON had been read.
+
+    A column's name, or its path as text, is understood as a path, and a type as its wire form.
+
+    Raises:
+        InvalidChangeError: A field is of another type; the message names it.
+    """
+    said = type(change).__name__
+    plain = {each: getattr(change, each) for each in change.__struct_fields__}
+    try:
+        for name in ("field_names", "source"):
+            if name in plain:
+                plain[name] = _as_path(plain[name])
+        for name in ("data_type", "new_data_type"):
+            if isinstance(plain.get(name), DataType):
+                plain[name] = type_to_wire(plain[name])
+        built = msgspec.to_builtins(type(change)(**plain), builtin_types=_NO_JSON)
+        read_back = msgspec.convert(built, type(change))
+    except (msgspec.ValidationError, TypeError, OverflowError) as error:
+        raise InvalidChangeError(f"{said}: {error}") from error
+    except InvalidInputError as error:
+        raise InvalidChangeError(f"{said}: {error.message}") from error
+    return change if read_back == change else read_back
+
+
+# msgspec would write these as texts, and read the texts as if they had been given.
+_NO_JSON = (bytes, bytearray, datetime, date, time, timedelta, Decimal)
+
+
+def _as_path(given: Any) -> Any:
+    if isinstance(given, str):
+        return whole_path(given)
+    if isinstance(given, list | tuple):
+        return tuple(tuple(each) if isinstance(each, list) else each for each in given)
     return given

@@ -12,7 +12,7 @@ import msgspec
 
 from ledger.events.schema_changes import SchemaChange
 from ledger.events.spec_changes import ReplaceSortOrder, SpecChange, UpdatePartitionSpec
-from ledger.evolution.wire.changes import as_change, schema_change_from_json
+from ledger.evolution.wire.changes import as_change, schema_change_from_json, well_formed
 from ledger.model.errors import InvalidChangeError
 
 _KINDS: dict[str, type[UpdatePartitionSpec | ReplaceSortOrder]] = {
@@ -32,7 +32,7 @@ def as_table_change(
         InvalidChangeError: It is neither.
     """
     if isinstance(given, UpdatePartitionSpec | ReplaceSortOrder):
-        return given
+        return well_formed(given)
     if isinstance(given, Mapping):
         return table_change_from_json(given)
     return as_change(given)
