@@ -16,6 +16,7 @@ from ledger.evolution.table.changes import CommitSnapshot, Isolation, snapshot_k
 from ledger.evolution.table.snapshots import readable_files
 from ledger.files.live import LiveFiles
 from ledger.files.partition_text import typed_value
+from ledger.locations import FileNames
 from ledger.model.errors import InvalidChangeError, InvalidInputError
 from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.partition import PartitionField
@@ -94,12 +95,21 @@ def removals(files: Iterable[FileChange]) -> tuple[FileChange, ...]:
 
 
 def live_among(live: LiveFiles, state: TableState, paths: Sequence[str]) -> list[FileChange]:
-    """Return the live files of those paths.
+    """Return the live files of those paths, by whatever name each was added.
 
     Raises:
         InvalidChangeError: One is not live.
     """
-    found = live.lookup(paths, state.version) if paths else {}
+    names = {path: live.names.spellings(path) for path in paths}
+    every = [each for path in paths for each in names[path]]
+    there = live.lookup(dict.fromkeys((*paths, *every)), state.version) if paths else {}
+    # As it was written goes before as it may be called, where an old log holds both.
+    called = {path: (path, *names[path]) for path in paths}
+    found = {
+        path: next(there[each] for each in called[path] if each in there)
+        for path in paths
+        if not there.keys().isdisjoint(called[path])
+    }
     missing = [path for path in paths if path not in found]
     if missing:
         others = f" (nor are {len(missing) - 1} others)" if len(missing) > 1 else ""
@@ -115,16 +125,23 @@ def refuse_live(
     """Check that files come, and that none was in the table before.
 
     A path stands for one content for ever: older snapshots read it, and Paimon's readers take a
-    path that was removed for removed.
+    path that was removed for removed. One file under two names would count twice.
 
     Raises:
-        InvalidChangeError: A file goes instead, is live already, or was removed before.
+        InvalidChangeError: A file goes instead, is live already, was removed before, is named
+            twice, or is spelled in a way that others would not find it by.
     """
     leaving = next((each for each in adds if each.kind != "ADD"), None)
     if leaving is not None:
         raise InvalidChangeError(f"{leaving.path} is a DELETE; name the path in delete= instead")
-    known = live.newest([each.path for each in adds if each.path not in going], state.version)
-    for path, change in known.items():
+    names = live.names
+    for each in adds:
+        names.check(each.path)
+    _refuse_twice(names, [*going, *(each.path for each in adds)])
+    called = {name: each.path for each in adds for name in names.spellings(each.path)}
+    known = live.newest(called, state.version)
+    for name, change in known.items():
+        path = called[name] if called[name] == name else f"{called[name]} (as {name})"
         if change.kind == "ADD":
             raise InvalidChangeError(
                 f"{path} is a live file already ({len(known)} of {len(adds)} were in the table); "
@@ -134,6 +151,15 @@ def refuse_live(
             f"{path} was in the table before and was removed; write the data under another name, "
             "or roll back to a snapshot that has it"
         )
+
+
+def _refuse_twice(names: FileNames, paths: Iterable[str]) -> None:
+    seen: dict[str, str] = {}
+    for path in paths:
+        other = seen.setdefault(names.usual(path), path)
+        if other is not path:
+            also = "" if other == path else f", as {other} too"
+            raise InvalidChangeError(f"file {path} is named twice in one commit{also}")
 
 
 @frozen

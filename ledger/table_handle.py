@@ -60,7 +60,9 @@ class TableHandle:
         )
         self.live = LiveFiles(self.log)
         self.past = TablePast(self.log, self.live)
-        self._touched = RecentlyTouched(partial(event_files, store, self.log.layout))
+        self._touched = RecentlyTouched(
+            partial(event_files, store, self.log.layout), self.live.names.usual
+        )
         self.log.remember(self._keys_of, self._save_caches)
         self._appender: Appender[TableState, TableEvent] = Appender(
             self.log, setting.now_millis, setting.patience, refuse_stale

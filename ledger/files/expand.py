@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
+from ledger.locations import LOCAL, FileNames, place_of
 from ledger.model.errors import InvalidInputError, MissingDependencyError, NotFoundError
 
 if TYPE_CHECKING:
@@ -98,18 +100,21 @@ def _visible(name: str, base: str) -> bool:
     return not any(part[0] == "." or (part[0] == "_" and "=" not in part) for part in below.parts)
 
 
-def ledger_name(path: str, filesystem: AbstractFileSystem, base: str | None) -> str:
-    """Return what a file is called in the ledger.
+def ledger_names(path: str, filesystem: AbstractFileSystem, names: FileNames) -> tuple[str, str]:
+    """Return what a file is called in the ledger, and what it is called where it was found.
+
+    A symbolic link on this machine is another name of one file, so the ledger's name is that of
+    what it leads to. The other one has the folders that say partition values.
 
     Args:
         path: As `filesystem` spells it.
         filesystem: Where it is.
-        base: The table's location there; None when the table lies on another file system.
-
-    Returns:
-        The path relative to the table's location; outside of it the URL, in the one spelling that
-        its file system gives, so that no file can be registered under two names.
+        names: What the table's files are called.
     """
-    if base is not None and path.startswith(f"{base.rstrip('/')}/"):
-        return path[len(base.rstrip("/")) + 1 :]
-    return str(filesystem.unstrip_protocol(path))
+    found = str(filesystem.unstrip_protocol(path))
+    place = place_of(names.location)
+    if place.family != LOCAL or place_of(found).family != LOCAL:
+        return names.usual(found), names.usual(found)
+    # The table's own folder may be reached through a link, too.
+    real = FileNames(f"file://{os.path.realpath(f'/{place.path}')}")
+    return real.usual(os.path.realpath(path)), names.usual(found)

@@ -80,7 +80,7 @@ def read_footer(
     Raises:
         NotFoundError: The file does not exist.
         StoreError: It cannot be read, or its place does not answer.
-        InvalidInputError: It is no Parquet file, or is torn.
+        InvalidInputError: It is no Parquet file, is torn, or has two columns of one name.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -96,7 +96,21 @@ def read_footer(
         raise InvalidInputError(
             f"{path} is no readable Parquet file: {error}. Leave it out, or write it again"
         ) from error
+    _refuse_twins(path, columns, "")
     return Footer(path, metadata.num_rows, size, _creation_time(known), columns)
+
+
+def _refuse_twins(path: str, columns: Sequence[FooterColumn], around: str) -> None:
+    """Refuse two columns of one name in one struct: readers could not tell which is meant."""
+    seen: set[str] = set()
+    for each in columns:
+        if each.name in seen:
+            raise InvalidInputError(
+                f"{path} has two columns named {around + each.name!r}, and no reader could tell "
+                "which is meant. Write it again with a name for each, or leave it out"
+            )
+        seen.add(each.name)
+        _refuse_twins(path, each.members, f"{around}{each.name}.")
 
 
 def _tail(path: str, filesystem: AbstractFileSystem, size: int) -> bytes:

@@ -14,6 +14,7 @@ from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import snapshot_key
 from ledger.files.change_file import event_files
 from ledger.files.runs import Net, Placed, Runs
+from ledger.locations import FileNames
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.log.lookup import interval, tiles
 from ledger.log.notice import warn
@@ -44,10 +45,14 @@ class LiveFiles:
 
     Args:
         log: The table's stream.
+
+    Attributes:
+        names: What its files may be called.
     """
 
     def __init__(self, log: StreamLog[TableState, TableEvent]) -> None:
         self._log = log
+        self.names = FileNames(f"{log.store.url}/{log.layout.root.removesuffix('_ledger')}")
         self._runs = Runs(log.store, log.layout)
         self._base: tuple[int, dict[str, Placed]] = (0, {})
 

@@ -9,12 +9,13 @@ from attrs import frozen
 
 from ledger.evolution.state import TableState
 from ledger.files.bounds import lower_bound, upper_bound
-from ledger.files.expand import expand, ledger_name, open_path
+from ledger.files.expand import expand, ledger_names
 from ledger.files.facts import ColumnFacts, Footer, FooterColumn
 from ledger.files.footers import OnProgress, read_footers
 from ledger.files.hive import DEFAULT_NAME, partition_values, path_keys
 from ledger.files.match import Match, pairs, schema_id_of
 from ledger.files.partition_value import partition_value
+from ledger.locations import FileNames
 from ledger.model.errors import InvalidChangeError
 from ledger.model.field_ids import walk_fields
 from ledger.model.file_change import FileChange, PartitionValue
@@ -59,8 +60,7 @@ def data_files(
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     with reading(f"{shown(paths[0])}{more}" if paths else ""):
         found = expand(paths, storage_options)
-    place, base = open_path(location, storage_options if _is_url(location) else None)
-    inside = base if type(place) is type(found.filesystem) else None
+    names = FileNames(location)
     footers = read_footers(
         list(found.infos),
         filesystem=found.filesystem,
@@ -69,13 +69,9 @@ def data_files(
     )
     registrar = _Registrar(state, _Replay(history), {})
     return tuple(
-        registrar.file_change(ledger_name(each.path, found.filesystem, inside), each)
+        registrar.file_change(*ledger_names(each.path, found.filesystem, names), each)
         for each in footers
     )
-
-
-def _is_url(location: str) -> bool:
-    return "://" in location and not location.startswith("file:")
 
 
 class _Replay:
@@ -105,9 +101,9 @@ class _Registrar:
     history: Iterable[Schema]
     matches: dict[tuple[FooterColumn, ...], Match]
 
-    def file_change(self, name: str, footer: Footer) -> FileChange:
+    def file_change(self, name: str, found: str, footer: Footer) -> FileChange:
         match = self._match(name, footer)
-        partition = self._partition(name, footer, match)
+        partition = self._partition(found, footer, match)
         statistics = _Statistics.of(footer, match)
         return FileChange(
             path=name,

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from ledger.cli.commands.committed import committed
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, Writing
-from ledger.files.expand import expand, ledger_name, open_path
+from ledger.files.expand import expand, ledger_names, open_path
 from ledger.table import Table
 
 
@@ -39,7 +39,6 @@ def _as_added(table: Table, paths: Sequence[str], place: Place) -> list[str]:
     """Return paths as the table has them; one that is in it as it was written stays so."""
     live = table.live.lookup(list(paths), table.state.version)
     options = place.storage_options()
-    filesystem, base = open_path(table.location, options)
     names: list[str] = []
     for path in paths:
         if path in live:
@@ -47,5 +46,5 @@ def _as_added(table: Table, paths: Sequence[str], place: Place) -> list[str]:
             continue
         there, inside = open_path(path, options)
         files = expand([path], options).infos if set("*?[") & set(inside) else [inside]
-        names += [ledger_name(each, there, base if there is filesystem else None) for each in files]
+        names += [ledger_names(each, there, table.live.names)[0] for each in files]
     return names

@@ -163,7 +163,7 @@ class TableIntent:
     def _refuse_conflicts(self, state: TableState, winners: Sequence[Commit[TableEvent]]) -> None:
         if self._needed is None:
             self._needed = self._needs()
-            self._wanted = FileWish.of(self._others)
+            self._wanted = FileWish.of(self._others, self._touched.usual)
         cells, schema = self._needed.cells, self._base.schema
         for commit in winners if cells or self._wanted is not None else ():
             touch = self._touched.by(commit).first(cells, self._wanted, state)

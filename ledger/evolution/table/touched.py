@@ -57,7 +57,7 @@ class FileWish:
     """What a writer's snapshots need of the files that others add and remove meanwhile.
 
     Attributes:
-        files: Kind and path of each file that comes or goes.
+        files: Kind and usual path of each file that comes or goes.
         overwritten: What was replaced whole, where files that others add are a conflict.
     """
 
@@ -65,15 +65,22 @@ class FileWish:
     overwritten: tuple[PartitionFilter, ...]
 
     @classmethod
-    def of(cls, changes: Iterable[TableChange]) -> Self | None:
-        """Return the wish of some changes; None when they are about no files."""
+    def of(cls, changes: Iterable[TableChange], usual: Callable[[str], str] = str) -> Self | None:
+        """Return the wish of some changes; None when they are about no files.
+
+        Args:
+            changes: What is asked.
+            usual: What a file is called, however somebody wrote it.
+        """
         snapshots = [each for each in changes if isinstance(each, CommitSnapshot)]
         overwritten = [
             each.where
             for each in snapshots
             if each.where is not None and each.isolation != "snapshot"
         ]
-        files = frozenset((file.kind, file.path) for each in snapshots for file in each.files)
+        files = frozenset(
+            (file.kind, usual(file.path)) for each in snapshots for file in each.files
+        )
         return cls(files, tuple(overwritten)) if files or overwritten else None
 
     def clashes(self, file: FileChange, state: TableState) -> bool:
@@ -93,10 +100,12 @@ class Touched:
 
     Args:
         load_files: For the files of its snapshots; asked only when files are asked for.
+        usual: What a file is called, however somebody wrote it.
     """
 
-    def __init__(self, load_files: LoadFiles) -> None:
+    def __init__(self, load_files: LoadFiles, usual: Callable[[str], str] = str) -> None:
         self._load_files = load_files
+        self._usual = usual
         self._seen: list[Transaction[TableEvent]] = []
         self._events = 0
         self._cells: dict[Cell, list[Touch]] = {}
@@ -173,7 +182,7 @@ class Touched:
             # All of a list or nothing, should it be unreadable.
             for place, file in enumerate(tuple(self._load_files(event))):
                 touch = Touch((number, 1, place), author, event, file=file)
-                self._files.setdefault((file.kind, file.path), touch)
+                self._files.setdefault((file.kind, self._usual(file.path)), touch)
                 if file.kind == "ADD":
                     self._added.append(touch)
             del self._unread[0]
@@ -184,17 +193,19 @@ class RecentlyTouched:
 
     Args:
         load_files: For the files of their snapshots.
+        usual: What a file is called, however somebody wrote it.
     """
 
-    def __init__(self, load_files: LoadFiles) -> None:
+    def __init__(self, load_files: LoadFiles, usual: Callable[[str], str] = str) -> None:
         self._load_files = load_files
+        self.usual = usual
         self._kept: dict[int, Touched] = {}
 
     def by(self, commit: Commit[TableEvent]) -> Touched:
         """Return what a commit touched, which may have grown since it was asked for last."""
         found = self._kept.pop(commit.version, None)
         if found is None or not found.begins(commit):
-            found = Touched(self._load_files)
+            found = Touched(self._load_files, self.usual)
         found.grow(commit)
         self._kept[commit.version] = found
         if len(self._kept) > _MOST_KEPT:

@@ -1,0 +1,224 @@
+"""Places: which texts mean one file, and what lies in what. Pure functions of the texts.
+
+A place on this machine is a path: `/lake/a`, `file:///lake/a` and `file:/lake/a` are one, and
+empty, `.` and `..` segments mean what they mean to a file system, but for symbolic links. A place
+in a bucket is a scheme's family, a bucket and a key; keys are bytes, so that `a//b` and `a/b` are
+two. Nothing here asks anybody: a link is resolved where a file is added, once.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import Final
+
+from attrs import evolve, field, frozen
+
+from ledger.model.errors import InvalidChangeError, InvalidInputError
+
+LOCAL: Final = "file"
+"""The family of places on this machine."""
+
+FAMILIES: Final = {
+    "s3": ("s3", "s3a", "s3n"),
+    "gs": ("gs", "gcs"),
+    "abfs": ("abfss", "abfs", "az"),
+}
+"""The schemes by which one kind of bucket is called, the usual one of data files first."""
+
+_FAMILY_OF: Final = {scheme: family for family, all_ in FAMILIES.items() for scheme in all_}
+_is_url = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://([^/]*)(?:/(.*))?", re.DOTALL).fullmatch
+_is_file_url = re.compile(
+    r"[Ff][Ii][Ll][Ee]:(?://(?:[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt])?)?(/.*)", re.DOTALL
+).fullmatch
+_CHAIN: Final = "::"
+_ODD: Final = frozenset(("", ".", ".."))
+_AZURE_HOST: Final = re.compile(r"([^@]+)@([^.@]+)\.(?:dfs|blob)\.(.+)").fullmatch
+
+
+@frozen
+class Place:
+    """Where something is, whatever it is called.
+
+    Attributes:
+        family: `file`, a family of buckets, another URL's scheme in lower case, or nothing for a
+            chain of file systems, which `path` is the whole of.
+        host: The bucket, with the account where one is named; empty on this machine.
+        path: The path or key, without a slash at its beginning.
+
+    Example:
+        >>> place_of("s3a://lake/t/a") == place_of("s3://lake/t/a")
+        True
+    """
+
+    family: str
+    host: str
+    path: str
+
+    @property
+    def service(self) -> tuple[str, str]:
+        """What has to be asked for it: another host of one family is another place to ask."""
+        return self.family, self.host
+
+    def below(self, path: str) -> Place:
+        """Return what a relative path means here."""
+        return place_of(path, self)
+
+    def holds(self, other: Place) -> bool:
+        """Whether another place is this one or lies in it."""
+        if self.service != other.service:
+            return False
+        inside = self.path.rstrip("/")
+        return not inside or other.path == inside or other.path.startswith(f"{inside}/")
+
+    def meets(self, other: Place) -> bool:
+        """Whether one of two places holds the other, told without case, as some stores tell."""
+        one, two = self._folded(), other._folded()
+        return one.holds(two) or two.holds(one)
+
+    def _folded(self) -> Place:
+        return Place(self.family, self.host.casefold(), self.path.casefold())
+
+
+def is_absolute(text: str) -> bool:
+    """Whether a text means the same place wherever it stands.
+
+    Example:
+        >>> is_absolute("data/a"), is_absolute("/lake/a"), is_absolute("file:/lake/a")
+        (False, True, True)
+    """
+    return text.startswith("/") or "://" in text or _is_file_url(text) is not None
+
+
+def place_of(text: str, base: Place | None = None) -> Place:
+    """Return the place that a text means.
+
+    Args:
+        text: A path or URL, taken literally: nothing in it is percent-decoded.
+        base: What a relative path is relative to.
+
+    Raises:
+        InvalidInputError: It is relative, and nothing was said to what.
+
+    Example:
+        >>> place_of("file:///lake//t/../t/a").path
+        'lake/t/a'
+    """
+    local = _is_file_url(text)
+    if local or text.startswith("/"):
+        return Place(LOCAL, "", _normal(local[1] if local else text))
+    url = _is_url(text)
+    if url is not None:
+        return _bucket(url[1].lower(), url[2], url[3] or "", base)
+    if "://" in text:
+        return Place("", "", text)
+    if base is None:
+        raise InvalidInputError(f"{text!r} is relative; write /PATH or SCHEME://PATH")
+    joined = f"{base.path.rstrip('/')}/{text}" if base.path else text
+    return Place(base.family, base.host, _normal(joined) if base.family == LOCAL else joined)
+
+
+@frozen
+class FileNames:
+    """What the files of one table may be called.
+
+    Attributes:
+        location: The table's absolute URL.
+
+    Example:
+        >>> FileNames("file:///lake/t").spellings("/lake/t/a")
+        ('a', 'file:///lake/t/a', '/lake/t/a', 'file:/lake/t/a')
+        >>> FileNames("s3://lake/t").spellings("s3a://lake/a")
+        ('s3://lake/a', 's3a://lake/a', 's3n://lake/a')
+    """
+
+    location: str
+    _base: Place = field(init=False, repr=False, eq=False)
+    _folders: tuple[str, ...] = field(init=False, repr=False, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Work out what every file's names begin with."""
+        base = place_of(self.location)
+        folder = evolve(base, path=f"{base.path.rstrip('/')}/" if base.path else "")
+        object.__setattr__(self, "_base", base)
+        object.__setattr__(self, "_folders", _urls(folder, base))
+
+    def spellings(self, path: str) -> tuple[str, ...]:
+        """Return every text by which a file may be called, the usual one first.
+
+        Below the location that is the relative path, and elsewhere the URL.
+        """
+        if not is_absolute(path) and _is_plain(path):
+            return path, *(each + path for each in self._folders)
+        place = place_of(path, self._base)
+        if place.service == self._base.service:
+            relative = _inside(place.path, self._base.path)
+            # A key that goes on with a slash would be taken for a path from the root.
+            if relative and not relative.startswith("/"):
+                return relative, *(each + relative for each in self._folders)
+        return _urls(place, self._base)
+
+    def usual(self, path: str) -> str:
+        """Return what a file is called where nobody says; one text a file."""
+        return path if not is_absolute(path) and _is_plain(path) else self.spellings(path)[0]
+
+    def check(self, path: str) -> None:
+        """Refuse a path that some reader takes for another file than others do.
+
+        Raises:
+            InvalidChangeError: It is spelled in a way that no one else would find it by, has a `.`
+                or `..` segment in a bucket's key, or is a chain of file systems.
+        """
+        if _CHAIN in path and "://" in path:
+            raise InvalidChangeError(
+                f"file path {path!r} is a chain of file systems; name the file itself"
+            )
+        known = self.spellings(path)
+        if path in known and {".", ".."}.isdisjoint(path.split("/")):
+            return
+        advice = f"write {known[0]!r}" if path not in known else "give the file another key"
+        raise InvalidChangeError(
+            f"file path {path!r} is no plain spelling: some readers would look for another file; "
+            f"{advice}"
+        )
+
+
+def _inside(path: str, folder: str) -> str:
+    start = f"{folder.rstrip('/')}/" if folder else ""
+    return path[len(start) :] if path.startswith(start) else ""
+
+
+def _is_plain(path: str) -> bool:
+    """Whether no segment of a relative path is empty, `.` or `..`."""
+    return _ODD.isdisjoint(path.split("/"))
+
+
+def _urls(place: Place, base: Place) -> tuple[str, ...]:
+    if place.family == LOCAL:
+        return f"file:///{place.path}", f"/{place.path}", f"file:/{place.path}"
+    if not place.family:
+        return (place.path,)
+    hosts = [place.host]
+    azure = _AZURE_HOST(place.host) if place.family == "abfs" else None
+    if azure is not None:
+        container, account, domain = azure.groups()
+        hosts = [f"{container}@{account}.{kind}.{domain}" for kind in ("dfs", "blob")]
+        if base.service == place.service:
+            hosts.append(container)
+    schemes = FAMILIES.get(place.family, (place.family,))
+    return tuple(f"{each}://{host}/{place.path}" for host in hosts for each in schemes)
+
+
+def _bucket(scheme: str, host: str, key: str, base: Place | None) -> Place:
+    family = _FAMILY_OF.get(scheme, scheme)
+    azure = _AZURE_HOST(host) if family == "abfs" else None
+    if azure is not None:
+        host = f"{azure[1]}@{azure[2]}.dfs.{azure[3]}"
+    elif family == "abfs" and base is not None and base.host.startswith(f"{host}@"):
+        # The account is the one that the table's own location names.
+        host = base.host
+    return Place(family, host, key)
+
+
+def _normal(path: str) -> str:
+    return posixpath.normpath("/" + path).strip("/") if path.strip("/") else ""

@@ -1,0 +1,308 @@
+"""Which texts mean one file, and what a table's files are called."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+import ledger
+from ledger import FileChange, Schema, Table
+from ledger.locations import FAMILIES, FileNames, is_absolute, place_of
+from ledger.model.errors import CommitConflictError, InvalidChangeError, InvalidInputError
+from ledger.stores import LocalStore
+from ledger.stores.services import SERVICES
+from tests.faults import RacesBefore
+from tests.lakes import lake_on
+
+_HERE = "file:///lake/t"
+_LOCAL_SPELLINGS = [
+    "/lake/t/d/a",
+    "file:///lake/t/d/a",
+    "file:/lake/t/d/a",
+    "FILE:///lake/t/d/a",
+    "file://localhost/lake/t/d/a",
+    "/lake//t/d/a",
+    "//lake/t/d/a",
+    "/lake/t/./d/a",
+    "/lake/u/../t/d/a",
+    "/../lake/t/d/a",
+    "file:///lake/t//d/a",
+]
+
+
+@pytest.mark.parametrize("text", ["d/a", *_LOCAL_SPELLINGS])
+def test_every_spelling_of_a_local_file_is_one_place(text: str) -> None:
+    names = FileNames(_HERE)
+    assert place_of(text, place_of(_HERE)) == place_of("/lake/t/d/a")
+    assert names.usual(text) == "d/a"
+    assert names.spellings(text) == names.spellings("d/a")
+
+
+@pytest.mark.parametrize(
+    ("location", "texts", "usual"),
+    [
+        ("s3://b/t", ["d/a", "s3://b/t/d/a", "s3a://b/t/d/a", "S3N://b/t/d/a"], "d/a"),
+        ("s3a://b/t", ["s3://b/d/a", "s3n://b/d/a"], "s3://b/d/a"),
+        ("gs://b", ["d/a", "gcs://b/d/a", "gs://b/d/a"], "d/a"),
+        ("abfs://c/t", ["d/a", "az://c/t/d/a", "abfss://c/t/d/a"], "d/a"),
+        (
+            "abfss://c@x.dfs.core.windows.net/t",
+            [
+                "d/a",
+                "abfs://c/t/d/a",
+                "az://c/t/d/a",
+                "abfss://c@x.blob.core.windows.net/t/d/a",
+            ],
+            "d/a",
+        ),
+        (_HERE, ["/lake/tt/a", "file:///lake/tt/a"], "file:///lake/tt/a"),
+        ("file:///", ["/a", "file:///a", "a"], "a"),
+    ],
+)
+def test_every_spelling_of_a_file_has_one_usual_name(
+    location: str, texts: list[str], usual: str
+) -> None:
+    names = FileNames(location)
+    assert {names.usual(each) for each in texts} == {usual}
+    assert all(each in names.spellings(usual) for each in texts if each == each.lower())
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("s3://b/t/d/a", "s3://b/t/d//a"),
+        ("s3://b/t/d/a", "s3://b/t/x/../d/a"),
+        ("s3://b/t/a", "s3://c/t/a"),
+        ("s3://b/t/a", "s3://b/t/A"),
+        ("s3://b/t/a", "gs://b/t/a"),
+        ("s3://b/t/a", "/b/t/a"),
+        ("s3://b/t/a%20b", "s3://b/t/a b"),
+        ("abfss://c@x.dfs.core.windows.net/a", "abfss://c@y.dfs.core.windows.net/a"),
+    ],
+)
+def test_keys_are_bytes_and_buckets_are_apart(one: str, other: str) -> None:
+    for location in ("s3://b/t", _HERE):
+        names = FileNames(location)
+        assert names.usual(one) != names.usual(other)
+        assert set(names.spellings(one)).isdisjoint(names.spellings(other))
+
+
+def test_a_key_that_goes_on_with_a_slash_keeps_its_url() -> None:
+    assert FileNames("s3://b/t").usual("s3a://b/t//a") == "s3://b/t//a"
+
+
+_SEGMENTS = st.lists(st.sampled_from(["a", "b c", "dt=1", "ü", "%2e"]), min_size=1, max_size=4)
+
+
+@given(
+    path=_SEGMENTS.map("/".join),
+    location=st.sampled_from(
+        [_HERE, "s3://b/t", "gs://b", "abfs://c/t", "memory://m/t", "hdfs://n/t"]
+    ),
+)
+def test_spellings_agree_with_one_another(path: str, location: str) -> None:
+    names = FileNames(location)
+    found = names.spellings(path)
+    assert found[0] == path
+    assert len(set(found)) == len(found)
+    for each in found:
+        assert names.spellings(each) == found
+        names.check(each)
+        assert is_absolute(each) == (each != path)
+
+
+def test_what_lies_in_what() -> None:
+    root = place_of("file:///lake")
+    assert root.holds(place_of("/lake"))
+    assert root.holds(place_of("file:/lake/t"))
+    assert not root.holds(place_of("/lakes"))
+    assert not root.holds(place_of("s3://lake/t"))
+    assert root.meets(place_of("/LAKE/t"))
+    assert root.meets(place_of("/"))
+    assert place_of("s3://b").holds(place_of("s3a://b/t"))
+    with pytest.raises(InvalidInputError, match="is relative"):
+        place_of("lake")
+
+
+def test_the_services_schemes_are_those_of_places() -> None:
+    known = {each.scheme: {each.scheme, *each.aliases} for each in SERVICES}
+    assert known == {family: set(schemes) for family, schemes in FAMILIES.items()}
+
+
+def a_file(path: str) -> FileChange:
+    return FileChange(path=path, record_count=3, file_size_in_bytes=9)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    lake = ledger.open(str(tmp_path / "lake"), author="me")
+    lake.create_database("shop")
+    return lake.create_table("shop.orders", Schema.of({"id": "BIGINT"}))
+
+
+def spelled(table: Table, name: str) -> list[str]:
+    path = table.location.removeprefix("file://")
+    return [name, f"{path}/{name}", f"file://{path}/{name}"]
+
+
+@pytest.mark.parametrize("first", range(3))
+@pytest.mark.parametrize("second", range(3))
+def test_a_file_comes_once_whatever_it_is_called(table: Table, first: int, second: int) -> None:
+    names = spelled(table, "d/a")
+    table.append([a_file(names[first])])
+    other = table if first else ledger.open(table.ledger_url).table("shop.orders")
+
+    with pytest.raises(InvalidChangeError, match="live file already"):
+        other.append([a_file(names[second])])
+    # As it was written.
+    assert [each.path for each in table.at().files] == [names[first]]
+    table.delete_files([names[second]])
+    assert table.at().files == ()
+    with pytest.raises(InvalidChangeError, match="was removed"):
+        table.append([a_file(names[second])])
+
+
+def test_a_file_comes_once_after_a_checkpoint_too(table: Table) -> None:
+    relative, absolute, url = spelled(table, "d/a")
+    table.append([a_file(absolute)])
+    for number in range(120):
+        table.append([a_file(str(number))])
+    for name in (relative, url):
+        with pytest.raises(InvalidChangeError, match="live file already"):
+            ledger.open(table.ledger_url).table("shop.orders").append([a_file(name)])
+
+
+def test_a_file_is_named_once_in_a_commit(table: Table) -> None:
+    relative, absolute, url = spelled(table, "d/a")
+    for names in ([relative, absolute], [absolute, url], [relative, relative]):
+        with pytest.raises(InvalidChangeError, match="named twice in one commit"):
+            table.append(list(map(a_file, names)))
+
+
+def test_two_writers_who_add_one_file_under_two_names_conflict(tmp_path: Path) -> None:
+    class Unlocked(LocalStore):
+        def lock(self, key: str) -> AbstractContextManager[None]:
+            del key
+            return nullcontext()
+
+    store = Unlocked(tmp_path / "lake")
+    other = lake_on(store)
+    other.create_database("shop")
+    theirs = other.create_table("shop.orders", Schema.of({"id": "BIGINT"}))
+    relative, absolute, _ = spelled(theirs, "d/a")
+    log = theirs.log.layout.commit(1)
+    racing = RacesBefore(
+        store, lambda: theirs.append([a_file(absolute)]), on=lambda key: key == log
+    )
+    mine = lake_on(racing).table("shop.orders")
+
+    with pytest.raises((CommitConflictError, InvalidChangeError)):
+        mine.append([a_file(relative)])
+    assert len(theirs.at().files) == 1
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/lake//a",
+        "/lake/./a",
+        "/lake/u/../a",
+        "file://localhost/lake/a",
+        "FILE:///lake/a",
+        "S3://b/a",
+        "s3://b/../a",
+        "s3://b/./a",
+        "https://host/a/../b",
+        "simplecache::s3://b/a",
+        "zip://a::file:///b",
+    ],
+)
+def test_a_spelling_that_readers_disagree_about_is_refused(table: Table, path: str) -> None:
+    with pytest.raises(InvalidChangeError, match="file path"):
+        table.append([a_file(path)])
+
+
+@pytest.mark.parametrize("path", ["s3a://b//a", "hdfs://n/a", "abfs://c/a", "/elsewhere/a"])
+def test_a_plain_spelling_is_kept_byte_for_byte(table: Table, path: str) -> None:
+    table.append([a_file(path)])
+    assert [each.path for each in table.at().files] == [path]
+
+
+def rows(place: Path, names: list[str] | None = None) -> Path:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    numbers = pa.array([1, 2, 3], pa.int64())
+    parquet.write_table(
+        pa.Table.from_arrays([numbers] * len(names or ["id"]), names or ["id"]), place
+    )
+    return place
+
+
+def test_existing_files_are_found_under_every_name(table: Table, tmp_path: Path) -> None:
+    folder = Path(table.location.removeprefix("file://"))
+    rows(folder / "d/a.parquet")
+    (tmp_path / "link").symlink_to(folder)
+    (folder / "e").symlink_to(folder / "d")
+    texts = [
+        f"{folder}//d/a.parquet",
+        f"{folder}/d/../d/a.parquet",
+        f"file://{folder}/d/a.parquet",
+        f"{tmp_path}/link/d/a.parquet",
+        f"{folder}/e/a.parquet",
+        os.path.relpath(folder / "d/a.parquet"),
+    ]
+    for each in texts:
+        assert [found.path for found in table.data_files([each])] == ["d/a.parquet"]
+    table.add_files([texts[0]])
+    for each in texts:
+        with pytest.raises(InvalidChangeError, match="live file already"):
+            table.add_files([each])
+
+
+def test_a_table_that_is_reached_through_a_link_knows_its_own_files(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    lake = ledger.open(str(tmp_path / "link"), author="me")
+    lake.create_database("shop")
+    table = lake.create_table("shop.orders", Schema.of({"id": "BIGINT"}))
+    rows(tmp_path / "real/shop.db/orders/a.parquet")
+    for root in ("real", "link"):
+        (found,) = table.data_files([str(tmp_path / root / "shop.db/orders/a.parquet")])
+        assert found.path == "a.parquet"
+
+
+def test_a_linked_partition_folder_says_its_value(tmp_path: Path) -> None:
+    lake = ledger.open(str(tmp_path / "lake"), author="me")
+    lake.create_database("shop")
+    schema = Schema.of({"id": "BIGINT", "day": "STRING"}, partition_keys=["day"])
+    table = lake.create_table("shop.orders", schema)
+    target = rows(tmp_path / "other/a.parquet")
+    folder = Path(table.location.removeprefix("file://"))
+    folder.mkdir(exist_ok=True)
+    (folder / "day=x").symlink_to(target.parent)
+
+    (found,) = table.data_files([str(folder / "day=x/a.parquet")])
+    assert (found.path, found.partition) == (f"file://{target}", ("x",))
+
+
+@pytest.mark.parametrize("names", [["id", "id"], ["id", "x", "x"]])
+def test_two_columns_of_one_name_are_refused(table: Table, names: list[str]) -> None:
+    place = rows(Path(table.location.removeprefix("file://")) / "a.parquet", names)
+    with pytest.raises(InvalidInputError, match=f"two columns named '{names[-1]}'"):
+        table.add_files([str(place)])
+
+
+def test_two_members_of_one_name_are_refused(table: Table) -> None:
+    place = Path(table.location.removeprefix("file://")) / "a.parquet"
+    place.parent.mkdir(exist_ok=True)
+    number = pa.field("m", pa.int64())
+    inner = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], fields=[number, number])
+    parquet.write_table(pa.table({"id": inner}), place)
+    with pytest.raises(InvalidInputError, match=r"two columns named 'id\.m'"):
+        table.add_files([str(place)])
