@@ -10,6 +10,7 @@ from ledger.model.errors import (
     ColumnNotFoundError,
     InvalidInputError,
     MissingDependencyError,
+    StoreError,
     UnsupportedError,
 )
 from ledger.model.similar import meant
@@ -74,6 +75,7 @@ def scan(
     files = RowFiles(table.ledger_url, table.storage_options, made)
     refuse_lost_deletes(table, (each.file for each in plan.files), files)
     return RowScan(
+        location=table.location,
         table_metadata=metadata,
         io=files,
         row_filter=row_filter(parse_filter(where, at.schema), schema),
@@ -99,7 +101,11 @@ def _standing(table: Table, at: TableAt) -> tuple[TableMetadata, Mapping[str, by
             next_step=f"lakeledger project iceberg {table.identifier}",
         )
         return None
-    version = advance(table)
+    try:
+        version = advance(table)
+    except StoreError:
+        # Nothing may be written there, and reading needs not.
+        return None
     position = positions.load(table.log.store, table.log.layout)
     body = outputs_of(table).read(Names(at.state.table_id).metadata(version))
     if body is None or version < at.version:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ import ledger
 from ledger import (
     AddColumn,
     ColumnNotFoundError,
+    DamagedLogError,
     DropColumn,
     InvalidInputError,
     Ledger,
@@ -29,6 +31,7 @@ from ledger import (
     UnsupportedError,
     UpdateColumnType,
 )
+from projections.iceberg.materialise import project
 from projections.iceberg.names import Names
 from projections.iceberg.rows import scan
 from tests.readers.lakehouse import Rows, add_rows, by_id, folder_of
@@ -294,3 +297,57 @@ def test_odd_names_of_folders_and_columns_are_read(lake: Ledger) -> None:
     assert [each["id"] for each in by_id(table.at().to_arrow().to_pylist())] == [0, 1, 2, 3, 4]
     where = [("odd name?", "=", "x#y"), ("größe", "=", 3), ("id", "=", 2)]
     assert table.at().to_arrow(where).to_pylist() == [{**rows[0], "id": 2}]
+
+
+def with_rows(root: Path) -> Table:
+    lake = ledger.open(str(root))
+    lake.create_database("shop")
+    table = lake.create_table("shop.orders", Schema.of({"id": "BIGINT"}))
+    place = folder_of(table) / "a.parquet"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(pa.table({"id": [1, 2, 3]}), place)
+    table.add_files([str(place)])
+    return table
+
+
+@pytest.mark.parametrize("is_moved", [True, False])
+def test_a_ledger_that_stands_elsewhere_gives_the_same_rows(
+    tmp_path: Path, *, is_moved: bool
+) -> None:
+    table = with_rows(tmp_path / "one")
+    assert table.at().to_arrow()["id"].to_pylist() == [1, 2, 3]
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    if is_moved:
+        shutil.rmtree(tmp_path / "one")
+
+    there = ledger.open(str(tmp_path / "two")).table("shop.orders")
+    for _ in range(2):
+        assert there.at().to_arrow()["id"].to_pylist() == [1, 2, 3]
+        assert there.at().to_arrow("id > 1")["id"].to_pylist() == [2, 3]
+    assert there.at(snapshot=1).to_arrow().num_rows == 3
+
+
+def test_iceberg_files_that_name_another_place_are_told_and_never_no_rows(tmp_path: Path) -> None:
+    table = with_rows(tmp_path / "one")
+    project(table)
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    there = ledger.open(str(tmp_path / "two")).table("shop.orders")
+    # What was projected before goes on at another place, beside lists that name the old one.
+    there.alter([SetOption("k", "v")])
+    project(there)
+
+    with pytest.raises(DamagedLogError, match="made at another place") as told:
+        there.at().to_arrow()
+    assert all(str(tmp_path / each) in str(told.value) for each in ("one", "two"))
+
+
+def test_rows_are_read_where_nothing_may_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = with_rows(tmp_path / "lake")
+
+    def refuse(_table: Table) -> int:
+        raise ledger.StoreError("read-only", "READ_ONLY")
+
+    monkeypatch.setattr("projections.iceberg.rows.project", refuse)
+    assert table.at().to_arrow()["id"].to_pylist() == [1, 2, 3]
