@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import asdict, frozen
 
@@ -31,14 +31,17 @@ from ledger.log.append import Appender
 from ledger.log.codec import encode
 from ledger.log.landing import Draft, Patience, land_once
 from ledger.log.stream_log import StreamLog
-from ledger.model.errors import DamagedLogError, NotFoundError
+from ledger.model.errors import DamagedLogError, NotFoundError, StoreError
 from ledger.model.identifier import Identifier
 from ledger.model.schema import FieldIdPolicy, Schema
 from ledger.model.type_json import field_to_wire
+from ledger.stores.key import is_key
 from ledger.transforms import Term, term_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_BIRTH_DEPTH: Final = 2
 
 
 def as_schema(given: Schema | Mapping[str, Any] | pa.Schema) -> Schema:
@@ -134,6 +137,21 @@ def _sort_column(given: SortColumn | Term) -> SortColumn:
     return SortColumn(term.source, term.transform)
 
 
+def was_born(catalog: StreamLog[CatalogState, CatalogEvent], entry: TableEntry) -> bool:
+    """Whether a table is known to have had a version 0, wherever that may be now.
+
+    Tables that older versions created are not known, and neither is one whose creator died in the
+    moment between the two.
+    """
+    key = _birth_key(entry)
+    return key is not None and catalog.store.exists(key)
+
+
+def _birth_key(entry: TableEntry) -> str | None:
+    key = f"_ledger/tables/{entry.table_id}"
+    return key if is_key(key) and key.count("/") == _BIRTH_DEPTH else None
+
+
 def bear(
     catalog: StreamLog[CatalogState, CatalogEvent],
     entry: TableEntry,
@@ -142,7 +160,8 @@ def bear(
 ) -> None:
     """Write a table's version 0, which the catalog's commit contains.
 
-    Whoever misses the file writes it; all write the same bytes.
+    Whoever misses the file writes it; all write the same bytes. Then the catalog's folder keeps
+    that it was there once, best effort.
 
     Raises:
         CommitUnknownError: The store does not answer; opening the table again goes on from there.
@@ -155,6 +174,10 @@ def bear(
                 first = encode(first_commit(created, event, transaction))
                 draft = Draft(table.layout.commit(0), first, 0)
                 land_once(table.store, draft, patience, transaction.id)
+                note = _birth_key(entry)
+                if note is not None:
+                    with suppress(OSError, StoreError):
+                        catalog.store.replace(note, b"%d\n" % entry.created_version)
                 return
     key = catalog.layout.commit(entry.created_version)
     raise DamagedLogError(f"{key} does not create table {entry.identifier}", key)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import PurePath
@@ -14,14 +15,22 @@ from ledger.events.commit import NEWEST_FORMAT
 from ledger.events.table_events import TableCreated
 from ledger.evolution.catalog_builder import identifier_of
 from ledger.evolution.catalog_state import CatalogState, TableEntry
+from ledger.locations import Place, is_absolute, place_of
 from ledger.log.request import Appended, NowMillis, Request
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
-from ledger.model.errors import DamagedLogError, NotFoundError, TableDroppedError
+from ledger.model.errors import (
+    DamagedLogError,
+    InvalidInputError,
+    NotFoundError,
+    StoreError,
+    TableDroppedError,
+)
 from ledger.model.identifier import Identifier
 from ledger.model.instant import millis
 from ledger.stores import client_options, open_store
 from ledger.table import Table
+from ledger.table_place import refuse_location
 from ledger.table_setting import TableSetting
 
 # Rooms that only writing needs are entered by the methods that write: to read starts fast.
@@ -66,6 +75,7 @@ def open(  # noqa: A001 - `ledger.open(url)` is what reads well
     *,
     author: str | None = None,
     clock: NowMillis = now_millis,
+    allowed_locations: Sequence[str] | None = None,
 ) -> Ledger:
     """Open the ledger at a URL; one that is not there yet begins with its first commit.
 
@@ -75,8 +85,12 @@ def open(  # noqa: A001 - `ledger.open(url)` is what reads well
         storage_options: What fsspec takes for that URL; delta-rs's names are understood, too.
         author: Who commits when a call does not say; `user@host` when None.
         clock: Unix time in milliseconds.
+        allowed_locations: Folders elsewhere that data files may be read from: those on another
+            kind of storage than the ledger are refused, since a log may name any. None: those in
+            the environment's LAKELEDGER_ALLOWED_LOCATIONS, parted by semicolons.
 
     Raises:
+        InvalidInputError: An allowed location is relative.
         StoreError: The place cannot hold a ledger; the message says why and what can.
         UpgradeRequiredError: A newer lakeledger wrote it.
 
@@ -94,8 +108,18 @@ def open(  # noqa: A001 - `ledger.open(url)` is what reads well
         storage_options=client_options(url, storage_options),
         author=author or default_author(),
         now_millis=clock,
+        allowed=_places(allowed_locations),
     )
     return Ledger(setting)
+
+
+def _places(given: Sequence[str] | None) -> tuple[Place, ...]:
+    """Return the places that a caller or the environment allows."""
+    if isinstance(given, str):
+        raise InvalidInputError(f"allowed_locations takes a list of places, not {given!r} alone")
+    if given is None:
+        given = os.environ.get("LAKELEDGER_ALLOWED_LOCATIONS", "").split(";")
+    return tuple(place_of(each.strip()) for each in given if each.strip())
 
 
 class Ledger(ViewCatalog):
@@ -186,7 +210,9 @@ class Ledger(ViewCatalog):
             AlreadyExistsError: There is a table or view of that name.
             NotFoundError: The database does not exist.
             InvalidChangeError: The schema, the spec or the order breaks a rule; a FormatError
-                where one of the table's formats cannot express it.
+                where one of the table's formats cannot express it. Or the location meets the
+                ledger's root or another table's, or holds a log already.
+            StoreError: The location cannot hold a table; nothing was committed.
         """
         from ledger.birth import as_schema, born
         from ledger.evolution.catalog_request import CreateTable
@@ -200,6 +226,8 @@ class Ledger(ViewCatalog):
         )
 
         def make() -> CatalogRequest:
+            if location is not None:
+                refuse_location(location, self.state, self._setting)
             if name in self.state.tables:
                 # Opening finishes a drop that was left half done; the name is free then.
                 with suppress(NotFoundError):
@@ -221,7 +249,7 @@ class Ledger(ViewCatalog):
         entry = self.state.table_by_id(table_id)
         with suppress(TableDroppedError):
             if entry is not None:
-                return self._open(entry)
+                return self._open(entry, begin=self._begin_anywhere)
         raise TableDroppedError(f"table {name} was created and dropped since; create it anew")
 
     def table(self, identifier: str | Identifier) -> Table:
@@ -237,13 +265,13 @@ class Ledger(ViewCatalog):
             # The drop was half done: it is finished now, and the name is free again.
             return self._open(self.state.table(name))
 
-    def _open(self, entry: TableEntry) -> Table:
+    def _open(
+        self, entry: TableEntry, begin: Callable[[TableEntry, Table], None] | None = None
+    ) -> Table:
         table = Table(entry.identifier, entry.path, self._setting)
         state = table.log.refresh()
         if state is None:
-            from ledger.birth import bear
-
-            bear(self.log, entry, table.log, self._setting.patience)
+            (begin or self._begin_inside)(entry, table)
             state = table.state
         if state.table_id != entry.table_id:
             raise DamagedLogError(
@@ -257,6 +285,48 @@ class Ledger(ViewCatalog):
             finish_drop(self._appender, table.log, entry)
             raise TableDroppedError(f"table {entry.identifier} was dropped")
         return table
+
+    def _begin_inside(self, entry: TableEntry, table: Table) -> None:
+        """Write a missing version 0 below the ledger's root; see `_begin_anywhere`.
+
+        Raises:
+            DamagedLogError: It was there once, or belongs elsewhere: a catalog may name any place,
+                and whoever opens a table did not ask to write there.
+        """
+        self._refuse_lost(entry, table)
+        if is_absolute(entry.path):
+            raise DamagedLogError(
+                f"table {entry.identifier} has no log at {table.location}, and outside of the "
+                "ledger's root only its creator begins one: create it again with the same "
+                "commit_id=, restore the folder from a backup, or drop the table; nothing was "
+                "written",
+                table.log.layout.commit(0),
+            )
+        from ledger.birth import bear
+
+        bear(self.log, entry, table.log, self._setting.patience)
+
+    def _begin_anywhere(self, entry: TableEntry, table: Table) -> None:
+        """Write a missing version 0, for the call that creates the table.
+
+        Raises:
+            DamagedLogError: It was there once.
+        """
+        self._refuse_lost(entry, table)
+        from ledger.birth import bear
+
+        bear(self.log, entry, table.log, self._setting.patience)
+
+    def _refuse_lost(self, entry: TableEntry, table: Table) -> None:
+        from ledger.birth import was_born
+
+        # The note of a birth comes after the birth, which may be somebody's right now.
+        if was_born(self.log, entry) and table.log.refresh() is None:
+            raise DamagedLogError(
+                f"the log of table {entry.identifier} was at {table.location} and is missing: "
+                "restore the folder from a backup, or drop the table; nothing was written",
+                table.log.layout.commit(0),
+            )
 
     def rename_table(
         self,
@@ -275,7 +345,8 @@ class Ledger(ViewCatalog):
     ) -> Appended[CatalogState]:
         """Drop a table: its stream is sealed, then the catalog forgets the name.
 
-        No file is deleted, and the location is never given out again.
+        No file is deleted, and the location is never given out again. A table that cannot be
+        opened, since its log is damaged or lost or its place is no store, is forgotten unsealed.
         """
         from ledger.birth import drop_asked
 
@@ -295,6 +366,11 @@ class Ledger(ViewCatalog):
             if landed is None:
                 raise
             return landed
+        except (DamagedLogError, StoreError, PermissionError):
+            from ledger.evolution.catalog_request import DropTable
+
+            gone = self.state.table(name)
+            return self._commit(lambda: DropTable(name, gone.table_id), request)
         entry = self.state.table_by_id(table.state.table_id)
         sealed = table.seal(**options)
         # The table's version was expected of the table's stream; the catalog has its own.

@@ -89,12 +89,31 @@ class CatalogHandle:
         self._setting.gate.begin(root.format)
         return root.ledger_id
 
+    def refuse_lost_root(self) -> None:
+        """Refuse a place whose root file is gone while its log is there.
+
+        Raises:
+            DamagedLogError: It is such a place.
+        """
+        if self.ledger_id is None and self._store.exists(self.log.layout.commit(0)):
+            # Whoever began the log wrote the root before.
+            self.ledger_id = self._read_root()
+            if self.ledger_id is None:
+                raise DamagedLogError(
+                    f"{self.url} has a catalog's log, but {_ROOT_KEY} is missing, and a new one "
+                    "would give the ledger another identity. Restore the file from a backup; "
+                    "nothing was written",
+                    _ROOT_KEY,
+                )
+
     def init(self) -> str:
         """Write the root's file if it is not there; return the ledger's id.
 
         Raises:
+            DamagedLogError: It is not there, but a log is: that is no empty place.
             StoreError: The place cannot hold a ledger, or did not answer; no commit was written.
         """
+        self.refuse_lost_root()
         if self.ledger_id is None:
             body = msgspec.json.encode(_Root(NEWEST_FORMAT, fresh_id())) + b"\n"
             outcome = land(self._store, Draft(_ROOT_KEY, body, 0), self._setting.patience)

@@ -18,6 +18,7 @@ from ledger.evolution.table.touched import RecentlyTouched
 from ledger.evolution.table_record import TableStream
 from ledger.files.change_file import event_files, refuse_stale
 from ledger.files.live import LiveFiles
+from ledger.locations import is_absolute, place_of
 from ledger.log.append import Appender
 from ledger.log.request import Appended
 from ledger.log.stream_log import StreamLog
@@ -53,8 +54,8 @@ class TableHandle:
         self.path = path
         self._setting = setting
         # An external table's stream is in its own folder, which is a store of its own.
-        external = "://" in path or path.startswith("/")
-        store = open_store(path, _options_for(path, setting)) if external else setting.store
+        external = is_absolute(path)
+        store = open_store(path, setting.options_for(path)) if external else setting.store
         self.log: StreamLog[TableState, TableEvent] = StreamLog(
             store, "_ledger" if external else f"{path}/_ledger", TableStream(), setting.gate
         )
@@ -87,6 +88,18 @@ class TableHandle:
     def storage_options(self) -> Mapping[str, Any]:
         """What fsspec takes for files beside the log."""
         return self._setting.storage_options
+
+    def may_fetch(self, location: str) -> bool:
+        """Whether a data file may be read there: a log may name any place, and not all are its.
+
+        On the ledger's own kind of storage, and on the table's, it may; elsewhere where whoever
+        opened the ledger allowed it by name. A chain of file systems is no place.
+        """
+        place = place_of(location)
+        own = {place_of(each).family for each in (self.ledger_url, self.location)}
+        return "::" not in location and (
+            place.family in own or any(each.holds(place) for each in self._setting.allowed)
+        )
 
     @property
     def state(self) -> TableState:
@@ -218,12 +231,6 @@ class TableHandle:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.identifier)!r}, {self.location!r})"
-
-
-def _options_for(url: str, setting: TableSetting) -> Mapping[str, Any]:
-    """Return the storage options for an external table: the ledger's own, on the same service."""
-    same = url.partition("://")[0] == setting.store.url.partition("://")[0]
-    return setting.storage_options if same else {}
 
 
 _loaded: list[bool] = []

@@ -10,6 +10,7 @@ from attrs import field, frozen
 from ledger.commit_options import now_millis
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
+from ledger.locations import Place
 from ledger.log.gate import Gate
 from ledger.log.landing import Patience
 from ledger.log.request import NowMillis
@@ -36,6 +37,7 @@ class TableSetting:
         now_millis: The clock.
         patience: How long a writer goes on.
         gate: Which format the ledger takes.
+        allowed: Where data files may be read beside the ledger's own kind of storage.
     """
 
     store: Store
@@ -44,6 +46,12 @@ class TableSetting:
     now_millis: NowMillis = now_millis
     patience: Patience = Patience()
     gate: Gate = field(factory=Gate, eq=False, repr=False)
+    allowed: tuple[Place, ...] = ()
+
+    def options_for(self, url: str) -> Mapping[str, Any]:
+        """Return the storage options of an external table: the ledger's own on the same service."""
+        is_near = url.partition("://")[0] == self.store.url.partition("://")[0]
+        return self.storage_options if is_near else {}
 
 
 def no_progress(_done: int, _of: int) -> None:

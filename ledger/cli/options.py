@@ -68,6 +68,7 @@ class Place:
             NotFoundError: There is none; a typo must not begin one.
         """
         lake = open_ledger(self.url(), self.storage_options())
+        lake.refuse_lost_root()
         if lake.ledger_id is None:
             raise NotFoundError(
                 f"there is no ledger at {lake.url}; begin one with: lakeledger init {self.ledger}"

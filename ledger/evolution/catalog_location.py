@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ledger.evolution.catalog_state import CatalogState
+from ledger.locations import is_absolute, place_of
 from ledger.model.errors import InvalidChangeError, InvalidInputError
 from ledger.model.identifier import MAX_NAME_LENGTH
 
@@ -63,6 +64,11 @@ def clash(state: CatalogState, path: str) -> str | None:
 
     A database's folder contains its tables, so lying in one is no clash.
     """
+    if is_absolute(path):
+        place = place_of(path)
+        # The others lie below the ledger's root, which no table of another place may meet.
+        outside = (each for each in sorted(state.used_paths) if is_absolute(each))
+        return next((each for each in outside if place_of(each).meets(place)), None)
     folded = path.casefold()
     for used in sorted(state.used_paths):
         other = used.casefold()

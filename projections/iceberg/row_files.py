@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import io
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import WeakSet
 
@@ -37,21 +37,38 @@ class RowFiles(FileIO):
         ledger_url: The ledger's root; the storage options are for files on the same service.
         storage_options: What fsspec takes there.
         made: Files that are nowhere but here, by their URL.
+        may_fetch: Whether a file may be read at a place, which a log may name as it likes.
     """
 
     def __init__(
-        self, ledger_url: str, storage_options: Mapping[str, Any], made: Mapping[str, bytes]
+        self,
+        ledger_url: str,
+        storage_options: Mapping[str, Any],
+        made: Mapping[str, bytes],
+        may_fetch: Callable[[str], bool],
     ) -> None:
         super().__init__()
         self._ledger_url = ledger_url
         self._storage_options = storage_options
         self._made = made
+        self._may_fetch = may_fetch
 
     def new_input(self, location: str) -> InputFile:
-        """Return a file to read; whether it exists shows when it is opened."""
+        """Return a file to read; whether it exists shows when it is opened.
+
+        Raises:
+            UnsupportedError: It lies where nobody allowed to read.
+        """
         body = self._made.get(location)
         if body is not None:
             return _MadeFile(location, body)
+        if not self._may_fetch(location):
+            raise UnsupportedError(
+                f"file {location} lies on another kind of storage than the ledger at "
+                f"{self._ledger_url}, or is a chain of them; nothing was asked for there. If you "
+                "trust who wrote the log, allow its folder by name: ledger.open(..., "
+                "allowed_locations=[...]), or LAKELEDGER_ALLOWED_LOCATIONS"
+            )
         is_near = _service(location) == _service(self._ledger_url)
         filesystem, inside = open_path(location, self._storage_options if is_near else None)
         return _File(inside, filesystem)

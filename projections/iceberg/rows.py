@@ -72,7 +72,7 @@ def scan(
     plan = at.plan(where)
     metadata, made = _standing(table, at) or _rendered(table, at)
     schema = metadata.schema()
-    files = RowFiles(table.ledger_url, table.storage_options, made)
+    files = RowFiles(table.ledger_url, table.storage_options, made, table.may_fetch)
     refuse_lost_deletes(table, (each.file for each in plan.files), files)
     return RowScan(
         location=table.location,

@@ -23,6 +23,7 @@ from ledger.history.orphans import (
 )
 from ledger.history.sealing import Unsealed, unsealed
 from ledger.history.subject import Subject
+from ledger.log.codec import digest
 from ledger.model.excerpt import moment
 from ledger.stores import Store
 from ledger.table import Table
@@ -112,6 +113,10 @@ def _streams(
 
 
 def _orphans(birth: Birth, subject: Subject[Any, Any], now: int) -> Iterator[Orphan]:
+    first = subject.store.read(subject.layout.commit(0))
+    if first is None or digest(first) != birth.digest:
+        # Whatever stands there is not this table's, and the catalog may name any place.
+        return
     folder = subject.layout.root.removesuffix("_ledger").rstrip("/")
     yield from orphaned_drafts(subject.store, folder, now)
     yield from orphaned_changes(subject)
