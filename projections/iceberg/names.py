@@ -30,7 +30,7 @@ class Names:
     Example:
         >>> names = Names("01a1f54c-0000-7000-8000-000000000000")
         >>> names.metadata(3)
-        'metadata/00003-763d130a-480a-5a01-994e-43466f77fac3.metadata.json'
+        'metadata/00003-afdcf17a-2565-5794-9ddc-70044a5371f3.metadata.json'
         >>> names.hadoop(3)
         'metadata/v3.metadata.json'
     """
