@@ -90,9 +90,12 @@ class StreamClock:
     def _waited(self, state: StateLike, now: int) -> int:
         """Return the time after waiting out what the stream's own rate made of its lead."""
         moment_s, version = self._patience.monotonic(), state.version
-        before = self._pace or (version, moment_s, 0.0)
+        lead = float(state.time_millis - now)
+        # A small lead that is met is taken for that of earlier handles, which wait like this one.
+        met = min(lead, _MOST_PACE_MILLIS) if lead <= 2 * _MOST_PACE_MILLIS else 0.0
+        before = self._pace or (version, moment_s, met)
         pace = before[2] + (version - before[0]) - (moment_s - before[1]) * 1000
-        pace = max(0.0, min(pace, state.time_millis - now))
+        pace = max(0.0, min(pace, lead))
         self._pace = version, moment_s, pace
         if pace <= _MOST_PACE_MILLIS:
             return now

@@ -8,7 +8,6 @@ from contextlib import suppress
 
 from ledger.catalog import open as open_ledger
 from ledger.evolution.state import TableState
-from ledger.log.travel import effective_millis
 from ledger.model.errors import NotFoundError
 from ledger.model.instant import (
     Instant,
@@ -119,12 +118,8 @@ def versions_within(log: TableLog, bounds: Bounds, newest: int) -> tuple[int, in
     since, until = bounds.millis
     versions = range(newest + 1)
 
-    corrections = log.head.state.corrections if log.head else ()
-
     def millis(version: int) -> int:
-        commit = log.commit_at(version)
-        # Where a clock was ahead, the commits' own times go on from its.
-        return effective_millis(commit, corrections) if corrections else commit.time_millis
+        return log.commit_at(version).time_millis
 
     if since is not None:
         first = max(first, bisect_left(versions, since, key=millis))

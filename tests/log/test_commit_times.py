@@ -87,6 +87,18 @@ def test_what_others_commit_meanwhile_is_of_the_streams_rate_too() -> None:
     assert mine.state.time_millis - machine.millis <= 1_002
 
 
+def test_handles_one_after_the_other_add_no_lead_of_their_own() -> None:
+    machine = Machine()
+    store = format_1(memory())
+    orders(machine.lake(store))
+    for handle in range(5):
+        table = machine.lake(store).table("shop.orders")
+        for number in range(600):
+            table.alter([SetOption("k", f"{handle} {number}")])
+
+    assert table.state.time_millis - machine.millis <= 1_005
+
+
 def test_in_format_1_a_lead_that_somebodys_clock_made_is_not_waited_for(
     told: list[MutableMapping[str, Any]],
 ) -> None:
