@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from attrs import frozen
@@ -119,7 +119,10 @@ class When:
 
     at: Annotated[
         str | None,
-        Parameter(help="tag:NAME, snapshot:3, version:7, or an ISO time with its zone."),
+        Parameter(
+            help="tag:NAME, snapshot:3, version:7, -3 (so many commits ago), now, yesterday, or a "
+            "day or time, in this machine's zone unless it says one."
+        ),
     ] = None
     version: Annotated[int | None, Parameter(help="Right after this commit.")] = None
     timestamp: Annotated[
@@ -147,7 +150,21 @@ class When:
 
     def of(self, table: Table) -> TableAt:
         """Return the table at the instant."""
-        return table.at(**self.named())
+        named = self.named()
+        ago = named.pop("ago", None)
+        return table.at(**named) if ago is None else table.at(version=self.version_of(table, ago))
+
+    @staticmethod
+    def version_of(table: Table, ago: int) -> int:
+        """Return the version so many commits before the newest.
+
+        Raises:
+            NotFoundError: There are not so many.
+        """
+        newest = table.state.version
+        if ago > newest:
+            raise NotFoundError(f"there are only {newest} commits before the newest, not {ago}")
+        return newest - ago
 
     def __str__(self) -> str:
         named = " ".join(f"{key} {value}" for key, value in self.named().items())
@@ -164,6 +181,10 @@ def read_instant(text: str) -> dict[str, Any]:
         >>> read_instant("tag:v1"), read_instant("snapshot:3")
         ({'tag': 'v1'}, {'snapshot': 3})
     """
+    if text == "now":
+        return {}
+    if text.startswith("-") and text[1:].isdecimal():
+        return {"ago": int(text[1:])}
     word, colon, rest = text.partition(":")
     if colon and word == "tag":
         return {"tag": rest}
@@ -175,7 +196,9 @@ def read_instant(text: str) -> dict[str, Any]:
 
 
 def read_time(text: str) -> datetime | int:
-    """Return a time: ISO 8601 with its zone, or Unix milliseconds.
+    """Return a time: ISO 8601, `yesterday`, or Unix milliseconds.
+
+    Without a zone it is this machine's time; a day alone is as of its end.
 
     Raises:
         UsageError: It is neither.
@@ -183,8 +206,15 @@ def read_time(text: str) -> datetime | int:
     if text.isdecimal():
         return int(text)
     try:
-        return datetime.fromisoformat(text)
-    except ValueError as error:
+        if text == "yesterday":
+            # The same time of the day before, by this machine's clock.
+            return datetime.now().astimezone() - timedelta(days=1)  # noqa: TID251 - what it means
+        read = datetime.fromisoformat(text)
+        # A time without a zone is this machine's; a day is read as it ends.
+        if len(text) == len("2013-01-31"):
+            read += timedelta(days=1, microseconds=-1000)
+        return read if read.tzinfo is not None else read.astimezone()
+    except (ValueError, OverflowError) as error:
         raise UsageError(
             f"{text!r} is no instant; write tag:NAME, snapshot:3, version:7, or a time such as "
             "2013-01-31T12:00:00Z"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from msgspec import UNSET
@@ -73,13 +74,21 @@ def at_timestamp(log: StreamLog[S, E], timestamp_millis: int) -> S:
     begun = effective_millis(log.commit_at(0), known)
     if begun > timestamp_millis:
         raise NotFoundError(
-            f"nothing was there at {timestamp_millis}; version 0 is of {begun} (Unix milliseconds)"
+            f"nothing was there at {_said(timestamp_millis)}; version 0 is of {_said(begun)}"
         )
     return last_while(
         log,
         lambda state: true_millis(known, state.version, state.effective_millis) <= timestamp_millis,
         lambda commit: effective_millis(commit, known) <= timestamp_millis,
     )
+
+
+def _said(millis: int) -> str:
+    try:
+        moment = datetime.fromtimestamp(millis / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return f"{millis} (Unix milliseconds)"
+    return moment.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", " UTC")
 
 
 def last_while(

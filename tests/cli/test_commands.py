@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from ledger import Schema
+from ledger import FileChange, Schema
 from ledger import open as open_ledger
 
 if TYPE_CHECKING:
@@ -191,3 +191,54 @@ def test_changes_are_read_alike_where_pydantic_is_loaded(shop: Run) -> None:
     assert (ran.code, ran.err) == (0, "")
     planned = shop("plan", "shop.orders", "--add", "city STRING")
     assert (planned.code, planned.err) == (0, "")
+
+
+def test_a_rollback_to_what_stands_there_says_that_nothing_changes(shop: Run) -> None:
+    table = open_ledger(shop("ls", "--output", "json").document["url"]).table("shop.orders")
+    day = ("2013-01-01",)
+    file = FileChange(path="a.parquet", partition=day, record_count=1, file_size_in_bytes=9)
+    table.append([file])
+    before = table.state.version
+
+    ran = shop("rollback", "shop.orders", "--snapshot", "1")
+
+    assert (ran.code, "nothing changes" in ran.out) == (0, True)
+    assert table.state.version == before
+
+
+def test_one_commit_ago_is_the_version_before(shop: Run) -> None:
+    shop("alter", "shop.orders", "--add", "note STRING")
+
+    then = shop("show", "shop.orders", "--at", "-1", "--output", "json")
+    now = shop("show", "shop.orders", "--at", "now")
+
+    assert then.document["version"] == 0 if then.code == 0 else then.code == 7
+    assert "note" in now.out
+    assert "note" not in shop("show", "shop.orders", "--at=-1").out
+
+
+def test_if_exists_and_if_not_exists_act_where_they_must(shop: Run) -> None:
+    def columns() -> str:
+        return shop("show", "shop.orders").out
+
+    new = "ALTER TABLE shop.orders ADD COLUMN IF NOT EXISTS note STRING"
+    assert shop("sql", new).code == 0
+    assert "note" in columns()
+    again = shop("sql", "ALTER TABLE shop.orders ADD COLUMN IF NOT EXISTS note INT")
+    assert (again.code, "note INT" in columns()) == (0, False)
+    assert shop("sql", "ALTER TABLE shop.orders ADD COLUMN note STRING").code == 1
+
+    assert shop("sql", "ALTER TABLE shop.orders DROP COLUMN IF EXISTS note").code == 0
+    assert "note" not in columns()
+    assert shop("sql", "ALTER TABLE shop.orders DROP COLUMN IF EXISTS note").code == 0
+    assert shop("sql", "ALTER TABLE shop.orders DROP COLUMN note").code == 1
+
+
+def test_a_statement_says_what_it_did(shop: Run) -> None:
+    ran = shop("sql", "ALTER TABLE shop.orders RENAME COLUMN id TO key", "--output", "json")
+    renamed = shop("sql", "ALTER TABLE shop.orders RENAME TO shop.bought", "--output", "json")
+
+    assert ran.document["events"][0]["type"] == "renameColumn"
+    assert renamed.document["table"] == "shop.bought"
+    assert shop("ls", "shop", "--output", "json").document["databases"][0]["tables"] == ["bought"]
+    assert shop("show", "shop").out == shop("ls", "shop").out

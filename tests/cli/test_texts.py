@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -100,7 +102,13 @@ def test_instants_have_one_text_each() -> None:
     assert read_instant("version:7") == {"version": 7}
     assert read_instant("1356998400000") == {"timestamp": 1_356_998_400_000}
     assert read_instant("2013-01-01T00:00:00Z")["timestamp"].timestamp() == 1_356_998_400
-    for wrong in ("snapshot:x", "yesterday", ""):
+    assert (read_instant("now"), read_instant("-3")) == ({}, {"ago": 3})
+    # A day is read as it ends, in this machine's zone, and so is a time without one.
+    ends = read_instant("2013-01-31")["timestamp"]
+    noon = read_instant("2013-01-31T12:00:00")["timestamp"]
+    assert (ends.tzinfo is not None, ends - noon) == (True, timedelta(hours=12, milliseconds=-1))
+    assert read_instant("yesterday")["timestamp"] < datetime.now(UTC)  # noqa: TID251 - about now
+    for wrong in ("snapshot:x", "someday", "--3", "-", ""):
         with pytest.raises(UsageError):
             read_instant(wrong)
 

@@ -29,5 +29,18 @@ def rollback(
     if (snapshot is None) == (tag is None):
         raise UsageError("roll back to what? give either --snapshot N or --tag NAME")
     table = place.table(name)
+    state = table.state
+    target = snapshot if tag is None else state.tag(tag).snapshot_id
+    # A job that asks again and again leaves no snapshot where nothing changes.
+    if state.snapshot is not None and target == state.last_snapshot_id and not writing.commit_id:
+        document = {"table": name, "version": state.version, "repeated": False, "events": []}
+        place.screen.result(
+            document,
+            lambda to: to.line(
+                f"{name} stays at version {state.version}: snapshot {target} is its newest, so "
+                "nothing changes"
+            ),
+        )
+        return
     appended = table.rollback(snapshot=snapshot, tag=tag, **writing.options())
     committed(place.screen, table, appended, writing)

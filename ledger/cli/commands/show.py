@@ -58,9 +58,10 @@ def show(
         listed(lake, known if name is None else [name], place.screen)
         return
     table = lake.table(name)
-    at = table.at(**named)
+    at = when.of(table)
     # A snapshot's tags came after it; at a version they are those of then.
-    tags = at.tags if "version" in named or "timestamp" in named else table.state.tags
+    of_snapshot = {"snapshot", "tag"} & named.keys()
+    tags = table.state.tags if of_snapshot or not named else at.tags
     screen = place.screen
     document = _document(lake, table, at, tags) if screen.output == "json" else {}
     screen.result(document, lambda to: _print(to, f"{table.identifier}{when}", table, at, tags))
