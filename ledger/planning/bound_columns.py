@@ -80,7 +80,9 @@ def _excluded(rows: pa.Table, predicate: Predicate, width: int) -> Any:
 
 
 def _ends(predicate: Predicate) -> tuple[int, int]:
-    return int(predicate.values[0]), int(predicate.values[-1])
+    # An expression that somebody built may hold them in any order.
+    numbers = [int(each) for each in predicate.values]
+    return min(numbers), max(numbers)
 
 
 def _decoded(texts: pa.Array, width: int) -> pa.Array:
