@@ -259,7 +259,7 @@ class SnapshotTable(TableHandle):
 
         return self._commit(["deleteTag", name], options, lambda _: [DeleteTag(name)])
 
-    @takes(before=its.whole)
+    @takes(before=its.count)
     def expire_snapshots(
         self, *, before: int, **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:

@@ -273,5 +273,7 @@ def test_what_is_meant_plainly_is_accepted(tmp_path: Path) -> None:
         ledger.InvalidInputError, match=r"files\[0\]={'path': 'x'} is no FileChange"
     ):
         table.append([{"path": "x"}])  # type: ignore[list-item]
+    with pytest.raises(ledger.InvalidInputError, match="before=-4 is not a whole number, 0 or"):
+        table.expire_snapshots(before=-4)
     with pytest.raises(ledger.InvalidChangeError, match="RenameColumn: Expected `str`, got `int`"):
         table.alter([ledger.RenameColumn(("a",), 3)])  # type: ignore[arg-type]

@@ -74,6 +74,7 @@ def many(what: str) -> Form:
 text = Form("a text that is not empty", lambda value: isinstance(value, str) and value != "")
 words = a("a text", str)
 whole = a("a whole number", int)
+count = Form("a whole number, 0 or more", lambda value: whole.holds(value) and value >= 0)
 switch = a("True or False", bool)
 mapping = a("a mapping", Mapping)
 callback = Form("a function", callable)
