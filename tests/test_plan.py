@@ -126,7 +126,7 @@ def test_every_reason_is_told_not_only_the_first() -> None:
 
 def test_the_past_counts_for_a_format_that_is_not_declared() -> None:
     asked = table(formats="paimon")
-    asked.append([data_file("f")])
+    asked.append([data_file("f.parquet")])
     asked.alter([UpdateColumnType(("amount",), "STRING", keep_nullability=True)])
     planned = asked.plan([SetOption("k", "v")])
     assert "INT to STRING" in verdict(planned, "iceberg").refusals[0].message

@@ -32,7 +32,9 @@ def orders(shop: Run, tmp_path: Path) -> Table:
 
 
 def _file(path: str) -> FileChange:
-    return FileChange(path=path, partition=("2013-01-01",), record_count=1, file_size_in_bytes=1)
+    return FileChange(
+        path=f"{path}.parquet", partition=("2013-01-01",), record_count=1, file_size_in_bytes=1
+    )
 
 
 def _names(folder: Path) -> set[str]:

@@ -50,7 +50,9 @@ def row(*members: tuple[str, DataType]) -> RowType:
 
 def unnamed(name: str, *, schema_id: int = 0) -> FileChange:
     """A file without field ids."""
-    return replace(data_file(name), partition=(), schema_id=schema_id)
+    return replace(
+        data_file(name if "." in name else f"{name}.parquet"), partition=(), schema_id=schema_id
+    )
 
 
 def refused(table: Table, changes: Sequence[Change]) -> FormatError:

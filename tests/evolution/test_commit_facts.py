@@ -53,7 +53,7 @@ def file(path: str, *partition: Any, **facts: Any) -> FileChange:
 def refused(table: Table, wrong: FileChange) -> str:
     """Return the rule by which a file is refused, and with it all that rides in its commit."""
     before = table.state.version
-    sound = file("sound", *(None for _ in wrong.partition), spec_id=wrong.spec_id)
+    sound = file("sound.parquet", *(None for _ in wrong.partition), spec_id=wrong.spec_id)
     with pytest.raises(FormatError) as caught:
         table.append([sound, wrong])
     assert table.state.version == before
@@ -79,15 +79,19 @@ def refused(table: Table, wrong: FileChange) -> str:
     ],
 )
 def test_a_fact_that_no_manifest_can_hold_is_refused(facts: dict[str, Any], rule: str) -> None:
-    wrong = file("f", **facts)
+    wrong = file("f.parquet", **facts)
     assert re.search(rule, refused(table_of(), wrong))
 
-    # Nobody but Iceberg minds, and what goes is no problem.
+    # Nobody but Iceberg minds bounds, and what goes is no problem.
     table = table_of()
     record_file(table, wrong)
-    table.delete_files(["f"])
+    table.delete_files(["f.parquet"])
     table.alter([PAIMON])
-    table.append([replace(wrong, path="g")])
+    if {"content", "format"}.isdisjoint(facts):
+        table.append([replace(wrong, path="g.parquet")])
+    else:
+        with pytest.raises(FormatError, match="paimon"):
+            table.append([replace(wrong, path="g.parquet")])
 
 
 @pytest.mark.parametrize(
@@ -105,7 +109,7 @@ def test_a_fact_that_no_manifest_can_hold_is_refused(facts: dict[str, Any], rule
     ],
 )
 def test_a_partition_value_that_its_field_cannot_have_is_refused(key: str, value: Any) -> None:
-    rule = refused(table_of(key), file("f", value))
+    rule = refused(table_of(key), file("f.parquet", value))
     assert rule.startswith(f"partition field {key} has values of ")
     assert rule.endswith(f"and {value!r} is none")
 
@@ -113,25 +117,29 @@ def test_a_partition_value_that_its_field_cannot_have_is_refused(key: str, value
 def test_a_partition_value_is_judged_by_what_its_transform_gives() -> None:
     table = table_of()
     table.update_spec().add_field(bucket("name", 4)).add_field(month("day")).commit()
-    assert "name_bucket_4 has values of INT" in refused(table, file("f", "ann", 1, spec_id=1))
-    assert "day_month has values of INT" in refused(table, file("f", 1, "2024-01", spec_id=1))
-    table.append([file("g", 1, 648, spec_id=1), file("h", None, None, spec_id=1)])
+    assert "name_bucket_4 has values of INT" in refused(
+        table, file("f.parquet", "ann", 1, spec_id=1)
+    )
+    assert "day_month has values of INT" in refused(
+        table, file("f.parquet", 1, "2024-01", spec_id=1)
+    )
+    table.append([file("g.parquet", 1, 648, spec_id=1), file("h.parquet", None, None, spec_id=1)])
     project(table)
 
 
 def test_bounds_from_before_a_promotion_are_taken() -> None:
     table = table_of()
-    table.append([file("f", lower_bounds={4: "01000000"})])
+    table.append([file("f.parquet", lower_bounds={4: "01000000"})])
     table.alter([UpdateColumnType(("n",), "BIGINT")])
-    table.append([file("g", lower_bounds={4: "01000000"}, upper_bounds={4: "ff" * 8})])
+    table.append([file("g.parquet", lower_bounds={4: "01000000"}, upper_bounds={4: "ff" * 8})])
     project(table)
 
 
 def test_format_version_1_has_no_files_of_deletes() -> None:
-    deletes = file("f", content="position-deletes")
+    deletes = file("f.parquet", content="position-deletes")
     table = table_of(format_version="1")
     assert refused(table, deletes) == "format version 1 has no files of deletes"
-    table.alter([SetOption("format-version", "2")])
+    table.alter([SetOption("format-version", "2"), SetOption("ledger.formats", "iceberg")])
     table.append([deletes])
     project(table)
 
@@ -168,13 +176,15 @@ def test_no_format_version_takes_equality_deletes_or_vectors(version: str) -> No
 
 def test_a_table_with_a_primary_key_does_not_list_its_files_itself() -> None:
     table = table_of(primary_keys=("id",), bucket="1")
-    with pytest.raises(FormatError, match="^file f: only Paimon's merge finds the newest rows"):
-        table.append([file("f")])
+    with pytest.raises(
+        FormatError, match="^file f.parquet: only Paimon's merge finds the newest rows"
+    ):
+        table.append([file("f.parquet")])
     table.commit_snapshot(SnapshotPlan("APPEND", facts={"base_manifest_list": "manifest-list-1"}))
 
     alone = table_of(primary_keys=("id",), bucket="1")
     alone.alter([PAIMON])
-    alone.append([file("f")])
+    record_file(alone, file("f.parquet"))
     with pytest.raises(FormatError, match="only Paimon's merge"):
         alone.alter([BOTH])
     assert "only Paimon's merge" in alone.plan([BOTH]).refusals[0].message
@@ -182,18 +192,21 @@ def test_a_table_with_a_primary_key_does_not_list_its_files_itself() -> None:
 
 def test_a_rollback_does_not_bring_back_what_iceberg_cannot_say() -> None:
     table = table_of()
-    record_file(table, file("f", format="lance"))
-    table.delete_files(["f"])
-    with pytest.raises(FormatError, match="file f: files are parquet"):
+    record_file(table, file("f.parquet", format="lance"))
+    table.delete_files(["f.parquet"])
+    with pytest.raises(FormatError, match="file f.parquet: files are parquet"):
         table.rollback(snapshot=1)
 
 
 @pytest.mark.parametrize(
     ("path", "instead"),
-    [("file:/lake/f", "file:///lake/f"), ("s3:/lake/f", "s3://lake/f")],
+    [
+        ("file:/lake/f.parquet", "file:///lake/f.parquet"),
+        ("s3:/lake/f.parquet", "s3://lake/f.parquet"),
+    ],
 )
 def test_half_a_url_is_neither_inside_nor_outside_the_table(path: str, instead: str) -> None:
     table = table_of()
     with pytest.raises(InvalidChangeError, match=f"neither a URL nor below .* write {instead}$"):
         table.append([file(path)])
-    table.append([file(instead), file("at=10:/f"), file("/lake/f")])
+    table.append([file(instead), file("at=10:/f.parquet"), file("/lake/f.parquet")])

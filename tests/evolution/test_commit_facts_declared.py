@@ -44,15 +44,15 @@ def test_declaring_iceberg_asks_what_older_files_are() -> None:
     table = table_of()
     table.alter([PAIMON])
     state = table.state
-    past = Past(state.schema, file("f", format="lance"))
+    past = Past(state.schema, file("f.parquet", format="lance"))
     layout = LayoutTrail(state.specs, state.sort_orders)
     batch = Batch(state, state.schema, layout, Rules.of({}), past)
-    assert [each.message[:26] for each in problems(batch)] == ["file f: files are parquet,"]
+    assert [each.message[:34] for each in problems(batch)] == ["file f.parquet: files are parquet,"]
 
 
 def test_no_tag_has_the_name_of_the_branch_that_every_table_has() -> None:
     table = table_of()
-    table.append([file("f")])
+    table.append([file("f.parquet")])
     with pytest.raises(FormatError, match="^tag main: tags and branches share their names"):
         table.create_tag("main")
     table.create_tag("Main")

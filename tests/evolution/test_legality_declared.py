@@ -56,13 +56,13 @@ def unkeyed_schema() -> Schema:
 
 def test_declaring_iceberg_checks_the_types_that_readable_snapshots_have() -> None:
     table = table_of({"id": "INT", "v": "INT"}, formats="paimon")
-    table.append([replace(unnamed("f"), field_ids=True)])
+    table.append([replace(unnamed("f.parquet"), field_ids=True)])
     table.alter([UpdateColumnType(("v",), "STRING", keep_nullability=True)])
     declare = [SetOption("ledger.formats", BOTH)]
     assert "column v from INT to STRING" in refused(table, declare).message
 
-    table.append([replace(unnamed("g", schema_id=1), field_ids=True)])
-    table.delete_files(["f"])
+    table.append([replace(unnamed("g.parquet", schema_id=1), field_ids=True)])
+    table.delete_files(["f.parquet"])
     refused(table, declare)
     table.expire_snapshots(before=3)
     assert table.alter(declare).version == 6
@@ -77,7 +77,7 @@ def test_declaring_iceberg_checks_the_current_types() -> None:
 
 def test_declaring_iceberg_checks_the_names_of_files_without_ids() -> None:
     table = table_of({"id": "INT", "v": "INT"}, formats="paimon")
-    table.append([unnamed("f")])
+    table.append([unnamed("f.parquet")])
     table.alter(REUSED)
     error = refused(table, [SetOption("ledger.formats", BOTH)])
     assert "files without field ids" in error.rule
@@ -118,7 +118,7 @@ def test_what_was_so_before_is_not_held_against_a_change() -> None:
 
 def test_replaying_asks_no_rules() -> None:
     table = table_of({"id": "INT", "v": "INT"})
-    table.append([unnamed("f")])
+    table.append([unnamed("f.parquet")])
     builder = TableBuilder(table.state)
     illegal = ColumnTypeUpdated(
         field_names=("v",), new_data_type="STRING", keep_nullability=True, field_id=1
@@ -147,7 +147,9 @@ def test_what_iceberg_reads_never_changes() -> None:
         for number in range(10):
             with suppress(InvalidInputError):
                 if rng.random() < 0.2:
-                    file = unnamed(f"f{number}", schema_id=rng.randint(0, table.state.schema.id))
+                    file = unnamed(
+                        f"f{number}.parquet", schema_id=rng.randint(0, table.state.schema.id)
+                    )
                     table.append([replace(file, field_ids=rng.random() < 0.3)])
                 else:
                     table.alter([random_change(rng, table.state.schema) for _ in range(2)])

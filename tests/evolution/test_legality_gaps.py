@@ -94,7 +94,7 @@ def test_a_table_is_not_declared_for_iceberg_with_such_a_name() -> None:
 
 def test_paimon_does_not_come_back_to_a_key_of_another_type() -> None:
     table = table_of({"id": "INT", "p": "INT"}, partition_keys=["p"])
-    table.append([file("a", -1)])
+    table.append([file("a.parquet", -1)])
     table.alter([UpdateColumnType(("p",), "BIGINT")])
 
     with pytest.raises(FormatError, match="it was INT in schema 0, which has files"):
@@ -103,7 +103,7 @@ def test_paimon_does_not_come_back_to_a_key_of_another_type() -> None:
 
 def test_paimon_does_not_come_back_to_files_of_a_key_that_was_dropped() -> None:
     table = table_of({"id": "INT NOT NULL"}, primary_keys=["id"], options={"bucket": "2"})
-    record_file(table, file("a"))
+    record_file(table, file("a.parquet"))
     table.alter([DropPrimaryKey(), SetOption("bucket-key", "id")])
 
     with pytest.raises(FormatError, match="the primary key: files of schema 0 are laid out by"):
@@ -112,7 +112,7 @@ def test_paimon_does_not_come_back_to_files_of_a_key_that_was_dropped() -> None:
 
 def test_paimon_does_not_come_back_to_options_that_snapshots_fix() -> None:
     table = table_of({"id": "INT"}, options={"bucket": "2", "bucket-key": "id"})
-    table.append([file("a")])
+    table.append([file("a.parquet")])
     table.alter([SetOption("bucket-function.type", "mod")])
 
     with pytest.raises(FormatError, match="option bucket-function.type: it is fixed"):
@@ -121,7 +121,7 @@ def test_paimon_does_not_come_back_to_options_that_snapshots_fix() -> None:
 
 def test_paimon_does_not_come_back_to_a_required_column_that_files_lack() -> None:
     table = table_of({"id": "INT"})
-    table.append([file("a")])
+    table.append([file("a.parquet")])
     update = table.update_schema().allow_incompatible_changes()
     update.add_column("q", "INT", required=True).commit()
 
@@ -138,7 +138,7 @@ def test_without_files_paimon_comes_back_to_anything_that_it_can_say() -> None:
 
 def test_a_format_version_does_not_go_down_by_way_of_leaving() -> None:
     table = table_of({"id": "INT"}, options={"format-version": "3"})
-    table.append([file("a")])
+    table.append([file("a.parquet")])
     table.alter([SetOption("ledger.formats", "paimon"), SetOption("format-version", "2")])
 
     with pytest.raises(FormatError, match="only go up, and the table's is 3"):

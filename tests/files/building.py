@@ -72,7 +72,9 @@ class _Created:
                 identifier=TableName("shop", "orders"),
                 table_id="t",
                 path="t",
-                schema=SchemaRecord(fields=(), highest_field_id=-1),
+                schema=SchemaRecord(
+                    fields=(), highest_field_id=-1, options={"ledger.formats": "iceberg"}
+                ),
             ),
         )
 

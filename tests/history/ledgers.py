@@ -86,11 +86,11 @@ def built(folder: Path, commits: int) -> Place:
     table = orders(place.lake(ticking()))
     for number in range(1, commits + 1):
         if number == 75:
-            table.append([data_file(f"{number}/{each}") for each in range(LONG)])
+            table.append([data_file(f"{number}/{each}.parquet") for each in range(LONG)])
         elif number % 5 == 0:
-            table.append([data_file(f"f{number}")], commit_id=f"id-{number}")
+            table.append([data_file(f"f{number}.parquet")], commit_id=f"id-{number}")
         elif number % 25 == 4 and number > 25:
-            table.delete_files([f"f{number - 9}"])
+            table.delete_files([f"f{number - 9}.parquet"])
         else:
             table.alter([SetOption("k", str(number))])
     return place

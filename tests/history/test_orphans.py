@@ -51,7 +51,7 @@ class Unlocked(Wrapped):
 
 
 def _long_list(prefix: str) -> list[FileChange]:
-    return [data_file(f"{prefix}/{number}") for number in range(LONG)]
+    return [data_file(f"{prefix}/{number}.parquet") for number in range(LONG)]
 
 
 def _left_behind(table: Table, name: str, clock: Clock) -> str:
@@ -290,7 +290,7 @@ def test_of_a_dropped_table_only_caches_go_and_only_after_seven_days(tmp_path: P
     lake = lake_on(LocalStore(tmp_path, durable=Durability.NONE), clock)
     table = orders(lake)
     for number in range(101):
-        table.append([data_file(str(number))], commit_id=str(number))
+        table.append([data_file(f"{number}.parquet")], commit_id=str(number))
     left = _left_behind(table, "x", clock)
     lake.drop_table("shop.orders")
     (birth,) = Births.of(lake.events())

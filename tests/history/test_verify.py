@@ -353,7 +353,7 @@ def test_verifying_beside_writers_finds_nothing_wrong(tmp_path: Path) -> None:
 
     def write() -> None:
         for number in range(450):
-            table.append([data_file(f"f{number}")], commit_id=f"id-{number}")
+            table.append([data_file(f"f{number}.parquet")], commit_id=f"id-{number}")
 
     writer = threading.Thread(target=write)
     writer.start()

@@ -220,7 +220,7 @@ def test_a_snapshot_is_committed_once_by_its_key() -> None:
     from ledger import SnapshotPlan
 
     mine, theirs = two_handles()
-    plan = SnapshotPlan("APPEND", (data_file("a"),), commit_user="job", commit_identifier=7)
+    plan = SnapshotPlan("APPEND", (data_file("a.parquet"),), commit_user="job", commit_identifier=7)
     first = mine.commit_snapshot(plan)
     again = theirs.commit_snapshot(plan)
     assert (again.version, again.repeated) == (first.version, True)
@@ -232,58 +232,58 @@ def test_a_snapshot_is_committed_once_by_its_key() -> None:
 
 def test_appends_rebase_and_overlapping_removals_conflict() -> None:
     mine, theirs = two_handles()
-    mine.append([data_file("a"), data_file("b")])
+    mine.append([data_file("a.parquet"), data_file("b.parquet")])
     theirs.at()
-    mine.append([data_file("c")])
-    theirs.append([data_file("d")])
-    assert [each.path for each in mine.at().files] == ["a", "b", "c", "d"]
+    mine.append([data_file("c.parquet")])
+    theirs.append([data_file("d.parquet")])
+    assert [each.path for each in mine.at().files] == [f"{each}.parquet" for each in "abcd"]
 
     mine.at(), theirs.at()
-    theirs.delete_files(["a"], author="cleaner")
-    with pytest.raises(CommitConflictError, match="file a was removed by cleaner"):
-        mine.delete_files(["a"])
-    with pytest.raises(InvalidInputError, match="a is not a live file"):
-        mine.delete_files(["a"])
+    theirs.delete_files(["a.parquet"], author="cleaner")
+    with pytest.raises(CommitConflictError, match="file a.parquet was removed by cleaner"):
+        mine.delete_files(["a.parquet"])
+    with pytest.raises(InvalidInputError, match=r"a\.parquet is not a live file"):
+        mine.delete_files(["a.parquet"])
 
 
 def test_a_file_is_added_once() -> None:
     mine, theirs = two_handles()
-    mine.append([data_file("a")])
-    with pytest.raises(InvalidInputError, match="a is a live file already"):
-        mine.append([data_file("a")])
+    mine.append([data_file("a.parquet")])
+    with pytest.raises(InvalidInputError, match=r"a\.parquet is a live file already"):
+        mine.append([data_file("a.parquet")])
     with pytest.raises(InvalidInputError, match="named twice"):
-        mine.append([data_file("b"), data_file("b")])
+        mine.append([data_file("b.parquet"), data_file("b.parquet")])
     theirs.at()
-    mine.append([data_file("c")], author="first")
-    with pytest.raises(CommitConflictError, match="file c was added by first"):
-        theirs.append([data_file("c")])
+    mine.append([data_file("c.parquet")], author="first")
+    with pytest.raises(CommitConflictError, match="file c.parquet was added by first"):
+        theirs.append([data_file("c.parquet")])
 
 
 def test_an_overwrite_sees_what_others_add_to_its_partitions() -> None:
     mine, theirs = two_handles()
-    mine.append([data_file("a", "2013-01-01"), data_file("b", "2013-01-02")])
+    mine.append([data_file("a.parquet", "2013-01-01"), data_file("b.parquet", "2013-01-02")])
     theirs.at()
-    theirs.append([data_file("c", "2013-01-01")])
-    with pytest.raises(CommitConflictError, match="file c was added"):
-        mine.overwrite([data_file("n", "2013-01-01")], where={"day": "2013-01-01"})
+    theirs.append([data_file("c.parquet", "2013-01-01")])
+    with pytest.raises(CommitConflictError, match="file c.parquet was added"):
+        mine.overwrite([data_file("n.parquet", "2013-01-01")], where={"day": "2013-01-01"})
 
     mine.at()
-    theirs.append([data_file("d", "2013-01-02")])
-    mine.overwrite([data_file("n", "2013-01-01")], where={"day": "2013-01-01"})
-    assert {each.path for each in mine.at().files} == {"b", "d", "n"}
+    theirs.append([data_file("d.parquet", "2013-01-02")])
+    mine.overwrite([data_file("n.parquet", "2013-01-01")], where={"day": "2013-01-01"})
+    assert {each.path for each in mine.at().files} == {"b.parquet", "d.parquet", "n.parquet"}
 
     theirs.at()
-    mine.append([data_file("e", "2013-01-02")])
+    mine.append([data_file("e.parquet", "2013-01-02")])
     theirs.overwrite([], where={"day": "2013-01-02"}, isolation="snapshot")
-    assert {each.path for each in mine.at().files} == {"n", "e"}
+    assert {each.path for each in mine.at().files} == {"n.parquet", "e.parquet"}
 
 
 def test_a_rollback_does_not_take_back_what_it_did_not_see() -> None:
     mine, theirs = two_handles()
-    mine.append([data_file("a")])
-    mine.append([data_file("b")])
+    mine.append([data_file("a.parquet")])
+    mine.append([data_file("b.parquet")])
     theirs.at()
-    theirs.append([data_file("c")], author="busy")
+    theirs.append([data_file("c.parquet")], author="busy")
     with pytest.raises(
         CommitConflictError,
         match="the newest snapshot was changed by busy in version 3 .* to 3, and you asked for 2",
@@ -307,7 +307,7 @@ def test_partition_keys_given_as_an_option_lay_out_files_anew() -> None:
 
     assert done.state.schema.partition_keys == ("day",)
     assert [each.name for each in done.state.spec.fields] == ["day"]
-    table.append([data_file("a")])
+    table.append([data_file("a.parquet")])
     with pytest.raises(InvalidInputError):
         table.alter([SetOption("partition", "id")])
 

@@ -49,7 +49,7 @@ def test_adding_a_nested_name_that_an_older_column_took_is_a_conflict() -> None:
 
 def test_an_overwrite_of_an_empty_partition_sees_what_others_add_to_it() -> None:
     mine, theirs = two_handles()
-    theirs.append([data_file("a", "2013-01-01")])
+    theirs.append([data_file("a.parquet", "2013-01-01")])
     with pytest.raises(CommitConflictError):
         mine.overwrite([], where={"day": "2013-01-01"})
 
@@ -72,7 +72,7 @@ def test_a_move_inside_a_struct_of_the_same_batch_survives_a_race() -> None:
 @pytest.mark.parametrize("action", ["create", "delete"])
 def test_an_equal_tag_is_success(action: str) -> None:
     mine, theirs = two_handles()
-    mine.append([data_file("a")])
+    mine.append([data_file("a.parquet")])
     if action == "delete":
         mine.create_tag("v", snapshot=1)
     theirs.at()
@@ -88,7 +88,7 @@ def test_an_equal_tag_is_success(action: str) -> None:
 def test_two_expiries_commute(theirs_before: int, mine_before: int) -> None:
     mine, theirs = two_handles()
     for number in range(8):
-        mine.append([data_file(f"f{number}")])
+        mine.append([data_file(f"f{number}.parquet")])
     theirs.at()
     theirs.expire_snapshots(before=theirs_before)
     mine.expire_snapshots(before=mine_before)

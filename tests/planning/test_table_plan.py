@@ -86,6 +86,7 @@ class Created:
             fields=tuple(map(field_to_wire, SCHEMA.fields)),
             highest_field_id=2,
             partition_keys=("category",),
+            options={"ledger.formats": "iceberg"},
         )
         name = TableName("shop", "orders")
         return (TableCreated(identifier=name, table_id="t", path="t", schema=schema),)
@@ -186,7 +187,7 @@ def test_a_run_that_is_damaged_is_made_again_from_the_log(long_table: Table) -> 
 
 
 def test_a_file_that_came_back_is_the_newer_one() -> None:
-    one, other = file("a", 2, "a"), file("a", 2, "b")
+    one, other = file("a.parquet", 2, "a"), file("a.parquet", 2, "b")
     gone = replace(one, kind="DELETE")
     tables = [to_table([gone, other]), to_table([one])]
     table_filter = TableFilter(SCHEMA, SPECS, "category = 'a'", {})
@@ -196,10 +197,15 @@ def test_a_file_that_came_back_is_the_newer_one() -> None:
 
 
 def test_partitions_that_look_alike_stay_apart() -> None:
-    files = [file("a", 2, None), file("b", 2, "null"), file("c", 2, ""), file("d", 2, "\x1f")]
+    files = [
+        file("a.parquet", 2, None),
+        file("b.parquet", 2, "null"),
+        file("c.parquet", 2, ""),
+        file("d.parquet", 2, "\x1f"),
+    ]
     table_filter = TableFilter(SCHEMA, SPECS, [("category", "in", ["null", "\x1f"])], {})
     found = plan_tables(lambda: [to_table(files)], table_filter)
-    assert [each.file.path for each in found.files] == ["b", "d"]
+    assert [each.file.path for each in found.files] == ["b.parquet", "d.parquet"]
 
 
 def test_live_rows_need_no_objects(long_table: Table) -> None:

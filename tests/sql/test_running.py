@@ -49,9 +49,9 @@ def test_a_bare_word_is_a_column_before_it_is_a_field(table: Table) -> None:
 
 
 def test_tags_and_identifier_fields(table: Table) -> None:
-    table.append([replace(data_file("a"), partition=())])
+    table.append([replace(data_file("a.parquet"), partition=())])
     assert table.sql("ALTER TABLE t CREATE OR REPLACE TAG v1").state.tags["v1"].snapshot_id == 1
-    table.append([replace(data_file("b"), partition=())])
+    table.append([replace(data_file("b.parquet"), partition=())])
     state = table.sql("ALTER TABLE t CREATE OR REPLACE TAG v1 RETAIN 1 HOURS").state
     assert (state.tags["v1"].snapshot_id, state.tags["v1"].time_retained_millis) == (2, 3_600_000)
     assert table.sql("ALTER TABLE t DROP TAG v1").state.tags == {}

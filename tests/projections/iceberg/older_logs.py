@@ -1,6 +1,8 @@
-"""Logs as versions wrote them that did not yet ask Iceberg what it can say of a fact."""
+"""Logs as versions wrote them that did not yet ask formats what they can say of a fact."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from attrs import evolve
 
@@ -13,20 +15,24 @@ from ledger.log.request import Request
 
 def record(table: Table, *changes: TableChange) -> None:
     """Commit changes that nobody but Paimon was asked about."""
+    _record(table, "paimon", changes)
+
+
+def record_file(table: Table, file: FileChange) -> None:
+    """Commit a file that nobody was asked about."""
+    snapshot = CommitSnapshot(
+        commit_kind="APPEND", commit_user="older", commit_identifier=1, files=(file,)
+    )
+    _record(table, "none", (evolve(snapshot, commit_identifier=table.state.version),))
+
+
+def _record(table: Table, formats: str, changes: Sequence[TableChange]) -> None:
     head = table.state
-    intent = table._intent(_undeclared(head), lambda _: list(changes))
+    intent = table._intent(_declaring(head, formats), lambda _: list(changes))
     assert isinstance(intent, TableIntent)
     table._appender.append(intent, Request(commit_id=f"older {head.version}"))
 
 
-def record_file(table: Table, file: FileChange) -> None:
-    """Commit a file."""
-    snapshot = CommitSnapshot(
-        commit_kind="APPEND", commit_user="older", commit_identifier=1, files=(file,)
-    )
-    record(table, evolve(snapshot, commit_identifier=table.state.version))
-
-
-def _undeclared(state: TableState) -> TableState:
-    options = {**state.schema.options, "ledger.formats": "paimon"}
+def _declaring(state: TableState, formats: str) -> TableState:
+    options = {**state.schema.options, "ledger.formats": formats}
     return evolve(state, schema=evolve(state.schema, options=options))

@@ -171,11 +171,11 @@ def test_a_shape_that_comes_back_has_the_schema_id_that_it_had() -> None:
 
 def test_a_name_that_comes_back_to_its_first_column_stands_for_that_one_again() -> None:
     table = table_of({"x": "INT", "y": "INT"})
-    _register_and_forget(table, "a")
+    _register_and_forget(table, "a.parquet")
     table.alter([RenameColumn(("x",), "z"), AddColumn(("x",), "INT")])
-    _register_and_forget(table, "b")
+    _register_and_forget(table, "b.parquet")
     table.alter([DropColumn(("x",)), RenameColumn(("z",), "x")])
-    table.append([_nameless("c", table)])
+    table.append([_nameless("c.parquet", table)])
     table.alter([RenameColumn(("x",), "w")])
 
     mapping = json.loads(newest(table).properties["schema.name-mapping.default"])
@@ -196,11 +196,11 @@ def _nameless(path: str, table: Table) -> FileChange:
 # Files that Iceberg cannot say
 
 WRONG: dict[str, tuple[FileChange, dict[str, Any], str]] = {
-    "a format that no reader knows": (file("f", 1), {"format": "lance"}, "format lance"),
-    "a value of another type": (file("f", "x"), {}, "'x', which is no INT"),
-    "a value out of range": (file("f", 1 << 40), {}, "1099511627776, which is no INT"),
-    "bounds of no bytes": (file("f", 1), {"lower_bounds": {0: "zz"}}, "not hexadecimal"),
-    "equality deletes": (file("f", 1), {"content": "equality-deletes"}, "equality-deletes"),
+    "a format that no reader knows": (file("f.parquet", 1), {"format": "lance"}, "format lance"),
+    "a value of another type": (file("f.parquet", "x"), {}, "'x', which is no INT"),
+    "a value out of range": (file("f.parquet", 1 << 40), {}, "1099511627776, which is no INT"),
+    "bounds of no bytes": (file("f.parquet", 1), {"lower_bounds": {0: "zz"}}, "not hexadecimal"),
+    "equality deletes": (file("f.parquet", 1), {"content": "equality-deletes"}, "equality-deletes"),
 }
 
 
@@ -210,20 +210,20 @@ def test_a_file_gone_wrong_is_named_and_no_longer_bars_once_nobody_can_read_it(k
     options = {"ledger.formats": "iceberg"}
     schema = Schema.of({"id": "INT", "k": "INT"}, partition_keys=["k"], options=options)
     table = orders(lake_on(memory()), schema)
-    table.append([file("good", 1)])
+    table.append([file("good.parquet", 1)])
     project(table)
     record_file(table, replace(whole, **wrong))
-    with pytest.raises(UnsupportedError, match=f"^f .*{message}"):
+    with pytest.raises(UnsupportedError, match=f"^f.parquet .*{message}"):
         project(table)
 
-    table.delete_files(["f"])
-    table.append([file("better", 2)])
+    table.delete_files(["f.parquet"])
+    table.append([file("better.parquet", 2)])
     with pytest.raises(UnsupportedError, match=message):
         project(table)
     table.expire_snapshots(before=3)
     project(table)
     assert_found_alike(table)
-    table.delete_files(["better"])
+    table.delete_files(["better.parquet"])
     project(table)
     assert_found_alike(table)
 
@@ -317,7 +317,7 @@ def test_rows_of_an_upgraded_table_get_ids_with_the_next_snapshot_each_once() ->
 def test_what_a_writer_says_of_a_snapshot_never_passes_for_a_count() -> None:
     table = table_of({"id": "INT"})
     said = {"operation": "delete", "total-records": "9", "deleted-records": "7", "job": "etl"}
-    plan = SnapshotPlan("APPEND", (file("a"),), facts={"snapshot_properties": said})
+    plan = SnapshotPlan("APPEND", (file("a.parquet"),), facts={"snapshot_properties": said})
     table.commit_snapshot(plan)
 
     found = newest(table).snapshots[0].summary or {}
@@ -330,9 +330,9 @@ def test_what_a_writer_says_of_a_snapshot_never_passes_for_a_count() -> None:
 )
 def test_the_operation_is_what_happened_to_the_rows(kind: Any, operation: str) -> None:
     table = table_of({"id": "INT"}, format_version="1")
-    table.append([file("a"), file("b")])
-    gone = () if kind == "ANALYZE" else ("a",)
-    come = (file("c"),) if kind == "COMPACT" else ()
+    table.append([file("a.parquet"), file("b.parquet")])
+    gone = () if kind == "ANALYZE" else ("a.parquet",)
+    come = (file("c.parquet"),) if kind == "COMPACT" else ()
     table.commit_snapshot(SnapshotPlan(kind, come, delete=gone))
 
     found = newest(table).snapshots[1].summary or {}
@@ -347,7 +347,7 @@ def test_the_metadata_log_is_as_long_as_java_reads_the_property(most: str, logge
     table = table_of({"id": "INT"})
     table.alter([SetOption("write.metadata.previous-versions-max", most)])
     for number in range(3):
-        table.append([file(f"{number}", schema_id=1)])
+        table.append([file(f"{number}.parquet", schema_id=1)])
     assert len(newest(table).metadata_log) == logged
 
 
@@ -355,7 +355,7 @@ def test_a_log_that_may_be_longer_again_names_no_file_that_went() -> None:
     table = table_of({"id": "INT"})
     for number, most in enumerate(("9", "1", "9", "9"), 1):
         table.alter([SetOption("write.metadata.previous-versions-max", most), SetOption("n", most)])
-        table.append([file(f"{number}", schema_id=table.state.schema.id)])
+        table.append([file(f"{number}.parquet", schema_id=table.state.schema.id)])
         project(table)
         assert_found_alike(table)
     there = {path for path in Left.by(table).files if is_metadata(path)}
@@ -368,10 +368,10 @@ def test_a_log_that_may_be_longer_again_names_no_file_that_went() -> None:
 
 def test_a_later_version_on_request_and_what_it_names_are_not_foreign() -> None:
     table = table_of({"id": "INT"})
-    table.append([file("a")])
+    table.append([file("a.parquet")])
     project(table)
-    table.append([file("b")])
-    table.append([file("c")])
+    table.append([file("b.parquet")])
+    table.append([file("c.parquet")])
     project(table, version=2)
     assert verify(table) == Difference()
 
