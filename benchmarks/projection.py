@@ -1,7 +1,9 @@
-"""Does projecting one more snapshot to Paimon's files cost more as history grows?
+"""Does projecting one more commit to Paimon's files cost more as history grows?
 
-A table of appended files, projected up to its head; then one snapshot more is committed and only
-its projection is timed. Beside it, where it can be imported, pypaimon's own commit of one row: it
+A table of appended files, projected up to its head; then one commit more is made, of each kind in
+turn, and only its projection is timed. What names an older snapshot (a tag, a rollback) looks it up
+among the checkpoints, which costs their number's logarithm. Beside it, where it can be imported,
+pypaimon's own commit of one row: it
 writes the row's file, too, so it is no floor, only what a Paimon table costs otherwise. Nothing is
 synced on either side.
 """
@@ -17,13 +19,24 @@ from typing import Any
 import cyclopts
 
 from benchmarks.measure import WORKDIR, Figure, Output, Report, Times, once_each, question_of, show
-from ledger import FileChange, Ledger, Schema, Table
+from ledger import (
+    AddColumn,
+    FileChange,
+    Ledger,
+    ReplaceSortOrder,
+    Schema,
+    SetOption,
+    SnapshotPlan,
+    SortColumn,
+    Table,
+)
 from ledger.log.travel import head_state
 from ledger.stores.local import Durability, LocalStore
 from ledger.table_setting import TableSetting
 from projections.paimon.materialise import project
 
 FLAT = 1.5
+LOOKED_UP = 4.0
 MILLISECOND = 1e6
 RIVAL_HISTORY = 200
 
@@ -39,15 +52,22 @@ def run(workdir: Path, *, sizes: tuple[int, ...], repeats: int) -> Report:
                 rivals[name] = _rival(Path(folder) / f"rival-{size}", size)
         samples: dict[str, list[int]] = {}
         for _ in range(repeats):
-            cases = {f"project one more at {n}": _project_one(each) for n, each in tables.items()}
-            for name, each in once_each({**cases, **rivals}).items():
+            for kind, change in KINDS.items():
+                cases = {
+                    f"{kind} at {size}": _projects(table, change) for size, table in tables.items()
+                }
+                for name, each in once_each(cases).items():
+                    samples.setdefault(name, []).append(each)
+            for name, each in once_each(rivals).items():
                 samples.setdefault(name, []).append(each)
         times = {name: Times(tuple(each)) for name, each in samples.items()}
         snapshots = [head_state(table.log).last_snapshot_id for table in tables.values()]
     figures = [Figure(name, each.median_ns / MILLISECOND, "ms") for name, each in times.items()]
-    shortest, longest = (times[f"project one more at {size}"] for size in (min(sizes), max(sizes)))
-    ratio = longest.median_ns / shortest.median_ns
-    figures.append(Figure(f"at {max(sizes)} / at {min(sizes)}", ratio, "x", at_most=FLAT))
+    short, long = min(sizes), max(sizes)
+    for kind in KINDS:
+        ratio = times[f"{kind} at {long}"].median_ns / times[f"{kind} at {short}"].median_ns
+        bound = LOOKED_UP if kind in OF_OLDER_SNAPSHOTS else FLAT
+        figures.append(Figure(f"{kind}: at {long} / at {short}", ratio, "x", at_most=bound))
     notes = () if find_spec("pypaimon") else ("pypaimon is not installed here",)
     return Report(question_of(__doc__), f"snapshots={snapshots}", tuple(figures), notes)
 
@@ -71,9 +91,45 @@ def _table(folder: Path, snapshots: int) -> Table:
     return table
 
 
-def _project_one(table: Table) -> Callable[[int], object]:
-    """Commit a snapshot and return what projects it; the caller times only the second."""
-    table.append([_file(head_state(table.log).last_snapshot_id)])
+def _last(table: Table) -> int:
+    return head_state(table.log).last_snapshot_id
+
+
+def _number(table: Table) -> int:
+    return head_state(table.log).version
+
+
+KINDS: dict[str, Callable[[Table], object]] = {
+    "append": lambda table: table.append([_file(_number(table))]),
+    "delete": lambda table: table.delete_files([f"bucket-0/data-{_number(table) - 1}.parquet"]),
+    "option": lambda table: table.alter([SetOption("k", f"{_number(table)}")]),
+    "column": lambda table: table.alter([AddColumn((f"c{_number(table)}",), "INT")]),
+    "layout": lambda table: table.alter([ReplaceSortOrder(_order(table))]),
+    "analyze": lambda table: table.commit_snapshot(SnapshotPlan("ANALYZE")),
+    "tag": lambda table: table.create_tag(f"t{_number(table)}"),
+    "tag an old one": lambda table: table.create_tag("old", snapshot=_last(table) // 2),
+    "replace a tag": lambda table: table.replace_tag("old", snapshot=_last(table) // 3),
+    "delete a tag": lambda table: table.delete_tag("old"),
+    "expire one": lambda table: table.expire_snapshots(before=_earliest(table) + 1),
+    "roll back by one": lambda table: table.rollback(snapshot=_last(table) - 1),
+}
+"""In this order: each goes on from the one before. The files that go came right before."""
+
+OF_OLDER_SNAPSHOTS = frozenset({"tag an old one", "replace a tag", "roll back by one"})
+
+
+def _earliest(table: Table) -> int:
+    return head_state(table.log).earliest_snapshot_id
+
+
+def _order(table: Table) -> tuple[SortColumn, ...]:
+    is_sorted = bool(head_state(table.log).sort_order.fields)
+    return () if is_sorted else (SortColumn(("id",)),)
+
+
+def _projects(table: Table, change: Callable[[Table], object]) -> Callable[[int], object]:
+    """Commit a change and return what projects it; the caller times only the second."""
+    change(table)
     return lambda _: project(table)
 
 
@@ -107,8 +163,8 @@ def _rival(folder: Path, snapshots: int) -> Callable[[int], object]:
 
 def main(
     *,
-    sizes: tuple[int, ...] = (10, 10_000),
-    repeats: int = 40,
+    sizes: tuple[int, ...] = (200, 4_000),
+    repeats: int = 20,
     workdir: Path = WORKDIR,
     output: Output = "text",
 ) -> None:

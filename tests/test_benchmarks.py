@@ -87,6 +87,9 @@ def test_a_history_is_built_once(tmp_path: Path) -> None:
     assert {each: each.stat().st_mtime_ns for each in lake.rglob("*")} == built
 
 
-def test_projection_goes_one_snapshot_on_each_time(tmp_path: Path) -> None:
-    report = projection.run(tmp_path, sizes=(2, 9), repeats=2)
-    assert report.fingerprint == "snapshots=[4, 11]"
+def test_projection_makes_one_commit_of_each_kind_each_time(tmp_path: Path) -> None:
+    report = projection.run(tmp_path, sizes=(3, 9), repeats=2)
+    # Of the kinds, four make a snapshot: append, delete, analyze, rollback.
+    assert report.fingerprint == "snapshots=[11, 17]"
+    bounded = [each.name for each in report.figures if each.at_most is not None]
+    assert len(bounded) == len(projection.KINDS)

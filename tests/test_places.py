@@ -12,7 +12,7 @@ import pytest
 
 import ledger
 from ledger import FileChange, Ledger, Schema, SetOption
-from ledger.cli.app import main
+from ledger.cli import main
 from ledger.model.errors import (
     DamagedLogError,
     InvalidChangeError,

@@ -86,7 +86,9 @@ def step(rng: random.Random, table: Table, number: int) -> None:
         case _:
             spec = rng.choice(table.state.specs)
             values = tuple(None for _ in spec.fields)
-            table.append([replace(data_file(f"f{number}"), spec_id=spec.spec_id, partition=values)])
+            table.append(
+                [replace(data_file(f"f{number}.parquet"), spec_id=spec.spec_id, partition=values)]
+            )
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])

@@ -19,7 +19,7 @@ from tests.lakes import data_file, lake_on, memory, orders
 def a_table(store: Store | None = None, snapshots: int = 3) -> Table:
     table = orders(lake_on(store or memory()))
     for number in range(snapshots):
-        table.append([data_file(f"f{number}")])
+        table.append([data_file(f"f{number}.parquet")])
     return table
 
 

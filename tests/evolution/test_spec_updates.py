@@ -103,7 +103,7 @@ def test_a_field_that_one_batch_removes_and_adds_stays(version: int) -> None:
 
 def test_an_upgraded_table_does_not_give_a_voids_id_to_a_second_field() -> None:
     table = table_of(1)
-    table.append([replace(data_file("a"), partition=())])
+    table.append([replace(data_file("a.parquet"), partition=())])
     table.update_spec().add_field("kind").commit()
     table.update_spec().remove_field("kind").commit()
     table.alter([SetOption("format-version", "2")])
@@ -260,7 +260,7 @@ def test_the_log_keeps_what_was_asked_and_what_it_became() -> None:
 
 def test_files_keep_the_spec_that_they_were_written_with() -> None:
     table = table_of(partition_keys=["kind"])
-    table.append([data_file("a", "x")])
+    table.append([data_file("a.parquet", "x")])
     table.update_spec().remove_field("kind").commit()
 
     (file,) = table.at().files

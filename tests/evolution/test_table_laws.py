@@ -42,7 +42,7 @@ def step(table: Table, rng: random.Random, number: int) -> None:
             changes = random_changes(rng, state.schema, length=rng.randrange(1, 4))
             table.alter(changes)
         case 3 | 4:
-            file = data_file(f"f{number}", records=rng.randrange(1, 9))
+            file = data_file(f"f{number}.parquet", records=rng.randrange(1, 9))
             table.append([replace(file, partition=partition)])
         case 5:
             table.create_tag(f"t{number}")

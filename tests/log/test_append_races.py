@@ -162,7 +162,7 @@ def test_a_repeated_commit_id_is_acknowledged_only_once_it_is_durable() -> None:
     assert any(is_commit(key) for key in confirmed)
 
 
-@pytest.mark.parametrize("files", [(), (data_file("a"),)], ids=["no files", "a file"])
+@pytest.mark.parametrize("files", [(), (data_file("a.parquet"),)], ids=["no files", "a file"])
 def test_a_racing_twin_of_my_snapshot_is_success(files: tuple[FileChange, ...]) -> None:
     store = unlocked()
     theirs = orders(lake_on(store))
@@ -201,7 +201,7 @@ def test_a_commit_that_landed_is_acknowledged_though_its_list_cannot_be_read_bac
     store = memory()
     orders(lake_on(store))
     table = lake_on(CannotReadLists(store)).table("shop.orders")
-    assert table.append([data_file(f"f{n}") for n in range(1001)]).version == 1
+    assert table.append([data_file(f"f{n}.parquet") for n in range(1001)]).version == 1
 
 
 def test_a_loser_that_cannot_read_the_winner_does_not_know() -> None:
@@ -241,10 +241,10 @@ def test_taking_away_a_file_that_is_not_live_is_refused_however_it_is_said() -> 
 
 def test_a_rollback_brings_back_a_files_older_facts_or_is_refused() -> None:
     table = orders(lake_on(memory()))
-    table.append([data_file("a", records=10)])
-    table.delete_files(["a"])
+    table.append([data_file("a.parquet", records=10)])
+    table.delete_files(["a.parquet"])
     try:
-        table.append([data_file("a", records=99)])
+        table.append([data_file("a.parquet", records=99)])
         table.rollback(snapshot=1)
     except InvalidInputError:
         return
@@ -259,7 +259,7 @@ def test_a_file_outside_without_saying_so_is_refused(path: str) -> None:
 
 def test_partition_values_are_compared_as_their_types_have_them() -> None:
     table = orders(lake_on(memory()))
-    table.append([data_file("a", "2013-01-01")])
+    table.append([data_file("a.parquet", "2013-01-01")])
     with pytest.raises(InvalidInputError, match="no value of partition key day DATE"):
         table.overwrite([], where={"day": "yesterday"})
     table.overwrite([], where={"day": "2013-01-01"})

@@ -145,7 +145,7 @@ def test_a_commit_that_holds_nothing_new_says_format_1_in_either() -> None:
     for store in (memory(), format_1(memory())):
         table = orders(lake_on(store, clock=ticking()))
         table.alter([AddColumn(("n",), "INT")])
-        table.append([data_file("a")])
+        table.append([data_file("a.parquet")])
         assert {each for each, _ in times_of(table)} == {1}
 
 
@@ -173,7 +173,7 @@ def test_one_clock_that_is_ahead_stops_nobody_and_is_told_once(
     good.create_database("later")
     good.create_database("even-later")
     table.alter([AddColumn(("a",), "INT")])
-    table.append([data_file(f"{each}") for each in range(1_001)])
+    table.append([data_file(f"{each}.parquet") for each in range(1_001)])
 
     assert table.state.version == 3
     assert good.databases() == ["early", "even-later", "later", "shop"]

@@ -35,7 +35,7 @@ def a_year_ahead(clock: Clock, store: Store) -> Table:
     table = orders(lake_on(store, clock))
     clock.hour()
     fast = lake_on(store, lambda: clock() + A_YEAR).table("shop.orders")
-    fast.append([data_file("a")])
+    fast.append([data_file("a.parquet")])
     clock.hour()
     table.alter([SetOption("good", "1")])
     clock.hour()
@@ -95,7 +95,7 @@ def test_a_correction_lands_beside_other_changes_and_once_by_its_id() -> None:
     theirs.at()
     mine.correct_clock(commit_id="fix")
 
-    theirs.append([data_file("b")])
+    theirs.append([data_file("b.parquet")])
     assert theirs.state.effective_millis == clock.millis
     again = theirs.correct_clock(commit_id="fix")
     assert (again.version, again.repeated) == (3, True)

@@ -95,7 +95,7 @@ def test_every_cache_may_vanish() -> None:
     store = a_log(0)
     table = lake_on(store).table("shop.orders")
     for number in range(420):
-        table.append([data_file(f"f{number}")], commit_id=f"id-{number}")
+        table.append([data_file(f"f{number}.parquet")], commit_id=f"id-{number}")
     before = table.at()
     caches = [f"shop.db/orders/_ledger/{each}" for each in ("checkpoints", "caches")]
     for name in [key for folder in caches for key in store.keys(folder)]:
@@ -106,7 +106,7 @@ def test_every_cache_may_vanish() -> None:
     assert again.at().state == before.state
     assert again.at().files == before.files
     assert again.at(version=111).files == before.files[:111]
-    assert again.append([data_file("f7")], commit_id="id-7").repeated
+    assert again.append([data_file("f7.parquet")], commit_id="id-7").repeated
 
 
 @pytest.mark.parametrize("rot", [lambda b: b[:-9] or b"x", lambda b: b[:50] + b"\0" + b[51:]])
@@ -114,7 +114,7 @@ def test_every_cache_may_rot(rot: Callable[[bytes], bytes]) -> None:
     store = a_log(0)
     table = lake_on(store).table("shop.orders")
     for number in range(205):
-        table.append([data_file(f"f{number}")], commit_id=f"id-{number}")
+        table.append([data_file(f"f{number}.parquet")], commit_id=f"id-{number}")
     before = table.at()
     caches = [f"shop.db/orders/_ledger/{each}" for each in ("checkpoints", "caches")]
     for name in [key for folder in caches for key in store.keys(folder)]:
@@ -124,13 +124,13 @@ def test_every_cache_may_rot(rot: Callable[[bytes], bytes]) -> None:
 
     assert again.at().state == before.state
     assert again.at().files == before.files
-    assert again.append([data_file("f7")], commit_id="id-7").repeated
+    assert again.append([data_file("f7.parquet")], commit_id="id-7").repeated
 
 
 def test_a_lost_side_file_is_named() -> None:
     store = a_log(0)
     table = lake_on(store).table("shop.orders")
-    table.append([data_file(f"f{number}") for number in range(1200)])
+    table.append([data_file(f"f{number}.parquet") for number in range(1200)])
     (name,) = store.keys("shop.db/orders/_ledger/changes")
     assert len(table.at().files) == 1200
 

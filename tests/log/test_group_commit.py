@@ -171,7 +171,7 @@ def test_the_same_snapshot_key_twice_lands_once() -> None:
     crowd = Crowd()
 
     def plan(table: Table) -> object:
-        plan = SnapshotPlan("APPEND", (file("a"),), commit_user="job", commit_identifier=1)
+        plan = SnapshotPlan("APPEND", (file("a.parquet"),), commit_user="job", commit_identifier=1)
         return table.commit_snapshot(plan)
 
     one, other = crowd.asks(plan, plan)
@@ -210,33 +210,38 @@ def test_nobody_knows_is_told_to_everybody_with_his_own_id() -> None:
 
 def test_every_snapshot_of_one_commit_can_be_read() -> None:
     crowd = Crowd()
-    crowd.table.append([file("a")])
+    crowd.table.append([file("a.parquet")])
 
     done = crowd.asks(
-        appends("b"),
+        appends("b.parquet"),
         adds("x"),
-        lambda table: table.delete_files(["a"]),
-        appends("c"),
+        lambda table: table.delete_files(["a.parquet"]),
+        appends("c.parquet"),
     )
 
     assert {each.result().version for each in done} == {3}  # type: ignore[attr-defined]
     table = reopened(crowd.table)
     live = {n: [each.path for each in table.at(snapshot=n).files] for n in (1, 2, 3, 4)}
-    assert live == {1: ["a"], 2: ["a", "b"], 3: ["b"], 4: ["b", "c"]}
+    assert live == {
+        number: [f"{each}.parquet" for each in names]
+        for number, names in enumerate(("a", "ab", "b", "bc"), 1)
+    }
     assert [table.at(snapshot=n).schema.id for n in (2, 3)] == [1, 2]
     assert table.at(snapshot=2).totals.file_count == 2
 
 
 def test_a_rollback_to_the_middle_of_a_commit_takes_back_the_rest() -> None:
     crowd = Crowd()
-    crowd.table.append([file("a")])
-    crowd.asks(appends("b"), lambda table: table.delete_files(["a"]), appends("c"))
+    crowd.table.append([file("a.parquet")])
+    crowd.asks(
+        appends("b.parquet"), lambda table: table.delete_files(["a.parquet"]), appends("c.parquet")
+    )
     table = reopened(crowd.table)
 
     table.rollback(snapshot=2)
 
-    assert sorted(each.path for each in table.at().files) == ["a", "b"]
-    assert sorted(each.path for each in reopened(table).at(snapshot=3).files) == ["b"]
+    assert sorted(each.path for each in table.at().files) == ["a.parquet", "b.parquet"]
+    assert sorted(each.path for each in reopened(table).at(snapshot=3).files) == ["b.parquet"]
 
 
 def test_paimons_files_list_every_snapshot_of_one_commit() -> None:

@@ -65,7 +65,7 @@ def test_history_that_is_imported_rides_alone() -> None:
     crowd = Crowd()
 
     x, imported, y, z = crowd.asks(
-        adds("x"), adds("i", effective_time=START_MILLIS + 3000), adds("y"), appends("f")
+        adds("x"), adds("i", effective_time=START_MILLIS + 3000), adds("y"), appends("f.parquet")
     )
 
     assert [version_of(each.result()) for each in (x, imported, y, z)] == [2, 3, 4, 4]

@@ -131,7 +131,7 @@ def test_nobody_reads_again_what_this_process_has_landed() -> None:
     before = crowd.table.state.version
     gate.read_keys.clear()
 
-    asked = crowd.asks(*(appends(f"f{number}") for number in range(4)), adds("x"))
+    asked = crowd.asks(*(appends(f"f{number}.parquet") for number in range(4)), adds("x"))
 
     # All five looked at the state before the first one's commit, and have to know what it did.
     looked_at = [*gate.read_keys]
@@ -145,7 +145,7 @@ def test_a_commit_of_many_has_the_bytes_that_it_would_have_been_encoded_to() -> 
         lambda table: table.alter(
             [SetOption("ключ", '\u2028"\\')], message="so\nso", properties={"b": "1", "a": "2"}
         ),
-        appends("f"),
+        appends("f.parquet"),
         adds("x", commit_id="mine"),
     )
     assert [each.exception() for each in asked] == [None] * 3

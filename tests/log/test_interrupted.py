@@ -125,7 +125,7 @@ class SoftTimeLimit(Exception):
 
 what, root = sys.argv[1], sys.argv[2]
 table = ledger.open(root).table("shop.orders")
-table.append([ledger.FileChange(path="first", record_count=1, file_size_in_bytes=9)])
+table.append([ledger.FileChange(path="first.parquet", record_count=1, file_size_in_bytes=9)])
 dice = random.Random(3)
 count = [0]
 outcomes = []
@@ -204,7 +204,7 @@ def busy(number):
     count = 0
     while not stop.is_set():
         count += 1
-        table.append([ledger.FileChange(path=f"p{number}-{count}", record_count=1,
+        table.append([ledger.FileChange(path=f"p{number}-{count}.parquet", record_count=1,
                                         file_size_in_bytes=9)])
 
 threads = [threading.Thread(target=busy, args=(n,)) for n in range(4)]

@@ -172,10 +172,10 @@ def test_an_equal_looking_spec_over_another_new_column_is_a_conflict() -> None:
 
 def test_a_layout_and_files_and_columns_commute() -> None:
     mine, theirs = two_handles()
-    theirs.append([replace(data_file("a"), partition=())])
+    theirs.append([replace(data_file("a.parquet"), partition=())])
     theirs.alter([AddColumn(("x",), "INT")])
     mine.update_spec().add_field("kind").commit()
-    theirs.append([replace(data_file("b"), partition=())])
+    theirs.append([replace(data_file("b.parquet"), partition=())])
 
     assert {each.spec_id for each in mine.at().files} == {0}
     assert names(mine) == ["kind"]
@@ -195,7 +195,7 @@ def test_keys_by_options_lose_to_a_spec_and_a_spec_is_decided_again_on_keys() ->
 
 def test_an_overwrite_asks_each_file_by_its_own_spec() -> None:
     mine, _ = two_handles(partition_keys=["kind"])
-    mine.append([data_file("a", "x"), data_file("b", "y")])
+    mine.append([data_file("a.parquet", "x"), data_file("b.parquet", "y")])
     mine.update_spec().add_field(bucket("id", 4)).remove_field("kind").add_field("kind").commit()
     mine.update_spec().remove_field("kind").commit()
     mine.update_spec().add_field("kind", "sort").commit()
@@ -205,7 +205,7 @@ def test_an_overwrite_asks_each_file_by_its_own_spec() -> None:
     mine.append(new)
 
     mine.overwrite([], where={"kind": "x"})
-    assert {each.path for each in mine.at().files} == {"b", "y"}
+    assert {each.path for each in mine.at().files} == {"b.parquet", "y"}
     mine.overwrite([], where={"sort": "y"})
     assert mine.at().files == ()
     with pytest.raises(InvalidInputError, match="'ts' is no partition key; there are"):
@@ -214,16 +214,18 @@ def test_an_overwrite_asks_each_file_by_its_own_spec() -> None:
 
 def test_an_overwrite_refuses_files_whose_spec_does_not_say() -> None:
     mine, _ = two_handles()
-    mine.append([replace(data_file("a"), partition=())])
+    mine.append([replace(data_file("a.parquet"), partition=())])
     mine.update_spec().add_field("kind").add_field(month("ts")).commit()
-    new = replace(data_file("b"), spec_id=1, partition=("x", 575))
+    new = replace(data_file("b.parquet"), spec_id=1, partition=("x", 575))
     mine.append([new])
 
-    with pytest.raises(InvalidChangeError, match=r"file a was written with partition spec 0.*\[\]"):
+    with pytest.raises(
+        InvalidChangeError, match=r"file a.parquet was written with partition spec 0.*\[\]"
+    ):
         mine.overwrite([], where={"kind": "x"})
-    mine.delete_files(["a"])
+    mine.delete_files(["a.parquet"])
     mine.overwrite([], where={"kind": "x", "ts_month": 574})
-    assert [each.path for each in mine.at().files] == ["b"]
+    assert [each.path for each in mine.at().files] == ["b.parquet"]
     mine.overwrite([], where={"ts_month": 575})
     assert mine.at().files == ()
 
@@ -234,10 +236,10 @@ def test_an_overwrite_sees_what_others_add_under_another_spec(kind: str) -> None
     theirs.update_spec().remove_field("kind").add_field(bucket("id", 4)).commit()
     theirs.update_spec().add_field("kind").commit()
     spec_id = theirs.state.default_spec_id
-    theirs.append([replace(data_file("n"), spec_id=spec_id, partition=(3, kind))])
+    theirs.append([replace(data_file("n.parquet"), spec_id=spec_id, partition=(3, kind))])
 
     if kind == "x":
-        with pytest.raises(CommitConflictError, match="file n was added"):
+        with pytest.raises(CommitConflictError, match="file n.parquet was added"):
             mine.overwrite([], where={"kind": "x"})
     else:
         mine.overwrite([], where={"kind": "x"})
@@ -246,9 +248,9 @@ def test_an_overwrite_sees_what_others_add_under_another_spec(kind: str) -> None
 def test_an_overwrite_conflicts_with_a_file_whose_new_spec_does_not_say() -> None:
     mine, theirs = two_handles(partition_keys=["kind"])
     theirs.update_spec().remove_field("kind").commit()
-    theirs.append([replace(data_file("n"), spec_id=1, partition=())])
+    theirs.append([replace(data_file("n.parquet"), spec_id=1, partition=())])
 
-    with pytest.raises(CommitConflictError, match="file n was added"):
+    with pytest.raises(CommitConflictError, match="file n.parquet was added"):
         mine.overwrite([], where={"kind": "x"})
 
 

@@ -43,31 +43,31 @@ def two_handles() -> tuple[Meanwhile, Table, Table]:
 
 def test_a_slow_look_does_not_bring_back_what_a_later_one_saw_removed() -> None:
     store, table, other = two_handles()
-    table.append([file("w")])
-    table.live.lookup(["w"], 1)
-    other.append([file("a")])
+    table.append([file("w.parquet")])
+    table.live.lookup(["w.parquet"], 1)
+    other.append([file("a.parquet")])
     table.log.refresh()
 
     def removed() -> None:
-        other.delete_files(["a"])
+        other.delete_files(["a.parquet"])
         table.log.refresh()
-        assert not table.live.lookup(["a"], 3)
+        assert not table.live.lookup(["a.parquet"], 3)
 
     store.key, store.happens = table.log.layout.commit(2), removed
 
-    assert set(table.live.lookup(["a"], 2)) == {"a"}
+    assert set(table.live.lookup(["a.parquet"], 2)) == {"a.parquet"}
     assert store.has_happened
-    assert not table.live.lookup(["a"], 3)
+    assert not table.live.lookup(["a.parquet"], 3)
 
 
 def test_a_version_that_is_asked_for_is_answered_for_while_the_head_moves() -> None:
     store, table, _ = two_handles()
-    table.append([file("x")])
-    table.append([file("a")])
-    table.live.lookup(["x"], 2)
+    table.append([file("x.parquet")])
+    table.append([file("a.parquet")])
+    table.live.lookup(["x.parquet"], 2)
     store.key = table.log.layout.commit(1)
-    store.happens = lambda: table.delete_files(["a"])
+    store.happens = lambda: table.delete_files(["a.parquet"])
 
-    assert set(table.live.lookup(["x", "a"], 2)) == {"x", "a"}
+    assert set(table.live.lookup(["x.parquet", "a.parquet"], 2)) == {"x.parquet", "a.parquet"}
     assert store.has_happened
-    assert not table.live.lookup(["a"], 3)
+    assert not table.live.lookup(["a.parquet"], 3)

@@ -48,7 +48,7 @@ def test_no_commit_waits_for_caches() -> None:
     table = orders(lake_on(store))
     for number in range(220):
         table.alter([SetOption("k", str(number))])
-        table.append([replace(data_file(f"f{number}"), field_ids=True)])
+        table.append([replace(data_file(f"f{number}.parquet"), field_ids=True)])
 
     assert store.asked.is_set()
     assert table.state.version == 440

@@ -14,7 +14,7 @@ Does = Callable[[Table], object]
 
 
 def file(name: str) -> FileChange:
-    return replace(data_file(name), partition=())
+    return replace(data_file(f"{name}.parquet"), partition=())
 
 
 def two_handles() -> tuple[Table, Table]:

@@ -25,7 +25,7 @@ def a_table(commits: int) -> tuple[Table, list[TableState]]:
     states = [table.state]
     for number in range(1, commits):
         if number % 3 == 0:
-            done = table.append([data_file(f"f{number}")])
+            done = table.append([data_file(f"f{number}.parquet")])
         elif number % 3 == 1:
             done = table.alter([AddColumn((f"c{number}",), "INT")])
         else:
@@ -75,7 +75,7 @@ def test_a_hint_is_only_a_floor() -> None:
 
 def test_the_schema_at_a_snapshot_is_the_snapshots() -> None:
     table = orders(lake_on(memory()))
-    table.append([data_file("a")])
+    table.append([data_file("a.parquet")])
     table.create_tag("v1")
     table.alter([RenameColumn(("amount",), "total")])
 
@@ -86,7 +86,7 @@ def test_the_schema_at_a_snapshot_is_the_snapshots() -> None:
 
 def test_what_does_not_exist_says_what_does() -> None:
     table = orders(lake_on(memory(), ticking()))
-    table.append([data_file("a")])
+    table.append([data_file("a.parquet")])
     with pytest.raises(NotFoundError, match="there are 0 to 1"):
         table.at(version=2)
     with pytest.raises(NotFoundError, match="there are 1 to 1"):
@@ -118,23 +118,27 @@ def test_imported_history_is_read_at_its_own_times() -> None:
 def test_rollback_expiry_and_tags() -> None:
     table = orders(lake_on(memory()))
     for name in "abcd":
-        table.append([data_file(name)])
+        table.append([data_file(f"{name}.parquet")])
     table.create_tag("first", snapshot=1)
     done = table.rollback(snapshot=2)
 
     assert done.state.last_snapshot_id == 5
-    assert [each.path for each in table.at().files] == ["a", "b"]
+    assert [each.path for each in table.at().files] == ["a.parquet", "b.parquet"]
     assert table.at().totals.record_count == 20
-    assert [each.path for each in table.at(snapshot=4).files] == list("abcd")
+    assert [each.path for each in table.at(snapshot=4).files] == [
+        f"{each}.parquet" for each in "abcd"
+    ]
 
     table.expire_snapshots(before=4)
     with pytest.raises(NotFoundError, match="4 to 5 and the tagged ones"):
         table.at(snapshot=2)
-    assert [each.path for each in table.at(tag="first").files] == ["a"]
-    assert [each.path for each in table.at(snapshot=1).files] == ["a"]
+    assert [each.path for each in table.at(tag="first").files] == ["a.parquet"]
+    assert [each.path for each in table.at(snapshot=1).files] == ["a.parquet"]
     with pytest.raises(NotFoundError):
         table.rollback(snapshot=3)
-    assert [each.path for each in (table.rollback(tag="first"), table.at())[1].files] == ["a"]
+    assert [each.path for each in (table.rollback(tag="first"), table.at())[1].files] == [
+        "a.parquet"
+    ]
     table.delete_tag("first")
     with pytest.raises(NotFoundError):
         table.at(snapshot=1)

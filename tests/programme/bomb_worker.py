@@ -38,7 +38,7 @@ SYNC: Final = b"0123456789abcdef"
 def swollen_changes() -> Callable[[], object]:
     """Return the reading of 400 paths of a megabyte, stored once, where a commit names one."""
     rows = 400
-    table = to_table([data_file("a")]).take(pa.array([0] * rows))
+    table = to_table([data_file("a.parquet")]).take(pa.array([0] * rows))
     place = table.column_names.index("path")
     paths = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), ["a" * 1_000_000])
     table = table.set_column(place, "path", paths)

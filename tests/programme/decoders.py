@@ -277,10 +277,12 @@ DECODERS: dict[str, Decoder] = {
     "sealed segment": Decoder(segment, _of(segment_bodies, files)),
     "run of files": Decoder(run, _of(lambda: bodies("checkpoints/files"), files)),
     "change file": Decoder(
-        changes, _of(lambda: [write_changes([data_file("a"), data_file("b")])], files)
+        changes,
+        _of(lambda: [write_changes([data_file("a.parquet"), data_file("b.parquet")])], files),
     ),
     "Parquet footer": Decoder(
-        footer, _of(lambda: [write_changes([data_file("a")]), *bodies("checkpoints/files")], files)
+        footer,
+        _of(lambda: [write_changes([data_file("a.parquet")]), *bodies("checkpoints/files")], files),
     ),
     "type text": Decoder(parse_type, _of(lambda: TYPES, texts)),
     "SQL type": Decoder(read_type, _of(lambda: TYPES, texts)),

@@ -55,13 +55,14 @@ def alter(root: str, told: Callable[[str], None]) -> None:
 
 def checkpoint(root: str, told: Callable[[str], None]) -> None:
     table = lake_on(LocalStore(root), ticking(LATER)).table("shop.orders")
-    table.append([data_file("a")], message="append")
+    table.append([data_file("a.parquet")], message="append")
     told("append")
 
 
 def long_list(root: str, told: Callable[[str], None]) -> None:
     table = lake_on(LocalStore(root), ticking(LATER)).table("shop.orders")
-    table.append([data_file(f"f{number}") for number in range(1_001)], message="long")
+    files = [data_file(f"f{number}.parquet") for number in range(1_001)]
+    table.append(files, message="long")
     told("long")
 
 
@@ -74,12 +75,14 @@ def drop(root: str, told: Callable[[str], None]) -> None:
 def snapshots(root: str, told: Callable[[str], None]) -> None:
     table = lake_on(LocalStore(root), ticking(LATER)).table("shop.orders")
     asked: dict[str, Callable[..., object]] = {
-        "append": lambda **how: table.append([data_file("a"), data_file("b")], **how),
-        "delete": lambda **how: table.delete_files(["a"], **how),
+        "append": lambda **how: table.append(
+            [data_file("a.parquet"), data_file("b.parquet")], **how
+        ),
+        "delete": lambda **how: table.delete_files(["a.parquet"], **how),
         "tag": lambda **how: table.create_tag("t", **how),
         "rollback": lambda **how: table.rollback(snapshot=1, **how),
         "overwrite": lambda **how: table.overwrite(
-            [data_file("c")], where={"day": "2013-01-01"}, **how
+            [data_file("c.parquet")], where={"day": "2013-01-01"}, **how
         ),
         "expire": lambda **how: table.expire_snapshots(before=2, **how),
     }

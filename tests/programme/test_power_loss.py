@@ -33,7 +33,7 @@ def from_nothing(lake: Ledger, told: Callable[[str], None]) -> None:
         told(f"alter {number}")
     # Another handle, as another process would have.
     table = lake.table("shop.orders")
-    table.append([data_file("a")], message="append")
+    table.append([data_file("a.parquet")], message="append")
     told("append")
 
 
@@ -46,9 +46,9 @@ def across_a_checkpoint(lake: Ledger, told: Callable[[str], None]) -> None:
 
 def with_a_list_beside(lake: Ledger, told: Callable[[str], None]) -> None:
     table = lake.table("shop.orders")
-    table.append([data_file(f"f{number}") for number in range(MANY)], message="long")
+    table.append([data_file(f"f{number}.parquet") for number in range(MANY)], message="long")
     told("long")
-    table.append([data_file("short")], message="short")
+    table.append([data_file("short.parquet")], message="short")
     told("short")
 
 

@@ -32,13 +32,13 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
     """Two tables; nobody writes to them after this."""
     lake = lake_in(tmp_path_factory.mktemp("lake"))
     orders = a_table_of(lake, "shop.orders", 120)
-    orders.append([data_file("a"), data_file("b", None, records=3)])
+    orders.append([data_file("a.parquet"), data_file("b.parquet", None, records=3)])
     orders.create_tag("v1", time_retained_millis=7)
     orders.alter([RenameColumn(("amount",), "cents")])
-    orders.append([data_file("c", "2013-01-02")])
-    orders.delete_files(["a"])
+    orders.append([data_file("c.parquet", "2013-01-02")])
+    orders.delete_files(["a.parquet"])
     items = a_table_of(lake, "shop.items", 2)
-    items.append([data_file("x")])
+    items.append([data_file("x.parquet")])
     return lake
 
 

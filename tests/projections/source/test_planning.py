@@ -58,7 +58,7 @@ def test_times_become_versions(tmp_path: Path) -> None:
 
 def test_an_instant_is_where_reading_ends(tmp_path: Path) -> None:
     table = a_table_of(lake_in(tmp_path), "shop.orders", 3)
-    table.append([data_file("a")])
+    table.append([data_file("a.parquet")])
     table.create_tag("v1")
     options(table, 4, 6)
 
@@ -104,7 +104,7 @@ def test_tables_that_begin_after_a_time_have_no_rows_then(tmp_path: Path) -> Non
 
 def test_one_tables_files_have_typed_partition_values(tmp_path: Path) -> None:
     table = a_table_of(lake_in(tmp_path), "shop.orders")
-    table.append([data_file("a"), data_file("b", None)])
+    table.append([data_file("a.parquet"), data_file("b.parquet", None)])
     of_one = asked(tmp_path, view="files")
     typed = columns_of(of_one)[-1]
 

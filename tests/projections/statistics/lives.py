@@ -21,7 +21,9 @@ def a_table(store: Store | None = None) -> Table:
     lake = lake_on(store or memory(), patience=no_time())
     lake.create_database("shop")
     columns = {"id": "BIGINT", "day": "DATE", "kind": "STRING"}
-    return lake.create_table(NAME, Schema.of(columns, partition_keys=["day"]))
+    return lake.create_table(
+        NAME, Schema.of(columns, partition_keys=["day"], options={"ledger.formats": "iceberg"})
+    )
 
 
 def reopened(table: Table, store: Store) -> Table:
@@ -49,7 +51,7 @@ class Life:
         state = self.table.at().state
         deletes = self._rng.random() < 0.2
         return FileChange(
-            path=f"f{self._files}",
+            path=f"f{self._files}.parquet",
             partition=tuple(self._value(each) for each in state.spec.fields),
             spec_id=state.default_spec_id,
             schema_id=state.schema.id,

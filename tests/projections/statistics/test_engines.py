@@ -188,7 +188,7 @@ def test_a_ledger_in_memory_is_refused_since_no_worker_could_read_it() -> None:
 
 def many(count: int) -> list[FileChange]:
     return [
-        FileChange(path=f"f{each}", partition=(None,), record_count=1, file_size_in_bytes=1)
+        FileChange(path=f"f{each}.parquet", partition=(None,), record_count=1, file_size_in_bytes=1)
         for each in range(count)
     ]
 

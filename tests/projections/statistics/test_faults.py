@@ -240,7 +240,9 @@ def test_a_step_is_made_of_whole_blocks() -> None:
 
 def test_a_snapshot_without_files_counts_as_one() -> None:
     table = a_table()
-    table.append([FileChange(path="a", partition=(None,), record_count=1, file_size_in_bytes=2)])
+    table.append(
+        [FileChange(path="a.parquet", partition=(None,), record_count=1, file_size_in_bytes=2)]
+    )
     table.commit_snapshot(SnapshotPlan("ANALYZE"))
 
     totals = query.totals(Kept.of(table.log), table.at())

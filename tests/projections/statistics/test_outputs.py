@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from ledger import FileChange, MissingDependencyError, NotFoundError, Schema, Table
+from ledger import FileChange, MissingDependencyError, NotFoundError, Schema, SetOption, Table
 from ledger.model.partition import PartitionField, PartitionSpec
 from ledger.transforms import bucket
 from projections.dlf import Style, render
@@ -31,6 +31,7 @@ DAY = 19_723
 
 def a_file(path: str, partition: tuple[str | int | None, ...], **more: object) -> FileChange:
     given = {"record_count": 5, "file_size_in_bytes": 50, "creation_time": 100, **more}
+    path = path if "." in path else f"{path}.parquet"
     return FileChange(path=path, partition=partition, field_ids=True, **given)  # type: ignore[arg-type]
 
 
@@ -109,6 +110,7 @@ def test_deltas_of_all_snapshots_add_up_to_the_listing() -> None:
 
 def test_icebergs_file_has_a_row_for_each_partition_of_each_spec() -> None:
     table = evolved()
+    table.alter([SetOption("ledger.formats", "iceberg")])
     table.append([a_file("d", (None, 0), spec_id=1, content="position-deletes", record_count=2)])
     vector = a_file("v", (None, 0), spec_id=1, content="position-deletes", format="puffin")
     record_file(table, vector)
@@ -255,7 +257,7 @@ def test_column_statistics_are_those_of_the_live_files() -> None:
         ),
     )
 
-    table.delete_files(["a", "c"])
+    table.delete_files(["a.parquet", "c.parquet"])
 
     assert column_sums(table.at()) == (
         ColumnSums(

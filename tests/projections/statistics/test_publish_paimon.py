@@ -21,6 +21,7 @@ from projections.paimon.statistics_file import statistics_from_json
 from projections.statistics import Kept, publish_paimon
 from projections.statistics.views import document, every_snapshot, snapshot_statistics
 from tests.lakes import lake_on, memory
+from tests.projections.iceberg.older_logs import record_file
 from tests.projections.statistics.publishing import a_file, a_table
 
 
@@ -133,7 +134,7 @@ def test_what_only_an_engine_knows_is_not_analysed() -> None:
     with pytest.raises(InvalidInputError, match="no snapshot yet"):
         publish_paimon.publish(a_table())
     table = a_table()
-    table.append([a_file("a"), a_file("d", content="position-deletes")])
+    record_file(table, a_file("d", content="position-deletes"))
     with pytest.raises(UnsupportedError, match="compact it first"):
         publish_paimon.publish(table)
 
