@@ -32,7 +32,8 @@ def state_at_snapshot(log: TableLog, snapshot_id: int) -> TableState:
     )
     builder = TableBuilder(before)
     # A commit of many writers may hold later snapshots, too.
-    for _ in _steps(log, builder, log.commit_at(before.version + 1)):
+    (found,) = log.known_commits(before.version + 1, before.version + 1)
+    for _ in _steps(log, builder, found.commit):
         if builder.last_snapshot_id >= snapshot_id:
             break
     return builder.freeze()
@@ -108,7 +109,7 @@ def _schemas_up_to(log: TableLog, schema_id: int) -> dict[int, Schema]:
     start = nearest.state if nearest else None
     found = {start.schema.id: start.schema} if start else {}
     builder = TableBuilder(start)
-    for read in log.commits(start.version + 1 if start else 0, head_state(log).version):
+    for read in log.known_commits(start.version + 1 if start else 0, head_state(log).version):
         for _ in _steps(log, builder, read.commit):
             if builder.schema_id not in found:
                 found[builder.schema_id] = builder.freeze().schema

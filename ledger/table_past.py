@@ -214,7 +214,7 @@ class TablePast:
     def _snapshot_schemas(self, first: int, last: int) -> set[int]:
         return {
             event.schema_id
-            for read in (self._log.commits(first, last) if first <= last else ())
+            for read in (self._log.known_commits(first, last) if first <= last else ())
             for transaction in read.commit.transactions
             for event in transaction.events
             if isinstance(event, SnapshotCommitted | RolledBack)

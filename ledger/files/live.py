@@ -26,10 +26,7 @@ from ledger.model.tiles import parts
 _LOGGER = "ledger.files"
 
 _MOST_KEPT = 20_000
-"""So many live files are kept in memory, so that overwriting again reads what is new alone."""
-
-_FEW = 8 * CHECKPOINT_INTERVAL
-"""So many commits further on, what is kept is brought up to date instead of read anew."""
+"""So many live files are kept in memory, so that who asks again reads what is new alone."""
 
 
 def file_key(path: str) -> str:
@@ -54,7 +51,8 @@ class LiveFiles:
         self._log = log
         self.names = FileNames(f"{log.store.url}/{log.layout.root.removesuffix('_ledger')}")
         self._runs = Runs(log.store, log.layout)
-        self._base: tuple[int, dict[str, Placed]] = (0, {})
+        # Before version 0 there is nothing.
+        self._known: tuple[int, dict[str, Placed]] = (-1, {})
 
     def keys_of(self, commit: Commit[TableEvent]) -> Iterator[str]:
         """Yield what to remember of a commit: its files and its snapshots' keys.
@@ -78,7 +76,7 @@ class LiveFiles:
         """
         if first > last:
             return
-        for read in self._log.commits(first, last):
+        for read in self._log.known_commits(first, last):
             yield from self._placed(read.commit)
 
     def at(self, version: int) -> dict[str, FileChange]:
@@ -95,26 +93,18 @@ class LiveFiles:
         Raises:
             DamagedLogError: A commit or a list of file changes is missing or damaged.
         """
-        boundary = version - version % CHECKPOINT_INTERVAL
+        known, placed = self._known
         live = Net()
-        live.added = dict(self._placed_at_boundary(boundary))
-        live.apply(self.changes(boundary + 1 if boundary else 0, version))
-        return live.added
-
-    def _placed_at_boundary(self, boundary: int) -> dict[str, Placed]:
-        """Return the live files after a checkpoint's version; not to be changed."""
-        known, placed = self._base
-        if known == boundary:
-            return placed
-        live = Net()
-        spans = list(tiles(boundary))
-        if 0 < boundary - known <= _FEW and known:
+        if 0 <= version - known <= CHECKPOINT_INTERVAL:
             live.added = dict(placed)
-            spans = [(each + 1, each + CHECKPOINT_INTERVAL) for each in _back(boundary, known)]
-        for first, last in reversed(spans):
-            live.apply(self._interval(first, last))
-        if len(live.added) <= _MOST_KEPT and boundary >= known:
-            self._base = boundary, live.added
+            live.apply(self.changes(known + 1, version))
+        else:
+            boundary = version - version % CHECKPOINT_INTERVAL
+            for first, last in reversed(list(tiles(boundary))):
+                live.apply(self._interval(first, last))
+            live.apply(self.changes(boundary + 1 if boundary else 0, version))
+        if version > known and len(live.added) <= _MOST_KEPT:
+            self._known = version, dict(live.added)
         return live.added
 
     def at_state(self, state: TableState) -> dict[str, FileChange]:
@@ -246,8 +236,8 @@ class LiveFiles:
                 if candidate > last:
                     continue
                 if candidate not in read:
-                    commit = self._log.commit_at(candidate)
-                    read[candidate] = _among(wanted, self._placed(commit))
+                    (found,) = self._log.known_commits(candidate, candidate)
+                    read[candidate] = _among(wanted, self._placed(found.commit))
                 # The index goes by hashes: another file may have the same one.
                 if path in read[candidate]:
                     newest[path] = read[candidate][path]
@@ -279,11 +269,6 @@ class LiveFiles:
             yield from self.changes(first, last)
         for part in below:
             yield from self._interval(*interval(*part))
-
-
-def _back(boundary: int, known: int) -> Iterator[int]:
-    """Yield the checkpoints' versions before a boundary down to a known one, newest first."""
-    return iter(range(boundary - CHECKPOINT_INTERVAL, known - 1, -CHECKPOINT_INTERVAL))
 
 
 def _among(wanted: Collection[str], changes: Iterable[Placed]) -> dict[str, FileChange]:

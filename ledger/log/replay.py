@@ -25,6 +25,10 @@ E = TypeVar("E")
 _FIRST_CHUNK = 128
 """A reader that looks for the newest commits looks for segments only after so many."""
 
+_MOST_KEPT = 128
+_LARGEST_KEPT = 16 * 1024
+"""So many files of the newest commits are kept in memory, none of them larger than this."""
+
 _STRIDES = (1, 2, 4, 8, 16, 32, 64, 100)
 
 
@@ -51,14 +55,46 @@ class Read(Generic[E]):
     digest: str
 
 
-class Reader(Generic[E]):
-    """Reads one stream's commits."""
+class Newest:
+    """The files of the newest commits, in memory: who decides looks at them again and again.
 
-    def __init__(self, store: Store, layout: Layout, codec: Codec[E]) -> None:
+    They are for those who have seen them stand in the log, where nothing ever changes.
+    """
+
+    def __init__(self) -> None:
+        # Each takes the place of one that is so many commits older.
+        self._places: dict[int, tuple[int, bytes]] = {}
+
+    def keep(self, version: int, body: bytes) -> None:
+        """Keep a commit's file, unless it is large or a newer one has its place."""
+        place = version % _MOST_KEPT
+        if len(body) <= _LARGEST_KEPT and self._places.get(place, (-1, b""))[0] <= version:
+            self._places[place] = version, body
+
+    def get(self, version: int) -> bytes | None:
+        """Return a commit's file, if it is kept."""
+        found, body = self._places.get(version % _MOST_KEPT, (-1, b""))
+        return body if found == version else None
+
+
+class Reader(Generic[E]):
+    """Reads one stream's commits.
+
+    Args:
+        store: Where it is.
+        layout: Under which keys.
+        codec: Decodes its commits.
+        newest: Those that need not be read; None: whatever is read is read from the store.
+    """
+
+    def __init__(
+        self, store: Store, layout: Layout, codec: Codec[E], newest: Newest | None = None
+    ) -> None:
         self._store = store
         self._layout = layout
         self._codec = codec
         self._segments = Segments(store, layout)
+        self._newest = newest
 
     def after(self, position: Position, last: int | None = None) -> Iterator[Read[E]]:
         """Yield the commits after `position`, in order.
@@ -96,7 +132,16 @@ class Reader(Generic[E]):
             ahead = min(ahead * 2, AHEAD)
 
     def _files(self, first: int, last: int) -> Iterator[bytes | None]:
-        return self._store.read_many([*map(self._layout.commit, range(first, last + 1))])
+        wanted = range(first, last + 1)
+        if self._newest is None:
+            yield from self._store.read_many([*map(self._layout.commit, wanted)])
+            return
+        kept = {each: body for each in wanted if (body := self._newest.get(each)) is not None}
+        missing = (each for each in wanted if each not in kept)
+        found = self._store.read_many([*map(self._layout.commit, missing)])
+        for version in wanted:
+            body = kept.get(version)
+            yield next(found) if body is None else body
 
     def _checked(self, line: Line | bytes, version: int, parent: str) -> Read[E]:
         body, known = (line.body, line.digest) if isinstance(line, Line) else (line, None)

@@ -17,7 +17,7 @@ from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
 from ledger.log.lines import Lines
 from ledger.log.lookup import KeysOf, Lookup
 from ledger.log.notice import warn
-from ledger.log.replay import START, Position, Read, Reader
+from ledger.log.replay import START, Newest, Position, Read, Reader
 from ledger.log.segment import segment_of
 from ledger.log.segments import Segments
 from ledger.log.worker import Worker, begin_anew_after_fork
@@ -62,8 +62,10 @@ class StreamLog(Generic[S, E]):
         self.checkpoints = Checkpoints(store, self.layout, stream, self.gate)
         self.codec: Codec[E] = Codec(stream.event_types)
         self.reader: Reader[E] = Reader(store, self.layout, self.codec)
+        self._newest = Newest()
+        self.warm_reader: Reader[E] = Reader(store, self.layout, self.codec, self._newest)
         self.segments = Segments(store, self.layout)
-        self.lookup: Lookup[E] = Lookup(store, self.layout, self.reader, self._named_in)
+        self.lookup: Lookup[E] = Lookup(store, self.layout, self.warm_reader, self._named_in)
         # Each has one writer at a time: who reads on holds the mutex, and one thread appends.
         self._read_to: Head[S] | None = None
         self._landed: Head[S] | None = None
@@ -196,6 +198,7 @@ class StreamLog(Generic[S, E]):
             self.fold(builder, read.commit)
             commits.append(read.commit)
             newest = read.digest
+            self._newest.keep(read.commit.version, read.body)
             if not self.segments.is_near and self._lines.wants(read.commit.version):
                 self._lines.take(read.commit.version, read.body)
         if commits:
@@ -225,8 +228,11 @@ class StreamLog(Generic[S, E]):
         # Before the head moves, so that nobody who sees that has to read the commit.
         self.lookup.note(commit)
         self._landed = head
-        if not self.segments.is_near and self._lines.wants(commit.version):
-            self._lines.take(commit.version, encode(commit))
+        if not self.segments.is_near:
+            body = encode(commit)
+            self._newest.keep(commit.version, body)
+            if self._lines.wants(commit.version):
+                self._lines.take(commit.version, body)
         if commit.version % CHECKPOINT_INTERVAL == 0 and commit.version:
             # Now, since the next commit may begin a segment before the caches are saved.
             self._due.append((head, self._lines.of(*segment_of(commit.version))))
@@ -294,3 +300,10 @@ class StreamLog(Generic[S, E]):
     def commits(self, first: int, last: int) -> Iterator[Read[E]]:
         """Yield the commits `first` to `last`, both included; they must exist."""
         return self.reader.after(Position(first - 1, ""), last)
+
+    def known_commits(self, first: int, last: int) -> Iterator[Read[E]]:
+        """Yield the commits `first` to `last`; the newest as this handle met them before.
+
+        For what is decided: whoever wants to know what the store has now reads `commits`.
+        """
+        return self.warm_reader.after(Position(first - 1, ""), last)

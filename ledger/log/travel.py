@@ -141,7 +141,7 @@ def _fold_while(
 ) -> S:
     builder = log.stream.builder(start.state if start else None)
     position = Position(start.state.version, start.digest) if start else START
-    for read in log.reader.after(position, head_state(log).version):
+    for read in log.warm_reader.after(position, head_state(log).version):
         if not fits(read.commit):
             break
         log.fold(builder, read.commit)

@@ -72,7 +72,7 @@ class Winners(Generic[E]):
         wanted = range(first, (self._newest if last is None else last) + 1)
         missing = [each for each in wanted if not self._has(each)]
         if missing:
-            for read in self._log.commits(missing[0], missing[-1]):
+            for read in self._log.known_commits(missing[0], missing[-1]):
                 self._take(read.commit)
         return [self._commits[version] for version in wanted]
 

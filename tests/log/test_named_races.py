@@ -45,7 +45,8 @@ def test_a_slow_look_does_not_bring_back_what_a_later_one_saw_removed() -> None:
     store, table, other = two_handles()
     table.append([file("w.parquet")])
     table.live.lookup(["w.parquet"], 1)
-    other.append([file("a.parquet")])
+    # Too large to be kept in memory, so that it is read again.
+    other.append([file("a.parquet")], message="a" * 20_000)
     table.log.refresh()
 
     def removed() -> None:

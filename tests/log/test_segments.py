@@ -239,8 +239,8 @@ def test_where_files_are_requests_a_segment_is_sealed_by_whoever_holds_its_commi
         table.alter([SetOption("k", "v")])
         assert bool(list(store.keys(f"{ROOT}/segments"))) == at_hand
         asked.append(len([each for each in store.asked if "/log/" in each]))
-    # Sealing has read nothing, whoever did it.
-    assert asked[0] == asked[1]
+    # Sealing has read nothing: who holds more in memory reads less for the other caches.
+    assert asked[0] <= asked[1]
 
 
 def test_the_catalog_is_sealed_too() -> None:
