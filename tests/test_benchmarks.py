@@ -9,6 +9,7 @@ import pytest
 from benchmarks import (
     commit_latency,
     contention,
+    flat,
     iceberg_projection,
     open_table,
     projection,
@@ -93,3 +94,11 @@ def test_projection_makes_one_commit_of_each_kind_each_time(tmp_path: Path) -> N
     assert report.fingerprint == "snapshots=[11, 17]"
     bounded = [each.name for each in report.figures if each.at_most is not None]
     assert len(bounded) == len(projection.KINDS)
+
+
+def test_flat_compares_every_change_of_every_table(tmp_path: Path) -> None:
+    report = flat.run(tmp_path, size=100, repeats=1, short=20)
+    assert report.fingerprint == "commits=100 landed=[77, 84, 91]"
+    assert all(figure.value > 0 for figure in report.figures)
+    assert all(figure.holds for figure in report.figures if figure.name.endswith(", requests"))
+    assert report.figures[-2].name.startswith("worst: ")

@@ -1,0 +1,195 @@
+"""Does a commit cost the same at version 50 and at 100,000, whatever it changes and in which table?
+
+Two tables of each kind have lived the same life, one of them two thousand times longer (`lives`).
+Each change is asked of both in turn: by the handle that wrote before, by one that has just opened
+the table, and by one that looked before somebody else changed an option. Ratios are long to short:
+of the lower quartile of times on a disk without fsync, and of the requests to a store far away.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import cyclopts
+from attrs import define, evolve, field, frozen
+
+from benchmarks.history import copy
+from benchmarks.lives import KINDS, NAME, Counted, Kind, Life, changes_of, lake_on, life_at
+from benchmarks.measure import WORKDIR, Figure, Output, Report, question_of, show
+from ledger import SetOption
+from ledger.stores import Store
+from ledger.stores.local import Durability, LocalStore
+
+SHORT: Final = 50
+BY: Final = ("the same handle", "a fresh handle", "a loser")
+
+_FLAT: Final = 1.2
+_LISTED: Final = 4.0
+
+
+def most_requests(by: str, change: str) -> float:
+    """Return how many times the requests of a short history a long one may take."""
+    return 1.5 if _lists_anew(by, change) else _FLAT
+
+
+def most_time(by: str, change: str) -> float:
+    """Return how many times the time of a short history a long one may take."""
+    return _LISTED if _lists_anew(by, change) else _FLAT
+
+
+def _lists_anew(by: str, change: str) -> bool:
+    # Who knows nothing of the live files finds them in runs, whose number grows by a logarithm.
+    return (by, change) == (BY[1], "overwrite")
+
+
+@define
+class _Side:
+    """One of the two tables, and what changes of it took."""
+
+    life: Life
+    store: Store
+    took_ns: dict[tuple[str, str], list[int]] = field(factory=dict)
+    requests: dict[tuple[str, str], list[int]] = field(factory=dict)
+
+    def change(self, by: str, name: str, change: Callable[[Life, int], object]) -> None:
+        """Time one commit."""
+        number = sum(map(len, self.took_ns.values()))
+        prepared = self._prepared(by, number)
+        asked = self.store.requests if isinstance(self.store, Counted) else 0
+        gc.disable()
+        start = time.perf_counter_ns()
+        life = prepared()
+        change(life, number)
+        took = time.perf_counter_ns() - start
+        gc.enable()
+        self.took_ns.setdefault((by, name), []).append(took)
+        if isinstance(self.store, Counted):
+            self.requests.setdefault((by, name), []).append(self.store.requests - asked)
+        if by == BY[1]:
+            self.life = life
+            self.life.table.state  # noqa: B018 - reads what the next one is to hold already
+
+    def _prepared(self, by: str, number: int) -> Callable[[], Life]:
+        if by == BY[1]:
+            return partial(self.life.reopened, self.store)
+        self.life.table.state  # noqa: B018 - it stands at the newest version
+        if by == BY[2]:
+            winner = lake_on(self.store).table(NAME)
+            winner.alter([SetOption("team.winner", str(number))])
+        return lambda: self.life
+
+
+@frozen
+class Cell:
+    """One change, asked in one way of one kind of table, in a long history to a short one."""
+
+    kind: str
+    by: str
+    change: str
+    time: float
+    requests: float
+
+    @property
+    def name(self) -> str:
+        """The cell for people."""
+        return f"{self.kind}, {self.by}: {self.change}"
+
+    def figures(self) -> tuple[Figure, Figure]:
+        """Return both ratios, each with its target."""
+        times, requests = most_time(self.by, self.change), most_requests(self.by, self.change)
+        return (
+            Figure(f"{self.name}, time", self.time, "x", at_most=times),
+            Figure(f"{self.name}, requests", self.requests, "x", at_most=requests),
+        )
+
+
+def run(
+    workdir: Path, *, size: int, repeats: int, kinds: tuple[Kind, ...] = KINDS, short: int = SHORT
+) -> Report:
+    cells: list[Cell] = []
+    versions: set[int] = set()
+    for kind in kinds:
+        # As far from a checkpoint, so that both have as much to read behind it.
+        lakes = {each: life_at(workdir, kind, each) for each in (short, size + short)}
+        with tempfile.TemporaryDirectory(dir=workdir) as folder:
+            place = Path(folder)
+            near = _sides(kind, {each: copy(lakes[each], place / f"near-{each}") for each in lakes})
+            _live(kind, near, repeats)
+            far = _sides(
+                kind, {each: copy(lakes[each], place / f"far-{each}") for each in lakes}, Counted
+            )
+            _live(kind, far, 1)
+        cells += _cells(kind, near, far)
+        versions |= {side.life.table.state.version - each for each, side in far.items()}
+    landed = f"commits={size} landed={sorted(versions)}"
+    return Report(question_of(__doc__), landed, tuple(_figures(cells)))
+
+
+def _sides(
+    kind: Kind, lakes: Mapping[int, Path], far: Callable[[Store], Store] = lambda store: store
+) -> dict[int, _Side]:
+    made: dict[int, _Side] = {}
+    for version, lake in lakes.items():
+        store = far(LocalStore(lake, durable=Durability.NONE))
+        made[version] = _Side(Life(kind, lake_on(store).table(NAME)), store)
+    return made
+
+
+def _live(kind: Kind, sides: Mapping[int, _Side], repeats: int) -> None:
+    for by in BY:
+        # Whoever comes first is the one who warms up.
+        for each in range(-1, repeats):
+            for name, change in changes_of(kind).items():
+                for side in sides.values():
+                    side.change(by if each >= 0 else "warming up", name, change)
+
+
+def _cells(kind: Kind, near: Mapping[int, _Side], far: Mapping[int, _Side]) -> Iterator[Cell]:
+    short, long = min(near), max(near)
+    for by in BY:
+        for name in changes_of(kind):
+            times = [_undisturbed(near[each].took_ns[by, name]) for each in (short, long)]
+            asked = [statistics.median(far[each].requests[by, name]) for each in (short, long)]
+            yield Cell(kind.name, by, name, times[1] / times[0], asked[1] / asked[0])
+
+
+def _undisturbed(took_ns: list[int]) -> float:
+    """Return the lower quartile: other processes only ever make a commit slower."""
+    return sorted(took_ns)[len(took_ns) // 4]
+
+
+def _figures(cells: list[Cell]) -> Iterator[Figure]:
+    pairs = [each.figures() for each in cells]
+    yield from (figure for pair in pairs for figure in pair)
+    for told, some in zip(("worst", "busiest"), zip(*pairs, strict=True), strict=True):
+        worst = max(some, key=lambda each: each.value / (each.at_most or 1))
+        yield evolve(worst, name=f"{told}: {worst.name}")
+
+
+def main(
+    *,
+    size: int = 100_000,
+    repeats: int = 25,
+    workdir: Path = WORKDIR,
+    output: Output = "text",
+) -> None:
+    """Commit every kind of change to short and long tables of every kind.
+
+    Args:
+        size: By how many commits the long history is longer.
+        repeats: How often each change is timed; the median counts.
+        workdir: Where histories are kept; the file system that is measured.
+        output: text or json.
+    """
+    show(run(workdir, size=size, repeats=repeats), output)
+
+
+if __name__ == "__main__":
+    cyclopts.run(main)

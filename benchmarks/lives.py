@@ -1,0 +1,379 @@
+"""Tables of four kinds that have lived the same life for a short or a long time.
+
+A hundred commits of it are appends mostly, deletes, two compactions, a rollback, a tag, an expiry
+and a change of columns or options; every thousand change the layout twice. What is live stays as
+much as it was, so that only history is longer.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import define, field, frozen
+
+from ledger import (
+    AddColumn,
+    AddPartitionField,
+    DropColumn,
+    FileChange,
+    Ledger,
+    RemovePartitionField,
+    RenameColumn,
+    Schema,
+    SetOption,
+    SnapshotPlan,
+    Table,
+    UpdatePartitionSpec,
+)
+from ledger.stores import MemoryStore, Store
+from ledger.stores.base import Draft
+from ledger.stores.clock import Clock
+from ledger.stores.local import Durability, LocalStore
+from ledger.table_setting import TableSetting
+
+NAME = "bench.events"
+PARTITIONS = 1000
+_START_MILLIS = 1_700_000_000_000
+_COLUMNS = {"id": "BIGINT", "day": "DATE", "amount": "INT"}
+_HALF = 500
+
+
+@frozen
+class Kind:
+    """A kind of table.
+
+    Attributes:
+        name: For people.
+        field_ids: Whether its files carry field ids; without, some use an older schema's names.
+        partitions: How many partitions it has; 0: it has no partition keys.
+        manifests: Whether an engine writes the manifests, so that no file is named.
+    """
+
+    name: str
+    field_ids: bool = True
+    partitions: int = 0
+    manifests: bool = False
+
+    def schema(self) -> Schema:
+        """Return the schema that such a table begins with."""
+        return Schema.of(_COLUMNS, partition_keys=["day"] if self.partitions else ())
+
+    def partition(self, number: int) -> tuple[str, ...]:
+        """Return the partition of a file."""
+        if not self.partitions:
+            return ()
+        month, day = divmod(number % self.partitions, 28)
+        return (f"{2000 + month // 12}-{month % 12 + 1:02d}-{day + 1:02d}",)
+
+    def file(self, name: str, number: int, schema_id: int) -> FileChange:
+        """Return a file that such a table may be given."""
+        return FileChange(
+            path=f"{name}.parquet",
+            partition=self.partition(number),
+            schema_id=schema_id,
+            field_ids=self.field_ids,
+            record_count=10,
+            file_size_in_bytes=1000,
+            creation_time=_START_MILLIS,
+            lower_bounds={0: "0100000000000000"},
+            upper_bounds={0: "0900000000000000"},
+        )
+
+
+KINDS = (
+    Kind("native, by id"),
+    Kind("native, by name", field_ids=False),
+    Kind("many partitions", partitions=PARTITIONS),
+    Kind("engine's manifests", manifests=True),
+)
+
+
+@define
+class Life:
+    """One table and what it goes on living; everything that is done is one commit."""
+
+    kind: Kind
+    table: Table
+    _added: list[str] = field(factory=list)
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The files that were appended since the last compaction and are live."""
+        return tuple(self._added)
+
+    def append(self, name: str, number: int, **options: Any) -> None:
+        """Add a file; in a table by name, every second one uses the first schema's names."""
+        older = not self.kind.field_ids and number % 2
+        self.append_of(name, number, 0 if older else self._schema_id(), **options)
+
+    def append_of(self, name: str, number: int, schema_id: int, **options: Any) -> None:
+        """Add a file that uses a schema's names."""
+        if self.kind.manifests:
+            facts = {"base_manifest_list": f"manifest-list-{name}"}
+            self.table.commit_snapshot(SnapshotPlan("APPEND", facts=facts), **options)
+            return
+        file = self.kind.file(name, number, schema_id)
+        self.table.append([file], **options)
+        self._added.append(file.path)
+
+    def _schema_id(self) -> int:
+        head = self.table.log.head
+        return head.state.schema.id if head else 0
+
+    def delete(self) -> None:
+        """Take the newest file away."""
+        self.table.delete_files([self._added.pop()])
+
+    def overwrite(self, name: str, number: int) -> None:
+        """Replace everything, or one partition of many."""
+        if self.kind.manifests:
+            plan = SnapshotPlan("OVERWRITE", facts={"base_manifest_list": f"manifest-list-{name}"})
+            self.table.commit_snapshot(plan)
+            return
+        where = {"day": self.kind.partition(number)[0]} if self.kind.partitions else None
+        self.table.overwrite([self.kind.file(name, number, self._schema_id())], where=where)
+        self._added = []
+
+    def compact(self, name: str, number: int) -> None:
+        """Replace what was appended since the last time by one file."""
+        if self.kind.manifests:
+            self.overwrite(name, number)
+            return
+        file = self.kind.file(name, number, self._schema_id())
+        plan = SnapshotPlan("COMPACT", (file,), delete=tuple(self._added))
+        self.table.commit_snapshot(plan)
+        self._added = [file.path]
+
+    def rollback(self) -> None:
+        """Put back what was there before the newest snapshot, which added a file."""
+        self.table.rollback(snapshot=self._newest() - 1)
+        self._added = self._added[:-1]
+
+    def _newest(self) -> int:
+        head = self.table.log.head
+        return head.state.last_snapshot_id if head else 0
+
+    def expire(self, kept: int) -> None:
+        """Expire all but so many snapshots."""
+        self.table.expire_snapshots(before=max(1, self._newest() - kept))
+
+    def widen(self, number: int) -> None:
+        """Change columns or an option, so that the table stays as wide as it is."""
+        turn = number // 100 % 4
+        born = f"n{number - turn * 100}"
+        match turn:
+            case 0:
+                self.table.alter([AddColumn((born,), "INT")])
+            case 1:
+                self.table.alter([SetOption("team.owner", str(number))])
+            case 2:
+                self.table.alter([RenameColumn((born,), f"{born}x")])
+            case _:
+                self.table.alter([DropColumn((f"{born}x",))])
+
+    def lay_out(self, number: int) -> None:
+        """Add a partition field, or remove the one that was added last."""
+        name = f"by_{number // 1000}"
+        if number % 1000 < _HALF:
+            update: Any = AddPartitionField(("id",), "bucket[8]", name)
+        else:
+            update = RemovePartitionField(name)
+        self.table.alter([UpdatePartitionSpec((update,))])
+
+    def live(self, versions: Iterable[int]) -> None:
+        """Make the commits of these versions."""
+        for version in versions:
+            self._step(version)
+        self.table.log.wait_for_caches()
+
+    def _step(self, version: int) -> None:
+        name, turn = f"f{version}", version % 100
+        if version == 1 and self.kind.partitions:
+            files = [self.kind.file(f"p{each}", each, 0) for each in range(self.kind.partitions)]
+            self.table.append(files)
+        elif turn == 2:
+            self.widen(version - 2)
+        elif version % 500 == 6:
+            self.lay_out(version - 6)
+        elif turn == 8:
+            self.table.create_tag(f"t{version}")
+        elif turn == 10:
+            self.expire(150)
+        elif turn == 12:
+            self.rollback()
+        elif turn % 50 == 14:
+            self.compact(name, version)
+        elif turn % 10 == 7 and not self.kind.manifests and version % 500 != 7:
+            self.delete()
+        else:
+            self.append(name, version)
+
+    def reopened(self, store: Store) -> Life:
+        """Return the same life on a handle that has just opened the table."""
+        return Life(self.kind, lake_on(store).table(NAME), self._added)
+
+
+def _append(life: Life, number: int) -> None:
+    life.append(f"a{number}", 2 * number)
+
+
+def _append_with_id(life: Life, number: int) -> None:
+    life.append(f"i{number}", 2 * number, commit_id=f"job-{number}")
+
+
+def _append_older(life: Life, number: int) -> None:
+    life.append_of(f"o{number}", number, 0)
+
+
+def _lay_out(life: Life, number: int) -> None:
+    added = AddPartitionField(("id",), f"bucket[{number + 16}]", f"wide_{number}")
+    life.table.alter([UpdatePartitionSpec((added,))])
+
+
+CHANGES: Final[Mapping[str, Callable[[Life, int], object]]] = {
+    "append": _append,
+    "append, id given": _append_with_id,
+    "append, older names": _append_older,
+    "delete": lambda life, _: life.delete(),
+    "compaction": lambda life, number: life.compact(f"c{number}", number),
+    "overwrite": lambda life, number: life.overwrite(f"w{number}", number),
+    "append again": lambda life, number: life.append(f"b{number}", 2 * number),
+    "rollback": lambda life, _: life.rollback(),
+    "column": lambda life, number: life.table.alter([AddColumn((f"m{number}",), "INT")]),
+    "option": lambda life, number: life.table.alter([SetOption("team.owner", f"m{number}")]),
+    "layout": _lay_out,
+    "tag": lambda life, number: life.table.create_tag(f"g{number}"),
+    "expiry": lambda life, _: life.expire(149),
+}
+"""Every kind of change, one commit each, in an order in which each finds what it needs."""
+
+
+def changes_of(kind: Kind) -> Mapping[str, Callable[[Life, int], object]]:
+    """Return the changes that a kind of table can meet."""
+    less = {"delete", "append, older names"} if kind.manifests else set()
+    if kind.field_ids:
+        less.add("append, older names")
+    return {name: change for name, change in CHANGES.items() if name not in less}
+
+
+class Counted:
+    """A store as one that is far away: it counts what it is asked, and nothing of it is near.
+
+    What is asked for caches, while nobody waits, counts for nobody.
+    """
+
+    is_near = False
+
+    def __init__(self, inner: Store) -> None:
+        self._inner = inner
+        self.requests = 0
+
+    @property
+    def url(self) -> str:
+        """See `Store.url`."""
+        return self._inner.url
+
+    def clock(self) -> Clock | None:
+        """See `Store.clock`."""
+        return self._inner.clock()
+
+    def ask_clock(self) -> Clock | None:
+        """See `Store.ask_clock`."""
+        return self._inner.ask_clock()
+
+    def create(self, key: str, body: bytes) -> bool:
+        """See `Store.create`."""
+        self._count()
+        return self._inner.create(key, body)
+
+    def read(self, key: str) -> bytes | None:
+        """See `Store.read`."""
+        self._count()
+        return self._inner.read(key)
+
+    def confirm(self, key: str) -> bytes | None:
+        """See `Store.confirm`."""
+        self._count()
+        return self._inner.confirm(key)
+
+    def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
+        """See `Store.read_many`."""
+        return map(self.read, keys)
+
+    def exists(self, key: str) -> bool:
+        """See `Store.exists`."""
+        self._count()
+        return self._inner.exists(key)
+
+    def replace(self, key: str, body: bytes) -> None:
+        """See `Store.replace`."""
+        self._count()
+        self._inner.replace(key, body)
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """See `Store.keys`."""
+        return self._inner.keys(prefix)
+
+    def walk(self, prefix: str) -> Iterator[str]:
+        """See `Store.walk`."""
+        return self._inner.walk(prefix)
+
+    def delete(self, key: str) -> None:
+        """See `Store.delete`."""
+        self._inner.delete(key)
+
+    def drafts(self, prefix: str) -> Iterator[Draft]:
+        """See `Store.drafts`."""
+        return self._inner.drafts(prefix)
+
+    def discard(self, draft: Draft) -> None:
+        """See `Store.discard`."""
+        self._inner.discard(draft)
+
+    def lock(self, key: str) -> AbstractContextManager[None]:
+        """See `Store.lock`."""
+        return self._inner.lock(key)
+
+    def _count(self) -> None:
+        self.requests += not is_for_caches()
+
+
+def is_for_caches() -> bool:
+    """Whether this thread saves caches, which no commit waits for."""
+    return threading.current_thread().name == "ledger-caches"
+
+
+def lake_on(store: Store) -> Ledger:
+    """Return a ledger on a store."""
+    return Ledger(TableSetting(store=store, storage_options={}, author="bench"))
+
+
+def born(kind: Kind, store: Store) -> Life:
+    """Return a new table."""
+    lake = lake_on(store)
+    lake.create_database(NAME.split(".", maxsplit=1)[0])
+    return Life(kind, lake.create_table(NAME, kind.schema()))
+
+
+def life_at(workdir: Path, kind: Kind, version: int) -> Path:
+    """Return a ledger whose table of a kind stands at a version, with its caches.
+
+    Built at the first call and kept; do not write to it, take a `history.copy`.
+    """
+    lake = workdir / f"life-{kind.name.replace(' ', '-')}-{version}"
+    if not lake.exists():
+        workdir.mkdir(parents=True, exist_ok=True)
+        draft = workdir / f".building-{os.getpid()}-{lake.name}"
+        # In memory first, which is several times faster.
+        built, kept = MemoryStore(lake.name), LocalStore(draft, durable=Durability.NONE)
+        born(kind, built).live(range(1, version + 1))
+        for key in list(built.keys("")):
+            kept.replace(key, built.read(key) or b"")
+            built.delete(key)
+        draft.rename(lake)
+    return lake
