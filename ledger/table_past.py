@@ -95,9 +95,10 @@ class TablePast:
 
     def names(self, state: TableState, more: Collection[int]) -> BoundNames:
         """Return the names of `state.named_schema_ids` and of more schemas, at least."""
-        # States that follow one another share it, as long as it stays as it is.
-        named = () if state.named_schema_ids is self._covered else state.named_schema_ids
-        missing = {*named, *more} - self._names.schema_ids
+        # Newer schemas have higher ids, so that what was there before is a beginning mostly.
+        named, covered = state.named_schema_ids, len(self._covered)
+        fresh = named[covered:] if named[:covered] == self._covered else named
+        missing = {*fresh, *more} - self._names.schema_ids
         if missing and self._saved is None:
             self._read(state)
             missing -= self._names.schema_ids
@@ -106,7 +107,7 @@ class TablePast:
             missing.discard(state.schema.id)
         if missing:
             self._add(self.schemas(missing))
-        self._covered = state.named_schema_ids
+        self._covered = named
         return self._names
 
     def _add(self, schemas: Collection[Schema]) -> None:

@@ -263,15 +263,12 @@ class TableBuilder:
     ) -> None:
         # A snapshot after a schema change of its own transaction has the new schema.
         self._snapshots.apply(event, self._schema_id + self._changes_schema, moment)
-        if not all(map(self._is_named, event.named_schema_ids)):
-            named = {*self._named_schema_ids, *event.named_schema_ids}
-            self._named_schema_ids = tuple(sorted(named))
-
-    def _is_named(self, schema_id: int) -> bool:
-        # They are in order, and every snapshot asks.
-        named = self._named_schema_ids
-        place = bisect_left(named, schema_id)
-        return place < len(named) and named[place] == schema_id
+        for each in event.named_schema_ids:
+            # They are in order, and every snapshot asks.
+            named = self._named_schema_ids
+            place = bisect_left(named, each)
+            if named[place : place + 1] != (each,):
+                self._named_schema_ids = (*named[:place], each, *named[place:])
 
     def _fold_layout(
         self, event: PartitionSpecUpdated | SortOrderReplaced, _author: str, _moment: int

@@ -82,7 +82,7 @@ def orphaned_caches(
     if now_millis - dropped_millis < KEPT_MILLIS:
         return
     root = subject.layout.root
-    for folder in ("checkpoints/keys", "checkpoints/files", "statistics"):
+    for folder in ("checkpoints/keys", "checkpoints/files", "names", "statistics"):
         for key in sorted(subject.store.walk(f"{root}/{folder}")):
             yield Orphan("cache", key, dropped_millis)
 
