@@ -139,10 +139,10 @@ def test_a_commit_costs_the_same_in_a_long_history(kind: Kind, by: str) -> None:
 
 def test_a_commit_of_files_copies_nothing_that_it_does_not_change() -> None:
     table = orders(lake_on(memory()))
-    table.append([data_file("f")])
+    table.append([data_file("f.parquet")])
     table.create_tag("t")
     before = table.state
-    after = table.append([data_file("g")]).state
+    after = table.append([data_file("g.parquet")]).state
     assert after.tags is before.tags
     assert after.partition_statistics is before.partition_statistics
     assert after.schema is before.schema
@@ -152,7 +152,7 @@ def test_a_commit_of_files_copies_nothing_that_it_does_not_change() -> None:
 
 def test_a_state_keeps_the_tags_that_it_had_whatever_comes_after() -> None:
     table = orders(lake_on(memory()))
-    table.append([data_file("f")])
+    table.append([data_file("f.parquet")])
     table.set_partition_statistics(1, "statistics/1", 7)
     first = table.create_tag("t").state
     table.create_tag("u")

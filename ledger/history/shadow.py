@@ -32,7 +32,7 @@ E = TypeVar("E")
 
 _CHECK: Final = ".sha256"
 _piece_of = re.compile(
-    r"(?:keys|ids|files)/(\d{20})-(\d{20})\.(?:idx|parquet|parquet\.sha256)"
+    r"(?:keys|ids|files)/(\d{20})-(\d{20})\.(?:idx|\d{4,}\.idx|parquet|parquet\.sha256)"
 ).fullmatch
 _checkpoint_of = re.compile(r"(\d{20})\.json").fullmatch
 

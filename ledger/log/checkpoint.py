@@ -23,7 +23,7 @@ from ledger.stores import Store
 S = TypeVar("S", bound=StateLike)
 FORMAT = 1
 
-_MOST_KEPT = 32
+_MOST_KEPT = 16
 """Searches meet the same few checkpoints again and again."""
 
 

@@ -80,3 +80,13 @@ class Layout:
     def changes(self, name: str) -> str:
         """Return the key of a file-change list too long for a commit."""
         return f"{self.root}/changes/{name}"
+
+
+def index_cut(index: str, number: int) -> str:
+    """Return the key of one of the cuts of an index.
+
+    Example:
+        >>> index_cut("keys/0-6400.idx", 3)
+        'keys/0-6400.0003.idx'
+    """
+    return f"{index.removesuffix('.idx')}.{number:04d}.idx"

@@ -2,8 +2,9 @@
 
 The newest commits are remembered; for every hundred older ones there is one small file of sorted
 64-bit hashes, eight of which are merged into one of the next tier, and so on, so that a lookup
-reads few files however long the log is. A hit says where to look, never what is true: the commit
-named is read. The files are a cache; what is missing or damaged is made again from the log.
+reads few files however long the log is. Larger ones have cuts by the hash beside them, for whoever
+asks once. A hit says where to look, never what is true: the commit named is read. The files
+are a cache; what is missing or damaged is made again from the log.
 
 Ids that lakeledger made up stood without a digest in older logs, and nobody indexed them. They
 have files of their own, made once, when somebody asks for such an id.
@@ -16,6 +17,7 @@ import re
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 from itertools import chain
@@ -25,7 +27,7 @@ from attrs import field, frozen
 from msgspec import UNSET
 
 from ledger.events.commit import Commit
-from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
+from ledger.log.layout import CHECKPOINT_INTERVAL, Layout, index_cut
 from ledger.log.replay import Position, Reader
 from ledger.model.tiles import covering, parts
 from ledger.stores import Store
@@ -40,6 +42,10 @@ _MADE: Final = "made:"
 _looks_made: Final = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 ).fullmatch
+
+_HASH_BITS = 64
+_UNCUT = 8
+"""An index of more hundreds of commits than this has as many cuts as it has eights."""
 
 _MAGIC = b"LLKEYS1\n"
 _DIGEST_SIZE = 32
@@ -102,6 +108,14 @@ class KeyIndex:
         """Yield every (hash, version)."""
         return zip(self.hashes, self.versions, strict=True)
 
+    def cut(self, bits: int, number: int) -> KeyIndex:
+        """Return what is of the hashes that begin with a number of so many bits."""
+        if not bits:
+            return self
+        low = bisect_left(self.hashes, number << (_HASH_BITS - bits))
+        high = bisect_left(self.hashes, (number + 1) << (_HASH_BITS - bits), lo=low)
+        return KeyIndex(self.hashes[low:high], self.versions[low:high])
+
     def to_bytes(self) -> bytes:
         """Return the file: magic, hashes, versions, and the SHA-256 of all that."""
         body = _MAGIC + _little(self.hashes) + _little(self.versions)
@@ -160,6 +174,11 @@ class Tail(Generic[E]):
         if commit.version not in self._sets:
             self._unseen[commit.version] = commit
 
+    @property
+    def was_asked(self) -> bool:
+        """Whether anybody looked for anything here."""
+        return bool(self._sets)
+
     def lacks(self, last: int) -> range:
         """Return the versions up to `last` from the first on that has to be read."""
         known = self._known_to
@@ -194,6 +213,12 @@ class Tail(Generic[E]):
             self._unseen.pop(version, None)
 
 
+def _bits(span: tuple[int, int]) -> int:
+    """Return by how many bits of the hash an interval's index is cut; 0: it is not."""
+    hundreds = span[1] // CHECKPOINT_INTERVAL - span[0] // CHECKPOINT_INTERVAL
+    return (hundreds // _UNCUT).bit_length() - 1 if hundreds > _UNCUT else 0
+
+
 class KeyIndexes(Generic[E]):
     """One stream's key indexes of one kind.
 
@@ -219,14 +244,17 @@ class KeyIndexes(Generic[E]):
         self._keys_of = keys_of
         self._belongs = belongs
         self._at_hand: dict[tuple[int, int], KeyIndex | Tail[E]] = {}
+        # Of each interval one: whoever asks again is better off with the whole index.
+        self._cuts: dict[tuple[int, int], tuple[int, KeyIndex]] = {}
 
     def find(self, key: str, last: int) -> Iterator[int]:
         """Yield the versions up to `last`, a checkpoint's, that may have named `key`.
 
         Newest first.
         """
+        wanted = hashed(key)
         for span in tiles(last):
-            for piece in self._pieces(span):
+            for piece in self._parts(span) or [self._piece(span, wanted)]:
                 yield from piece.find(key)
 
     def keep(self, tail: Tail[E]) -> None:
@@ -240,35 +268,64 @@ class KeyIndexes(Generic[E]):
             OSError: It could not be kept; that harms nothing.
         """
         span = next(tiles(version))
-        self._store.replace(self._file_of(*span), self._whole(span).to_bytes())
+        whole, file, bits = self._whole(span), self._file_of(*span), _bits(span)
+        self._store.replace(file, whole.to_bytes())
+        for number in range(1 << bits) if bits else ():
+            self._store.replace(index_cut(file, number), whole.cut(bits, number).to_bytes())
 
-    def _pieces(self, span: tuple[int, int]) -> list[KeyIndex | Tail[E]]:
-        """Return what covers an interval, newest first: the parts, where all are at hand."""
-        found = self._parts(span)
-        if found is None:
-            found = [self._whole(span)]
-        return found
+    def merge(self, version: int) -> None:
+        """Have one index of the interval that ends at a checkpoint's version, if all is at hand."""
+        span = next(tiles(version))
+        if all(each in self._at_hand for each in _below(span) or [span]):
+            self._take(span, self._made(span))
+
+    def _take(self, span: tuple[int, int], whole: KeyIndex) -> None:
+        self._at_hand[span] = whole
+        self._cuts.pop(span, None)
+        for each in _below(span):
+            # All that they hold is in the one that was made of them.
+            self._at_hand.pop(each, None)
 
     def _parts(self, span: tuple[int, int]) -> list[KeyIndex | Tail[E]] | None:
+        """Return what holds an interval, newest first, if all of it is at hand."""
         found = self._at_hand.get(span)
         if found is not None:
             return [found]
-        below = [self._parts(each) for each in reversed(_below(span))]
-        if not below or None in below:
-            return None
-        return [piece for each in below for piece in each or ()]
+        pieces: list[KeyIndex | Tail[E]] = []
+        for each in reversed(_below(span)):
+            some = self._parts(each)
+            if some is None:
+                return None
+            pieces += some
+        return pieces or None
+
+    def _piece(self, span: tuple[int, int], wanted: int) -> KeyIndex:
+        """Return what an interval's index holds of a hash: at first no more than its cut."""
+        bits = _bits(span)
+        if not bits:
+            return self._whole(span)
+        number = wanted >> (_HASH_BITS - bits)
+        known, cut = self._cuts.get(span, (None, None))
+        if known is None:
+            cut = self._read(index_cut(self._file_of(*span), number))
+            if cut is not None:
+                self._cuts[span] = number, cut
+                return cut
+        return cut if known == number and cut is not None else self._whole(span)
 
     def _whole(self, span: tuple[int, int]) -> KeyIndex:
         """Return the one index of an interval; the parts that it replaces go."""
         found = self._at_hand.get(span)
         if isinstance(found, KeyIndex):
             return found
-        body = self._store.read(self._file_of(*span))
-        whole = (None if body is None else KeyIndex.from_bytes(body)) or self._made(span)
-        self._at_hand[span] = whole
-        for each in _below(span):
-            self._at_hand.pop(each, None)
+        whole = self._read(self._file_of(*span)) if found is None else None
+        whole = whole or self._made(span)
+        self._take(span, whole)
         return whole
+
+    def _read(self, file: str) -> KeyIndex | None:
+        body = self._store.read(file)
+        return None if body is None else KeyIndex.from_bytes(body)
 
     def _made(self, span: tuple[int, int]) -> KeyIndex:
         below = _below(span)
@@ -276,6 +333,8 @@ class KeyIndexes(Generic[E]):
             # A merge by steps: one large sort would hold up every other thread.
             return KeyIndex.of_sorted(merge(*(self._whole(each).pairs() for each in below)))
         tail = self._at_hand.get(span)
+        if isinstance(tail, KeyIndex):
+            return tail
         named = tail.pairs() if isinstance(tail, Tail) else self._scan(*span)
         return KeyIndex.of((hashed(key), version) for key, version in named if self._belongs(key))
 
@@ -305,6 +364,7 @@ class Lookup(Generic[E]):
         self._reader = reader
         self._more_of = keys_of
         self._tails: dict[int, Tail[E]] = {}
+        self._unmerged: deque[int] = deque()
         self._named: KeyIndexes[E] = KeyIndexes(
             store, layout.index, reader, self._keys_of, lambda key: not key.startswith(_MADE)
         )
@@ -337,6 +397,26 @@ class Lookup(Generic[E]):
         self._named.save(version)
         self._made.save(version)
 
+    @property
+    def owes_merging(self) -> bool:
+        """Whether there are intervals in memory that `merge_next` would make smaller."""
+        return bool(self._unmerged)
+
+    def merge_next(self) -> bool:
+        """Merge what is kept of complete intervals, though others saved them; False: all is done.
+
+        Raises:
+            LedgerError: A list of file changes is missing or damaged.
+            OSError: The store does not answer.
+        """
+        try:
+            version = self._unmerged.popleft()
+        except IndexError:
+            return False
+        self._named.merge(version)
+        self._made.merge(version)
+        return True
+
     def _recent(self, key: str, last: int) -> Iterator[int]:
         boundary = last - last % CHECKPOINT_INTERVAL
         if last > boundary or not last:
@@ -356,9 +436,11 @@ class Lookup(Generic[E]):
             found = self._tails.setdefault(number, Tail(number, self._keys_of))
             for older in [each for each in self._tails if each < number]:
                 tail = self._tails.pop(older, None)
-                if tail is not None and not tail.lacks(tail.last):
+                # Of a handle that only reads nothing is kept: it would grow as long as it reads.
+                if tail is not None and tail.was_asked and not tail.lacks(tail.last):
                     self._named.keep(tail)
                     self._made.keep(tail)
+                    self._unmerged.append(tail.last)
         return found
 
     def _keys_of(self, commit: Commit[E]) -> Iterator[str]:

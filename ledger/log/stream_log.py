@@ -239,7 +239,7 @@ class StreamLog(Generic[S, E]):
 
     def keep_caches(self) -> None:
         """Have the caches saved that this writer owes; nobody waits for them."""
-        if self._due:
+        if self._due or self.lookup.owes_merging:
             self._keeper.ask()
 
     def wait_for_caches(self, timeout_s: float = 10.0) -> bool:
@@ -255,7 +255,7 @@ class StreamLog(Generic[S, E]):
         try:
             head, lines = self._due.popleft()
         except IndexError:
-            return False
+            return self._merge_next()
         version = head.state.version
         try:
             self.checkpoints.save(head)
@@ -266,6 +266,13 @@ class StreamLog(Generic[S, E]):
             # One that is missing costs time.
             warn(_LOGGER, "checkpoint_failed", root=self.layout.root, version=version, error=error)
         return True
+
+    def _merge_next(self) -> bool:
+        try:
+            return self.lookup.merge_next()
+        except Exception as error:  # noqa: BLE001 - what is not merged is asked in its parts
+            warn(_LOGGER, "merging_failed", root=self.layout.root, error=error)
+            return True
 
     def last_named(self, key: str) -> Iterator[int]:
         """Yield the versions up to the head that may have named `key`, newest first."""

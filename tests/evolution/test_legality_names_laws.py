@@ -82,7 +82,7 @@ class World:
         self.rng.choice(steps)()
 
     def append(self) -> None:
-        known, name = self.known, f"f{next(self.numbers)}"
+        known, name = self.known, f"f{next(self.numbers)}.parquet"
         newest = len(known.schemas) - 1
         schema_id = self.rng.randint(max(0, newest - 3), newest)
         file = unnamed(name, schema_id=schema_id)
@@ -197,7 +197,7 @@ def aged(table: Table, changes: int) -> None:
     """Let a table use the names of many schemas, and expire what it can."""
     for each in range(changes):
         table.alter([AddColumn((f"n{each}",), "INT")])
-        table.append([unnamed(f"f{each}", schema_id=table.state.schema.id)])
+        table.append([unnamed(f"f{each}.parquet", schema_id=table.state.schema.id)])
     table.expire_snapshots(before=changes)
 
 

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ledger import Table
+from ledger.files.live import file_key
+from ledger.log.layout import index_cut
 from ledger.log.lookup import KeyIndex, hashed, tiles
+from ledger.stores import MemoryStore
+from tests.faults import Wrapped
+from tests.lakes import data_file, lake_on, memory, orders
+from tests.log.long_logs import long_log, store_of, table_on
 
 
 @given(st.integers(1, 5000))
@@ -36,3 +43,110 @@ def test_a_changed_index_is_not_believed(at: int) -> None:
     body[at] ^= 1
     assert KeyIndex.from_bytes(bytes(body)) is None
     assert KeyIndex.from_bytes(b"") is None
+
+
+@given(st.lists(st.integers(0, 2**64 - 1)), st.integers(0, 6))
+def test_the_cuts_of_an_index_hold_all_of_it_once(hashes: list[int], bits: int) -> None:
+    index = KeyIndex.of((each, 7) for each in hashes)
+    cuts = [index.cut(bits, number) for number in range(1 << bits)]
+    assert [pair for each in cuts for pair in each.pairs()] == list(index.pairs())
+    for number, each in enumerate(cuts):
+        assert all(found >> (64 - bits) == number for found in each.hashes if bits)
+
+
+CUT = 6400
+
+
+def indexed(name: str) -> tuple[MemoryStore, dict[str, int]]:
+    """Return a log with all its indexes, and where each file of it was named."""
+    store = store_of(long_log(CUT + 10), name)
+    table = table_on(store)
+    assert table.state.version == CUT + 10
+    for version in range(100, CUT + 1, 100):
+        table.log.lookup.save(version)
+    return store, {each.change.path: each.version for each in table.live.changes(0, CUT + 10)}
+
+
+def found(table: Table, paths: list[str]) -> dict[str, list[int]]:
+    return {each: list(table.log.last_named(file_key(each))) for each in paths}
+
+
+class Sized(Wrapped):
+    """Remembers what was read."""
+
+    def __init__(self, inner: MemoryStore) -> None:
+        super().__init__(inner)
+        self.read_bytes: dict[str, int] = {}
+
+    def read(self, key: str) -> bytes | None:
+        body = super().read(key)
+        self.read_bytes[key] = len(body or b"")
+        return body
+
+
+def test_one_look_up_in_a_long_log_reads_little_of_its_index() -> None:
+    store, named = indexed("key-index-cut")
+    key = table_on(store).log.layout.index(0, CUT)
+    whole = len(store.read(key) or b"")
+    sized = Sized(store)
+    table = table_on(sized)
+    paths = list(named)[:40]
+    table.log.refresh()
+    assert found(table, paths[:1]) == {paths[0]: [named[paths[0]]]}
+    read = [size for each, size in sized.read_bytes.items() if each.endswith(".idx")]
+    assert len(read) == 1
+    assert read[0] < whole / 6
+
+    # Whoever asks again has all of it, and reads no more.
+    assert found(table, paths[1:]) == {each: [named[each]] for each in paths[1:]}
+    read = [size for each, size in sized.read_bytes.items() if each.endswith(".idx")]
+    assert len(read) == 2
+
+
+def test_what_is_missing_of_an_index_is_found_in_what_it_was_made_of() -> None:
+    store, named = indexed("key-index-uncut")
+    paths = list(named)[::97]
+    expected = {each: [named[each]] for each in paths}
+    table = table_on(store)
+    table.log.refresh()
+    assert found(table, paths) == expected
+
+    key = table.log.layout.index(0, CUT)
+    for number in range(8):
+        # As an older client leaves it.
+        store.delete(index_cut(key, number))
+    again = table_on(store)
+    again.log.refresh()
+    assert found(again, paths) == expected
+
+    store.delete(key)
+    last = table_on(store)
+    last.log.refresh()
+    assert found(last, paths) == expected
+
+
+class Gone(Wrapped):
+    """A store without any index."""
+
+    def read(self, key: str) -> bytes | None:
+        assert not key.endswith(".idx"), key
+        return super().read(key)
+
+
+def test_who_follows_others_merges_what_it_knows_and_asks_no_store_for_it() -> None:
+    writer = orders(lake_on(memory()))
+    follower = table_on(Gone(writer.log.store))
+    for number in range(1650):
+        writer.append([data_file(f"f{number}.parquet")])
+        follower.log.refresh()
+        if number % 100 == 50:
+            assert found(follower, ["f0.parquet"]) == {"f0.parquet": [1]}
+    assert writer.log.wait_for_caches()
+    lookup = follower.log.lookup
+    assert lookup.owes_merging
+    while lookup.merge_next():
+        pass
+    wanted = [0, 99, 100, 700, 799, 800, 1500, 1649]
+    assert found(follower, [f"f{each}.parquet" for each in wanted]) == {
+        f"f{each}.parquet": [each + 1] for each in wanted
+    }
