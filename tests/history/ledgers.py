@@ -93,6 +93,7 @@ def built(folder: Path, commits: int) -> Place:
             table.delete_files([f"f{number - 9}.parquet"])
         else:
             table.alter([SetOption("k", str(number))])
+    assert table.log.wait_for_caches()
     return place
 
 
