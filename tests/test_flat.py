@@ -26,7 +26,7 @@ from benchmarks.lives import (
     changes_of,
     lake_on,
 )
-from ledger import SetOption
+from ledger import AddPartitionField, SetOption, UpdatePartitionSpec
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from tests.lakes import data_file, memory, orders
 from tests.log.long_logs import store_of
@@ -161,3 +161,20 @@ def test_a_state_keeps_the_tags_that_it_had_whatever_comes_after() -> None:
     assert list(first.tags) == ["t"]
     assert [each.path for each in first.partition_statistics.values()] == ["statistics/1"]
     assert list(table.state.tags) == ["u"]
+
+
+def test_files_cost_the_same_under_many_layouts_tags_options_and_schemas() -> None:
+    counts: list[int] = []
+    with Calls() as calls:
+        for often in (1, 60):
+            table = orders(lake_on(memory()))
+            for number in range(often):
+                bucket = AddPartitionField(("id",), f"bucket[{number + 2}]")
+                table.alter([UpdatePartitionSpec((bucket,))])
+                table.append([data_file(f"{number}.parquet")])
+                table.create_tag(f"t{number}")
+                table.alter([SetOption(f"team.{number}", "x")])
+            calls.count = 0
+            table.append([data_file("f.parquet")])
+            counts.append(calls.count)
+    assert counts[1] <= counts[0] * 1.1

@@ -56,6 +56,7 @@ class FileRules:
     format_version: int
     is_back: bool = False
     _sound: set[tuple[object, ...]] = attrs.Factory(set)
+    _typed: dict[int, list[tuple[str, DataType | None]]] = attrs.Factory(dict)
 
     def problems(self, files: Iterable[FileChange]) -> Iterator[FormatError]:
         """Yield what Iceberg cannot say of the files that come; what goes is no problem."""
@@ -105,7 +106,7 @@ class FileRules:
         key = file.spec_id, file.partition, *map(type, file.partition)
         if not file.partition or key in self._sound:
             return
-        types = self._partition_types[file.spec_id]
+        types = self._partition_types(file.spec_id)
         for value, (name, data_type) in zip(file.partition, types, strict=True):
             if value is not None and data_type is not None and not _fits(value, data_type):
                 yield _refusal(
@@ -143,11 +144,13 @@ class FileRules:
     def _types(self) -> dict[int, DataType]:
         return {each.id: each.type for each in walk_fields(self.schema.fields)}
 
-    @cached_property
-    def _partition_types(self) -> dict[int, list[tuple[str, DataType | None]]]:
-        # Of a column that is gone, nobody here knows the type.
-        return {
-            spec.spec_id: [
+    def _partition_types(self, spec_id: int) -> list[tuple[str, DataType | None]]:
+        # Of the specs that there ever were, files use few; of a column that is gone, nobody here
+        # knows the type.
+        found = self._typed.get(spec_id)
+        if found is None:
+            spec = next(each for each in self.specs if each.spec_id == spec_id)
+            found = self._typed[spec_id] = [
                 (
                     each.name,
                     transform_of(each.transform).result_type(self._types[each.source_id])
@@ -156,8 +159,7 @@ class FileRules:
                 )
                 for each in spec.fields
             ]
-            for spec in self.specs
-        }
+        return found
 
 
 def key_problems(schema: Schema, path: str) -> Iterator[FormatError]:

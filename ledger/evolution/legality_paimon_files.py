@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
 from typing import Any
 
 import attrs
@@ -46,6 +45,7 @@ class FileRules:
     schema: Schema
     specs: tuple[PartitionSpec, ...]
     _sound: set[tuple[object, ...]] = attrs.Factory(set)
+    _placed: dict[int, dict[str, int | None]] = attrs.Factory(dict)
 
     def problems(self, files: Iterable[FileChange]) -> Iterator[FormatError]:
         """Yield what Paimon cannot say of the files that come; what goes is no problem."""
@@ -60,7 +60,7 @@ class FileRules:
         key = file.spec_id, file.partition, *map(type, file.partition)
         if key in self._sound:
             return
-        places = self._key_places[file.spec_id]
+        places = self._key_places(file.spec_id)
         for name, place in places.items():
             if place is None:
                 rule = f"its spec {file.spec_id} has no identity({name}), a partition key"
@@ -75,18 +75,19 @@ class FileRules:
                 return
         self._sound.add(key)
 
-    @cached_property
-    def _key_places(self) -> dict[int, dict[str, int | None]]:
-        """By spec, where a file has the values of the partition keys."""
-        ids = {name: self.schema.field(name).id for name in self.schema.partition_keys}
-        found: dict[int, dict[str, int | None]] = {}
-        for spec in self.specs:
+    def _key_places(self, spec_id: int) -> dict[str, int | None]:
+        """Return where a file of a spec has the values of the partition keys."""
+        found = self._placed.get(spec_id)
+        if found is None:
+            # Of the specs that there ever were, files use few.
+            spec = next(each for each in self.specs if each.spec_id == spec_id)
             kept = {
                 each.source_id: place
                 for place, each in enumerate(spec.fields)
                 if each.transform == "identity"
             }
-            found[spec.spec_id] = {name: kept.get(each) for name, each in ids.items()}
+            ids = {name: self.schema.field(name).id for name in self.schema.partition_keys}
+            found = self._placed[spec_id] = {name: kept.get(each) for name, each in ids.items()}
         return found
 
 

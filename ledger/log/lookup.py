@@ -101,6 +101,8 @@ class KeyIndex:
         """Return the versions that may have named `key`, newest first."""
         wanted = hashed(key)
         low = bisect_left(self.hashes, wanted)
+        if low == len(self.hashes) or self.hashes[low] != wanted:
+            return []
         high = bisect_right(self.hashes, wanted, lo=low)
         return sorted(self.versions[low:high], reverse=True)
 
