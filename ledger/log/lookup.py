@@ -47,6 +47,9 @@ _HASH_BITS = 64
 _UNCUT = 8
 """An index of more hundreds of commits than this has as many cuts as it has eights."""
 
+_MOST_CUTS = 4
+"""Whoever asks more often is better off with the whole index."""
+
 _MAGIC = b"LLKEYS1\n"
 _DIGEST_SIZE = 32
 _ENTRY_SIZE = 16
@@ -246,8 +249,7 @@ class KeyIndexes(Generic[E]):
         self._keys_of = keys_of
         self._belongs = belongs
         self._at_hand: dict[tuple[int, int], KeyIndex | Tail[E]] = {}
-        # Of each interval one: whoever asks again is better off with the whole index.
-        self._cuts: dict[tuple[int, int], tuple[int, KeyIndex]] = {}
+        self._cuts: dict[tuple[int, int], dict[int, KeyIndex]] = {}
 
     def find(self, key: str, last: int) -> Iterator[int]:
         """Yield the versions up to `last`, a checkpoint's, that may have named `key`.
@@ -307,13 +309,13 @@ class KeyIndexes(Generic[E]):
         if not bits:
             return self._whole(span)
         number = wanted >> (_HASH_BITS - bits)
-        known, cut = self._cuts.get(span, (None, None))
-        if known is None:
-            cut = self._read(index_cut(self._file_of(*span), number))
-            if cut is not None:
-                self._cuts[span] = number, cut
-                return cut
-        return cut if known == number and cut is not None else self._whole(span)
+        cuts = self._cuts.setdefault(span, {})
+        found = cuts.get(number)
+        if found is None and len(cuts) < _MOST_CUTS:
+            found = self._read(index_cut(self._file_of(*span), number))
+            if found is not None:
+                cuts[number] = found
+        return self._whole(span) if found is None else found
 
     def _whole(self, span: tuple[int, int]) -> KeyIndex:
         """Return the one index of an interval; the parts that it replaces go."""

@@ -97,10 +97,11 @@ def test_one_look_up_in_a_long_log_reads_little_of_its_index() -> None:
     assert len(read) == 1
     assert read[0] < whole / 6
 
-    # Whoever asks again has all of it, and reads no more.
+    # Whoever asks again and again has all of it soon, and reads no more.
     assert found(table, paths[1:]) == {each: [named[each]] for each in paths[1:]}
     read = [size for each, size in sized.read_bytes.items() if each.endswith(".idx")]
-    assert len(read) == 2
+    assert len(read) <= 5
+    assert max(read) == whole
 
 
 def test_what_is_missing_of_an_index_is_found_in_what_it_was_made_of() -> None:
