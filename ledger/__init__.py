@@ -22,6 +22,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+# From the beginning, so that whoever puts a fault or a watch on a store finds its class.
+import ledger.stores  # noqa: F401
+
 if TYPE_CHECKING:
     from ledger.catalog import Ledger, open  # noqa: A004 - `ledger.open(url)` is what reads well
     from ledger.events.schema_changes import (
@@ -140,7 +143,7 @@ __all__ = [
     "schema_from_json",
 ]
 
-# What is imported when it is first asked for, so that `import ledger` costs next to nothing.
+# What is imported when it is first asked for, so that `import ledger` costs little.
 _HOMES = {
     "ledger.catalog": (
         "Ledger",

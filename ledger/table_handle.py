@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from ledger.commit_options import CommitOptions, request_of
@@ -14,7 +14,6 @@ from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
-from ledger.evolution.table.touched import RecentlyTouched
 from ledger.evolution.table_record import TableStream
 from ledger.files.change_file import event_files, refuse_stale
 from ledger.files.live import LiveFiles
@@ -44,6 +43,7 @@ from ledger.table_setting import Plan, TableSetting
 
 if TYPE_CHECKING:
     from ledger.evolution.table.intent import TableIntent
+    from ledger.evolution.table.touched import RecentlyTouched
 
 
 class TableHandle:
@@ -61,12 +61,18 @@ class TableHandle:
         )
         self.live = LiveFiles(self.log)
         self.past = TablePast(self.log, self.live)
-        self._touched = RecentlyTouched(
-            partial(event_files, store, self.log.layout), self.live.names.usual
-        )
         self.log.remember(self._keys_of, self._save_caches)
         self._appender: Appender[TableState, TableEvent] = Appender(
             self.log, setting.now_millis, setting.patience, refuse_stale
+        )
+
+    @cached_property
+    def _touched(self) -> RecentlyTouched:
+        """What the last few commits touched, as all intents of this handle ask for it."""
+        from ledger.evolution.table.touched import RecentlyTouched
+
+        return RecentlyTouched(
+            partial(event_files, self.log.store, self.log.layout), self.live.names.usual
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
