@@ -82,7 +82,8 @@ def schemas_by_id(log: TableLog, schema_ids: Iterable[int]) -> dict[int, Schema]
     """
     wanted = set(schema_ids)
     found: dict[int, Schema] = {}
-    for each in sorted(wanted):
+    # The newest first: on the way to it from its checkpoint, those before it are met.
+    for each in sorted(wanted, reverse=True):
         if each not in found:
             newest = head_state(log).schema
             if not 0 <= each <= newest.id:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 
 import pytest
@@ -192,6 +192,9 @@ class Counts(Wrapped):
         self.reads += 1
         return super().read(key)
 
+    def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
+        return map(self.read, keys)
+
 
 def aged(table: Table, changes: int) -> None:
     """Let a table use the names of many schemas, and expire what it can."""
@@ -238,3 +241,17 @@ def test_names_that_cannot_be_believed_are_found_in_the_log(harm: str) -> None:
     found = other.past.names(other.state, ())
     known = table.past.names(table.state, ())
     assert sorted(found.meant(), key=str) == sorted(known.meant(), key=str)
+
+
+def test_many_schemas_are_found_in_one_pass_over_the_log() -> None:
+    table = table_of({"id": "INT", "a": "INT"})
+    aged(table, 30)
+    table.log.wait_for_caches()
+    version = table.state.version
+    store = Counts(table.log.store)
+    other = lake_on(store, ticking(LATER)).table("shop.t")
+    other.log.refresh()
+    before = store.reads
+    found = other.past.schemas(range(1, 25))
+    assert [each.id for each in found] == list(range(1, 25))
+    assert store.reads - before <= version + 1
