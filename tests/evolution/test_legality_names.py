@@ -66,7 +66,7 @@ def test_a_name_is_free_once_no_readable_snapshot_holds_such_a_file() -> None:
     table = table_of({"id": "INT", "v": "INT"})
     table.append([unnamed("f")])
     table.create_tag("kept")
-    table.delete_files(["f"])
+    table.delete_files(["f.parquet"])
     table.append([replace(unnamed("g"), field_ids=True)])
     table.expire_snapshots(before=2)
     refused(table, REUSED)
