@@ -3,9 +3,8 @@
 A table of appended files, projected up to its head; then one commit more is made, of each kind in
 turn, and only its projection is timed. What names an older snapshot (a tag, a rollback) looks it up
 among the checkpoints, which costs their number's logarithm. Beside it, where it can be imported,
-pypaimon's own commit of one row: it
-writes the row's file, too, so it is no floor, only what a Paimon table costs otherwise. Nothing is
-synced on either side.
+pypaimon's own commit of one row: it writes the row's file, too, so it is no floor, only what a
+Paimon table costs otherwise. Nothing is synced on either side.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from ledger.model.similar import meant
 from ledger.model.transform import Period, Void, transform_of
 from ledger.model.transform_path import field_types
 from ledger.model.transform_value import encode_value
+from ledger.model.type_text import format_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,6 +56,7 @@ class BatchFiles:
 
         Raises:
             ArrowInvalid: A value does not fit its column without loss.
+            InvalidInputError: Text or bytes are longer than their column's type.
         """
         import pyarrow as pa
 
@@ -80,6 +82,8 @@ class BatchFiles:
 
         schema = self.arrow_schema()
         arrays = [batch.column(each.name).cast(each.type) for each in schema]
+        for each, values in zip(schema, arrays, strict=True):
+            _refuse_longer(values, self.schema.field(each.name).type, each.name)
         return pa.Table.from_arrays(arrays, schema=schema)
 
     def _partitions(self, rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
@@ -176,6 +180,39 @@ class _TaskFiles:
             sink.flush()
             os.fsync(sink.fileno())
         sink.close()
+
+
+def _refuse_longer(values: Any, data_type: t.DataType, name: str) -> None:
+    """Check that no text or bytes are longer than their type, at any depth.
+
+    Raises:
+        InvalidInputError: Some are.
+    """
+    import pyarrow.compute as pc
+
+    match data_type:
+        case t.RowType(fields=fields):
+            for each in fields:
+                inner = pc.struct_field(values, each.name)
+                _refuse_longer(inner, each.type, f"{name}.{each.name}")
+        case t.ArrayType(element=element):
+            _refuse_longer(values.flatten(), element, f"{name}.element")
+        case t.MapType(key=key, value=value):
+            _refuse_longer(values.keys, key, f"{name}.key")
+            _refuse_longer(values.items, value, f"{name}.value")
+        case t.CharType(length=length) | t.VarCharType(length=length):
+            _refuse_above(pc.max(pc.utf8_length(values)).as_py(), length, data_type, name)
+        case t.BinaryType(length=length) | t.VarBinaryType(length=length):
+            _refuse_above(pc.max(pc.binary_length(values)).as_py(), length, data_type, name)
+
+
+def _refuse_above(found: int | None, most: int, data_type: t.DataType, name: str) -> None:
+    if found is not None and found > most:
+        shown = format_type(data_type.with_nullability(nullable=True))
+        raise InvalidInputError(
+            f"column {name} is {shown}, and a value has the length {found}; cut the values, or "
+            "change the column's type"
+        )
 
 
 def _value(value: Any, source: t.DataType) -> Any:

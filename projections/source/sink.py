@@ -19,6 +19,7 @@ from ledger.model.errors import InvalidInputError
 from ledger.snapshot_plan import SnapshotPlan
 from ledger.table import Table
 from projections.source.batch_files import BatchFiles, refuse_unfit
+from projections.source.zones import in_the_tables_zones
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -126,7 +127,8 @@ def write_parquet(rows: DataFrame, table: Table, folder: str) -> Sequence[str]:
         storage_options=dict(table.storage_options) if is_url else {},
     )
     # Only the paths come here, of the tasks that succeeded.
-    return [each.path for each in rows.mapInArrow(files.write, "path string").collect()]
+    written = in_the_tables_zones(rows, state.schema).mapInArrow(files.write, "path string")
+    return [each.path for each in written.collect()]
 
 
 def _user_of(rows: DataFrame) -> str:

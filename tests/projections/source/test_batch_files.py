@@ -13,6 +13,9 @@ import pytest
 
 import ledger
 from ledger import InvalidInputError, Schema, Table
+from ledger.model.partition import PartitionSpec
+from ledger.model.type_text import parse_type
+from ledger.model.types import ArrayType, DataField, MapType, RowType
 from ledger.transforms import bucket, hour, identity, month, truncate, year
 from projections.source.batch_files import BatchFiles, refuse_unfit
 from projections.source.sink import attempt_folder, commit_batch, has_landed
@@ -175,3 +178,37 @@ def test_a_streams_name_cannot_lead_out_of_the_table(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     folder = attempt_folder(table, "../../x=y", 0)
     assert folder.startswith(f"{table.location}/data/stream-..%2F..%2Fx%3Dy/batch-0000000000/")
+
+
+TOO_LONG: dict[str, tuple[Any, Any]] = {
+    "VARCHAR(3)": ("abc", "abcd"),
+    "CHAR(3)": ("äöü", "äöüß"),
+    "VARBINARY(2)": (b"ab", b"abc"),
+    "BINARY(2)": (b"ab", b"abc"),
+}
+
+
+@pytest.mark.parametrize("depth", ["column", "member", "element", "value"])
+@pytest.mark.parametrize("declared", TOO_LONG)
+def test_nothing_longer_than_its_type_is_written(tmp_path: Path, declared: str, depth: str) -> None:
+    fits, longer = TOO_LONG[declared]
+    inner = parse_type(declared)
+    kinds: dict[str, Any] = {
+        "column": inner,
+        "member": RowType([DataField(1, "m", inner)]),
+        "element": ArrayType(inner),
+        "value": MapType(parse_type("INT NOT NULL"), inner),
+    }
+    schema = Schema.of({"v": kinds[depth]})
+    files = BatchFiles(str(tmp_path), schema, PartitionSpec(), ("v",))
+
+    def written(value: Any) -> list[pa.RecordBatch]:
+        held = {"column": value, "member": {"m": value}, "element": [value], "value": {1: value}}
+        kind = schema.to_arrow().field("v").type
+        given = [(1, value)] if depth == "value" else held[depth]
+        column = pa.array([given, None], kind)
+        return list(files.write([pa.RecordBatch.from_arrays([column], ["v"])]))
+
+    assert len(written(fits)[0]) == 1
+    with pytest.raises(InvalidInputError, match=r"column v.* has the length [34]"):
+        written(longer)

@@ -1,19 +1,24 @@
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import pyarrow.parquet as pq
 import pytest
 
-from ledger import InvalidInputError, Ledger, Schema, Table
+from ledger import DataField, InvalidInputError, Ledger, Schema, Table
+from ledger.model.types import DataType, LocalZonedTimestampType, RowType, TimestampType
 from projections.source import ledger_sink
 from projections.source.sink import WriteFiles, write_parquet
 from tests.projections.source.folders import lake_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+LTZ = LocalZonedTimestampType(6)
 
 Commit = Callable[["DataFrame", int], None]
 
@@ -131,3 +136,33 @@ def test_a_batch_without_rows_commits_nothing(spark: SparkSession, tmp_path: Pat
     lake = a_target(tmp_path / "lake")
     ledger_sink(lake.url, "shop.orders", commit_user="me")(spark.range(0), 0)
     assert lake.table("shop.orders").state.version == 0
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata"])
+def test_moments_are_the_tables_whatever_the_sessions_zone(
+    spark: SparkSession, tmp_path: Path, zone: str
+) -> None:
+    lake = lake_in(tmp_path / "lake")
+    inner = RowType([DataField(0, "at", TimestampType(6)), DataField(0, "of", LTZ)])
+    columns = {"wall": "TIMESTAMP(6)", "moment": "TIMESTAMP_LTZ(6)", "other": "TIMESTAMP(6)"}
+    kinds: dict[str, str | DataType] = {**columns, "late": LTZ, "r": inner}
+    table = lake.create_table("shop.zoned", Schema.of(kinds))
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        rows = spark.sql(
+            "SELECT TIMESTAMP_NTZ '2024-01-01 10:00:00' wall, TIMESTAMP '2024-01-01 10:00:00' "
+            "moment, TIMESTAMP '2024-01-01 10:00:00' other, TIMESTAMP_NTZ '2024-01-01 10:00:00' "
+            "late, named_struct('at', TIMESTAMP '2024-01-01 10:00:00', 'of', "
+            "TIMESTAMP_NTZ '2024-01-01 10:00:00') r"
+        )
+        ledger_sink(lake.url, "shop.zoned", commit_user="me")(rows, 0)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before or "UTC")
+    wall = dt.datetime(2024, 1, 1, 10)  # noqa: DTZ001 - a wall clock
+    moment = wall.replace(tzinfo=ZoneInfo(zone))
+    (file,) = table.at().files
+    path = f"{table.location.removeprefix('file://')}/{file.path}"
+    (row,) = pq.ParquetFile(path).read().to_pylist()
+    assert (row["wall"], row["other"], row["r"]["at"]) == (wall, wall, wall)
+    assert (row["moment"], row["late"], row["r"]["of"]) == (moment, moment, moment)
