@@ -8,7 +8,6 @@ cache, which says itself of which schemas it is, and may be old, damaged or miss
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
@@ -61,12 +60,15 @@ if TYPE_CHECKING:
 
 
 class TablePast:
-    """A table's past, read from its log when it is asked for. Safe to share between threads."""
+    """A table's past, read from its log when it is asked for.
+
+    Safe to share between threads, and without a lock: a signal handler that commits may have
+    stopped its thread in here.
+    """
 
     def __init__(self, log: TableLog, live: LiveFiles) -> None:
         self._log = log
         self._live = live
-        self._lock = threading.Lock()
         self._schemas: dict[int, Schema] = {}
         self._names = BoundNames()
         self._saved: frozenset[int] | None = None
@@ -86,12 +88,10 @@ class TablePast:
 
     def keep(self, schemas: Iterable[Schema]) -> None:
         """Keep schemas that are at hand; whoever loses a race has files of the one before."""
-        with self._lock:
-            for each in schemas:
-                if each.id not in self._schemas:
-                    self._schemas[each.id] = each
-            for oldest in list(self._schemas)[:-_MOST_KEPT]:
-                del self._schemas[oldest]
+        for each in schemas:
+            self._schemas.setdefault(each.id, each)
+        for oldest in list(self._schemas)[:-_MOST_KEPT]:
+            self._schemas.pop(oldest, None)
 
     def names(self, state: TableState, more: Collection[int]) -> BoundNames:
         """Return the names of `state.named_schema_ids` and of more schemas, at least."""
@@ -111,9 +111,8 @@ class TablePast:
         return self._names
 
     def _add(self, schemas: Collection[Schema]) -> None:
-        with self._lock:
-            for each in schemas:
-                self._names.add(each)
+        for each in schemas:
+            self._names.add(each)
 
     def _read(self, state: TableState) -> None:
         body = self._log.store.read(self._log.layout.names)
@@ -121,8 +120,7 @@ class TablePast:
         if found is None or found.version > state.version or not self._is_of_this_log(found):
             self._saved = frozenset()
             return
-        with self._lock:
-            self._names.bind(found.meant, found.schema_ids)
+        self._names.bind(found.meant, found.schema_ids)
         self._saved = frozenset(found.schema_ids)
 
     def _is_of_this_log(self, found: _Names) -> bool:

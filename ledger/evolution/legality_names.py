@@ -46,7 +46,7 @@ def name_clashes(schema: Schema, named: Iterable[Schema]) -> Iterator[FormatErro
 class BoundNames:
     """What the names of many schemas stand for, asked without going through the schemas again.
 
-    It only grows. One thread at a time adds to it; any number ask.
+    It only grows, by steps that any thread may take, and take twice: nobody waits for a lock.
 
     Example:
         >>> names = BoundNames()
@@ -57,7 +57,7 @@ class BoundNames:
 
     def __init__(self) -> None:
         self._schema_ids: set[int] = set()
-        self._meant: dict[Binding, tuple[int, ...]] = {}
+        self._meant: dict[Binding, set[int]] = {}
         self._doubtful: set[Binding] = set()
 
     @property
@@ -74,11 +74,9 @@ class BoundNames:
     ) -> None:
         """Take in what the names of some schemas mean."""
         for binding, field_ids in meant:
-            known = self._meant.get(binding, ())
-            if known == field_ids:
-                continue
-            together = self._meant[binding] = tuple(sorted({*known, *field_ids}))
-            if len(together) > 1:
+            known = self._meant.setdefault(binding, set())
+            known.update(field_ids)
+            if len(known) > 1:
                 self._doubtful.add(binding)
         # Only now, so that who finds a schema here finds its names, too.
         self._schema_ids.update(schema_ids)
@@ -91,7 +89,7 @@ class BoundNames:
     def agree(self, bound: Mapping[Binding, int]) -> bool:
         """Whether each of these names means the same in every schema that has it."""
         return all(
-            self._meant.get(each, (field_id,)) == (field_id,) for each, field_id in bound.items()
+            self._meant.get(each, {field_id}) == {field_id} for each, field_id in bound.items()
         )
 
     def are_one(self, schemas: Iterable[Schema]) -> bool:
@@ -100,7 +98,7 @@ class BoundNames:
 
     def meant(self) -> Iterator[tuple[Binding, tuple[int, ...]]]:
         """Yield every name with the field ids that it means."""
-        return iter(list(self._meant.items()))
+        return ((each, tuple(sorted(ids))) for each, ids in list(self._meant.items()))
 
 
 def _named(schema: Schema) -> Iterator[tuple[TypePlace, int]]:
