@@ -67,7 +67,11 @@ def default_author() -> str:
 
 
 @takes(
-    url=PLACE, storage_options=its.mapping.or_none(), author=its.text.or_none(), clock=its.callback
+    url=PLACE,
+    storage_options=its.mapping.or_none(),
+    author=its.text.or_none(),
+    clock=its.callback,
+    allowed_locations=its.names.or_none(),
 )
 def open(  # noqa: A001 - `ledger.open(url)` is what reads well
     url: str | PurePath,
@@ -144,12 +148,14 @@ class Ledger(ViewCatalog):
         self._setting.gate.learn(appended.state.format)
         return appended
 
+    @takes(true_time=its.moment.or_none())
     def plan_clock_correction(self, true_time: datetime | int | None = None) -> ClockPlan:
         """Return what `correct_clock` would say; nothing is written."""
         from ledger.correct_clock import plan_correction
 
         return plan_correction(self.log, self._setting.now_millis(), true_time)
 
+    @takes(true_time=its.moment.or_none())
     def correct_clock(
         self, true_time: datetime | int | None = None, **commit: Unpack[CommitOptions]
     ) -> Appended[CatalogState]:

@@ -143,6 +143,7 @@ class CatalogHandle:
         """Yield the catalog's commits from `first` on."""
         return (read.commit for read in self.log.commits(first, self.state.version))
 
+    @takes(commit_id=its.text)
     def find_commit(self, commit_id: str) -> Commit[CatalogEvent] | None:
         """Return the catalog's commit that holds what was asked under an id; see `Table`'s."""
         self.log.refresh()

@@ -116,12 +116,14 @@ class Table(SnapshotTable):
             raise InvalidInputError(f"{self.identifier}: no changes were given; name at least one")
         return asked
 
+    @takes(true_time=its.moment.or_none())
     def plan_clock_correction(self, true_time: datetime | int | None = None) -> ClockPlan:
         """Return what `correct_clock` would say; nothing is written."""
         from ledger.correct_clock import plan_correction
 
         return plan_correction(self.log, self._setting.now_millis(), true_time)
 
+    @takes(true_time=its.moment.or_none())
     def correct_clock(
         self, true_time: datetime | int | None = None, **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:

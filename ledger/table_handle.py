@@ -95,6 +95,7 @@ class TableHandle:
         """What fsspec takes for files beside the log."""
         return self._setting.storage_options
 
+    @takes(location=its.text)
     def may_fetch(self, location: str) -> bool:
         """Whether a data file may be read there: a log may name any place, and not all are its.
 
@@ -185,6 +186,7 @@ class TableHandle:
             raise NotFoundError(f"version {end} does not exist; the newest is {head}")
         return (read.commit for read in self.log.commits(first, end))
 
+    @takes(commit_id=its.text)
     def find_commit(self, commit_id: str) -> Commit[TableEvent] | None:
         """Return the commit that holds what was asked under an id; None: it has not landed.
 

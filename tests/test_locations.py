@@ -140,11 +140,16 @@ def a_file(path: str) -> FileChange:
     return FileChange(path=path, record_count=3, file_size_in_bytes=9)
 
 
+def schema() -> Schema:
+    """Columns of a table whose files may have any names."""
+    return Schema.of({"id": "BIGINT"}, options={"ledger.formats": "iceberg"})
+
+
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
     lake = ledger.open(str(tmp_path / "lake"), author="me")
     lake.create_database("shop")
-    return lake.create_table("shop.orders", Schema.of({"id": "BIGINT"}))
+    return lake.create_table("shop.orders", schema())
 
 
 def spelled(table: Table, name: str) -> list[str]:
@@ -195,7 +200,7 @@ def test_two_writers_who_add_one_file_under_two_names_conflict(tmp_path: Path) -
     store = Unlocked(tmp_path / "lake")
     other = lake_on(store)
     other.create_database("shop")
-    theirs = other.create_table("shop.orders", Schema.of({"id": "BIGINT"}))
+    theirs = other.create_table("shop.orders", schema())
     relative, absolute, _ = spelled(theirs, "d/a")
     log = theirs.log.layout.commit(1)
     racing = RacesBefore(
@@ -270,7 +275,7 @@ def test_a_table_that_is_reached_through_a_link_knows_its_own_files(tmp_path: Pa
     (tmp_path / "link").symlink_to(tmp_path / "real")
     lake = ledger.open(str(tmp_path / "link"), author="me")
     lake.create_database("shop")
-    table = lake.create_table("shop.orders", Schema.of({"id": "BIGINT"}))
+    table = lake.create_table("shop.orders", schema())
     rows(tmp_path / "real/shop.db/orders/a.parquet")
     for root in ("real", "link"):
         (found,) = table.data_files([str(tmp_path / root / "shop.db/orders/a.parquet")])

@@ -25,7 +25,7 @@ from ledger.stores import open_store
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory
 
-_SCHEMA = Schema.of({"id": "BIGINT"})
+_SCHEMA = Schema.of({"id": "BIGINT"}, options={"ledger.formats": "iceberg"})
 
 
 @pytest.fixture

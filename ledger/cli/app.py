@@ -97,6 +97,8 @@ def _no_command(before: Sequence[str], name: str, known: Sequence[str]) -> Usage
     near = [_OTHER_WORDS[name]] if not before and name in _OTHER_WORDS else similar(name, known)
     here = " ".join(before)
     hint = f": did you mean '{f'{here} {near[0]}'.strip()}'?" if near else ""
+    if before and not near:
+        hint = f"; there are: {', '.join(sorted(known))}"
     see = " ".join(["lakeledger", *before, "--help"])
     return UsageError(f"there is no command '{f'{here} {name}'.strip()}'{hint}; see: {see}")
 

@@ -6,6 +6,7 @@ The DLF metadata API knows two, snapshot and tag; the ledger adds version and ti
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Final
 
 from attrs import frozen
 
@@ -56,6 +57,10 @@ class TagInstant:
 Instant = VersionInstant | TimestampInstant | SnapshotInstant | TagInstant
 
 
+_FIRST_MILLIS: Final = -62_135_596_800_000
+_LAST_MILLIS: Final = 253_402_300_799_999
+
+
 def millis(moment: datetime | int | str) -> int:
     """Return a moment as Unix time in milliseconds.
 
@@ -64,7 +69,7 @@ def millis(moment: datetime | int | str) -> int:
 
     Raises:
         InvalidInputError: A datetime without a time zone: it could mean two instants. Or a text
-            that is no time.
+            that is no time, or a number before the year 1 or after 9999.
 
     Example:
         >>> millis(datetime(2013, 1, 1, tzinfo=UTC))
@@ -78,6 +83,10 @@ def millis(moment: datetime | int | str) -> int:
                 f"{moment!r} is no time; write it like 2013-01-31T12:00:00Z"
             ) from error
     if isinstance(moment, int):
+        if not _FIRST_MILLIS <= moment <= _LAST_MILLIS:
+            raise InvalidInputError(
+                f"{moment} is no time in Unix milliseconds: years go from 1 to 9999"
+            )
         return moment
     if moment.tzinfo is None:
         raise InvalidInputError(f"{moment.isoformat()} has no time zone; add one, for example UTC")

@@ -188,7 +188,7 @@ def test_help_has_an_example(run: Run) -> None:
     ran = run("project", "paimon", "--help")
 
     assert ran.code == 0
-    assert "lakeledger project paimon shop.orders" in ran.out.split("Example:")[1]
+    assert "lakeledger project paimon shop.flights" in ran.out.split("Example:")[1]
 
 
 def test_following_says_each_version_until_it_is_interrupted(orders: Table, tmp_path: Path) -> None:

@@ -285,7 +285,9 @@ def test_a_date_never_becomes_a_timestamp_since_no_engine_reads_it(
     # Under Paimon alone it is a cast; whoever declares Iceberg later is told the same.
     paimon = table_of(columns, formats="paimon", format_version=version)
     if len(path) == 1:
-        paimon.append([FileChange(path="f", record_count=1, file_size_in_bytes=1, field_ids=True)])
+        paimon.append(
+            [FileChange(path="f.parquet", record_count=1, file_size_in_bytes=1, field_ids=True)]
+        )
         paimon.alter([change])
         error = refused(paimon, [SetOption("ledger.formats", "paimon,iceberg")])
         assert error.rule == rule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ledger import InvalidChangeError, NotFoundError, Table
+from ledger import InvalidInputError, NotFoundError, Table
 from ledger.events.commit import Commit, Transaction
 from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.evolution.table_builder import TableBuilder
@@ -97,7 +97,7 @@ def test_only_a_snapshot_that_can_be_read_gets_statistics(snapshot: int) -> None
 
 @pytest.mark.parametrize(("path", "size"), [("", 1), ("../x", 1), ("x", -1)])
 def test_a_path_outside_or_a_negative_size_is_refused(path: str, size: int) -> None:
-    with pytest.raises(InvalidChangeError):
+    with pytest.raises(InvalidInputError):
         a_table().set_partition_statistics(1, path, size)
 
 

@@ -288,8 +288,8 @@ def test_a_process_that_ends_saves_the_caches_that_it_owes(tmp_path: Path) -> No
     )
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True, timeout=60)
 
-    caches = tmp_path / "shop.db/orders/_ledger/checkpoints"
-    assert (caches / f"{100:020d}.json").exists()
+    layout = ledger.open(str(tmp_path)).table("shop.orders").log.layout
+    assert (tmp_path / layout.checkpoint(100)).exists()
 
 
 def test_every_told_id_is_found_by_every_operation(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ def correct_clock(
     commit; none is rewritten. This machine's clock has to be right.
 
     Example:
-        lakeledger correct-clock shop.orders --dry-run
+        lakeledger correct-clock --dry-run
     """
     if name is None and true_time is not None:
         raise UsageError("--true-time is of one stream: name a table, or catalog")

@@ -122,8 +122,6 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"path": "d.PARQUET"}, "by its extension", "rename it to end in .parquet"),
     ({"path": "d.csv", "format": "csv"}, "parquet, orc, avro", "write it again"),
     ({"path": "a\nb.parquet"}, "no control characters", "rename it"),
-    ({"bucket": 2**31}, "a bucket is between", "say what it is"),
-    ({"null_value_counts": {0: -1}}, "count of nulls", "leave the count out"),
 ]
 
 

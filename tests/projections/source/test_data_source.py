@@ -119,7 +119,7 @@ def test_partition_values_are_typed_and_can_be_asked_for(
         "path", "partition_values.day", "partition"
     )
     assert [tuple(each) for each in found.collect()] == [
-        ("c", date(2013, 1, 2), {"day": "2013-01-02"})
+        ("c.parquet", date(2013, 1, 2), {"day": "2013-01-02"})
     ]
 
 

@@ -67,4 +67,6 @@ def test_partition_keys_are_shown_as_paimon_has_them() -> None:
     lake.create_database("shop")
     schema = Schema.of({"id": "BIGINT", "d": "DATE"}, partition_keys=["d"])
     table = lake.create_table("shop.t", schema)
-    assert path_of(table.state.schema, table.state.specs, '["2013-01-01"]') == "d=15706"
+    schema, specs = table.state.schema, table.state.specs
+    assert Rendering.paimon(schema, specs).spec(0, '["2013-01-01"]').path == "d=15706"
+    assert path_of(schema, specs, '["2013-01-01"]') == "d=2013-01-01"
