@@ -232,7 +232,7 @@ def test_what_may_be_read_is_the_ledgers_own_kind_of_storage_and_what_was_allowe
     assert not named.table("shop.orders").may_fetch("simplecache::http://host/data/a")
     monkeypatch.setenv("LAKELEDGER_ALLOWED_LOCATIONS", "s3://c; http://host/data")
     assert ledger.open(lake.url).table("shop.orders").may_fetch(outside)
-    with pytest.raises(InvalidInputError, match="takes a list"):
+    with pytest.raises(InvalidInputError, match="is not several texts"):
         ledger.open(lake.url, allowed_locations="s3://c")
     with pytest.raises(InvalidInputError, match="relative"):
         ledger.open(lake.url, allowed_locations=["data"])

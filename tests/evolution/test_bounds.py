@@ -18,6 +18,7 @@ from ledger import AddColumn, FileChange, InvalidInputError, LedgerError, Schema
 from ledger.events.snapshot_events import SnapshotCommitted, SnapshotFacts
 from ledger.evolution import bounds
 from ledger.evolution.bounds import COUNTS_BY_FIELD, FACTS, NUMBERS, Bound
+from ledger.evolution.decide_clock import CorrectClock
 from ledger.evolution.table.changes import (
     CommitSnapshot,
     CreateTag,
@@ -163,7 +164,8 @@ def integers(kind: type) -> set[str]:
 
 
 def test_every_number_of_a_change_of_files_snapshots_and_tags_has_a_bound() -> None:
-    for kind in (FileChange, *get_args(OtherChange)):
+    # The ledger itself works out what a correction of clocks says.
+    for kind in {FileChange, *get_args(OtherChange)} - {CorrectClock}:
         assert integers(kind) == set(NUMBERS.get(kind, {})), kind
 
 

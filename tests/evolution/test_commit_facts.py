@@ -146,7 +146,7 @@ def test_format_version_1_has_no_files_of_deletes() -> None:
 
 def test_format_version_3_takes_no_new_position_deletes_and_keeps_those_it_has() -> None:
     deletes = file("f", content="position-deletes")
-    table = table_of(format_version="2", **{"ledger.formats": "iceberg"})
+    table = table_of(**{"format_version": "2", "ledger.formats": "iceberg"})  # type: ignore[arg-type]
     table.append([file("a")])
     table.append([deletes])
     table.alter([SetOption("format-version", "3")])
