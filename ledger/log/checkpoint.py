@@ -51,14 +51,10 @@ class Checkpoints(Generic[S]):
         self._layout = layout
         self._stream = stream
 
-    def save(self, head: Head[S]) -> None:
-        """Keep `head`, and hint at it.
-
-        Raises:
-            OSError: It could not be kept; that harms nothing.
-        """
+    def body(self, head: Head[S]) -> bytes:
+        """Return the file of a checkpoint."""
         state = self._stream.encode_state(head.state)
-        body = msgspec.json.encode(
+        return msgspec.json.encode(
             _File(
                 format=FORMAT,
                 fold_version=self._stream.fold_version,
@@ -68,7 +64,14 @@ class Checkpoints(Generic[S]):
                 state=Raw(state),
             )
         )
-        self._store.replace(self._layout.checkpoint(head.state.version), body)
+
+    def save(self, head: Head[S]) -> None:
+        """Keep `head`, and hint at it.
+
+        Raises:
+            OSError: It could not be kept; that harms nothing.
+        """
+        self._store.replace(self._layout.checkpoint(head.state.version), self.body(head))
         self._store.replace(self._layout.hint, b"%d\n" % head.state.version)
 
     def newest(self) -> Head[S] | None:

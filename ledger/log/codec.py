@@ -79,10 +79,16 @@ class Codec(Generic[E]):
         """
         try:
             commit = self._decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._explain(body, file, error) from error
         if commit.format != FORMAT_VERSION:
             raise _newer_format(file, commit.format)
+        if not commit.transactions:
+            raise DamagedLogError(
+                f"{file} holds no transaction, and a commit has one or more. Compare it with a "
+                "backup",
+                file,
+            )
         return commit
 
     def _explain(self, body: bytes, file: str, error: Exception) -> LedgerError:
