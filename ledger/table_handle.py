@@ -48,7 +48,7 @@ class TableHandle:
         self._setting = setting
         # An external table's stream is in its own folder, which is a store of its own.
         external = "://" in path or path.startswith("/")
-        store = open_store(path, _options_for(path, setting)) if external else setting.store
+        store = open_store(path, setting.options_for(path)) if external else setting.store
         self.log: StreamLog[TableState, TableEvent] = StreamLog(
             store, "_ledger" if external else f"{path}/_ledger", TableStream()
         )
@@ -182,8 +182,3 @@ class TableHandle:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.identifier)!r}, {self.location!r})"
 
-
-def _options_for(url: str, setting: TableSetting) -> Mapping[str, Any]:
-    """Return the storage options for an external table: the ledger's own, on the same service."""
-    same = url.partition("://")[0] == setting.store.url.partition("://")[0]
-    return setting.storage_options if same else {}

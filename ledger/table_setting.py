@@ -40,6 +40,11 @@ class TableSetting:
     now_millis: NowMillis = now_millis
     patience: Patience = Patience()
 
+    def options_for(self, url: str) -> Mapping[str, Any]:
+        """Return the storage options for another place: the ledger's own, on the same service."""
+        same = url.partition("://")[0] == self.store.url.partition("://")[0]
+        return self.storage_options if same else {}
+
 
 def no_progress(_done: int, _of: int) -> None:
     """Tell nobody."""

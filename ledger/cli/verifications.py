@@ -14,7 +14,7 @@ from importlib.metadata import entry_points
 from typing import Any, Protocol, cast
 
 from ledger.history.finding import REPAIR, Finding
-from ledger.model.errors import LedgerError
+from ledger.model.errors import DamagedLogError, LedgerError
 from ledger.plugins import load
 from ledger.table import Table
 
@@ -57,6 +57,9 @@ def differences(table: Table) -> Iterator[tuple[str, list[Finding]]]:
     for name in sorted({each.name for each in entry_points(group=GROUP)}):
         try:
             found = _format(name).verify(table)
+        except DamagedLogError as error:
+            yield name, [Finding("damage", f"{name}: {error.message}", error.file, None)]
+            continue
         except LedgerError as error:
             where = table.location
             advice = "see the message"

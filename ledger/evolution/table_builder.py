@@ -44,7 +44,7 @@ from ledger.evolution.snapshot_fold import SnapshotTrail
 from ledger.evolution.specs import identity_spec, order_of, spec_of
 from ledger.evolution.state import TableState
 from ledger.model.errors import InvalidChangeError, TableDroppedError
-from ledger.model.partition import SortOrder
+from ledger.model.partition import PartitionSpec, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Tag, Totals
 from ledger.model.statistics_file import StatisticsFile
@@ -84,6 +84,7 @@ class TableBuilder:
         "_earliest_snapshot_id",
         "_frozen_schema",
         "_identity",
+        "_is_closed",
         "_layout",
         "_named_schema_ids",
         "_schema",
@@ -103,7 +104,7 @@ class TableBuilder:
         self.time_millis = 0
         self.effective_millis = 0
         self._changes_schema = False
-        self._dropped = False
+        self._is_closed, self._dropped = True, False
         self._tags: dict[str, Tag] = {}
         self._statistics: dict[int, StatisticsFile] = {}
         self._earliest_snapshot_id = 1
@@ -119,7 +120,7 @@ class TableBuilder:
         self.version = state.version
         self.time_millis = state.time_millis
         self.effective_millis = state.effective_millis
-        self._dropped = state.dropped
+        self._dropped = self._is_closed = state.dropped
         self._tags = dict(state.tags)
         self._statistics = dict(state.partition_statistics)
         self._earliest_snapshot_id = state.earliest_snapshot_id
@@ -133,6 +134,11 @@ class TableBuilder:
         self._identity = (state.table_id, state.path, state.is_external)
         self._created = (state.created_at, state.created_by)
         self._updated = (state.updated_at, state.updated_by)
+
+    @property
+    def specs(self) -> tuple[PartitionSpec, ...]:
+        """Every partition spec so far, oldest first."""
+        return self._layout.specs
 
     @property
     def schema_id(self) -> int:
@@ -184,9 +190,9 @@ class TableBuilder:
             raise self._untimely(transaction.id, moment)
         self._changes_schema = False
         for event in transaction.events:
-            if self._dropped:
-                raise _sealed()
             kind = type(event)
+            if self._is_closed and (self._dropped or kind is not TableCreated):
+                raise _sealed() if self._dropped else _uncreated()
             changes = _SCHEMA_RULES.get(kind)
             if changes is not None:
                 changes(self._schema, event)
@@ -196,14 +202,14 @@ class TableBuilder:
         if self._changes_schema and self.version:
             self._schema_id += 1
             self._schema_millis = moment
+        if self._is_closed and not self._dropped:
+            raise _uncreated()
         self.effective_millis = moment
         self._updated = (moment, author)
 
     def _untimely(self, name: str, moment: int) -> InvalidChangeError:
-        return InvalidChangeError(
-            f"transaction {name} took effect at {moment}, outside of "
-            f"{self.effective_millis} (the one before) to {self.time_millis} (its commit)"
-        )
+        span = f"{self.effective_millis} (the one before) to {self.time_millis} (its commit)"
+        return InvalidChangeError(f"transaction {name} took effect at {moment}, outside of {span}")
 
     @classmethod
     def _rule_for(cls, event: TableEvent) -> _Rule:
@@ -276,7 +282,7 @@ class TableBuilder:
         self._layout.apply(event)
 
     def _seal(self, _event: TableDropped, _author: str, _moment: int) -> None:
-        self._dropped = True
+        self._dropped = self._is_closed = True
 
     def _create(self, event: TableCreated, author: str, moment: int) -> None:
         if self.version:
@@ -291,6 +297,7 @@ class TableBuilder:
         )
         self._identity = (event.table_id, event.path, event.is_external)
         self._created = (moment, author)
+        self._is_closed = False
 
     def _tag(self, event: TagCreated | TagReplaced | TagDeleted, _author: str, moment: int) -> None:
         exists = event.tag_name in self._tags
@@ -309,12 +316,8 @@ class TableBuilder:
                 f"the newest is {self._snapshots.last_id}"
             )
         retained = event.time_retained_millis
-        self._tags[event.tag_name] = Tag(
-            event.tag_name,
-            event.snapshot_id,
-            moment,
-            None if retained is UNSET else retained,
-        )
+        kept_millis = None if retained is UNSET else retained
+        self._tags[event.tag_name] = Tag(event.tag_name, event.snapshot_id, moment, kept_millis)
         self._drop_statistics()
 
     def _expire(self, event: SnapshotsExpired, _author: str, _moment: int) -> None:
@@ -386,6 +389,10 @@ class TableBuilder:
             updated_by=updated_by,
             dropped=self._dropped,
         )
+
+
+def _uncreated() -> InvalidChangeError:
+    return InvalidChangeError("a table begins with its creation, and it has none yet")
 
 
 def _sealed() -> TableDroppedError:

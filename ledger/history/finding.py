@@ -8,17 +8,19 @@ from attrs import field, frozen
 
 from ledger.model.errors import InvalidInputError
 
-Kind = Literal["damage", "derived", "absent", "foreign", "unfinished"]
+Kind = Literal["damage", "contradiction", "data", "derived", "absent", "foreign", "unfinished"]
 """What sort of thing it is.
 
 - damage: the truth itself does not fit; only a backup helps.
+- contradiction: the truth is whole, and says what cannot be or what no writer may say.
+- data: a data file that the truth names is not there, or is another.
 - derived: something derived is other than the log makes it; it can be restored.
 - absent: something derived is not there; that costs time and is no error.
 - foreign: nobody of the ledger put it there; it is left alone.
 - unfinished: an operation in two steps stopped between them; the next opener finishes it.
 """
 
-FAILURES: Final = frozenset({"damage", "derived"})
+FAILURES: Final = frozenset({"damage", "contradiction", "data", "derived"})
 """The kinds that fail a verification."""
 
 FROM_BACKUP: Final = "compare it with a backup and restore it from there"

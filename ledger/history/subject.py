@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
@@ -45,16 +44,11 @@ class Subject(Generic[S, E]):
         """Under which keys."""
         return self.log.layout
 
-    def read_lists(self, commit: Commit[Any]) -> None:
-        """Read every list of data files that a commit names, wherever it stands.
-
-        Raises:
-            DamagedLogError: One is missing or damaged.
-            UpgradeRequiredError: A newer version wrote one.
-        """
+    @property
+    def live(self) -> LiveFiles | None:
+        """Its data files; None for a stream that lists none."""
         log: StreamLog[Any, Any] = self.log
-        if self.has_files:
-            deque(LiveFiles(log).keys_of(commit), maxlen=0)
+        return LiveFiles(log) if self.has_files else None
 
     def on(self, store: Store) -> StreamLog[S, E]:
         """Return the same stream on another store, cold, with all its caches."""

@@ -84,7 +84,7 @@ class Checkpoints(Generic[S]):
     def at_or_before(self, version: int) -> Head[S] | None:
         """Return the newest usable checkpoint not after `version`, or None."""
         for step in range(version // CHECKPOINT_INTERVAL, 0, -1):
-            found = self._load(step * CHECKPOINT_INTERVAL)
+            found = self.at(step * CHECKPOINT_INTERVAL)
             if found is not None:
                 return found
         return None
@@ -110,20 +110,29 @@ class Checkpoints(Generic[S]):
                 low += stride
         return low
 
-    def _load(self, version: int) -> Head[S] | None:
-        body = self._store.read(self._layout.checkpoint(version))
-        if body is None:
+    def at(self, version: int) -> Head[S] | None:
+        """Return the checkpoint of a version; None when there is none to use."""
+        file = self._file(version)
+        if file is None:
             return None
         try:
-            file = _DECODER.decode(body)
-            fits = (file.format, file.fold_version, file.version) == (
-                FORMAT,
-                self._stream.fold_version,
-                version,
-            )
             state = bytes(file.state)
-            if not fits or hashlib.sha256(state).hexdigest() != file.check:
+            if hashlib.sha256(state).hexdigest() != file.check:
                 return None
             return Head(self._stream.decode_state(state), file.head)
         except (msgspec.DecodeError, ValueError, RecursionError):
             return None
+
+    def has(self, version: int) -> bool:
+        """Whether there is a checkpoint of a version that this fold may use, by what it says."""
+        return self._file(version) is not None
+
+    def _file(self, version: int) -> _File | None:
+        body = self._store.read(self._layout.checkpoint(version))
+        try:
+            file = None if body is None else _DECODER.decode(body)
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            return None
+        wanted = (FORMAT, self._stream.fold_version, version)
+        fits = file is not None and (file.format, file.fold_version, file.version) == wanted
+        return file if fits else None

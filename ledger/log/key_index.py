@@ -74,6 +74,10 @@ class KeyIndex:
         high = bisect_right(self.hashes, wanted, lo=low)
         return sorted(self.versions[low:high], reverse=True)
 
+    def before(self, hash_value: int) -> int:
+        """Return how many of its hashes are less than one."""
+        return bisect_left(self.hashes, hash_value)
+
     def pairs(self) -> Iterator[tuple[int, int]]:
         """Yield every (hash, version)."""
         return zip(self.hashes, self.versions, strict=True)
@@ -157,7 +161,7 @@ class KeyIndexes(Generic[E]):
         if found is None:
             body = self._store.read(self._layout.index(first, last))
             found = KeyIndex.from_bytes(body) if body is not None else None
-            found = self._loaded[first, last] = found or self._build(first, last)
+            found = self._loaded[first, last] = found or self.made(first, last)
         return found
 
     def _scan(self, first: int, last: int) -> Iterator[tuple[int, int]]:
@@ -165,7 +169,8 @@ class KeyIndexes(Generic[E]):
             for key in self._keys_of(read.commit):
                 yield hashed(key), read.commit.version
 
-    def _build(self, first: int, last: int) -> KeyIndex:
+    def made(self, first: int, last: int) -> KeyIndex:
+        """Return the index of the commits `first` to `last` of the tiers below, or of the log."""
         below = list(parts(first // CHECKPOINT_INTERVAL, last // CHECKPOINT_INTERVAL))
         if not below:
             return KeyIndex.of(self._scan(first, last))
