@@ -9,9 +9,11 @@ from attrs import evolve, frozen
 
 from ledger.evolution.state import TableState
 from ledger.log.travel import at_version, head_state
-from ledger.model.errors import UnsupportedError
+from ledger.model.errors import DamagedLogError, UnsupportedError
 from ledger.table import Table
 from projections.outputs import StoreOutputs
+
+_MOST_DIGITS = 20
 
 Progress = Callable[[int, int], None]
 """Told how many things of how many are done."""
@@ -60,6 +62,27 @@ def target_state(table: Table, version: int | None) -> TableState:
     return head_state(table.log) if version is None else at_version(table.log, version)
 
 
+def refuse_beyond(table: Table, version: int, key: str) -> None:
+    """Check that the log has the version that files stand at.
+
+    Args:
+        table: Theirs.
+        version: The one that a position states, read before the log is.
+        key: The position's.
+
+    Raises:
+        DamagedLogError: The log ends before it: its newest commits are gone.
+    """
+    newest = target_state(table, None).version
+    if version > newest:
+        missing = table.log.layout.commit(newest + 1)
+        raise DamagedLogError(
+            f"{missing} is missing: the log ends at version {newest}, and {key} was made from "
+            f"version {version}. Restore the newest commits from a backup",
+            missing,
+        )
+
+
 def following(
     project: Callable[[], int], interval_s: float, sleep: Callable[[float], None] = time.sleep
 ) -> Iterator[int]:
@@ -78,22 +101,45 @@ def difference(
     wanted: Mapping[str, bytes],
     *,
     folders: Iterable[str],
-    hints: Iterable[str],
+    hints: Mapping[str, str],
 ) -> Difference:
     """Compare the files in some folders with what should be there, byte for byte.
 
-    Hints are not compared: readers believe them only where they lead somewhere.
+    A hint may be missing, and may lead further: to what somebody has projected since.
+
+    Args:
+        outputs: Where files are.
+        wanted: What should be there, by path.
+        folders: The format's.
+        hints: The file that each of its hints leads to, as a text to put the hint's number into.
     """
-    there = {path: outputs.read(path) for path in wanted if path not in set(hints)}
+    there = {path: outputs.read(path) for path in wanted if path not in hints}
+    told = {path: outputs.read(path) for path in wanted if path in hints}
+    misleading = (
+        path
+        for path, body in told.items()
+        if body is not None
+        and body != wanted[path]
+        and not _leads_further(outputs, wanted, hints[path], body)
+    )
+    changed = (p for p, body in there.items() if body is not None and body != wanted[p])
     return Difference(
         missing=tuple(sorted(path for path, body in there.items() if body is None)),
-        changed=tuple(
-            sorted(p for p, body in there.items() if body is not None and body != wanted[p])
-        ),
+        changed=tuple(sorted([*changed, *misleading])),
         foreign=tuple(
             path for folder in folders for path in outputs.paths(folder) if path not in wanted
         ),
     )
+
+
+def _leads_further(
+    outputs: StoreOutputs, wanted: Mapping[str, bytes], to: str, hint: bytes
+) -> bool:
+    """Whether a hint leads to a file that is there, and is none of those that are wanted."""
+    if not hint.isdigit() or len(hint) > _MOST_DIGITS or hint != b"%d" % int(hint):
+        return False
+    path = to.format(int(hint))
+    return path not in wanted and outputs.read(path) is not None
 
 
 def without_position(

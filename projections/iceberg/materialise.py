@@ -19,10 +19,13 @@ from projections.materialisation import (
     following,
     nobody,
     outputs_of,
+    refuse_beyond,
     target_state,
     without_position,
 )
 from projections.outputs import MemoryOutputs
+
+_HINTS = {HINT: f"{FOLDER}/v{{}}.metadata.json"}
 
 Wants = Callable[[int], bool]
 """Which versions get a metadata file besides the newest."""
@@ -163,7 +166,9 @@ def verify(table: Table) -> Difference:
     """Compare what stands on the store with what the ledger says, byte for byte.
 
     Metadata files of earlier versions are compared where they are; nothing has to name them.
-    Hints are not compared: readers believe them only where they lead somewhere.
+
+    Raises:
+        DamagedLogError: The files stand at a version that the log does not have.
     """
     version = positions.load(table.log.store, table.log.layout).version
     if version < 0:
@@ -173,8 +178,9 @@ def verify(table: Table) -> Difference:
             (FOLDER,),
             positions.key(table.log.layout),
             lambda: expected(table),
-            hints=(HINT,),
+            hints=_HINTS,
         )
+    refuse_beyond(table, version, positions.key(table.log.layout))
     return _compared(table, target_state(table, version))[0]
 
 
@@ -191,7 +197,7 @@ def _compared(table: Table, target: TableState) -> tuple[Difference, dict[str, b
         wanted[path] = wanted[names.metadata(each)]
         if each not in versions:
             del wanted[names.metadata(each)]
-    found = difference(outputs, wanted, folders=(FOLDER,), hints=(HINT,))
+    found = difference(outputs, wanted, folders=(FOLDER,), hints=_HINTS)
     later = [v for v in versions if v is not None and v > target.version]
     ours = {path for v in later for path in expected(table, version=v)}
     ours.update(each.path for each in target_state(table, None).partition_statistics.values())

@@ -15,6 +15,7 @@ from projections.materialisation import (
     following,
     nobody,
     outputs_of,
+    refuse_beyond,
     target_state,
     without_position,
 )
@@ -24,7 +25,7 @@ from projections.paimon.paths import EARLIEST, FOLDERS, LATEST
 from projections.paimon.position import Position
 from projections.paimon.project import Projection
 
-_HINTS = (EARLIEST, LATEST)
+_HINTS = dict.fromkeys((EARLIEST, LATEST), "snapshot/snapshot-{}")
 
 
 def project(table: Table, *, version: int | None = None, on_progress: Progress = nobody) -> int:
@@ -95,7 +96,8 @@ def expected(table: Table, *, version: int | None = None) -> dict[str, bytes]:
 def verify(table: Table) -> Difference:
     """Compare what stands on the store with what the ledger says, byte for byte.
 
-    Hints are not compared: readers believe them only where they lead somewhere.
+    Raises:
+        DamagedLogError: The files stand at a version that the log does not have.
     """
     version = positions.load(table.log.store, table.log.layout).version
     if version < 0:
@@ -107,6 +109,7 @@ def verify(table: Table) -> Difference:
             lambda: expected(table),
             hints=_HINTS,
         )
+    refuse_beyond(table, version, positions.key(table.log.layout))
     return _difference(outputs_of(table), expected(table, version=version))
 
 
