@@ -85,28 +85,22 @@ class _Numbers:
 
     Attributes:
         keys: Each by its attribute, with its name in the log and its range.
-        small: Gets those that are hardly ever zero or great.
-        large: Gets those of 64 bits with a sign.
+        quick: Gets the values of those with one range, and that range or a part of it.
     """
 
     keys: tuple[tuple[str, str, int, int], ...]
-    small: Callable[[Any], tuple[Any, ...]]
-    large: Callable[[Any], tuple[Any, ...]]
+    quick: tuple[tuple[Callable[[Any], tuple[Any, ...]], int, int], ...]
 
     def fit(self, record: Struct) -> bool:
         """Whether all numbers are in range, as a quick look tells; False: look closely."""
-        for each in self.small(record):
-            if each.__class__ is int:
-                if not 0 < each <= _MOST_INT:
+        for values_of, low, high in self.quick:
+            for each in values_of(record):
+                if each.__class__ is int:
+                    if not low <= each <= high:
+                        return False
+                # Absent, or no number.
+                elif each and each.__class__ is not str:
                     return False
-            elif each:
-                return False
-        for each in self.large(record):
-            if each.__class__ is int:
-                if not _LONG[0] <= each <= _LONG[1]:
-                    return False
-            elif each:
-                return False
         return True
 
 
@@ -131,9 +125,13 @@ def _numbers_of(kind: type[Struct]) -> _Numbers:
         for each in msgspec.structs.fields(kind)
         if _holds_numbers(each.type)
     ]
-    large = [name for name, _, low, high in keys if (low, high) == _LONG]
-    small = [name for name, _, low, high in keys if (low, high) != _LONG]
-    return _Numbers(tuple(keys), _getter(small), _getter(large))
+    of_range: dict[tuple[int, int], list[str]] = {}
+    for name, _, low, high in keys:
+        # One look for most of them: few are negative, and few are great.
+        quick = (max(0, low), min(_MOST_INT, high)) if low in {0, -(2**31)} else (low, high)
+        of_range.setdefault(quick, []).append(name)
+    getters = tuple((_getter(names), *quick) for quick, names in of_range.items())
+    return _Numbers(tuple(keys), getters)
 
 
 def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:

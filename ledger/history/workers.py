@@ -6,6 +6,7 @@ nothing with it: what it was to do is done here.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -21,6 +22,8 @@ from ledger.history.span import Report, Span, SpanVerification
 from ledger.history.subject import Subject
 from ledger.log.stream_log import StreamLog
 from ledger.stores import open_store
+
+_OBJECTS: Final = 200_000
 
 WORTH: Final = 30_000
 """A log of fewer commits is verified before other processes have begun."""
@@ -102,7 +105,7 @@ class Workers:
         if self._pool is None:
             # Never forked: a fork keeps locks that other threads hold.
             context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self.count, context, initializer=_deaf)
+            self._pool = ProcessPoolExecutor(self.count, context, initializer=_ready)
         return self._pool
 
 
@@ -116,9 +119,12 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
-def _deaf() -> None:
+def _ready() -> None:
     # Ctrl-C goes to all of them; the one that asked ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A span makes many objects and no circles of them.
+    gc.freeze()
+    gc.set_threshold(_OBJECTS)
 
 
 _subjects: dict[tuple[str, str], Subject[Any, Any]] = {}
