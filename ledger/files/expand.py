@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
+from ledger.model.credentials import advice, carries_credentials
 from ledger.model.errors import InvalidInputError, MissingDependencyError, NotFoundError
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ def expand(paths: Sequence[str], storage_options: Mapping[str, Any] | None = Non
     filesystem: Any = None
     infos: dict[str, Mapping[str, Any]] = {}
     for path in paths:
+        if carries_credentials(path):
+            raise InvalidInputError(advice(path))
         place, inside = open_path(path, storage_options)
         if filesystem is not None and place is not filesystem:
             raise InvalidInputError(

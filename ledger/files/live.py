@@ -247,10 +247,12 @@ class LiveFiles:
     def _files(self, version: int, event: SnapshotCommitted | RolledBack) -> tuple[FileChange, ...]:
         try:
             return event_files(self._log.store, self._log.layout, event)
-        except DecodeError as error:
+        except DamagedLogError as error:
+            if not isinstance(error.__cause__, DecodeError | RecursionError):
+                raise
             key = self._log.layout.commit(version)
             raise DamagedLogError(
-                f"{key} holds a list of files that is none: {error}", key
+                f"{key} holds a list of files that is none: {error.__cause__}", key
             ) from error
 
     def _interval(self, first: int, last: int) -> Iterable[Placed]:

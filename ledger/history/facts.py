@@ -197,6 +197,9 @@ class TableFacts:
                 yield f"the file path {excerpt(path)} leads out of its place"
             if each.schema_id > event.schema_id:
                 yield f"file {excerpt(path)} names schema {each.schema_id}, after its snapshot's"
+            for bounds in (each.lower_bounds, each.upper_bounds):
+                if not isinstance(bounds, UnsetType) and not _are_hex(bounds.values()):
+                    yield f"file {excerpt(path)} has a bound that is no bytes in hex"
             # Without their types, 1 and True would be one key.
             partition = each.partition
             key = (
@@ -247,6 +250,15 @@ _PATHS: Final[dict[type, Callable[[Any], str]]] = {
     DatabaseCreated: attrgetter("path"),
     PartitionStatisticsSet: attrgetter("statistics_path"),
 }
+
+
+def _are_hex(texts: Iterable[str]) -> bool:
+    try:
+        for each in texts:
+            bytes.fromhex(each)
+    except ValueError:
+        return False
+    return True
 
 
 def path_problems(commit: Commit[Any]) -> Iterator[str]:

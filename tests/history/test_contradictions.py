@@ -23,7 +23,7 @@ def forge(place: Place, events: Events, **transaction: Any) -> int:
     newest = max((place.stream / "log").glob("*.json"))
     body = newest.read_bytes()
     before = json.loads(body)
-    version = before["version"] + 1
+    version: int = before["version"] + 1
     commit = {
         "format": before["format"],
         "version": version,
