@@ -6,7 +6,6 @@ places only was itself damaged, and a file whose links on both sides are broken 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 from typing import Any, Generic, TypeVar
@@ -26,14 +25,13 @@ from ledger.stores.walk import walk
 S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")
 
-_MOST_VERSIONS = 2**63 - 1
+_DIGITS = 20
+_MOST_VERSIONS = f"{2**63 - 1:020d}"
 _MOST_WRONG_DIGITS = 32
 """Two digests of different contents agree in half of their digits once in many ages."""
 
 Gap = tuple[int, int]
 """The first and last version of a run."""
-
-_version_of = re.compile(r"(\d{20})\.json").fullmatch
 
 
 @frozen
@@ -88,10 +86,14 @@ def _gaps(subject: Subject[S, E]) -> Iterator[Gap]:
 
 def _versions(subject: Subject[S, E]) -> Iterator[tuple[str, int | None]]:
     folder = subject.layout.commit(0).rpartition("/")[0]
+    length = len(folder) + 1
     for key in walk(subject.store, folder):
-        found = _version_of(key.removeprefix(f"{folder}/"))
-        version = int(found[1]) if found else None
-        yield key, None if version is None or version > _MOST_VERSIONS else version
+        number, dot, rest = key[length:].partition(".")
+        is_version = len(number) == _DIGITS and number.isascii() and number.isdecimal()
+        if is_version and dot and rest == "json" and number <= _MOST_VERSIONS:
+            yield key, int(number)
+        else:
+            yield key, None
 
 
 class Chain(Generic[S, E]):

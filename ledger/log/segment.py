@@ -65,6 +65,7 @@ class _Commit(Struct, rename="camel"):
 
 
 _COMMITS: Final = msgspec.json.Decoder(_Commit)
+_FRONT: Final = b'{"type":"'
 _EVENTS: Final = msgspec.json.Decoder(_Event)
 
 
@@ -177,9 +178,7 @@ def is_segment_of(lines: Sequence[bytes], body: bytes) -> bool:
 def is_same_segment(one: bytes, other: bytes) -> bool:
     """Return whether two segments say the same in every column, whoever wrote them.
 
-    Args:
-        one: A segment that `write_segment` made.
-        other: Any bytes.
+    `one` was made by `write_segment`; `other` are any bytes.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -265,6 +264,15 @@ def _schema() -> pa.Schema:
     )
 
 
+def _type_of(event: bytes) -> str:
+    """Return an event's type, which stands first where lakeledger wrote it."""
+    if event.startswith(_FRONT):
+        text = event[len(_FRONT) : event.find(b'"', len(_FRONT))]
+        if b"\\" not in text:
+            return text.decode()
+    return _EVENTS.decode(event).type
+
+
 class _Columns:
     """The columns of a segment, flat: a list a leaf, and where each row's part of it begins."""
 
@@ -310,8 +318,9 @@ class _Columns:
             self.property_starts.append(len(self.property_keys))
             moment = each.effective_time_millis
             self.effective_times.append(commit.time_millis if moment is None else moment)
-            self.types.extend([_EVENTS.decode(event).type for event in each.events])
-            self.events.extend(map(bytes, each.events))
+            events = [bytes(event) for event in each.events]
+            self.types.extend(map(_type_of, events))
+            self.events.extend(events)
             self.event_starts.append(len(self.events))
         self.transaction_starts.append(len(self.ids))
 
