@@ -221,3 +221,56 @@ def _ask_everything(bodies: dict[str, bytes], what: str) -> None:
         except Exception as error:
             raise AssertionError(f"{what}: reader {number}: {error!r}") from error
         assert len(said) < 50_000, f"{what}: an error text that repeats its input"
+
+
+LOG = "shop.db/orders/_ledger/log/"
+SNAPSHOT = f"{LOG}{2:020d}.json"
+_COLUMN = '"events":[{"type":"addColumn","fieldNames":["z"],"dataType":%s,"fieldId":99}]}]}'
+NAMED: dict[str, tuple[str, str, str]] = {
+    "no transactions": (SNAPSHOT, r'"transactions":.*', '"transactions":[]}'),
+    "objects nested deep": (
+        SNAPSHOT,
+        r'"events":.*',
+        _COLUMN % ('{"type":"ARRAY","element":' * 1_000 + '"INT"' + "}" * 1_000),
+    ),
+    "objects nested deeper than types may": (
+        SNAPSHOT,
+        r'"events":.*',
+        _COLUMN % ('{"type":"ARRAY","element":' * 101 + '"INT"' + "}" * 101),
+    ),
+    "text nested deep": (
+        SNAPSHOT,
+        r'"events":.*',
+        _COLUMN % json.dumps("ARRAY<" * 1_000 + "INT" + ">" * 1_000),
+    ),
+    "an object as partition": (SNAPSHOT, r'"partition":\[[^]]*\]', '"partition":{"day":1}'),
+    "a list as partition value": (SNAPSHOT, r'"partition":\[[^]]*\]', '"partition":[[[1]]]'),
+    "a bound that is no hex": (SNAPSHOT, r'"lowerBounds":{[^}]*}', '"lowerBounds":{"0":"zz"}'),
+    "a file list nested deep": (SNAPSHOT, r'"files":\[.*?\]', '"files":' + "[" * DEEP + "]" * DEEP),
+    "a number of 5,000 digits": (SNAPSHOT, r'"timeMillis":\d+', '"timeMillis":' + "9" * 5_000),
+    "version 0 without its creation": (
+        f"{LOG}{0:020d}.json",
+        r'"events":.*',
+        '"events":[{"type":"setOption","key":"a","value":"b"}]}]}',
+    ),
+    "version 0 without events": (f"{LOG}{0:020d}.json", r',"events":.*', "}]}"),
+    "the catalog without transactions": (
+        f"_ledger/log/{1:020d}.json",
+        r'"transactions":.*',
+        '"transactions":[]}',
+    ),
+    "a hint of 5,000 digits": ("shop.db/orders/_ledger/checkpoints/LATEST", r".+", "9" * 5_000),
+    "a hint of another script": ("shop.db/orders/_ledger/checkpoints/LATEST", r".+", "\u0661"),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_what_ended_readers_by_errors_of_python_ends_them_by_typed_ones(name: str) -> None:
+    key, found, instead = NAMED[name]
+    bodies = dict(ledger_bodies())
+    if "/log/" in key:
+        bodies = _cut(bodies, key)
+    before = bodies[key].decode()
+    after = re.sub(found, lambda _: instead, before, count=1)
+    assert after != before
+    _ask_everything(bodies | {key: after.encode()}, name)
