@@ -14,6 +14,7 @@ from typing import Final
 
 from attrs import evolve, field, frozen
 
+from ledger.model.credentials import advice, carries_credentials
 from ledger.model.errors import InvalidChangeError, InvalidInputError
 
 LOCAL: Final = "file"
@@ -167,8 +168,11 @@ class FileNames:
 
         Raises:
             InvalidChangeError: It is spelled in a way that no one else would find it by, has a `.`
-                or `..` segment in a bucket's key, or is a chain of file systems.
+                or `..` segment in a bucket's key, is a chain of file systems, or carries
+                credentials.
         """
+        if carries_credentials(path):
+            raise InvalidChangeError(f"file path {advice(path)}")
         if _CHAIN in path and "://" in path:
             raise InvalidChangeError(
                 f"file path {path!r} is a chain of file systems; name the file itself"
@@ -176,10 +180,10 @@ class FileNames:
         known = self.spellings(path)
         if path in known and {".", ".."}.isdisjoint(path.split("/")):
             return
-        advice = f"write {known[0]!r}" if path not in known else "give the file another key"
+        instead = f"write {known[0]!r}" if path not in known else "give the file another key"
         raise InvalidChangeError(
             f"file path {path!r} is no plain spelling: some readers would look for another file; "
-            f"{advice}"
+            f"{instead}"
         )
 
 

@@ -9,9 +9,11 @@ from attrs import evolve, frozen
 
 from ledger.evolution.state import TableState
 from ledger.log.travel import at_version, head_state
-from ledger.model.errors import UnsupportedError
+from ledger.model.errors import DamagedLogError, UnsupportedError
 from ledger.table import Table
 from projections.outputs import StoreOutputs
+
+_MOST_DIGITS = 20
 
 Progress = Callable[[int, int], None]
 """Told how many things of how many are done."""
@@ -26,12 +28,14 @@ class Difference:
         changed: Paths of files that are other bytes.
         foreign: Paths of files in the format's folders that the ledger did not project.
         told: What else there is to say, as the rest of a sentence about the files.
+        damage: The error that the log is not the one any more that the files were made of.
     """
 
     missing: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
     told: str = ""
+    damage: DamagedLogError | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -62,6 +66,27 @@ def target_state(table: Table, version: int | None) -> TableState:
     return head_state(table.log) if version is None else at_version(table.log, version)
 
 
+def refuse_beyond(table: Table, version: int, key: str) -> None:
+    """Check that the log has the version that files stand at.
+
+    Args:
+        table: Theirs.
+        version: The one that a position states, read before the log is.
+        key: The position's.
+
+    Raises:
+        DamagedLogError: The log ends before it: its newest commits are gone.
+    """
+    newest = target_state(table, None).version
+    if version > newest:
+        missing = table.log.layout.commit(newest + 1)
+        raise DamagedLogError(
+            f"{missing} is missing: the log ends at version {newest}, and {key} was made from "
+            f"version {version}. Restore the newest commits from a backup",
+            missing,
+        )
+
+
 def following(
     project: Callable[[], int], interval_s: float, sleep: Callable[[float], None] = time.sleep
 ) -> Iterator[int]:
@@ -80,22 +105,49 @@ def difference(
     wanted: Mapping[str, bytes],
     *,
     folders: Iterable[str],
-    hints: Iterable[str],
+    hints: Collection[str],
 ) -> Difference:
     """Compare the files in some folders with what should be there, byte for byte.
 
-    Hints are not compared: readers believe them only where they lead somewhere.
+    Hints are not compared; see `misleading`.
     """
-    there = {path: outputs.read(path) for path in wanted if path not in set(hints)}
+    there = {path: outputs.read(path) for path in wanted if path not in hints}
+    changed = (p for p, body in there.items() if body is not None and body != wanted[p])
     return Difference(
         missing=tuple(sorted(path for path, body in there.items() if body is None)),
-        changed=tuple(
-            sorted(p for p, body in there.items() if body is not None and body != wanted[p])
-        ),
+        changed=tuple(sorted(changed)),
         foreign=tuple(
             path for folder in folders for path in outputs.paths(folder) if path not in wanted
         ),
     )
+
+
+def misleading(
+    outputs: StoreOutputs, wanted: Mapping[str, bytes], hints: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield the hints that lead neither where they should nor further.
+
+    One may be missing, and may lead to what somebody has projected since.
+
+    Args:
+        outputs: Where files are.
+        wanted: What should be there, by path.
+        hints: The file that each leads to, as a text to put the hint's number into.
+    """
+    for path, to in hints.items():
+        body = outputs.read(path) if path in wanted else None
+        if body not in {None, wanted.get(path)} and not _leads_further(outputs, wanted, to, body):
+            yield path
+
+
+def _leads_further(
+    outputs: StoreOutputs, wanted: Mapping[str, bytes], to: str, hint: bytes
+) -> bool:
+    """Whether a hint leads to a file that is there, and is none of those that are wanted."""
+    if not hint.isdigit() or len(hint) > _MOST_DIGITS or hint != b"%d" % int(hint):
+        return False
+    path = to.format(int(hint))
+    return path not in wanted and outputs.read(path) is not None
 
 
 def without_position(

@@ -15,6 +15,7 @@ from benchmarks import (
     projection,
     replay,
     start,
+    verify,
     writers,
 )
 from benchmarks.history import lake_at
@@ -53,6 +54,12 @@ def test_replay_gives_the_state_that_the_seed_gives(tmp_path: Path) -> None:
     again = replay.run(tmp_path / "again", size=250, repeats=1, width=6)
     assert report.fingerprint == again.fingerprint
     assert report.fingerprint.endswith("commits=250 columns=6")
+
+
+def test_verify_meets_the_state_that_replaying_gives(tmp_path: Path) -> None:
+    report = verify.run(tmp_path, size=250, repeats=1, width=6)
+    replayed = replay.run(tmp_path, size=250, repeats=1, width=6)
+    assert replayed.fingerprint.startswith(report.fingerprint)
 
 
 def test_contention_loses_nothing(tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 Each entry is a module, or any object, with two functions of a table:
 
 - `verify(table)` says where the format's files are not what the ledger makes them, as an object
-  with the paths `missing`, `changed` and `foreign`;
+  with the paths `missing`, `changed` and `foreign`, and the error `damage` where the log is not the
+  one any more that they were made of;
 - `rebuild(table)` restores them.
 """
 
@@ -35,6 +36,10 @@ class Difference(Protocol):
     def foreign(self) -> Sequence[str]:
         """Files that the ledger did not project."""
 
+    @property
+    def damage(self) -> DamagedLogError | None:
+        """The error that the log is not the one any more that the files were made of."""
+
 
 class Format(Protocol):
     """What a projection offers."""
@@ -56,6 +61,9 @@ def differences(table: Table) -> Iterator[tuple[str, list[Finding]]]:
     for name in sorted(names(GROUP)):
         try:
             found = _format(name).verify(table)
+            if found.damage is not None:
+                # Files that are made of what is left would hide that something is gone.
+                raise found.damage
         except DamagedLogError as error:
             yield name, [Finding("damage", f"{name}: {error.message}", error.file, None)]
             continue

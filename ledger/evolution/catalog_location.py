@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from ledger.evolution.catalog_state import CatalogState
 from ledger.locations import is_absolute, place_of
+from ledger.model.credentials import advice, carries_credentials
 from ledger.model.errors import InvalidChangeError, InvalidInputError
 from ledger.model.identifier import MAX_NAME_LENGTH
 
@@ -47,6 +48,8 @@ def external_location(path: str) -> str:
         >>> external_location("s3://lake/orders/")
         's3://lake/orders'
     """
+    if carries_credentials(path):
+        raise InvalidInputError(f"location {advice(path)}")
     scheme, mark, rest = path.rpartition("://")
     segments = rest.rstrip("/").removeprefix("/").split("/")
     absolute = bool(scheme) if mark else path.startswith("/")

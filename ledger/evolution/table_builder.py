@@ -50,7 +50,7 @@ from ledger.evolution.state import TableState
 from ledger.evolution.table.snapshot_fold import SnapshotTrail
 from ledger.model.clock_correction import ClockCorrection
 from ledger.model.errors import InvalidChangeError, TableDroppedError
-from ledger.model.partition import SortOrder
+from ledger.model.partition import PartitionSpec, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Tag, Totals
 from ledger.model.statistics_file import StatisticsFile
@@ -73,6 +73,7 @@ class TableBuilder:
         "_earliest_snapshot_id",
         "_frozen_schema",
         "_identity",
+        "_is_closed",
         "_layout",
         "_named_schema_ids",
         "_owns",
@@ -98,7 +99,7 @@ class TableBuilder:
         self._wrote_format = OLDEST_FORMAT
         self._corrections: tuple[ClockCorrection, ...] = ()
         self._changes_schema = False
-        self._dropped = False
+        self._is_closed, self._dropped = True, False
         # Those of a state are shared, and copied by the first change: most commits change none.
         self._owns = True
         self._tags: dict[str, Tag] = {}
@@ -118,7 +119,7 @@ class TableBuilder:
         self.effective_millis = state.effective_millis
         self.format = state.format
         self._corrections = state.corrections
-        self._dropped = state.dropped
+        self._dropped = self._is_closed = state.dropped
         self._owns = False
         self._tags = cast("dict[str, Tag]", state.tags)
         self._statistics = cast("dict[int, StatisticsFile]", state.partition_statistics)
@@ -133,6 +134,11 @@ class TableBuilder:
         self._identity = (state.table_id, state.path, state.is_external)
         self._created = (state.created_at, state.created_by)
         self._updated = (state.updated_at, state.updated_by)
+
+    @property
+    def specs(self) -> tuple[PartitionSpec, ...]:
+        """Every partition spec so far, oldest first."""
+        return self._layout.specs
 
     @property
     def schema_id(self) -> int:
@@ -185,9 +191,9 @@ class TableBuilder:
             refuse_untimely(transaction, moment, self.effective_millis, self.time_millis)
         self._changes_schema = False
         for event in transaction.events:
-            if self._dropped:
-                raise _sealed()
             kind = type(event)
+            if self._is_closed and (self._dropped or kind is not TableCreated):
+                raise _sealed() if self._dropped else _uncreated()
             changes = _SCHEMA_RULES.get(kind)
             if changes is not None:
                 changes(self._schema, event)
@@ -197,6 +203,8 @@ class TableBuilder:
         if self._changes_schema and self.version:
             self._schema_id += 1
             self._schema_millis = moment
+        if self._is_closed and not self._dropped:
+            raise _uncreated()
         self.effective_millis = moment
         self._updated = (moment, author)
 
@@ -276,7 +284,7 @@ class TableBuilder:
         self._layout.apply(event)
 
     def _seal(self, _event: TableDropped, _author: str, _moment: int) -> None:
-        self._dropped = True
+        self._dropped = self._is_closed = True
 
     def _create(self, event: TableCreated, author: str, moment: int) -> None:
         if self.version:
@@ -291,6 +299,7 @@ class TableBuilder:
         )
         self._identity = (event.table_id, event.path, event.is_external)
         self._created = (moment, author)
+        self._is_closed = False
 
     def _own(self) -> None:
         if not self._owns:
@@ -315,12 +324,8 @@ class TableBuilder:
                 f"the newest is {self._snapshots.last_id}"
             )
         retained = event.time_retained_millis
-        self._tags[event.tag_name] = Tag(
-            event.tag_name,
-            event.snapshot_id,
-            moment,
-            None if retained is UNSET else retained,
-        )
+        kept_millis = None if retained is UNSET else retained
+        self._tags[event.tag_name] = Tag(event.tag_name, event.snapshot_id, moment, kept_millis)
         self._drop_statistics()
 
     def _expire(self, event: SnapshotsExpired, _author: str, _moment: int) -> None:
@@ -409,6 +414,10 @@ class TableBuilder:
             format=self.format,
             corrections=self._corrections,
         )
+
+
+def _uncreated() -> InvalidChangeError:
+    return InvalidChangeError("a table begins with its creation, and it has none yet")
 
 
 def _sealed() -> TableDroppedError:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from msgspec import UnsetType
+from msgspec import DecodeError, UnsetType
 
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import ChangesReference, RolledBack, SnapshotCommitted
@@ -148,11 +148,18 @@ def event_files(
     """Return the file changes of a snapshot, wherever they stand.
 
     Raises:
-        DamagedLogError: The file that holds them is missing or changed.
+        DamagedLogError: The file that holds them is missing or changed, or they are none.
     """
     if isinstance(event.changes, UnsetType):
         # The rules of snapshots come with it, and to look at a table needs none.
         from ledger.evolution.table.snapshots import inline_files
 
-        return inline_files(event.files)
+        try:
+            return inline_files(event.files)
+        except (DecodeError, RecursionError) as error:
+            raise DamagedLogError(
+                f"the commit of snapshot {event.snapshot_id} in {layout.root}/log holds a list of "
+                f"files that is none: {error}",
+                f"{layout.root}/log",
+            ) from error
     return load_changes(store, layout, event.changes)

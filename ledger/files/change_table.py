@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _FORMAT_KEY = b"lakeledger.changes"
 _FORMAT = 1
+_SMALL_BYTES = 1_000_000
 
 # Column name to Arrow type; the names are those of FileChange.
 _PLAIN = {
@@ -177,7 +178,8 @@ def parsed(body: bytes, count: int | None = None) -> pa.Table:
         _check_format((file.schema_arrow.metadata or {}).get(_FORMAT_KEY, b""))
         if count not in {None, file.metadata.num_rows}:
             raise ValueError(f"it holds {file.metadata.num_rows} and not {count}")
-        return file.read()
+        # Threads take longer to begin than a small file takes to read.
+        return file.read(use_threads=len(body) > _SMALL_BYTES)
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"they are no Parquet file: {error}") from error
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from ledger.locations import LOCAL, FileNames, place_of
+from ledger.model.credentials import advice, carries_credentials
 from ledger.model.errors import InvalidInputError, MissingDependencyError, NotFoundError
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ def expand(paths: Sequence[str], storage_options: Mapping[str, Any] | None = Non
     filesystem: Any = None
     infos: dict[str, Mapping[str, Any]] = {}
     for path in paths:
+        if carries_credentials(path):
+            raise InvalidInputError(advice(path))
         place, inside = open_path(path, storage_options)
         if filesystem is not None and place is not filesystem:
             raise InvalidInputError(

@@ -60,13 +60,25 @@ class LiveFiles:
         Raises:
             DamagedLogError: A list of file changes is missing or damaged.
         """
-        for event in _snapshots(commit):
+        for event, files in self.listed(commit):
             if isinstance(event, SnapshotCommitted):
                 key = snapshot_key(event)
                 if key is not None:
                     yield key
-            for change in self._files(commit.version, event):
+            for change in files:
                 yield file_key(change.path)
+
+    def listed(
+        self, commit: Commit[TableEvent]
+    ) -> Iterator[tuple[SnapshotCommitted | RolledBack, tuple[FileChange, ...]]]:
+        """Yield the snapshots of a commit, each with its file changes, wherever they stand.
+
+        Raises:
+            DamagedLogError: A list of file changes is missing or damaged.
+            UpgradeRequiredError: A newer version wrote one.
+        """
+        for event in _snapshots(commit):
+            yield event, self._files(commit.version, event)
 
     def changes(self, first: int, last: int) -> Iterator[Placed]:
         """Yield the file changes of the commits `first` to `last`, both included.
@@ -164,7 +176,7 @@ class LiveFiles:
         if newest is None:
             return
         try:
-            net = Net(self._build(*newest))
+            net = Net(self.built(*newest))
         except LedgerError as error:
             # The commit has landed; whoever reads the damaged part is told.
             warn(_LOGGER, "file_run_skipped", version=version, error=str(error))
@@ -252,17 +264,19 @@ class LiveFiles:
     def _files(self, version: int, event: SnapshotCommitted | RolledBack) -> tuple[FileChange, ...]:
         try:
             return event_files(self._log.store, self._log.layout, event)
-        except DecodeError as error:
+        except DamagedLogError as error:
+            if not isinstance(error.__cause__, DecodeError | RecursionError):
+                raise
             key = self._log.layout.commit(version)
             raise DamagedLogError(
-                f"{key} holds a list of files that is none: {error}", key
+                f"{key} holds a list of files that is none: {error.__cause__}", key
             ) from error
 
     def _interval(self, first: int, last: int) -> Iterable[Placed]:
         found = self._runs.load(first, last)
-        return found if found is not None else self._build(first, last)
+        return found if found is not None else self.built(first, last)
 
-    def _build(self, first: int, last: int) -> Iterator[Placed]:
+    def built(self, first: int, last: int) -> Iterator[Placed]:
         """Yield an interval's changes from the runs of the tier below, or from the log."""
         below = list(parts(first // CHECKPOINT_INTERVAL, last // CHECKPOINT_INTERVAL))
         if not below:

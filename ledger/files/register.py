@@ -16,6 +16,7 @@ from ledger.files.hive import DEFAULT_NAME, partition_values, path_keys
 from ledger.files.match import Match, pairs, schema_id_of
 from ledger.files.partition_value import partition_value
 from ledger.locations import FileNames
+from ledger.model.credentials import shown
 from ledger.model.errors import InvalidChangeError
 from ledger.model.field_ids import walk_fields
 from ledger.model.file_change import FileChange, PartitionValue
@@ -23,7 +24,6 @@ from ledger.model.schema import Schema
 from ledger.model.transform_path import field_types
 from ledger.model.types import DataField
 from ledger.stores.answers import reading
-from ledger.stores.factory import shown
 
 
 def data_files(

@@ -8,8 +8,8 @@ the log is. All of it is a cache: what is missing or damaged is made again from 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from ledger.files.change_table import from_table, parquet_of, parsed, to_table
 from ledger.log.layout import Layout
@@ -18,7 +18,10 @@ from ledger.model.errors import UpgradeRequiredError
 from ledger.model.file_change import FileChange
 from ledger.stores import Store
 
-_NO_ROWS = b"no rows"
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NO_ROWS = b"no rows"
 """Instead of a digest: an interval without file changes has no Parquet, and needs no library."""
 
 _LOGGER = "ledger.files"
@@ -92,37 +95,44 @@ class Runs:
         key = self._layout.file_run(first, last)
         rows = list(net.rows())
         if not rows:
-            self._store.replace(_check_key(key), _NO_ROWS)
+            self._store.replace(check_key(key), NO_ROWS)
             return
-        body = _encode(rows)
+        body = parquet_of(table_of(rows))
         self._store.replace(key, body)
         # Beside the run, not inside: any Parquet reader can open it.
-        self._store.replace(_check_key(key), hashlib.sha256(body).hexdigest().encode())
+        self._store.replace(check_key(key), check_of(body))
 
     def load(self, first: int, last: int) -> list[Placed] | None:
         """Return the run of the commits `first` to `last`; None when there is none to use."""
         key = self._layout.file_run(first, last)
-        check = self._store.read(_check_key(key))
-        if check == _NO_ROWS:
+        check = self._store.read(check_key(key))
+        if check == NO_ROWS:
             return []
         body = self._store.read(key)
         if body is None or check is None:
             return None
-        if hashlib.sha256(body).hexdigest().encode() != check:
+        if check_of(body) != check:
             warn(_LOGGER, "file_run_damaged", file=key)
             return None
         try:
-            return _decode(body)
+            return rows_of(body)
         except (ValueError, UpgradeRequiredError) as error:
             warn(_LOGGER, "file_run_unreadable", file=key, error=str(error))
             return None
 
 
-def _check_key(key: str) -> str:
+def check_key(key: str) -> str:
+    """Return the key of a run's check."""
     return f"{key}.sha256"
 
 
-def _encode(rows: list[Placed]) -> bytes:
+def check_of(body: bytes) -> bytes:
+    """Return the check of a run's file."""
+    return hashlib.sha256(body).hexdigest().encode()
+
+
+def table_of(rows: Sequence[Placed]) -> pa.Table:
+    """Return the rows of a run as the Arrow table that its file holds."""
     import pyarrow as pa
 
     table = to_table([each.change for each in rows])
@@ -131,10 +141,16 @@ def _encode(rows: list[Placed]) -> bytes:
         ("snapshot_id", [each.snapshot_id for each in rows]),
     ):
         table = table.append_column(name, pa.array(values, pa.int64()))
-    return parquet_of(table)
+    return table
 
 
-def _decode(body: bytes) -> list[Placed]:
+def rows_of(body: bytes) -> list[Placed]:
+    """Return the rows that a run's file holds.
+
+    Raises:
+        ValueError: The bytes are no such file.
+        UpgradeRequiredError: A newer version wrote them.
+    """
     table = parsed(body)
     if not {"version", "snapshot_id"} <= set(table.column_names):
         raise ValueError("the run lacks the columns version and snapshot_id")

@@ -6,9 +6,9 @@ places only was itself damaged, and a file whose links on both sides are broken 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from typing import Generic, TypeVar
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
+from typing import Any, Generic, TypeVar
 
 from attrs import frozen
 from msgspec import UNSET
@@ -19,23 +19,27 @@ from ledger.history.finding import Finding
 from ledger.history.subject import Subject
 from ledger.log.codec import digest, encode
 from ledger.model.errors import DamagedLogError, UpgradeRequiredError
+from ledger.model.excerpt import excerpt
 
 S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")
 
-_CHUNK = 256
+_DIGITS = 20
+_MOST_VERSIONS = f"{2**63 - 1:020d}"
 _MOST_WRONG_DIGITS = 32
 """Two digests of different contents agree in half of their digits once in many ages."""
 
-_version_of = re.compile(r"(\d{20})\.json").fullmatch
+Gap = tuple[int, int]
+"""The first and last version of a run."""
 
 
 @frozen
 class Link(Generic[E]):
-    """One commit that can be read, and the digest of its file."""
+    """One commit that can be read, its file, and that file's digest."""
 
     commit: Commit[E]
     digest: str
+    body: bytes
 
 
 @frozen
@@ -45,66 +49,100 @@ class Extent:
     Attributes:
         last: The highest version; -1 when there is none.
         foreign: Keys that are no commits', the first few.
+        gaps: The first and last version of each run of missing ones before `last`, the first few.
     """
 
     last: int
     foreign: tuple[str, ...]
+    gaps: tuple[Gap, ...] = ()
 
 
-def extent(subject: Subject[S, E], *, most_foreign: int = 20) -> Extent:
-    """Look through a log's folder, without holding it."""
-    last = -1
+def extent(subject: Subject[S, E], *, most: int = 100) -> Extent:
+    """Look through a log's folder, without holding it.
+
+    Args:
+        subject: The stream.
+        most: How many foreign keys, and how many gaps, to tell.
+    """
+    last, count = -1, 0
     foreign: list[str] = []
     for key, version in _versions(subject):
         if version is not None:
             last = max(last, version)
-        elif len(foreign) < most_foreign:
+            count += 1
+        elif len(foreign) < most:
             foreign.append(key)
-    return Extent(last, tuple(sorted(foreign)))
+    gaps = () if count == last + 1 else tuple(islice(_gaps(subject), most))
+    return Extent(last, tuple(sorted(foreign)), gaps)
+
+
+def _gaps(subject: Subject[S, E]) -> Iterator[Gap]:
+    there = sorted(version for _, version in _versions(subject) if version is not None)
+    for before, after in pairwise([-1, *there]):
+        if after > before + 1:
+            yield before + 1, after - 1
 
 
 def _versions(subject: Subject[S, E]) -> Iterator[tuple[str, int | None]]:
     folder = subject.layout.commit(0).rpartition("/")[0]
+    length = len(folder) + 1
     for key in subject.store.walk(folder):
-        found = _version_of(key.removeprefix(f"{folder}/"))
-        yield key, int(found[1]) if found else None
+        number, dot, rest = key[length:].partition(".")
+        is_version = len(number) == _DIGITS and number.isascii() and number.isdecimal()
+        if is_version and dot and rest == "json" and number <= _MOST_VERSIONS:
+            yield key, int(number)
+        else:
+            yield key, None
 
 
 class Chain(Generic[S, E]):
-    """One walk along a stream's hash chain.
+    """One walk along a part of a stream's hash chain.
 
     Args:
         subject: The stream.
-        last: The last version to read; it exists.
+        newest: The last version that the stream has.
     """
 
-    def __init__(self, subject: Subject[S, E], last: int) -> None:
+    def __init__(self, subject: Subject[S, E], newest: int) -> None:
         self._subject = subject
-        self._last = last
+        self._newest = newest
         self._before: Link[E] | None = None
         self._blamed: set[int] = set()
 
-    def walk(self) -> Iterator[Link[E] | Finding]:
+    def walk(self, first: int, last: int, gaps: Sequence[Gap] = ()) -> Iterator[Link[E] | Finding]:
         """Yield each commit that can be read, in order, and a finding before what does not fit.
 
-        A version is blamed once. After a gap or an unreadable file the walk goes on behind it.
-        """
-        version = 0
-        while version <= self._last:
-            bodies = self._bodies(version)
-            for body in bodies:
-                if body is None:
-                    end = self._next_after(version)
-                    yield from self._blame(version, self._gap(version, end))
-                    version = end
-                    break
-                yield from self._commit(version, body)
-                version += 1
+        A version is blamed once.
 
-    def _bodies(self, version: int) -> Iterator[bytes | None]:
-        end = min(version + _CHUNK, self._last + 1)
-        keys = [self._subject.layout.commit(each) for each in range(version, end)]
-        return self._subject.store.read_many(keys)
+        Args:
+            first: The first version; the one before it is only looked at, to follow it.
+            last: The last version.
+            gaps: Runs of versions that are known to be missing, and told by somebody else.
+        """
+        versions = [
+            each
+            for each in range(first, last + 1)
+            if not any(low <= each <= high for low, high in gaps)
+        ]
+        if first and versions[:1] == [first]:
+            self._before = self._read(first - 1)
+        keys = map(self._subject.layout.commit, versions)
+        bodies = self._subject.store.read_many([*keys])
+        expected = first
+        for version, body in zip(versions, bodies, strict=True):
+            if version != expected:
+                self._before = None
+            if body is None:
+                yield from self._blame(version, "the commit is missing, but later ones exist")
+            else:
+                yield from self._commit(version, body)
+            expected = version + 1
+
+    def _read(self, version: int) -> Link[E] | None:
+        """Return a commit, whatever is wrong around it; None where it cannot be read."""
+        body = self._subject.store.read(self._subject.layout.commit(version))
+        commit = None if body is None else self._decoded(version, body)
+        return Link(commit, digest(body), body) if body and isinstance(commit, Commit) else None
 
     def _blame(self, version: int, what: str) -> Iterator[Finding]:
         """Yield a finding, unless the version was blamed before; the next link is not checked."""
@@ -113,21 +151,12 @@ class Chain(Generic[S, E]):
             self._blamed.add(version)
             yield Finding("damage", what, self._subject.layout.commit(version), version)
 
-    def _gap(self, version: int, end: int) -> str:
-        if end == version + 1:
-            return f"the commit is missing, but version {end} exists"
-        return f"the commits {version} to {end - 1} are missing, but version {end} exists"
-
-    def _next_after(self, version: int) -> int:
-        found = (each for _, each in _versions(self._subject) if each is not None)
-        return min((each for each in found if version < each <= self._last), default=self._last + 1)
-
     def _commit(self, version: int, body: bytes) -> Iterator[Link[E] | Finding]:
         commit = self._decoded(version, body)
         if isinstance(commit, str):
             yield from self._blame(version, commit)
             return
-        link = Link(commit, digest(body))
+        link = Link(commit, digest(body), body)
         before = self._before
         if before is not None and commit.parent != before.digest:
             yield from self._broken(version, before, link)
@@ -135,7 +164,7 @@ class Chain(Generic[S, E]):
             yield from self._blame(0, "it is version 0 and names a parent")
         elif version > 0 and commit.parent is UNSET:
             yield from self._blame(version, "it names no parent")
-        if encode(commit) != body:
+        if not _is_written_so(commit, body):
             yield from self._blame(version, "it is not written as lakeledger writes a commit")
         self._before = link
         yield link
@@ -148,13 +177,15 @@ class Chain(Generic[S, E]):
         except (DamagedLogError, UpgradeRequiredError) as error:
             return error.message.removeprefix(f"{key} ").split(". ")[0]
         if commit.version != version:
-            return f"it says that it is version {commit.version}"
+            return f"it says that it is version {excerpt(commit.version)}"
         return commit
 
     def _broken(self, version: int, before: Link[E], link: Link[E]) -> Iterator[Finding]:
         named = link.commit.parent
         if named is UNSET or nearly(named, before.digest):
-            yield from self._blame(version, f"the parent that it names is damaged: {named}")
+            yield from self._blame(
+                version, f"the parent that it names is damaged: {excerpt(named)}"
+            )
         elif self._is_unlinked_behind(version, link):
             yield from self._blame(
                 version, f"it follows another version {version - 1}, and another follows it"
@@ -165,11 +196,18 @@ class Chain(Generic[S, E]):
             )
 
     def _is_unlinked_behind(self, version: int, link: Link[E]) -> bool:
-        if version == self._last:
+        if version == self._newest:
             return False
-        body = self._subject.store.read(self._subject.layout.commit(version + 1))
-        follower = None if body is None else self._decoded(version + 1, body)
-        return isinstance(follower, Commit) and follower.parent != link.digest
+        follower = self._read(version + 1)
+        return follower is not None and follower.commit.parent != link.digest
+
+
+def _is_written_so(commit: Commit[Any], body: bytes) -> bool:
+    try:
+        return encode(commit) == body
+    except (OverflowError, UnicodeEncodeError, RecursionError):
+        # A number of more than 64 bits was never written.
+        return False
 
 
 def nearly(named: str, digest_before: str) -> bool:

@@ -8,10 +8,14 @@ from attrs import field, frozen
 
 from ledger.model.errors import InvalidInputError
 
-Kind = Literal["damage", "derived", "clock", "absent", "foreign", "unfinished"]
+Kind = Literal[
+    "damage", "contradiction", "data", "derived", "clock", "absent", "foreign", "unfinished"
+]
 """What sort of thing it is.
 
 - damage: the truth itself does not fit; only a backup helps.
+- contradiction: the truth is whole, and says what cannot be or what no writer may say.
+- data: a data file that the truth names is not there, or is another.
 - derived: something derived is other than the log makes it; it can be restored.
 - clock: a commit is ahead of the time, so that reading by time goes wrong until it is corrected.
 - absent: something derived is not there; that costs time and is no error.
@@ -19,7 +23,7 @@ Kind = Literal["damage", "derived", "clock", "absent", "foreign", "unfinished"]
 - unfinished: an operation in two steps stopped between them; the next opener finishes it.
 """
 
-FAILURES: Final = frozenset({"damage", "derived", "clock"})
+FAILURES: Final = frozenset({"damage", "contradiction", "data", "derived", "clock"})
 """The kinds that fail a verification."""
 
 FROM_BACKUP: Final = "compare it with a backup and restore it from there"

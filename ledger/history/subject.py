@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
-from attrs import frozen
+from attrs import field, frozen
 from msgspec import UNSET
 
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import ChangesReference, RolledBack, SnapshotCommitted
 from ledger.evolution.stream import StateLike
 from ledger.files.live import LiveFiles
+from ledger.locations import FileNames
 from ledger.log.layout import Layout
 from ledger.log.stream_log import StreamLog
 from ledger.stores import Store
@@ -34,6 +34,11 @@ class Subject(Generic[S, E]):
     name: str
     log: StreamLog[S, E]
     has_files: bool
+    _names: FileNames = field(init=False, repr=False, eq=False)
+
+    @_names.default
+    def _names_of_it(self) -> FileNames:
+        return LiveFiles(cast("StreamLog[Any, Any]", self.log)).names
 
     @property
     def store(self) -> Store:
@@ -45,16 +50,15 @@ class Subject(Generic[S, E]):
         """Under which keys."""
         return self.log.layout
 
-    def read_lists(self, commit: Commit[Any]) -> None:
-        """Read every list of data files that a commit names, wherever it stands.
-
-        Raises:
-            DamagedLogError: One is missing or damaged.
-            UpgradeRequiredError: A newer version wrote one.
-        """
+    @property
+    def live(self) -> LiveFiles | None:
+        """Its data files; None for a stream that lists none."""
         log: StreamLog[Any, Any] = self.log
-        if self.has_files:
-            deque(LiveFiles(log).keys_of(commit), maxlen=0)
+        return LiveFiles(log) if self.has_files else None
+
+    def usual(self, path: str) -> str:
+        """Return what a data file is called, whatever its path's spelling; one text a file."""
+        return self._names.usual(path)
 
     def on(self, store: Store) -> StreamLog[S, E]:
         """Return the same stream on another store, cold, with all its caches."""

@@ -1,23 +1,33 @@
 """Verifying a stream: everything that stands there against what the commits say.
 
-The log is read once from the beginning, commit by commit; nothing that is read stays in memory.
-What is found is yielded as it is found, and nothing on the store is changed.
+The log is read once from the beginning, a span of commits after the other, or several at once by
+several processes; nothing that is read stays in memory. What is found is yielded in the order of
+the log, and nothing on the store is changed.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
+
+from attrs import evolve
 
 from ledger.events.commit import Commit
 from ledger.evolution.stream import StateLike
-from ledger.history.chain import Chain, Link, extent
+from ledger.history.caches import Caches, is_merged, last_of, tile_of
+from ledger.history.chain import Extent, Gap, extent
 from ledger.history.finding import REPAIR, Expected, Finding
+from ledger.history.repeats import Culprits, Hashes, suspects
 from ledger.history.sealing import sealed_last
-from ledger.history.shadow import Shadow, last_of
+from ledger.history.span import Report, Span, SpanVerification, checked, contradiction
 from ledger.history.subject import Subject
-from ledger.log.checkpoint import Head
+from ledger.history.workers import Died, Workers
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
+from ledger.log.replay import START, Position
+from ledger.log.segment import segment_of
+from ledger.log.stream_log import StreamLog
 from ledger.model.errors import LedgerError
 
 S = TypeVar("S", bound=StateLike)
@@ -30,6 +40,9 @@ MOST_DAMAGES = 100
 """After so many damages the rest of a log is not looked at: it is another log, or none."""
 
 _FOREIGN_ADVICE = "look at it and move it away; the ledger neither reads nor removes it"
+_MOST_DIGITS = 20
+_AHEAD = 8
+"""So many spans a process are under way, so that none waits."""
 
 
 class Verification(Generic[S, E]):
@@ -38,7 +51,9 @@ class Verification(Generic[S, E]):
     Args:
         subject: The stream.
         expected: Heads noted elsewhere; those that the log holds are in `met` afterwards.
-        on_commit: Told each commit that fits, in order.
+        on_commit: Told each commit that fits, in order; then one process does all.
+        mends: Whether findings about caches bring the bytes that restore them, which takes time.
+        workers: Processes that share the work of a long log.
 
     Attributes:
         version: The last commit in the log's folder; -1 when there is none.
@@ -52,16 +67,28 @@ class Verification(Generic[S, E]):
         self,
         subject: Subject[S, E],
         expected: Iterable[Expected] = (),
-        on_commit: Callable[[Commit[E]], object] = lambda _: None,
+        on_commit: Callable[[Commit[E]], object] | None = None,
+        *,
+        mends: bool = True,
+        workers: Workers | None = None,
     ) -> None:
         self._subject = subject
         self._expected = tuple(expected)
-        self._digests = {each.digest for each in self._expected}
         self._on_commit = on_commit
-        self._shadow = Shadow(subject)
+        self._mends = mends
+        self._workers = None if on_commit else workers
+        self._wanted = frozenset(each.digest for each in self._expected)
+        self._here: SpanVerification[S, E] = SpanVerification(
+            subject, self._wanted, mends=mends, keeps_commits=on_commit is not None
+        )
         # Once something does not fit, what follows from it cannot be compared.
         self._is_sound = True
-        self._boundary: Head[S] | None = None
+        self._sound_until = -1
+        self._ended: bytes | None = None
+        self._boundary = 0
+        self._blamed: set[int | None] = set()
+        self._wrong_caches: set[str] = set()
+        self._once, self._files = Hashes(), Hashes()
         self.version = -1
         self.digest: str | None = None
         self.first_digest: str | None = None
@@ -69,59 +96,139 @@ class Verification(Generic[S, E]):
         self.met: set[Expected] = set()
 
     def run(self, on_progress: Progress = lambda _done, _of: None) -> Iterator[Finding]:
-        """Yield everything that does not fit, the log's in the order of its versions."""
-        found = extent(self._subject)
+        """Yield everything that does not fit, the log's in the order of its versions.
+
+        Raises:
+            OSError: The store failed.
+        """
+        found = extent(self._subject, most=MOST_DAMAGES)
         self.version = found.last
         for key in found.foreign:
             yield Finding("damage", "no commit has such a name", key, None, _FOREIGN_ADVICE)
         damages = 0
-        for finding in self._commits(on_progress):
+        for finding in self._commits(found, on_progress):
             yield finding
             damages += finding.kind == "damage"
             if damages == MOST_DAMAGES:
                 said = f"{damages} damages were found; the rest of the log was not looked at"
                 yield Finding("damage", said, finding.file, finding.version)
                 return
+        if self._is_sound and self._ended is not None:
+            self.state = self._subject.log.stream.decode_state(self._ended)
+        yield from self._repeats()
         yield from self._leftovers()
         yield from self._hint()
 
-    def _commits(self, on_progress: Progress) -> Iterator[Finding]:
-        layout, log = self._subject.layout, self._subject.log
-        builder = log.stream.builder(None)
-        for each in Chain(self._subject, self.version).walk():
-            if isinstance(each, Finding):
-                self._is_sound = False
-                yield each
-                continue
-            commit = each.commit
-            self._note(each)
-            try:
-                self._subject.read_lists(commit)
-                if self._is_sound:
-                    log.fold(builder, commit)
-            except LedgerError as error:
-                self._is_sound = False
-                key = str(getattr(error, "file", layout.commit(commit.version)))
-                said = error.message.removeprefix(f"{key} ").split(". ")[0]
-                yield Finding("damage", said, key, commit.version)
-            if self._is_sound:
-                self._on_commit(commit)
-                if commit.version and commit.version % CHECKPOINT_INTERVAL == 0:
-                    self._boundary = Head(builder.freeze(), each.digest)
-                    yield from self._shadow.compare(self._boundary, each)
-            on_progress(commit.version + 1, self.version + 1)
-        if self._is_sound and self.version >= 0:
-            self.state = builder.freeze()
+    def _commits(self, found: Extent, on_progress: Progress) -> Iterator[Finding]:
+        workers = self._workers
+        several = workers is not None and workers.pays(self._subject, found.last)
+        run = self._by_workers if several else self._one_by_one
+        for span, report in run(found):
+            yield from self._told(span, report)
+            yield from self._merged(span, report)
+            on_progress(span.last + 1, found.last + 1)
 
-    def _note(self, link: Link[E]) -> None:
-        version = link.commit.version
-        if link.digest in self._digests:
-            noted = (Expected(link.digest), Expected(link.digest, version))
+    def _one_by_one(self, found: Extent) -> Iterator[tuple[Span, Report[E]]]:
+        for span in _spans(found):
+            yield span, self._alone(span)
+
+    def _alone(self, span: Span) -> Report[E]:
+        """Return what a span comes to that begins where the one before it ended."""
+        return self._here.run(_from(span, self._ended, folds=self._is_sound))
+
+    def _by_workers(self, found: Extent) -> Iterator[tuple[Span, Report[E]]]:
+        workers = self._workers
+        if workers is None:
+            raise AssertionError("no processes were given")
+        task = workers.task(self._subject, self._wanted, mends=self._mends)
+        lane = _Lane(self._subject)
+        pending: deque[tuple[Span, Future[Report[E]]]] = deque()
+        spans = _spans(found)
+        is_alive = True
+        while True:
+            while is_alive and len(pending) < _AHEAD * workers.count:
+                span = next(spans, None)
+                if span is None:
+                    break
+                begun = lane.begun(span) if self._is_sound else _from(span, None, folds=False)
+                pending.append((span, workers.verify(task, begun)))
+            if not pending:
+                break
+            span, future = pending.popleft()
+            try:
+                yield span, self._fitting(span, future.result())
+            except Died:
+                is_alive = False
+                yield span, self._alone(span)
+        for span in spans:
+            yield span, self._alone(span)
+
+    def _fitting(self, span: Span, report: Report[E]) -> Report[E]:
+        """Return a report that began where the span before it ended: this one, or another."""
+        if not self._is_sound or span.first == 0 or self._ended is None:
+            return report
+        return report if report.began == checked(self._ended) else self._alone(span)
+
+    def _told(self, span: Span, report: Report[E]) -> Iterator[Finding]:
+        """Take in what a span came to."""
+        for holds_anyway, each in _in_order(self._subject, span, report):
+            if holds_anyway:
+                # Two spans look at a commit where they meet.
+                if each.version in self._blamed:
+                    continue
+                self._blamed.add(each.version)
+            elif not self._is_sound:
+                continue
+            elif each.kind in {"absent", "derived"}:
+                self._wrong_caches.add(each.file)
+            yield each
+        self._note(report)
+        if self._is_sound:
+            self._once.extend(report.repeats.once)
+            self._files.extend(report.repeats.files)
+            self._boundary = report.boundary or self._boundary
+            self._ended = report.ended
+            self._is_sound = report.ended is not None and not report.damaged
+            if self._on_commit is not None:
+                for commit in report.commits:
+                    self._on_commit(commit)
+        if self._is_sound:
+            self._sound_until = span.last
+
+    def _note(self, report: Report[E]) -> None:
+        for version, digest in report.digests.items():
+            noted = (Expected(digest), Expected(digest, version))
             self.met.update(each for each in self._expected if each in noted)
-        if version == 0:
-            self.first_digest = link.digest
-        if version == self.version:
-            self.digest = link.digest
+            if version == 0:
+                self.first_digest = digest
+            if version == self.version:
+                self.digest = digest
+
+    def _merged(self, span: Span, report: Report[E]) -> Iterator[Finding]:
+        """Compare the caches that end with a span and merge others."""
+        if not self._is_sound or not report.boundary or report.boundary != span.last:
+            return
+        tile = tile_of(span.last)
+        if not is_merged(tile):
+            return
+        wrong = frozenset(self._wrong_caches)
+        found = Caches(self._subject, self._mends).merged(tile, report.pairs, report.rows, wrong)
+        for each in found:
+            self._wrong_caches.add(each.file)
+            yield each
+
+    def _repeats(self) -> Iterator[Finding]:
+        """Look for what may be named once and is not, as far as the log fits."""
+        twice, out_of_turn = suspects(self._once, self._files)
+        if not twice and not out_of_turn:
+            return
+        culprits = Culprits(twice, out_of_turn, self._subject.usual)
+        live = self._subject.live
+        log: StreamLog[Any, Any] = self._subject.log
+        for read in log.reader.after(START, self._sound_until):
+            listed = [*live.listed(read.commit)] if live else []
+            for said in culprits.problems(read.commit, listed):
+                yield contradiction(self._subject, read.commit.version, said)
 
     def _leftovers(self) -> Iterator[Finding]:
         """Look at the names beside the caches: whatever came after the last commit?"""
@@ -150,7 +257,7 @@ class Verification(Generic[S, E]):
 
     def _hint(self) -> Iterator[Finding]:
         layout, store = self._subject.layout, self._subject.store
-        boundary = self._boundary.state.version if self._boundary else 0
+        boundary = self._boundary
         if not self._is_sound or not boundary:
             return
         right = b"%d\n" % boundary
@@ -165,10 +272,83 @@ class Verification(Generic[S, E]):
                 yield Finding("derived", said, each.hint, None, REPAIR, ((each.hint, right),))
 
     def _leads_somewhere(self, text: bytes, layout: Layout) -> bool:
-        if not text.isdigit() or int(text) % CHECKPOINT_INTERVAL:
+        if not text.isdigit() or len(text) > _MOST_DIGITS or int(text) % CHECKPOINT_INTERVAL:
             return False
         checkpoint = layout.checkpoint(int(text))
         return int(text) <= self.version or self._subject.store.exists(checkpoint)
+
+
+def _spans(found: Extent) -> Iterator[Span]:
+    """Yield the spans of a log that hold commits: each the commits of a segment."""
+    first = 0
+    while first <= found.last:
+        inside = next((gap for gap in found.gaps if gap[0] <= first <= gap[1]), None)
+        begin, end = segment_of(first)
+        if inside is not None and inside[1] >= end:
+            # Nothing is there for long.
+            first = segment_of(inside[1] + 1)[0]
+            continue
+        end = min(end, found.last)
+        gaps = tuple(gap for gap in found.gaps if gap[0] <= end and gap[1] >= begin)
+        yield Span(begin, end, found.last, gaps)
+        first = end + 1
+
+
+def _from(span: Span, start: bytes | None, *, folds: bool) -> Span:
+    return evolve(span, start=start, folds=folds and (span.first == 0 or start is not None))
+
+
+def _in_order(
+    subject: Subject[Any, Any], span: Span, report: Report[Any]
+) -> list[tuple[bool, Finding]]:
+    """Return a report's findings with the gaps that begin in its span, by version."""
+    found = [*((True, _gap(subject, gap)) for gap in span.gaps), *report.findings]
+    return sorted(found, key=lambda each: -1 if each[1].version is None else each[1].version)
+
+
+def _gap(subject: Subject[Any, Any], gap: Gap) -> Finding:
+    first, last = gap
+    said = f"the commit is missing, but version {last + 1} exists"
+    if last > first:
+        said = f"the commits {first} to {last} are missing, but version {last + 1} exists"
+    return Finding("damage", said, subject.layout.commit(first), first)
+
+
+class _Lane(Generic[S, E]):
+    """Says where spans begin that no checkpoint stands before: by folding on to there.
+
+    Args:
+        subject: The stream.
+    """
+
+    def __init__(self, subject: Subject[S, E]) -> None:
+        self._log = subject.log
+        self._builder: Any = None
+        self._position = START
+
+    def begun(self, span: Span) -> Span:
+        """Return a span with its beginning, where one has to be brought."""
+        before = span.first - 1
+        if before < 0 or self._log.checkpoints.has(before):
+            return evolve(span, start=None)
+        try:
+            return evolve(span, start=self._log.stream.encode_state(self._at(before)))
+        except (LedgerError, OverflowError):
+            # Whoever looks at the commits before it tells why.
+            return evolve(span, start=None, folds=False)
+
+    def _at(self, version: int) -> S:
+        nearest = self._log.checkpoints.at_or_before(version)
+        if nearest is not None and nearest.state.version > self._position.version:
+            self._builder = self._log.stream.builder(nearest.state)
+            self._position = Position(nearest.state.version, nearest.digest)
+        elif self._builder is None:
+            self._builder = self._log.stream.builder(None)
+        for read in self._log.reader.after(self._position, version):
+            self._log.fold(self._builder, read.commit)
+            self._position = Position(read.commit.version, read.digest)
+        state: S = self._builder.freeze()
+        return state
 
 
 def unmet(

@@ -92,9 +92,13 @@ class Checkpoints(Generic[S]):
             OSError: It could not be kept; that harms nothing.
         """
         for layout, body in self.bodies(head):
-            if layout == self._own.layout or self._gate.admits_oldest:
+            if self.keeps(layout):
                 self._store.replace(layout.checkpoint(head.state.version), body)
                 self._store.replace(layout.hint, b"%d\n" % head.state.version)
+
+    def keeps(self, layout: Layout) -> bool:
+        """Whether this client keeps up the checkpoints that are under some keys."""
+        return layout == self._own.layout or self._gate.admits_oldest
 
     def bodies(self, head: Head[S]) -> Iterator[tuple[Layout, bytes]]:
         """Yield the files that can stand for a state, and under whose keys."""
@@ -128,9 +132,7 @@ class Checkpoints(Generic[S]):
         """Return the newest usable checkpoint not after `version`, or None."""
         for step in range(version // CHECKPOINT_INTERVAL, 0, -1):
             at = step * CHECKPOINT_INTERVAL
-            found = self._kept.pop(at, None) or self._load(self._own, at)
-            if found is None and self._reads_shared:
-                found = self._load(self._shared, at)
+            found = self._kept.pop(at, None) or self.at(at)
             if found is not None:
                 self._kept[at] = found
                 for oldest in list(self._kept)[:-_MOST_KEPT]:
@@ -170,23 +172,43 @@ class Checkpoints(Generic[S]):
                 low += stride
         return low
 
+    def at(self, version: int) -> Head[S] | None:
+        """Return the checkpoint of a version; None when there is none to use."""
+        for place in self._read_places:
+            found = self._load(place, version)
+            if found is not None:
+                return found
+        return None
+
+    def has(self, version: int) -> bool:
+        """Whether there is a checkpoint of a version that this fold may use, by what it says."""
+        return any(self._file(place, version) is not None for place in self._read_places)
+
+    @property
+    def _read_places(self) -> tuple[_Place, ...]:
+        return (self._own, self._shared) if self._reads_shared else (self._own,)
+
     def _load(self, place: _Place, version: int) -> Head[S] | None:
-        body = self._store.read(place.layout.checkpoint(version))
-        if body is None:
+        file = self._file(place, version)
+        if file is None:
             return None
         try:
-            file = _DECODER.decode(body)
-            fits = (file.format, file.fold_version, file.version) == (
-                FORMAT,
-                place.fold_version,
-                version,
-            )
             state = bytes(file.state)
-            if not fits or hashlib.sha256(state).hexdigest() != file.check:
+            if hashlib.sha256(state).hexdigest() != file.check:
                 return None
             return Head(self._stream.decode_state(state), file.head)
         except (msgspec.DecodeError, ValueError, RecursionError):
             return None
+
+    def _file(self, place: _Place, version: int) -> _File | None:
+        body = self._store.read(place.layout.checkpoint(version))
+        try:
+            file = None if body is None else _DECODER.decode(body)
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            return None
+        wanted = (FORMAT, place.fold_version, version)
+        fits = file is not None and (file.format, file.fold_version, file.version) == wanted
+        return file if fits else None
 
 
 @frozen

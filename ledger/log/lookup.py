@@ -37,7 +37,6 @@ E = TypeVar("E")
 KeysOf = Callable[[Commit[E]], Iterable[str]]
 """Says what a commit named."""
 
-_ID: Final = "id:"
 _MADE: Final = "made:"
 _looks_made: Final = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
@@ -79,6 +78,16 @@ def hashed(key: str) -> int:
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "little")
 
 
+def given_id_key(commit_id: str) -> str:
+    """Return what is remembered of a transaction's id that a caller gave."""
+    return f"id:{commit_id}"
+
+
+def made_id_key(commit_id: str) -> str:
+    """Return what is remembered of a transaction's id that was made up."""
+    return f"{_MADE}{commit_id}"
+
+
 @frozen
 class KeyIndex:
     """Sorted hashes, and the version that each was named in."""
@@ -108,6 +117,10 @@ class KeyIndex:
             return []
         high = bisect_right(self.hashes, wanted, lo=low)
         return sorted(self.versions[low:high], reverse=True)
+
+    def before(self, hash_value: int) -> int:
+        """Return how many of its hashes are less than one."""
+        return bisect_left(self.hashes, hash_value)
 
     def pairs(self) -> Iterator[tuple[int, int]]:
         """Yield every (hash, version)."""
@@ -272,16 +285,25 @@ class KeyIndexes(Generic[E]):
             OSError: It could not be kept; that harms nothing.
         """
         span = next(tiles(version))
-        whole, file, bits = self._whole(span), self._file_of(*span), _bits(span)
-        self._store.replace(file, whole.to_bytes())
+        for file, part in self.files(span, self._whole(span)):
+            self._store.replace(file, part.to_bytes())
+
+    def file(self, span: tuple[int, int]) -> str:
+        """Return the store's key of an interval's index."""
+        return self._file_of(*span)
+
+    def files(self, span: tuple[int, int], whole: KeyIndex) -> Iterator[tuple[str, KeyIndex]]:
+        """Yield what is kept of an interval's index: itself, then its cuts, each with its key."""
+        file, bits = self._file_of(*span), _bits(span)
+        yield file, whole
         for number in range(1 << bits) if bits else ():
-            self._store.replace(index_cut(file, number), whole.cut(bits, number).to_bytes())
+            yield index_cut(file, number), whole.cut(bits, number)
 
     def merge(self, version: int) -> None:
         """Have one index of the interval that ends at a checkpoint's version, if all is at hand."""
         span = next(tiles(version))
         if all(each in self._at_hand for each in _below(span) or [span]):
-            self._take(span, self._made(span))
+            self._take(span, self.made(span))
 
     def _take(self, span: tuple[int, int], whole: KeyIndex) -> None:
         self._at_hand[span] = whole
@@ -323,7 +345,7 @@ class KeyIndexes(Generic[E]):
         if isinstance(found, KeyIndex):
             return found
         whole = self._read(self._file_of(*span)) if found is None else None
-        whole = whole or self._made(span)
+        whole = whole or self.made(span)
         self._take(span, whole)
         return whole
 
@@ -331,7 +353,8 @@ class KeyIndexes(Generic[E]):
         body = self._store.read(file)
         return None if body is None else KeyIndex.from_bytes(body)
 
-    def _made(self, span: tuple[int, int]) -> KeyIndex:
+    def made(self, span: tuple[int, int]) -> KeyIndex:
+        """Return the index of an interval, made of those of the tier below, or of the log."""
         below = _below(span)
         if below:
             # A merge by steps: one large sort would hold up every other thread.
@@ -376,6 +399,11 @@ class Lookup(Generic[E]):
             store, layout.made_index, reader, self._keys_of, lambda key: key.startswith(_MADE)
         )
 
+    @property
+    def kinds(self) -> tuple[KeyIndexes[E], KeyIndexes[E]]:
+        """Its indexes: that of what commits name, and that of ids that were made up."""
+        return self._named, self._made
+
     def note(self, commit: Commit[E]) -> None:
         """Remember a commit that was read or landed."""
         self._tail(max(0, commit.version - 1) // CHECKPOINT_INTERVAL).note(commit)
@@ -386,9 +414,9 @@ class Lookup(Generic[E]):
 
     def with_id(self, commit_id: str, last: int) -> Iterator[int]:
         """Yield the versions up to `last` that may hold a transaction of an id, newest first."""
-        yield from self.last_named(_ID + commit_id, last)
+        yield from self.last_named(given_id_key(commit_id), last)
         if _looks_made(commit_id):
-            made = _MADE + commit_id
+            made = made_id_key(commit_id)
             yield from self._recent(made, last)
             yield from self._older(self._made, made, last)
 
@@ -449,5 +477,6 @@ class Lookup(Generic[E]):
 
     def _keys_of(self, commit: Commit[E]) -> Iterator[str]:
         for transaction in commit.transactions:
-            yield (_MADE if transaction.asked is UNSET else _ID) + transaction.id
+            key_of = made_id_key if transaction.asked is UNSET else given_id_key
+            yield key_of(transaction.id)
         yield from self._more_of(commit)

@@ -9,7 +9,8 @@ bytes depend on who wrote them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -28,13 +29,13 @@ _FORMAT: Final = b"1"
 _LINE: Final = "line"
 _ORDERED: Final = ["version", "time"]
 """Columns whose bounds lead readers to a segment."""
-_TRANSACTION: Final = "transactions.list.element"
+_TRANSACTIONS: Final = "transactions"
+_TRANSACTION: Final = f"{_TRANSACTIONS}.list.element"
 _REPEATED: Final = [
     f"{_TRANSACTION}.author",
     f"{_TRANSACTION}.message",
     f"{_TRANSACTION}.events.list.element.type",
 ]
-_BATCH: Final = 64
 _SLACK_BYTES: Final = 65_536
 _UNPACKED: Final = frozenset({"PLAIN", "RLE", "BIT_PACKED"})
 """A column so encoded is as long as its file says; a dictionary may unpack to any length."""
@@ -64,6 +65,7 @@ class _Commit(Struct, rename="camel"):
 
 
 _COMMITS: Final = msgspec.json.Decoder(_Commit)
+_FRONT: Final = b'{"type":"'
 _EVENTS: Final = msgspec.json.Decoder(_Event)
 
 
@@ -100,15 +102,11 @@ def write_segment(lines: Sequence[bytes]) -> bytes:
     import pyarrow as pa
     from pyarrow import parquet
 
-    schema = _schema()
     try:
-        rows = [_row(_COMMITS.decode(each)) for each in lines]
-        table = pa.Table.from_pylist(rows, schema.remove(schema.get_field_index(_LINE)))
-        # Casting checks that they are text; Spark shows them as that.
-        table = table.append_column(_LINE, pa.array(lines, pa.binary()).cast(pa.string()))
+        table = _Columns.of(lines).table()
         sink = pa.BufferOutputStream()
         parquet.write_table(
-            table.cast(schema),
+            table,
             sink,
             row_group_size=len(lines),
             compression="zstd",
@@ -144,43 +142,65 @@ def read_segment(body: bytes, first: int, last: int) -> list[bytes]:
     return lines
 
 
-def is_same_segment(one: bytes, other: bytes) -> bool:
-    """Return whether two segments say the same in every column, whoever wrote them.
+def is_segment_of(lines: Sequence[bytes], body: bytes) -> bool:
+    """Return whether bytes are a segment of some commits, whoever wrote it.
 
     Args:
-        one: A segment that `write_segment` made.
-        other: Any bytes.
+        lines: The bytes of the commits' files.
+        body: Any bytes.
+
+    Raises:
+        ValueError: The commits cannot stand in a segment.
     """
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
-        theirs = parquet.ParquetFile(pa.BufferReader(other), page_checksum_verification=True)
-        mine = parquet.ParquetFile(pa.BufferReader(one))
-        _check(theirs, mine.metadata.num_rows)
+        columns = _Columns.of(lines)
+        mine = columns.table()
+    except (msgspec.DecodeError, pa.ArrowException, OverflowError, RecursionError) as error:
+        raise ValueError(f"the commits cannot stand in a segment: {error}") from error
+    try:
+        theirs = parquet.ParquetFile(pa.BufferReader(body), page_checksum_verification=True)
+        _check(theirs, len(lines))
+        moment = mine.schema.field("time").type
+        times = (pa.scalar(each(columns.times), moment).as_py() for each in (min, max))
         return (
-            _is_as_long(theirs, mine) and _bounds(theirs) == _bounds(mine) and _says(theirs, mine)
+            _is_as_small(theirs, columns.leaves())
+            and _bounds(theirs) == [(min(columns.versions), max(columns.versions)), (*times,)]
+            # Another library calls what is inside lists by other names.
+            and theirs.read(use_threads=False).cast(mine.schema).equals(mine)
         )
-    except (ValueError, pa.ArrowException, OSError):
+    except (ValueError, OverflowError, pa.ArrowException, OSError):
         return False
 
 
-def _is_as_long(theirs: Any, mine: Any) -> bool:
-    """Return whether the columns of two files are about as long, before any of them is read."""
-    groups = [each.metadata.row_group(0) for each in (theirs, mine)]
-    counts = {each.num_columns for each in groups}
-    pairs = [[each.column(index) for each in groups] for index in range(min(counts))]
-    return len(counts) == 1 and all(
-        other.num_values == own.num_values
-        and other.total_uncompressed_size <= 2 * own.total_uncompressed_size + _SLACK_BYTES
-        for other, own in pairs
+def is_same_segment(one: bytes, other: bytes) -> bool:
+    """Return whether two segments say the same in every column, whoever wrote them.
+
+    `one` was made by `write_segment`; `other` are any bytes.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    lines = parquet.ParquetFile(pa.BufferReader(one)).read([_LINE]).column(_LINE)
+    return is_segment_of(lines.cast(pa.binary()).to_pylist(), other)
+
+
+def _is_as_small(theirs: Any, leaves: Mapping[str, tuple[int, int]]) -> bool:
+    """Return whether each column of a file is no longer than wanted, before any of them is read.
+
+    Args:
+        theirs: The file.
+        leaves: Of each leaf how many values it has, and at most how many bytes.
+    """
+    group = theirs.metadata.row_group(0)
+    columns = {each.path_in_schema: each for each in map(group.column, range(group.num_columns))}
+    return columns.keys() == leaves.keys() and all(
+        each.num_values == leaves[name][0]
+        and each.total_uncompressed_size <= 2 * leaves[name][1] + _SLACK_BYTES
+        for name, each in columns.items()
     )
-
-
-def _says(theirs: Any, mine: Any) -> bool:
-    """Return whether two files of as many rows hold the same ones; few are held at a time."""
-    batches = (each.iter_batches(_BATCH, use_threads=False) for each in (theirs, mine))
-    return all(other.equals(own) for other, own in zip(*batches, strict=True))
 
 
 def _bounds(file: Any) -> list[tuple[Any, Any]]:
@@ -237,31 +257,143 @@ def _schema() -> pa.Schema:
         [
             pa.field("version", pa.int64(), nullable=False),
             pa.field("time", moment, nullable=False),
-            pa.field("transactions", transactions, nullable=False),
+            pa.field(_TRANSACTIONS, transactions, nullable=False),
             pa.field(_LINE, text, nullable=False),
         ],
         {_FORMAT_KEY: _FORMAT},
     )
 
 
-def _row(commit: _Commit) -> dict[str, Any]:
-    return {
-        "version": commit.version,
-        "time": commit.time_millis,
-        "transactions": [_transaction(each, commit.time_millis) for each in commit.transactions],
-    }
+def _type_of(event: bytes) -> str:
+    """Return an event's type, which stands first where lakeledger wrote it."""
+    if event.startswith(_FRONT):
+        text = event[len(_FRONT) : event.find(b'"', len(_FRONT))]
+        if b"\\" not in text:
+            return text.decode()
+    return _EVENTS.decode(event).type
 
 
-def _transaction(transaction: _Transaction, commit_millis: int) -> dict[str, Any]:
-    moment = transaction.effective_time_millis
-    return {
-        "id": transaction.id,
-        "author": transaction.author,
-        "message": transaction.message,
-        "properties": list(transaction.properties.items()),
-        "effective_time": commit_millis if moment is None else moment,
-        "events": [
-            {"type": _EVENTS.decode(each).type, "event": bytes(each).decode()}
-            for each in transaction.events
-        ],
-    }
+class _Columns:
+    """The columns of a segment, flat: a list a leaf, and where each row's part of it begins."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+        self.versions: list[int] = []
+        self.times: list[int] = []
+        self.transaction_starts = [0]
+        self.ids: list[str] = []
+        self.authors: list[str] = []
+        self.messages: list[str] = []
+        self.property_starts = [0]
+        self.property_keys: list[str] = []
+        self.property_values: list[str] = []
+        self.effective_times: list[int] = []
+        self.event_starts = [0]
+        self.types: list[str] = []
+        self.events: list[bytes] = []
+
+    @classmethod
+    def of(cls, lines: Sequence[bytes]) -> _Columns:
+        """Return the columns of commits, given as the bytes of their files.
+
+        Raises:
+            msgspec.DecodeError: One is no commit.
+            RecursionError: One nests too deep.
+        """
+        columns = cls()
+        columns.lines.extend(lines)
+        for each in lines:
+            columns._add(_COMMITS.decode(each))
+        return columns
+
+    def _add(self, commit: _Commit) -> None:
+        self.versions.append(commit.version)
+        self.times.append(commit.time_millis)
+        for each in commit.transactions:
+            self.ids.append(each.id)
+            self.authors.append(each.author)
+            self.messages.append(each.message)
+            self.property_keys.extend(each.properties)
+            self.property_values.extend(each.properties.values())
+            self.property_starts.append(len(self.property_keys))
+            moment = each.effective_time_millis
+            self.effective_times.append(commit.time_millis if moment is None else moment)
+            events = [bytes(event) for event in each.events]
+            self.types.extend(map(_type_of, events))
+            self.events.extend(events)
+            self.event_starts.append(len(self.events))
+        self.transaction_starts.append(len(self.ids))
+
+    def table(self) -> pa.Table:
+        """Return them as an Arrow table.
+
+        Raises:
+            pa.ArrowException: A commit is no text, or holds what Parquet has no room for.
+            OverflowError: A number is too great.
+        """
+        import pyarrow as pa
+
+        schema = _schema()
+        transaction = schema.field(_TRANSACTIONS).type.value_type
+        text, moment = pa.string(), schema.field("time").type
+        event = transaction.field("events").type.value_type
+        events = pa.StructArray.from_arrays(
+            # Casting checks that they are text; Spark shows them as that.
+            [pa.array(self.types, text), pa.array(self.events, pa.binary()).cast(text)],
+            fields=list(event),
+        )
+        arrays = [
+            pa.array(self.ids, text),
+            pa.array(self.authors, text),
+            pa.array(self.messages, text),
+            pa.MapArray.from_arrays(
+                pa.array(self.property_starts, pa.int32()),
+                pa.array(self.property_keys, text),
+                pa.array(self.property_values, text),
+            ),
+            pa.array(self.effective_times, moment),
+            pa.ListArray.from_arrays(
+                pa.array(self.event_starts, pa.int32()),
+                events,
+                type=transaction.field("events").type,
+            ),
+        ]
+        transactions = pa.ListArray.from_arrays(
+            pa.array(self.transaction_starts, pa.int32()),
+            pa.StructArray.from_arrays(arrays, fields=list(transaction)),
+            type=schema.field(_TRANSACTIONS).type,
+        )
+        columns = [
+            pa.array(self.versions, pa.int64()),
+            pa.array(self.times, moment),
+            transactions,
+            pa.array(self.lines, pa.binary()).cast(text),
+        ]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    def leaves(self) -> dict[str, tuple[int, int]]:
+        """Return of each leaf how many values it has in Parquet, and at most how many bytes.
+
+        An empty list counts as one value.
+        """
+        events = sum(max(1, b - a) for a, b in pairwise(self.event_starts))
+        properties = sum(max(1, b - a) for a, b in pairwise(self.property_starts))
+        transactions = len(self.ids)
+        inside: dict[str, tuple[int, Sequence[str | bytes]]] = {
+            "id": (transactions, self.ids),
+            "author": (transactions, self.authors),
+            "message": (transactions, self.messages),
+            "effective_time": (transactions, ()),
+            "properties.key_value.key": (properties, self.property_keys),
+            "properties.key_value.value": (properties, self.property_values),
+            "events.list.element.type": (events, self.types),
+            "events.list.element.event": (events, self.events),
+        }
+        rows = len(self.lines)
+        found = {f"{_TRANSACTION}.{name}": each for name, each in inside.items()}
+        found |= {"version": (rows, ()), "time": (rows, ()), _LINE: (rows, self.lines)}
+        # A character has up to four bytes; a number has eight, and a text's length fewer.
+        return {
+            name: (count, 8 * count + 4 * sum(map(len, texts)))
+            for name, (count, texts) in found.items()
+        }

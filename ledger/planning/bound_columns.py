@@ -94,7 +94,12 @@ def _decoded(texts: pa.Array, width: int) -> pa.Array:
     fitting = texts.filter(fits)
     # All of one width and none of them NULL, they stand side by side.
     joined = fitting.buffers()[2].slice(0, len(fitting) * 2 * width) if len(fitting) else b""
-    decoded = pa.py_buffer(bytes.fromhex(bytes(joined).decode()))
+    try:
+        decoded = pa.py_buffer(bytes.fromhex(bytes(joined).decode()))
+    except ValueError:
+        # What is no bytes tells nothing, and the file is read.
+        is_hex = pc.match_substring_regex(texts, "^[0-9a-fA-F]*$")
+        return _decoded(pc.if_else(is_hex, texts, None), width)
     kind = pa.int32() if width == _INT else pa.int64()
     numbers = pa.Array.from_buffers(kind, len(fitting), [None, decoded]).cast(pa.int64())
     return pc.replace_with_mask(pa.nulls(len(texts), pa.int64()), fits, numbers)

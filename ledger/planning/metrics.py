@@ -64,7 +64,11 @@ def _of(values: Any, field_id: int) -> Any:
 
 
 def _bound(text: str | None, column: Column) -> Value | None:
-    return None if text is None else value_from_bytes(bytes.fromhex(text), column.type)
+    try:
+        return None if text is None else value_from_bytes(bytes.fromhex(text), column.type)
+    except ValueError:
+        # What is no bytes tells nothing, and the file is read.
+        return None
 
 
 def holds_in(predicate: Predicate, metrics: ColumnMetrics) -> bool | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from ledger.model.credentials import advice, carries_credentials, shown
 from ledger.model.errors import StoreError
 from ledger.stores.base import Store
 from ledger.stores.local import LocalStore
@@ -55,6 +56,8 @@ def open_store(url: str, storage_options: Mapping[str, Any] | None = None) -> St
         >>> open_store("memory://docs").url, open_store("file:///data/lake/").url
         ('memory://docs', 'file:///data/lake')
     """
+    if carries_credentials(url):
+        raise StoreError(advice(url))
     match = _scheme_of(url)
     scheme = "" if match is None else (match[1] or match[2]).lower()
     service = service_of(scheme)
@@ -91,16 +94,6 @@ def client_options(url: str, storage_options: Mapping[str, Any] | None = None) -
     match = _scheme_of(url)
     service = None if match is None else service_of((match[1] or match[2]).lower())
     return fsspec_options("" if service is None else service.scheme, storage_options or {})
-
-
-def shown(url: str) -> str:
-    """Return a URL for messages: without a user's name and password.
-
-    Example:
-        >>> shown("sftp://me:secret@host/lake")
-        'sftp://...@host/lake'
-    """
-    return re.sub(r"(?<=://)[^/]*@", "...@", url)
 
 
 def _local_path(url: str) -> str:

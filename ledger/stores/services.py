@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 from ledger.model.errors import MissingDependencyError, StoreError
 from ledger.stores.key import check_path
@@ -99,7 +99,7 @@ class Root:
     service: Service
     bucket: str
     prefix: str
-    options: Mapping[str, Any]
+    options: Mapping[str, Any] = field(repr=False)
     library: str = "fsspec"
 
 

@@ -8,7 +8,7 @@ from attrs import frozen
 
 from ledger.evolution.state import TableState
 from ledger.log.travel import head_state
-from ledger.model.errors import UnsupportedError
+from ledger.model.errors import DamagedLogError, UnsupportedError
 from ledger.table import Table
 from projections.iceberg import position as positions
 from projections.iceberg.names import FOLDER, HINT, Names
@@ -57,6 +57,15 @@ def _digest(table: Table, version: int) -> str:
     return read.digest
 
 
+def _damage(table: Table, stood: Position, problem: str) -> DamagedLogError:
+    key = table.log.layout.commit(min(stood.version, head_state(table.log).version + 1))
+    return DamagedLogError(
+        f"{problem}. Restore {key} from a backup, or make the files of what the log holds: "
+        f"lakeledger project iceberg {table.identifier} --rebuild",
+        key,
+    )
+
+
 @frozen
 class Compared:
     """What stands on a store, against what should.
@@ -81,7 +90,8 @@ class Compared:
             table: The table.
             stood: Where they stand.
         """
-        is_cut = cut(table, stood) is not None
+        problem = cut(table, stood)
+        is_cut = problem is not None
         target = target_state(table, None if stood.version < 0 or is_cut else stood.version)
         outputs, names = outputs_of(table), Names(target.table_id)
         there = frozenset(outputs.paths(FOLDER))
@@ -110,6 +120,7 @@ class Compared:
             missing=tuple(sorted(missing)),
             changed=tuple(sorted(changed)),
             foreign=found.without(ours | in_way).foreign,
+            damage=None if problem is None else _damage(table, stood, problem),
         )
         return cls(target, told, wanted)
 

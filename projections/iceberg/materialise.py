@@ -243,7 +243,7 @@ def verify(table: Table) -> Difference:
 
     Metadata files of earlier versions are compared where they are; nothing has to name them. A
     file in a place that later versions need is changed, unless it is theirs. Where the log was cut
-    below the position, that is told as a changed position.
+    below the position, that is told as a changed position, and as the log's damage.
 
     Raises:
         NotFoundError: The files were made by an older renderer, or for another place.

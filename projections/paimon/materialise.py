@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count, takewhile
 
+from attrs import evolve
+
 from ledger.evolution.state import TableState
 from ledger.log.travel import at_version
 from ledger.model.errors import DamagedLogError, InvalidInputError
@@ -15,6 +17,7 @@ from projections.materialisation import (
     Progress,
     difference,
     following,
+    misleading,
     nobody,
     outputs_of,
     target_state,
@@ -28,7 +31,7 @@ from projections.paimon.paths import EARLIEST, FOLDERS, LATEST, manifest_path, s
 from projections.paimon.position import Position
 from projections.paimon.project import Projection
 
-_HINTS = (EARLIEST, LATEST)
+_HINTS = dict.fromkeys((EARLIEST, LATEST), "snapshot/snapshot-{}")
 
 
 def project(table: Table, *, version: int | None = None, on_progress: Progress = nobody) -> int:
@@ -162,8 +165,8 @@ def verify(table: Table) -> Difference:
     """Compare what stands on the store with what the ledger says, byte for byte.
 
     What a run that was killed left or took away already is as it should be. A file of somebody
-    else's in a place that is or will be the ledger's is told as changed. Hints are not compared:
-    readers believe them only where they lead somewhere.
+    else's in a place that is or will be the ledger's is told as changed. A hint may be missing, and
+    may lead further than the files that stand.
 
     Raises:
         DamagedLogError: The files stand at a version that the log does not have any more.
@@ -173,7 +176,7 @@ def verify(table: Table) -> Difference:
     if position.version < 0:
         # Whose files they are, nobody has to remember: the ledger's own are made again alike.
         return without_position(
-            outputs_of(table), FOLDERS, key, lambda: expected(table), hints=_HINTS
+            outputs_of(table), FOLDERS, key, lambda: expected(table), hints=_HINTS.keys()
         )
     found = _found(table, position.version, newest).difference
     if position.is_older and position.rollbacks and not found.is_empty:
@@ -184,7 +187,9 @@ def verify(table: Table) -> Difference:
 
 def _found(table: Table, version: int, newest: TableState) -> Found:
     outputs, wanted = outputs_of(table), expected(table, version=version)
-    there = difference(outputs, wanted, folders=FOLDERS, hints=_HINTS)
+    there = difference(outputs, wanted, folders=FOLDERS, hints=_HINTS.keys())
+    told = misleading(outputs, wanted, _HINTS)
+    there = evolve(there, changed=tuple(sorted((*there.changed, *told))))
     return sorted_out(table, outputs, there, target_state(table, version), newest)
 
 

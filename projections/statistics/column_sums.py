@@ -113,4 +113,8 @@ def _plus(total: int | None, more: int | None) -> int | None:
 
 
 def _bound(text: str | None, data_type: DataType) -> Value | None:
-    return None if text is None else value_from_bytes(bytes.fromhex(text), data_type)
+    try:
+        return None if text is None else value_from_bytes(bytes.fromhex(text), data_type)
+    except ValueError:
+        # What is no bytes tells nothing.
+        return None

@@ -72,6 +72,12 @@ def load(store: Store, layout: Layout) -> Position:
     return found if fits else START
 
 
+def stated(store: Store, layout: Layout) -> int:
+    """Return the version that the position states, whatever history it is of; -1 for none."""
+    found = load_position(store, key(layout), Position, file_format=_FILE_FORMAT)
+    return -1 if found is None else found.version
+
+
 def advance(store: Store, layout: Layout, position: Position) -> Position:
     """Keep a position unless a later one is kept, and return the one that stands."""
     with store.lock(key(layout)):

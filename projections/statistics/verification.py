@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from ledger.table import Table
-from projections.materialisation import Difference
+from projections.materialisation import Difference, refuse_beyond
 from projections.statistics import materialise
+from projections.statistics import position as positions
 
 
 def verify(table: Table) -> Difference:
-    """Compute everything that is kept again, in full, and say where it differs."""
+    """Compute everything that is kept again, in full, and say where it differs.
+
+    Raises:
+        DamagedLogError: They stand at a version that the log does not have.
+    """
+    layout = table.log.layout
+    refuse_beyond(table, positions.stated(table.log.store, layout), positions.key(layout))
     return _below_location(materialise.verify(table.log))
 
 

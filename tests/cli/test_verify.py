@@ -5,12 +5,16 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from ledger import SetOption, Table
 from ledger import open as open_ledger
+from ledger.cli.verifications import differences
 from ledger.evolution.table_record import FOLD_VERSION
+from ledger.history.finding import Finding
 from ledger.log.codec import digest
+from tests.lakes import data_file
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
@@ -194,3 +198,148 @@ def _offer(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "[lakeledger.verifications]\npaimon = projections.paimon.materialise\n"
     )
     monkeypatch.syspath_prepend(str(site))
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("name", ["paimon", "iceberg", "statistics"])
+def test_a_log_cut_below_what_was_made_of_it_is_damage(shop: Run, lake: Path, name: str) -> None:
+    table = open_ledger(str(lake)).table(TABLE)
+    table.append([data_file("a.parquet")])
+    if name == "statistics":
+        assert shop("stats", TABLE).code == 0
+    else:
+        table.project(name)
+    assert shop("verify").code == 0
+    commit(lake, 103).unlink()
+
+    ran = shop("verify", "--output", "json")
+
+    assert ran.code == 6
+    (found,) = [each for each in ran.document["findings"] if each["kind"] == "damage"]
+    assert found["file"] == commit(lake, 103).relative_to(lake).as_posix()
+    assert f"{name}: " in found["what"]
+    assert "version 103" in found["what"]
+
+
+HINTS = {
+    "iceberg": ["metadata/version-hint.text"],
+    "paimon": ["snapshot/LATEST", "snapshot/EARLIEST"],
+}
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(("name", "hint"), [(n, h) for n, hints in HINTS.items() for h in hints])
+def test_a_byte_flipped_in_a_hint_is_found_and_restored(
+    shop: Run, lake: Path, name: str, hint: str
+) -> None:
+    table = open_ledger(str(lake)).table(TABLE)
+    for number in range(3):
+        table.append([data_file(f"{number}.parquet")])
+        table.project(name)
+    path = lake / "shop.db" / "orders" / hint
+    whole = path.read_bytes()
+    assert shop("verify").code == 0
+
+    for place in range(len(whole)):
+        for bit in range(8):
+            broken = bytearray(whole)
+            broken[place] ^= 1 << bit
+            path.write_bytes(bytes(broken))
+            found = [*verifications(table, name)]
+            assert [each.file for each in found if each.fails] == [hint], bytes(broken)
+    assert shop("verify", "--repair").code == 0
+    assert path.read_bytes() == whole
+
+
+def verifications(table: Table, name: str) -> list[Finding]:
+    return dict(differences(table))[name]
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_hint_that_leads_further_or_is_missing_is_none_of_our_business(
+    shop: Run, lake: Path
+) -> None:
+    table = open_ledger(str(lake)).table(TABLE)
+    for number in range(2):
+        table.append([data_file(f"{number}.parquet")])
+    table.project("iceberg")
+    position = stream(lake) / "projections" / "iceberg.json"
+    before = position.read_bytes()
+    table.append([data_file("later.parquet")])
+    table.project("iceberg")
+    # As a run that was killed before it could say how far it came.
+    position.write_bytes(before)
+    hint = lake / "shop.db" / "orders" / "metadata" / "version-hint.text"
+    assert (hint.parent / f"v{hint.read_text()}.metadata.json").exists()
+    assert shop("verify").code == 0
+
+    table.project("paimon")
+    assert shop("verify").code == 0
+    (lake / "shop.db" / "orders" / "snapshot" / "LATEST").unlink()
+    assert shop("verify").code == 0
+
+
+@pytest.fixture
+def with_data(shop: Run, lake: Path) -> list[Path]:
+    """Data files: two live, one of a tagged snapshot, one of an expired one."""
+    from pyarrow import parquet
+
+    folder = lake / "shop.db" / "orders" / "day=2013-01-01"
+    folder.mkdir()
+    paths = [folder / f"{number}.parquet" for number in range(4)]
+    table = open_ledger(str(lake)).table(TABLE)
+    for number, path in enumerate(paths):
+        parquet.write_table(pa.table({"id": pa.array(range(number + 1), pa.int64())}), path)
+        assert shop("add-files", TABLE, path).code == 0
+    table.delete_files(["day=2013-01-01/0.parquet"])
+    table.create_tag("kept")
+    table.delete_files(["day=2013-01-01/1.parquet"])
+    table.expire_snapshots(before=6)
+    return paths
+
+
+def test_data_files_are_looked_at_where_a_snapshot_holds_them(
+    shop: Run, with_data: list[Path]
+) -> None:
+    assert shop("verify", "--data").code == 0
+    with_data[0].unlink()
+    assert shop("verify", "--data").code == 0
+
+    for path in with_data[1:]:
+        path.unlink()
+    assert shop("verify").code == 0
+    ran = shop("verify", "--data", "--output", "json")
+    assert ran.code == 6
+    found = ran.document["findings"]
+    assert [(each["kind"], each["file"], each["what"]) for each in found] == [
+        ("data", f"day=2013-01-01/{number}.parquet", "the data file is missing")
+        for number in (1, 2, 3)
+    ]
+
+
+def test_a_data_file_of_another_size_or_other_rows_is_found(
+    shop: Run, with_data: list[Path]
+) -> None:
+    from pyarrow import parquet
+
+    with_data[2].write_bytes(with_data[2].read_bytes() + b"x")
+    size = with_data[3].stat().st_size
+    parquet.write_table(pa.table({"id": pa.array(range(3), pa.int64())}), with_data[3])
+    body = with_data[3].read_bytes()
+    # As long as before, by a longer beginning that nothing points to.
+    assert len(body) <= size
+    with_data[3].write_bytes(body[:4] + b"\0" * (size - len(body)) + body[4:])
+
+    found = shop("verify", TABLE, "--data", "--output", "json").document["findings"]
+
+    said = {each["file"]: each["what"] for each in found}
+    assert "bytes, and the log says" in said["day=2013-01-01/2.parquet"]
+    assert "has 3 rows, and the log says 4" in said["day=2013-01-01/3.parquet"]
+
+
+def test_no_server_is_asked_for_data_files(shop: Run, lake: Path) -> None:
+    table = open_ledger(str(lake)).table(TABLE)
+    table.append([data_file("http://127.0.0.1:9/a.parquet")])
+
+    (found,) = shop("verify", "--data", "--output", "json").document["findings"]
+    assert "no data file is looked at" in found["what"]

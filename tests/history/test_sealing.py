@@ -119,7 +119,7 @@ def test_a_tail_cut_below_a_segment_is_found_by_it(long: Place) -> None:
 def test_a_segment_of_commits_that_are_too_long_is_told(
     long: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ledger.log.segments.MOST_BYTES", 10_000)
+    monkeypatch.setattr("ledger.history.caches.MOST_BYTES", 10_000)
 
     (found,) = long.look().findings
 

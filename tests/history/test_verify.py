@@ -16,11 +16,13 @@ from ledger.commit_options import now_millis
 from ledger.evolution.table_record import FOLD_VERSION
 from ledger.history.finding import Expected, Finding
 from ledger.history.subject import Subject
-from ledger.history.verify import MOST_DAMAGES, Verification
+from ledger.history.verify import MOST_DAMAGES, Verification, repair
 from ledger.log.codec import digest
+from ledger.log.layout import Layout, index_cut
 from ledger.stores import Durability, LocalStore
 from tests.history.ledgers import Place, built, contents, files_in, flip
-from tests.lakes import START_MILLIS, data_file, format_1, lake_on, orders, ticking
+from tests.lakes import START_MILLIS, data_file, format_1, lake_on, memory, orders, ticking
+from tests.log.long_logs import ROOT, long_table, table_on
 
 CHECKPOINTS = f"caches/{FOLD_VERSION}"
 ON_ONE_FOLDER = settings(
@@ -123,6 +125,38 @@ def test_every_missing_cache_is_told_and_is_no_failure(long: Place) -> None:
     assert {each.kind for each in looked.findings} == {"absent"}
     named = {key for each in looked.findings for key, _ in each.remedy}
     assert named == {_key(long, path) for path in caches}
+
+
+def test_a_merged_index_and_its_cuts_are_compared_and_restored() -> None:
+    store, newest = memory(), 6_400
+    long_table(store, newest)
+
+    def look() -> list[Finding]:
+        subject: Subject[Any, Any] = Subject("t", table_on(store).log, has_files=True)
+        found = list(Verification(subject).run())
+        assert all(repair(subject, each) for each in found)
+        return found
+
+    def indexes() -> dict[str, bytes | None]:
+        return {key: store.read(key) for key in store.keys("") if key.endswith(".idx")}
+
+    assert {each.kind for each in look()} == {"absent"}
+    whole = indexes()
+    table_on(store).log.lookup.save(newest)
+    assert indexes() == whole
+
+    for file_of in (Layout(ROOT).index, Layout(ROOT).made_index):
+        merged = file_of(0, newest)
+        changed, gone = index_cut(merged, 3), index_cut(merged, 1)
+        store.replace(changed, store.read(index_cut(merged, 2)) or b"")
+        store.delete(gone)
+        part = file_of(0, 800)
+        store.replace(part, store.read(file_of(801, 1_600)) or b"")
+        found = {(each.kind, each.file) for each in look()}
+        assert found == {("derived", part), ("derived", changed), ("absent", gone)}
+        store.delete(merged)
+        assert {(each.kind, each.file) for each in look()} == {("absent", merged)}
+        assert indexes() == whole
 
 
 @pytest.mark.parametrize(("one", "other"), [(3, 9), (0, 76), (75, 76)])

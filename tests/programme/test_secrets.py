@@ -12,8 +12,9 @@ import pytest
 from structlog.testing import capture_logs
 
 import ledger
-from ledger import Schema
+from ledger import FileChange, Schema
 from ledger.stores import LocalStore, open_store
+from ledger.stores.services import SERVICES, root_of
 from ledger.table_setting import TableSetting
 from tests.lakes import orders
 
@@ -107,3 +108,59 @@ def test_a_secret_is_in_no_error_of_a_table(lake: ledger.Ledger) -> None:
 
     assert SECRET not in told_by(lambda: table.add_files(["s3://bucket/nowhere.parquet"]))
     assert SECRET not in told_by(lambda: table.add_files(["nowhere.parquet"]))
+
+
+CARRYING = (
+    f"s3://me:{SECRET}@bucket/lake",
+    f"s3://{SECRET}@bucket/lake",
+    f"s3://bucket/lake?X-Amz-Signature={SECRET}",
+    f"s3a://bucket/lake?sig={SECRET}",
+    f"gs://bucket/lake?token={SECRET}",
+    f"abfss://me:{SECRET}@account.dfs.core.windows.net/lake",
+    f"abfss://c@account.dfs.core.windows.net/lake?sv=1&sig={SECRET}",
+    f"https://me:{SECRET}@host/lake",
+    f"https://host/lake?token={SECRET}",
+    f"sftp://me:{SECRET}@host/lake",
+    f"simplecache::s3://me:{SECRET}@bucket/lake",
+    f"hdfs://host/lake?delegation={SECRET}",
+)
+DOORS: dict[str, Callable[[ledger.Ledger, str], object]] = {
+    "open": lambda _, url: ledger.open(url),
+    "open_store": lambda _, url: open_store(url),
+    "location": lambda lake, url: lake.create_table(
+        "shop.external", Schema.of({"id": "INT"}), location=url
+    ),
+    "add_files": lambda lake, url: lake.table("shop.orders").add_files([f"{url}/a.parquet"]),
+    "add_files of its own": lambda lake, url: lake.table("shop.orders").add_files([url]),
+    "append": lambda lake, url: lake.table("shop.orders").append(
+        [FileChange(path=url, record_count=1, file_size_in_bytes=1)]
+    ),
+    "overwrite": lambda lake, url: lake.table("shop.orders").overwrite(
+        [FileChange(path=url, record_count=1, file_size_in_bytes=1)]
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("url", CARRYING)
+@pytest.mark.parametrize("door", DOORS)
+def test_a_url_that_carries_a_secret_is_refused_and_neither_told_nor_stored(
+    lake: ledger.Ledger, tmp_path: Path, door: str, url: str
+) -> None:
+    orders(lake, Schema.of({"id": "INT"}))
+
+    with pytest.raises(ledger.LedgerError):
+        DOORS[door](lake, url)
+    assert SECRET not in told_by(lambda: DOORS[door](lake, url))
+    for path in tmp_path.rglob("*"):
+        assert not path.is_file() or SECRET.encode() not in path.read_bytes()
+
+
+def test_a_query_is_a_name_where_nobody_signs_in(tmp_path: Path) -> None:
+    assert open_store(f"file://{tmp_path}/a?b=c").url == f"file://{tmp_path}/a?b=c"
+
+
+def test_a_secret_is_not_in_the_repr_of_a_buckets_root() -> None:
+    root = root_of(SERVICES[0], "bucket/lake", {"key": "me", "secret": SECRET})
+
+    assert SECRET not in repr(root)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Annotated, Any, Final
 
 from attrs import evolve, field, frozen
@@ -13,19 +17,45 @@ from ledger.cli.options import Place
 from ledger.cli.screen import Screen
 from ledger.cli.verifications import differences, rebuild
 from ledger.commit_options import now_millis
+from ledger.evolution.state import TableState
 from ledger.history.births import Birth, Births, disagreements
 from ledger.history.clocks import ahead
+from ledger.history.data_files import DataFiles
 from ledger.history.finding import Expected, Finding
 from ledger.history.subject import Subject
 from ledger.history.verify import Verification, repair, unmet
+from ledger.history.workers import Workers
 from ledger.model.errors import DamagedLogError, NotFoundError
 from ledger.model.identifier import Identifier
+from ledger.snapshot_search import state_at_snapshot
 from ledger.table import Table
 from ledger.table_setting import TableSetting
 
 _Flag = Parameter(negative="", show_default=False)
 _QUIET: Final = frozenset({"absent"})
 """Of a dropped table nobody misses these."""
+
+
+_FIRST_NOTICE_S: Final = 2.0
+_NOTICE_S: Final = 10.0
+
+
+@contextmanager
+def _progress(screen: Screen, what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar, or say now and then how far it is where stderr is no terminal."""
+    due = time.monotonic() + _FIRST_NOTICE_S
+
+    with screen.progress(what) as bar:
+
+        def tell(done: int, of: int) -> None:
+            nonlocal due
+            bar(done, of)
+            now = time.monotonic()
+            if now >= due and done < of and not sys.stderr.isatty():
+                screen.notice(f"{what}: {done:,} of {of:,} commits")
+                due = now + _NOTICE_S
+
+        yield tell
 
 
 @frozen
@@ -62,7 +92,9 @@ class _Run:
         lake: The ledger.
         setting: For tables that the catalog may not name any more.
         repairs: Whether what is derived is restored.
+        looks_at_data: Whether data files are looked at, too.
         screen: For progress.
+        workers: Processes for long logs.
         expected: Heads noted elsewhere.
         found: What was found so far.
         verified: The streams looked at so far.
@@ -71,7 +103,9 @@ class _Run:
     lake: Ledger
     setting: TableSetting
     repairs: bool
+    looks_at_data: bool
     screen: Screen
+    workers: Workers
     expected: Sequence[Expected]
     found: list[_Found] = field(factory=list)
     verified: list[tuple[Subject[Any, Any], Verification[Any, Any]]] = field(factory=list)
@@ -99,7 +133,7 @@ class _Run:
     def _catalog(self) -> Births:
         births = Births()
         subject = Subject("catalog", self.lake.log, has_files=False)
-        verification = Verification(subject, self.expected, births.learn)
+        verification = Verification(subject, self.expected, births.learn, mends=self.repairs)
         self._stream(subject, verification)
         if verification.state is not None:
             # What older clients would need of tables' caches, nobody needs after an upgrade.
@@ -109,12 +143,28 @@ class _Run:
     def _table(self, birth: Birth) -> None:
         table = Table(birth.identifier, birth.path, self.setting)
         subject = Subject(birth.name, table.log, has_files=True)
-        verification: Verification[Any, Any] = Verification(subject, self.expected)
+        verification: Verification[Any, Any] = Verification(
+            subject, self.expected, mends=self.repairs, workers=self.workers
+        )
         self._stream(subject, verification, quiet=_QUIET if birth.dropped_millis else frozenset())
         for finding in disagreements(birth, subject, verification):
             self._take(subject, finding)
-        if verification.state is not None and not verification.state.dropped:
+        if verification.version >= 0 and birth.dropped_millis is None:
             self._projections(table, birth.name)
+        if self.looks_at_data and verification.state is not None:
+            self._data(table, subject, verification.state)
+
+    def _data(self, table: Table, subject: Subject[Any, Any], state: TableState) -> None:
+        with self.screen.progress(f"looking at the data files of {subject.name}") as progress:
+            table.log.refresh()
+            looking = DataFiles(
+                table.live,
+                partial(state_at_snapshot, table.log),
+                table.location,
+                self.setting.options_for,
+            )
+            for finding in looking.problems(state, progress):
+                self._take(subject, finding)
 
     def _stream(
         self,
@@ -123,7 +173,7 @@ class _Run:
         quiet: frozenset[str] = frozenset(),
     ) -> None:
         self.verified.append((subject, verification))
-        with self.screen.progress(f"verifying {subject.name}") as progress:
+        with _progress(self.screen, f"verifying {subject.name}") as progress:
             for finding in verification.run(progress):
                 if finding.kind not in quiet:
                     self._take(subject, finding)
@@ -164,16 +214,23 @@ def verify(
     repair: Annotated[
         bool, _Flag, Parameter(help="Restore what is derived from the log, never the log.")
     ] = False,
+    data: Annotated[
+        bool,
+        _Flag,
+        Parameter(help="Look at the data files, too: that they are there, their sizes and rows."),
+    ] = False,
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> None:
     """Check that everything stands as it was written; exit 6 if not.
 
-    Reads every commit along its hashes, the lists of files that commits name, and compares
+    Reads every commit along its hashes and asks whether its facts can be so: ids and files named
+    once, sums, ids in their ranges. Reads the lists of files that commits name, and compares
     checkpoints, key indexes, file runs, segments and projections with what the log makes them.
     A log whose newest commit is ahead of this machine's clock does not pass either: one of the two
     is wrong (correct-clock).
 
     Nothing is changed but by --repair, which restores what is derived and touches no log.
+    A long log is shared between processes, as many as there are processors.
 
     The last lines are the heads. Keep them elsewhere: a log that was cut, or rewritten whole, shows
     only against such a head (--expect VERSION:sha256:HEX, or sha256:HEX).
@@ -186,11 +243,12 @@ def verify(
     heads = [Expected.parse(each) for each in expect]
     lake = place.open()
     setting = TableSetting(lake.log.store, place.storage_options(), author="", gate=lake.log.gate)
-    run = _Run(lake, setting, repair, place.screen, heads)
-    if name is None:
-        run.everything()
-    else:
-        run.one(name)
+    with Workers(setting.options_for) as workers:
+        run = _Run(lake, setting, repair, data, place.screen, workers, heads)
+        if name is None:
+            run.everything()
+        else:
+            run.one(name)
     place.screen.result(_document(run), lambda to: _print(to, run))
     _fail(run)
 

@@ -34,6 +34,7 @@ from ledger.evolution.table.changes import (
     SnapshotChange,
     TagChange,
 )
+from ledger.model.credentials import advice, carries_credentials
 from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
 from ledger.model.file_change import FileChange
 from ledger.model.identifier import checked_name
@@ -190,6 +191,8 @@ def check_path(path: str) -> None:
     Raises:
         InvalidChangeError: It is or does, or it is half a URL.
     """
+    if carries_credentials(path):
+        raise InvalidChangeError(f"file path {advice(path)}")
     inside = "://" not in path and not path.startswith("/")
     if not path or (inside and not {"", ".", ".."}.isdisjoint(path.split("/"))):
         raise InvalidChangeError(

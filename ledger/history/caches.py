@@ -1,0 +1,405 @@
+"""The caches beside a log, compared with what the log makes them.
+
+The small ones, of up to a segment's commits, are made of the commits at hand. A larger one merges
+smaller ones, which were compared before: it has to be made of those that fit, and of the log where
+one does not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+import msgspec
+from attrs import frozen
+
+from ledger.evolution.stream import StateLike
+from ledger.files.change_table import parquet_of, parsed
+from ledger.files.live import LiveFiles
+from ledger.files.runs import NO_ROWS, Net, Placed, check_key, check_of, rows_of, table_of
+from ledger.history.chain import nearly
+from ledger.history.finding import FROM_BACKUP, REPAIR, Finding
+from ledger.history.subject import Subject
+from ledger.log.checkpoint import Head, named_digest
+from ledger.log.layout import SEGMENT_LENGTH, Layout
+from ledger.log.lookup import KeyIndex, KeyIndexes, tiles
+from ledger.log.segment import MOST_BYTES, is_segment_of, write_segment
+from ledger.model.errors import UpgradeRequiredError
+from ledger.stores import Store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+S = TypeVar("S", bound=StateLike)
+E = TypeVar("E")
+
+_piece_of = re.compile(
+    r"(?:keys|ids|files)/(\d{20})-(\d{20})\.(?:idx|\d{4,}\.idx|parquet|parquet\.sha256)"
+).fullmatch
+_checkpoint_of = re.compile(r"(\d{20})\.json").fullmatch
+
+_MOST_KEYS: Final = 65_536
+"""So many keys of a merged index are compared at a time."""
+
+Tile = tuple[int, int]
+"""The first and last version of an index or a run."""
+
+Pairs = Sequence[Sequence[tuple[int, int]]]
+"""The (hash, version) of the keys of some commits, for each kind of index."""
+
+
+def last_of(name: str) -> int | None:
+    """Return the version that a cache ends at, by its name below `checkpoints/`; None: no cache.
+
+    Example:
+        >>> last_of("00000000000000000100.json"), last_of("notes.txt")
+        (100, None)
+    """
+    found = _checkpoint_of(name)
+    if found:
+        return int(found[1])
+    piece = _piece_of(name)
+    return int(piece[2]) if piece else None
+
+
+def tile_of(boundary: int) -> Tile:
+    """Return the tile of the index and the run that end at a checkpoint's version."""
+    return next(tiles(boundary))
+
+
+def is_merged(tile: Tile) -> bool:
+    """Whether a tile is made of more commits than a segment has."""
+    return tile[1] - tile[0] > SEGMENT_LENGTH
+
+
+class _Envelope(msgspec.Struct, rename="camel"):
+    """As much of a checkpoint as tells who reads it."""
+
+    fold_version: int
+
+
+@frozen
+class Caches(Generic[S, E]):
+    """Compares a stream's caches, one after the other.
+
+    Attributes:
+        subject: The stream.
+        mends: Whether findings bring the bytes that restore what they are about.
+    """
+
+    subject: Subject[S, E]
+    mends: bool = True
+
+    @property
+    def _store(self) -> Store:
+        return self.subject.store
+
+    def checkpoint(self, head: Head[S]) -> Iterator[Finding]:
+        """Yield what is wrong with the checkpoints of a state, which was replayed.
+
+        One is this client's own, and one may be of older clients.
+        """
+        for layout, right in self.subject.log.checkpoints.bodies(head):
+            there = self._store.read(layout.checkpoint(head.state.version))
+            if there is not None:
+                yield from self._checkpoint(head, layout, there, right)
+            elif self._misses(layout, head.state.version):
+                key = layout.checkpoint(head.state.version)
+                remedy = ((key, right),) if self.mends else ()
+                said = "the checkpoint is not there"
+                yield Finding("absent", said, key, head.state.version, REPAIR, remedy)
+
+    def _misses(self, layout: Layout, version: int) -> bool:
+        """Whether anybody could use a checkpoint that is not there."""
+        if layout != self.subject.layout:
+            return self.subject.log.checkpoints.keeps(layout)
+        # Where older clients committed, theirs is as good.
+        return not self._store.exists(layout.shared.checkpoint(version))
+
+    def _checkpoint(
+        self, head: Head[S], layout: Layout, there: bytes, right: bytes
+    ) -> Iterator[Finding]:
+        version = head.state.version
+        key = layout.checkpoint(version)
+        if there == right:
+            return
+        remedy = ((key, right),) if self.mends else ()
+        if _is_of_another_fold(there, right):
+            said = "another version of lakeledger made the checkpoint; this one passes it over"
+            yield Finding("absent", said, key, version, "nothing needs to be done")
+        elif _is_of_another_log(there, head):
+            said = "the checkpoint was made from another commit of that version"
+            yield Finding("damage", said, key, version, f"the log was changed: {FROM_BACKUP}")
+        else:
+            said = "the checkpoint is other than replaying the log makes it"
+            yield Finding("derived", said, key, version, REPAIR, remedy)
+
+    def segment(self, first: int, last: int, lines: Sequence[bytes]) -> Iterator[Finding]:
+        """Yield what is wrong with the segment of some commits, given as their files' bytes."""
+        key = self.subject.layout.segment(first, last)
+        there = self._store.read(key)
+        if sum(map(len, lines)) > MOST_BYTES:
+            if there is not None:
+                said = "its commits are too long for a segment, and it is passed over"
+                yield Finding("foreign", said, key, last, "remove it; the log holds them all")
+            return
+        try:
+            if there is not None and is_segment_of(lines, there):
+                return
+            right = write_segment(lines) if self.mends else b""
+        except ValueError:
+            # They cannot stand in one.
+            return
+        remedy = ((key, right),) if self.mends else ()
+        if there is None:
+            yield Finding("absent", "the segment is not there", key, last, REPAIR, remedy)
+        else:
+            said = "the segment is other than the log makes it"
+            yield Finding("derived", said, key, last, REPAIR, remedy)
+
+    def indexes(self, tile: Tile, named: Pairs) -> Iterator[Finding]:
+        """Yield what is wrong with the key indexes of some commits, given all that they name."""
+        for kind, pairs in zip(self.subject.log.lookup.kinds, named, strict=True):
+            yield from self._index(kind, tile, KeyIndex.of(pairs))
+
+    def _index(self, kind: KeyIndexes[E], tile: Tile, right: KeyIndex) -> Iterator[Finding]:
+        """Compare an index and its cuts; all that is not there is one finding."""
+        absent: list[tuple[str, bytes]] = []
+        for key, part in kind.files(tile, right):
+            there, body = self._store.read(key), part.to_bytes()
+            if there is None:
+                absent.append((key, body))
+            elif there != body:
+                said = "the key index is other than the log makes it"
+                remedy = ((key, body),) if self.mends else ()
+                yield Finding("derived", said, key, tile[1], REPAIR, remedy)
+        if absent:
+            yield self._absent(absent[0][0], tile, tuple(absent) if self.mends else ())
+
+    def _absent(self, key: str, tile: Tile, remedy: tuple[tuple[str, bytes], ...]) -> Finding:
+        return Finding("absent", "the key index is not there", key, tile[1], REPAIR, remedy)
+
+    def runs(
+        self, rows: Sequence[Placed], tiles_of: Sequence[tuple[Tile, slice]]
+    ) -> Iterator[Finding]:
+        """Yield what is wrong with some runs of file changes.
+
+        Args:
+            rows: All file changes of some commits.
+            tiles_of: The tiles, each with the part of the rows that are its commits'.
+        """
+        if any(each.change.kind == "DELETE" for each in rows):
+            for tile, part in tiles_of:
+                yield from self.run(tile, [*Net(rows[part]).rows()])
+            return
+        # Nothing takes away another, so that each run is a part of one table.
+        table = table_of(rows) if rows else None
+        for tile, part in tiles_of:
+            yield from self.run(
+                tile,
+                rows[part],
+                None if table is None else table.slice(part.start, part.stop - part.start),
+            )
+
+    def run(
+        self, tile: Tile, rows: Sequence[Placed], table: pa.Table | None = None
+    ) -> Iterator[Finding]:
+        """Yield what is wrong with a run of file changes.
+
+        Args:
+            tile: The run's.
+            rows: Those that it is to have.
+            table: The same as a table, where that is at hand.
+        """
+        key = self.subject.layout.file_run(*tile)
+        there, check = self._store.read(key), self._store.read(check_key(key))
+        if not rows:
+            if check != NO_ROWS:
+                empty = ((check_key(key), NO_ROWS),) if self.mends else ()
+                yield self._run(check_key(key), tile, check is None, empty)
+            return
+        is_right = there is not None and holds_rows(there, rows, table)
+        if not is_right or there is None or check != check_of(there):
+            remedy = self._rows_remedy(key, rows) if self.mends else ()
+            # Its writer puts the check there last.
+            is_absent = there is None or (is_right and check is None)
+            yield self._run(key, tile, is_absent, remedy)
+
+    def _rows_remedy(self, key: str, rows: Sequence[Placed]) -> tuple[tuple[str, bytes], ...]:
+        body = parquet_of(table_of(rows))
+        right = ((key, body), (check_key(key), check_of(body)))
+        return tuple(each for each in right if self._store.read(each[0]) != each[1])
+
+    def _run(
+        self,
+        key: str,
+        tile: Tile,
+        is_absent: bool,  # noqa: FBT001 - the value that it is about
+        remedy: tuple[tuple[str, bytes], ...],
+    ) -> Finding:
+        if is_absent:
+            said = "the run of file changes is not there"
+            return Finding("absent", said, key, tile[1], REPAIR, remedy)
+        said = "the run of file changes is other than the log makes it"
+        return Finding("derived", said, key, tile[1], REPAIR, remedy)
+
+    def merged(
+        self,
+        tile: Tile,
+        named: Pairs,
+        rows: Sequence[Placed],
+        wrong: AbstractSet[str],
+    ) -> Iterator[Finding]:
+        """Yield what is wrong with the indexes and the run of a tile that merges many.
+
+        Args:
+            tile: Its last commits are those of one segment.
+            named: All (hash, version) of these, for each kind of index.
+            rows: Their net file changes.
+            wrong: The keys of caches before it that are missing or do not fit.
+        """
+        parts = _parts(tile)
+        for number, pairs in enumerate(named):
+            yield from self._merged_index(number, tile, parts, pairs, wrong)
+        if self.subject.has_files:
+            yield from self._merged_run(tile, parts, rows, wrong)
+
+    def _merged_index(
+        self,
+        number: int,
+        tile: Tile,
+        parts: Sequence[Tile],
+        pairs: Sequence[tuple[int, int]],
+        wrong: AbstractSet[str],
+    ) -> Iterator[Finding]:
+        kind = self.subject.log.lookup.kinds[number]
+        files = (key for key, _ in kind.files(tile, KeyIndex()))
+        if not self.mends and not any(map(self._store.exists, files)):
+            yield self._absent(kind.file(tile), tile, ())
+            return
+        below = [KeyIndex.from_bytes(self._store.read(kind.file(each)) or b"") for each in parts]
+        whole = [each for each in below if each is not None]
+        if wrong.isdisjoint(map(kind.file, parts)) and len(whole) == len(parts):
+            right = KeyIndex.of_sorted(merged_pairs([*whole, KeyIndex.of(pairs)]))
+        else:
+            right = self._from_log(wrong).lookup.kinds[number].made(tile)
+        yield from self._index(kind, tile, right)
+
+    def _from_log(self, wrong: AbstractSet[str]) -> Any:
+        return self.subject.on(_Without(self._store, frozenset(wrong)))
+
+    def _merged_run(
+        self, tile: Tile, parts: Sequence[Tile], rows: Sequence[Placed], wrong: AbstractSet[str]
+    ) -> Iterator[Finding]:
+        key = self.subject.layout.file_run(*tile)
+        there, check = self._store.read(key), self._store.read(check_key(key))
+        if there is None and check is None and not self.mends:
+            yield self._run(key, tile, is_absent=True, remedy=())
+            return
+        below = [self.subject.layout.file_run(*each) for each in parts]
+        if wrong.isdisjoint(below) and wrong.isdisjoint(map(check_key, below)):
+            tables = [each for each in map(self._table, below) if each is not None]
+            if rows:
+                tables.append(table_of(rows))
+            if _is_run_of(there, check, tables):
+                return
+            made: Any = Net(each for table in tables for each in _placed(table))
+        else:
+            log = self._from_log(wrong)
+            made = Net(LiveFiles(log).built(*tile))
+        yield from self.run(tile, list(made.rows()))
+
+    def _table(self, key: str) -> pa.Table | None:
+        """Return the rows of a run that was found to fit; None where it has none."""
+        body = self._store.read(key)
+        is_empty = self._store.read(check_key(key)) == NO_ROWS
+        return None if is_empty or body is None else parsed(body)
+
+
+def _is_of_another_fold(there: bytes, right: bytes) -> bool:
+    try:
+        found = msgspec.json.decode(there, type=_Envelope)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return False
+    return found.fold_version != msgspec.json.decode(right, type=_Envelope).fold_version
+
+
+def _is_of_another_log(there: bytes, head: Head[Any]) -> bool:
+    """Whether a checkpoint is whole, of the head's version, and names another commit's digest."""
+    found = named_digest(there, head.state.version)
+    return found is not None and found != head.digest and not nearly(found, head.digest)
+
+
+def _parts(tile: Tile) -> list[Tile]:
+    """Return the tiles on the store that cover all of a merged one but its last segment."""
+    covering = [each for each in tiles(tile[1] - SEGMENT_LENGTH) if each[0] >= tile[0]]
+    return covering[::-1]
+
+
+def holds_rows(body: bytes, rows: Sequence[Placed], table: pa.Table | None = None) -> bool:
+    """Return whether the bytes of a run hold some rows, and those alone.
+
+    Args:
+        body: The bytes.
+        rows: The rows.
+        table: The same as a table, where that is at hand.
+    """
+    try:
+        right = table_of(rows) if table is None else table
+        return _is_equal(parsed(body, len(rows)), right) or rows_of(body) == list(rows)
+    except (ValueError, UpgradeRequiredError):
+        return False
+
+
+def _is_equal(one: pa.Table, other: pa.Table) -> bool:
+    return one.schema.equals(other.schema) and bool(one.equals(other))
+
+
+def _is_run_of(there: bytes | None, check: bytes | None, tables: Sequence[pa.Table]) -> bool:
+    """Return whether a run is some tables, one after the other, where none of them takes away."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if not tables:
+        return check == NO_ROWS
+    if there is None or check != check_of(there):
+        return False
+    if any(compute.any(compute.equal(each["kind"], "DELETE")).as_py() for each in tables):
+        return False
+    with suppress(ValueError, UpgradeRequiredError):
+        return _is_equal(parsed(there), pa.concat_tables(tables))
+    return False
+
+
+def _placed(table: pa.Table) -> Iterator[Placed]:
+    return iter(rows_of(parquet_of(table)))
+
+
+def merged_pairs(parts: Sequence[KeyIndex]) -> Iterator[tuple[int, int]]:
+    """Yield the (hash, version) of some indexes in order; few are held at a time."""
+    steps = 1 + sum(len(each.hashes) for each in parts) // _MOST_KEYS
+    width = -(-(2**64) // steps)
+    for step in range(steps):
+        found: list[tuple[int, int]] = []
+        for each in parts:
+            low, high = (each.before(bound) for bound in (step * width, (step + 1) * width))
+            found += zip(each.hashes[low:high], each.versions[low:high], strict=True)
+        found.sort()
+        yield from found
+
+
+@frozen
+class _Without:
+    """A store that some caches are hidden in, so that they are made again."""
+
+    inner: Store
+    hidden: frozenset[str]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def read(self, key: str) -> bytes | None:
+        return None if key in self.hidden else self.inner.read(key)

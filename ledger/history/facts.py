@@ -1,0 +1,333 @@
+"""What the events of a commit say, against what they may say: the fold believes most of it.
+
+Folding is frozen, so that written events mean the same for ever; it checks that facts can follow
+one another and takes their numbers and names as they are. Whoever decides a change asks much more.
+What a writer of another kind put into a log, hashed rightly, shows here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from operator import attrgetter
+from typing import Any, Final, get_args
+
+import msgspec
+from attrs import frozen
+from msgspec import UNSET, Struct, UnsetType
+
+from ledger.events.catalog_events import DatabaseCreated
+from ledger.events.commit import Commit
+from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.events.statistics_events import PartitionStatisticsSet
+from ledger.events.table_events import TableCreated
+from ledger.evolution.state import TableState
+from ledger.evolution.table.changes import FileSums
+from ledger.evolution.table.snapshots import is_named
+from ledger.evolution.table_builder import TableBuilder
+from ledger.model.errors import LedgerError
+from ledger.model.excerpt import excerpt
+from ledger.model.field_ids import walk_fields
+from ledger.model.file_change import FileChange
+from ledger.model.transform import transform_of
+from ledger.model.transform_value import decode_value
+from ledger.model.type_json import FieldObject, TypeObject
+
+Listed = Sequence[tuple[SnapshotCommitted | RolledBack, tuple[FileChange, ...]]]
+"""A commit's snapshots, each with its file changes."""
+
+_INT: Final = (0, 2**31 - 1)
+_LONG: Final = (-(2**63), 2**63 - 1)
+_COUNT: Final = (0, 2**63 - 1)
+_FROM_ONE: Final = (1, 2**63 - 1)
+_RANGES: Final = {
+    **dict.fromkeys(("field_id", "parent_id", "reference_id", "source_id", "field_ids"), _INT),
+    **dict.fromkeys(("id", "element_id", "key_id", "value_id", "identifier_field_ids"), _INT),
+    **dict.fromkeys(("spec_id", "order_id", "schema_id", "named_schema_ids"), _INT),
+    **dict.fromkeys(("bucket", "level", "length"), (-(2**31), 2**31 - 1)),
+    **dict.fromkeys(("snapshot_id", "target_snapshot_id", "earliest_snapshot_id"), _FROM_ONE),
+    **dict.fromkeys(("time_retained_millis",), _FROM_ONE),
+    **dict.fromkeys(("record_count", "file_size_in_bytes", "first_row_id", "count"), _COUNT),
+    "highest_field_id": (-1, 2**31 - 1),
+}
+"""Which numbers a key may hold; any other key of numbers holds 64 bits with a sign."""
+
+
+def number_problems(record: Struct) -> Iterator[str]:
+    """Yield each number of a record, and of what is inside it, that is out of its key's range.
+
+    Example:
+        >>> from ledger.events.snapshot_events import SnapshotsExpired
+        >>> list(number_problems(SnapshotsExpired(earliest_snapshot_id=0)))
+        ['earliestSnapshotId is 0, out of 1 to 9223372036854775807']
+    """
+    if not _numbers_of(type(record)).fit(record):
+        yield from _out_of_range(record)
+
+
+def _out_of_range(record: Struct) -> Iterator[str]:
+    for name, encoded, low, high in _numbers_of(type(record)).keys:
+        value = getattr(record, name)
+        if type(value) is int:
+            if not low <= value <= high:
+                yield f"{encoded} is {_short(value)}, out of {low} to {high}"
+        elif type(value) is tuple:
+            yield from _inside(value, encoded, low, high)
+        elif isinstance(value, dict):
+            yield from _inside((*value, *value.values()), encoded, *_LONG)
+        elif isinstance(value, Struct):
+            yield from number_problems(value)
+
+
+@frozen
+class _Numbers:
+    """The keys of a kind of record that may hold numbers, or records that do.
+
+    Attributes:
+        keys: Each by its attribute, with its name in the log and its range.
+        quick: Gets the values of those with one range, and that range or a part of it.
+    """
+
+    keys: tuple[tuple[str, str, int, int], ...]
+    quick: tuple[tuple[Callable[[Any], tuple[Any, ...]], int, int], ...]
+
+    def fit(self, record: Struct) -> bool:
+        """Whether all numbers are in range, as a quick look tells; False: look closely."""
+        for values_of, low, high in self.quick:
+            for each in values_of(record):
+                if each.__class__ is int:
+                    if not low <= each <= high:
+                        return False
+                # Absent, or no number.
+                elif each and each.__class__ is not str:
+                    return False
+        return True
+
+
+def _inside(values: Iterable[object], name: str, low: int, high: int) -> Iterator[str]:
+    for each in values:
+        if isinstance(each, Struct):
+            yield from number_problems(each)
+        elif type(each) is int and not low <= each <= high:
+            yield f"{name} holds {_short(each)}, out of {low} to {high}"
+
+
+def _short(number: int) -> str:
+    # Python refuses to write out very long ones.
+    bits = number.bit_length()
+    return str(number) if bits <= 128 else f"a number of {bits} bits"  # noqa: PLR2004 - 39 digits
+
+
+@cache
+def _numbers_of(kind: type[Struct]) -> _Numbers:
+    keys = [
+        (each.name, each.encode_name, *_RANGES.get(each.name, _LONG))
+        for each in msgspec.structs.fields(kind)
+        if _holds_numbers(each.type)
+    ]
+    of_range: dict[tuple[int, int], list[str]] = {}
+    for name, _, low, high in keys:
+        # One look for most of them: few are negative, and few are great.
+        quick = (max(0, low), min(_MOST_INT, high)) if low in {0, -(2**31)} else (low, high)
+        of_range.setdefault(quick, []).append(name)
+    getters = tuple((_getter(names), *quick) for quick, names in of_range.items())
+    return _Numbers(tuple(keys), getters)
+
+
+def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda record: tuple(getattr(record, name) for name in names)
+
+
+def _holds_numbers(annotation: Any) -> bool:
+    if annotation in {int, FieldObject, TypeObject}:
+        return True
+    if isinstance(annotation, type) and issubclass(annotation, Struct):
+        return bool(_numbers_of(annotation).keys)
+    return any(_holds_numbers(each) for each in get_args(annotation) if each is not Ellipsis)
+
+
+_MOST_INT: Final = 2**31 - 1
+_MOST_KEPT: Final = 100_000
+"""So many partitions that were found sound are remembered."""
+
+
+def escapes(path: str) -> bool:
+    """Whether a path leads out of the folder that it is to stay in; an absolute one does not say.
+
+    Example:
+        >>> [escapes(each) for each in ("a/b.parquet", "a/../../b", "s3://b/../c", "/data/x", "")]
+        [False, True, True, False, True]
+    """
+    return not path or "\0" in path or ".." in path.replace("\\", "/").split("/")
+
+
+class TableFacts:
+    """Looks at the commits of a table, one after the other, each when it has been folded.
+
+    Args:
+        builder: Stands after the commit that is looked at.
+    """
+
+    def __init__(self, builder: TableBuilder) -> None:
+        self._builder = builder
+        self._sound: set[tuple[object, ...]] = set()
+
+    def problems(self, listed: Listed, before: TableState | None) -> Iterator[str]:
+        """Yield what is wrong with the snapshots of a commit.
+
+        Args:
+            listed: They and their files.
+            before: The state before the commit, where one of them is a rollback.
+        """
+        for event, files in listed:
+            if isinstance(event, RolledBack):
+                yield from _target_problems(event, before)
+            yield from _sum_problems(event, files)
+            if files:
+                yield from self._file_problems(event, files)
+
+    def _file_problems(
+        self, event: SnapshotCommitted | RolledBack, files: Sequence[FileChange]
+    ) -> Iterator[str]:
+        for each in files:
+            path = each.path
+            if (".." in path or not path or "\0" in path) and escapes(path):
+                yield f"the file path {excerpt(path)} leads out of its place"
+            if each.schema_id > event.schema_id:
+                yield f"file {excerpt(path)} names schema {each.schema_id}, after its snapshot's"
+            for bounds in (each.lower_bounds, each.upper_bounds):
+                if not isinstance(bounds, UnsetType) and not _are_hex(bounds.values()):
+                    yield f"file {excerpt(path)} has a bound that is no bytes in hex"
+            # Without their types, 1 and True would be one key.
+            partition = each.partition
+            key = (
+                (each.spec_id, each.schema_id, partition, *map(type, partition))
+                if partition
+                else (each.spec_id,)
+            )
+            if key not in self._sound:
+                problem = self._partition_problem(each)
+                if problem is None:
+                    self._sound.add(key)
+                else:
+                    yield problem
+
+    def _partition_problem(self, file: FileChange) -> str | None:
+        """Return why a file's partition values are none of its spec."""
+        if len(self._sound) > _MOST_KEPT:
+            self._sound.clear()
+        spec = next((each for each in self._builder.specs if each.spec_id == file.spec_id), None)
+        if spec is None:
+            return f"file {excerpt(file.path)} names partition spec {file.spec_id}: there is none"
+        if len(spec.fields) != len(file.partition):
+            return (
+                f"file {excerpt(file.path)} has {len(file.partition)} partition values, and spec "
+                f"{file.spec_id} has {len(spec.fields)} fields"
+            )
+        # What the values of an older schema are, its own types say.
+        if not file.partition or file.schema_id != self._builder.schema_id:
+            return None
+        schema = self._builder.freeze().schema
+        sources = {each.id: each.type for each in walk_fields(schema.fields)}
+        for field, value in zip(spec.fields, file.partition, strict=True):
+            source = sources.get(field.source_id)
+            if source is None or value is None:
+                continue
+            try:
+                decode_value(value, transform_of(field.transform).result_type(source))
+            except LedgerError:
+                return (
+                    f"file {excerpt(file.path)} has the value {excerpt(value)} of the partition "
+                    f"field {field.name}, and that is none"
+                )
+        return None
+
+
+_PATHS: Final[dict[type, Callable[[Any], str]]] = {
+    TableCreated: attrgetter("path"),
+    DatabaseCreated: attrgetter("path"),
+    PartitionStatisticsSet: attrgetter("statistics_path"),
+}
+
+
+def _are_hex(texts: Iterable[str]) -> bool:
+    try:
+        for each in texts:
+            bytes.fromhex(each)
+    except ValueError:
+        return False
+    return True
+
+
+def path_problems(commit: Commit[Any]) -> Iterator[str]:
+    """Yield the paths of a commit's events that lead out of where they are to stay."""
+    for transaction in commit.transactions:
+        for event in transaction.events:
+            path_of = _PATHS.get(type(event))
+            if path_of is not None and escapes(path_of(event)):
+                yield f"its path {excerpt(path_of(event))} leads out of its place"
+
+
+def numbers_out_of_range(commit: Commit[Any], listed: Listed) -> Iterator[str]:
+    """Yield the numbers of a commit, and of the files that it lists, that are out of range."""
+    if not 0 <= commit.time_millis <= _LONG[1]:
+        yield f"its timeMillis is {_short(commit.time_millis)}"
+    for transaction in commit.transactions:
+        for event in transaction.events:
+            yield from number_problems(event)
+    for _, files in listed:
+        for each in files:
+            for said in number_problems(each):
+                yield f"file {excerpt(each.path)}: {said}"
+
+
+def _target_problems(event: RolledBack, before: TableState | None) -> Iterator[str]:
+    target, tag = event.target_snapshot_id, event.target_tag_name
+    newest = event.snapshot_id - 1
+    if not 1 <= target <= newest:
+        yield f"it rolls back to snapshot {target}, and there are 1 to {newest}"
+    elif before is not None and not before.reachable(target) and target <= before.last_snapshot_id:
+        yield f"it rolls back to snapshot {target}, which was expired"
+    elif before is not None and not isinstance(tag, UnsetType):
+        named = before.tags.get(tag)
+        if named is None or named.snapshot_id != target:
+            yield f"it rolls back to tag {excerpt(tag)}, which does not name snapshot {target}"
+
+
+def _sum_problems(
+    event: SnapshotCommitted | RolledBack, files: Sequence[FileChange]
+) -> Iterator[str]:
+    sums = FileSums.of(files)
+    created = event.last_file_creation_time
+    said = (
+        event.delta_record_count,
+        event.delta_file_count,
+        event.delta_file_size_in_bytes,
+        None if created is UNSET else created,
+    )
+    made = (
+        sums.record_count,
+        sums.file_count,
+        sums.file_size_in_bytes,
+        sums.last_file_creation_time,
+    )
+    for name, one, other in zip(_SUMS, said, made, strict=True):
+        if one != other:
+            yield f"snapshot {event.snapshot_id} says {name} {one}, and its files make {other}"
+    named = tuple(sorted({each.schema_id for each in files if is_named(each)}))
+    # Older ledgers do not say it.
+    if event.named_schema_ids and named != event.named_schema_ids:
+        yield (
+            f"snapshot {event.snapshot_id} says that files without ids use the names of the "
+            f"schemas {list(event.named_schema_ids)}, and they use those of {list(named)}"
+        )
+
+
+_SUMS: Final = (
+    "deltaRecordCount",
+    "deltaFileCount",
+    "deltaFileSizeInBytes",
+    "lastFileCreationTime",
+)

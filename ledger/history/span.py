@@ -1,0 +1,292 @@
+"""Verifying one span of a stream's commits, on its own: what a process is given to do.
+
+A span begins at the state of the checkpoint before it, or of none, and ends at its last commit.
+Whether it began at the right one shows when the span before it has come to its end; so spans can
+be verified side by side. Version 0 begins the first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any, Final, Generic, TypeVar
+
+from attrs import define, field, frozen
+
+from ledger.events.commit import Commit
+from ledger.events.snapshot_events import RolledBack
+from ledger.evolution.stream import StateLike
+from ledger.evolution.table_builder import TableBuilder
+from ledger.files.runs import Net, Placed
+from ledger.history.caches import Caches, Pairs, Tile, is_merged, tile_of
+from ledger.history.chain import Chain, Gap, Link
+from ledger.history.facts import Listed, TableFacts, numbers_out_of_range, path_problems
+from ledger.history.finding import Finding
+from ledger.history.repeats import Repeats
+from ledger.history.subject import Subject
+from ledger.log.checkpoint import Head
+from ledger.log.layout import CHECKPOINT_INTERVAL
+from ledger.log.segment import segment_of
+from ledger.model.errors import LedgerError
+
+S = TypeVar("S", bound=StateLike)
+E = TypeVar("E")
+
+Start = bytes | None
+"""A state's record; None for that of the checkpoint before the span."""
+
+_ADVICE: Final = (
+    "no lakeledger writes this: find out who did, by its author, and correct it by a later commit "
+    "or from a backup"
+)
+
+
+@frozen
+class Span:
+    """What is to be verified.
+
+    Attributes:
+        first: The first version.
+        last: The last version.
+        newest: The last version that the stream has.
+        gaps: Runs of missing versions.
+        start: Where to begin.
+        folds: Whether its states are asked for: not behind a damage.
+    """
+
+    first: int
+    last: int
+    newest: int
+    gaps: tuple[Gap, ...] = ()
+    start: Start = None
+    folds: bool = True
+
+
+@define
+class Report(Generic[E]):
+    """What a span came to.
+
+    Attributes:
+        findings: What does not fit, in order; True with those that hold whatever came before.
+        began: SHA-256 of the state's record that it began at; None where it had none.
+        ended: The record of the state after its last commit; None where it has none.
+        damaged: Whether its commits do not fit.
+        digests: Those of its commits' files that were asked for, by version.
+        repeats: What it named that may be named once.
+        pairs: The (hash, version) of all its keys for each kind of index, where a merged cache ends
+            with it.
+        rows: Its net file changes, there.
+        boundary: The last checkpoint's version in it; 0 for none.
+        commits: Its commits, where they are asked for.
+    """
+
+    findings: list[tuple[bool, Finding]] = field(factory=list)
+    began: str | None = None
+    ended: bytes | None = None
+    damaged: bool = False
+    digests: dict[int, str] = field(factory=dict)
+    repeats: Repeats = field(factory=Repeats)
+    pairs: Pairs = ((), ())
+    rows: list[Placed] = field(factory=list)
+    boundary: int = 0
+    commits: list[Commit[E]] = field(factory=list)
+
+
+def checked(record: bytes) -> str:
+    """Return what a span says of the state that it began at.
+
+    Example:
+        >>> checked(b"{}")[:8]
+        '44136fa3'
+    """
+    return hashlib.sha256(record).hexdigest()
+
+
+class SpanVerification(Generic[S, E]):
+    """Verifies spans of one stream.
+
+    Args:
+        subject: The stream.
+        wanted: The digests that somebody noted elsewhere.
+        mends: Whether findings bring what restores them.
+        keeps_commits: Whether reports hold the commits.
+    """
+
+    def __init__(
+        self,
+        subject: Subject[S, E],
+        wanted: frozenset[str] = frozenset(),
+        *,
+        mends: bool = True,
+        keeps_commits: bool = False,
+    ) -> None:
+        self._subject = subject
+        self._wanted = wanted
+        self._keeps_commits = keeps_commits
+        self._caches = Caches(subject, mends)
+        self._live = subject.live
+
+    def run(self, span: Span) -> Report[E]:
+        """Return what a span comes to.
+
+        Raises:
+            OSError: The store failed.
+        """
+        report: Report[E] = Report()
+        fold = self._begun(span, report) if span.folds else None
+        chain: Chain[S, E] = Chain(self._subject, span.newest)
+        for each in chain.walk(span.first, span.last, span.gaps):
+            if isinstance(each, Finding):
+                report.findings.append((True, each))
+                report.damaged = True
+                continue
+            version = each.commit.version
+            report.damaged |= any(low < version for low, _ in span.gaps)
+            self._note(each, span, report)
+            listed = self._listed(each.commit, report)
+            if fold is not None and listed is not None and not report.damaged:
+                fold.take(each, listed)
+        report.damaged |= bool(span.gaps)
+        if fold is not None:
+            fold.compare_runs()
+        if fold is not None and not report.damaged:
+            fold.end()
+        return report
+
+    def _begun(self, span: Span, report: Report[E]) -> _Fold[S, E] | None:
+        stream, log = self._subject.log.stream, self._subject.log
+        if span.first == 0:
+            return _Fold(self._subject, self._caches, span, report, None, self._keeps_commits)
+        if span.start is not None:
+            state = stream.decode_state(span.start)
+            report.began = checked(span.start)
+        else:
+            found = log.checkpoints.at(span.first - 1)
+            if found is None:
+                return None
+            state = found.state
+            report.began = checked(stream.encode_state(state))
+        return _Fold(self._subject, self._caches, span, report, state, self._keeps_commits)
+
+    def _note(self, link: Link[E], span: Span, report: Report[E]) -> None:
+        version = link.commit.version
+        if version in {0, span.newest} or link.digest in self._wanted:
+            report.digests[version] = link.digest
+
+    def _listed(self, commit: Commit[Any], report: Report[E]) -> Listed | None:
+        """Return a commit's lists of files; None where one cannot be read, which is reported."""
+        if self._live is None:
+            return ()
+        try:
+            return list(self._live.listed(commit))
+        except LedgerError as error:
+            report.findings.append((True, of_error(self._subject, commit, error)))
+            report.damaged = True
+            return None
+
+
+def of_error(subject: Subject[Any, Any], commit: Commit[Any], error: LedgerError) -> Finding:
+    """Return the finding that an error about a commit is."""
+    key = str(getattr(error, "file", subject.layout.commit(commit.version)))
+    said = error.message.removeprefix(f"{key} ").split(". ")[0]
+    return Finding("damage", said, key, commit.version)
+
+
+def contradiction(subject: Subject[Any, Any], version: int, said: str) -> Finding:
+    """Return the finding that a commit says what cannot be."""
+    return Finding("contradiction", said, subject.layout.commit(version), version, _ADVICE)
+
+
+class _Fold(Generic[S, E]):
+    """The commits of a span folded one after the other, and what rests on their states."""
+
+    def __init__(
+        self,
+        subject: Subject[S, E],
+        caches: Caches[S, E],
+        span: Span,
+        report: Report[E],
+        state: S | None,
+        keeps_commits: bool,  # noqa: FBT001 - private
+    ) -> None:
+        self._subject = subject
+        self._caches = caches
+        self._span = span
+        self._report = report
+        self._keeps_commits = keeps_commits
+        builder: Any = subject.log.stream.builder(state)
+        self._builder = builder
+        self._facts = TableFacts(builder) if isinstance(builder, TableBuilder) else None
+        self._pairs: tuple[list[tuple[int, int]], ...] = ([], [])
+        self._rows: list[Placed] = []
+        self._tile_start: tuple[tuple[int, ...], int] = ((0, 0), 0)
+        self._tiles: list[tuple[Tile, slice]] = []
+        self._lines: list[bytes] = []
+
+    def take(self, link: Link[E], listed: Listed) -> None:
+        """Fold the next commit, and compare the caches that end with it."""
+        commit: Commit[Any] = link.commit
+        goes_back = any(type(event) is RolledBack for event, _ in listed)
+        before = self._builder.freeze() if goes_back else None
+        try:
+            self._subject.log.fold(self._builder, commit)
+        except LedgerError as error:
+            self._report.findings.append((False, of_error(self._subject, commit, error)))
+            self._report.damaged = True
+            return
+        self._check_facts(commit, listed, before)
+        if self._report.damaged:
+            return
+        version = commit.version
+        named = self._report.repeats.learn(commit, listed, self._subject.usual)
+        for pairs, keys in zip(self._pairs, named, strict=True):
+            pairs += [(key, version) for key in keys]
+        self._rows += [
+            Placed(version, event.snapshot_id, each) for event, files in listed for each in files
+        ]
+        self._lines.append(link.body)
+        if self._keeps_commits:
+            self._report.commits.append(link.commit)
+        if version and version % CHECKPOINT_INTERVAL == 0 and not self._report.damaged:
+            self._boundary(version, link.digest)
+
+    def _check_facts(self, commit: Commit[Any], listed: Listed, before: Any) -> None:
+        wrong = list(numbers_out_of_range(commit, listed))
+        # No cache can hold such a number.
+        self._report.damaged = bool(wrong)
+        if not wrong and self._facts is not None:
+            wrong += self._facts.problems(listed, before)
+        wrong += path_problems(commit)
+        for each in wrong:
+            finding = contradiction(self._subject, commit.version, each)
+            self._report.findings.append((False, finding))
+
+    def _boundary(self, version: int, digest: str) -> None:
+        report, caches = self._report, self._caches
+        report.boundary = version
+        self._find(caches.checkpoint(Head(self._builder.freeze(), digest)))
+        tile = tile_of(version)
+        is_end = version == segment_of(version)[1]
+        keys_from, rows_from = ((0, 0), 0) if is_end else self._tile_start
+        if is_merged(tile):
+            report.pairs = self._pairs
+            report.rows = [*Net(self._rows).rows()]
+        else:
+            named = zip(self._pairs, keys_from, strict=True)
+            self._find(caches.indexes(tile, [pairs[start:] for pairs, start in named]))
+            self._tiles.append((tile, slice(rows_from, len(self._rows))))
+        self._tile_start = tuple(map(len, self._pairs)), len(self._rows)
+        if is_end:
+            self._find(caches.segment(*segment_of(version), self._lines))
+
+    def _find(self, findings: Iterator[Finding]) -> None:
+        self._report.findings.extend((False, each) for each in findings)
+
+    def compare_runs(self) -> None:
+        """Compare the runs of file changes that end in the span."""
+        if self._subject.has_files:
+            self._find(self._caches.runs(self._rows, self._tiles))
+
+    def end(self) -> None:
+        """Say where the span ended."""
+        self._report.ended = self._subject.log.stream.encode_state(self._builder.freeze())
