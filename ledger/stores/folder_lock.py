@@ -12,6 +12,9 @@ from typing import Final
 from ledger.stores.posix import fcntl
 from ledger.stores.refusals import refusal
 
+_held: Final[set[int]] = set()
+"""The descriptors of this process's locks, and of those that it waits for."""
+
 _NO_LOCKS_HERE: Final = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
 
 
@@ -37,20 +40,27 @@ def folder_lock(path: str, url: str) -> Iterator[None]:
     try:
         yield
     finally:
-        # A child forked meanwhile shares the lock and would keep it past our close.
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-        os.close(descriptor)
+        if descriptor in _held:
+            # A child forked meanwhile shares the lock and would keep it past our close.
+            with suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
+            _let_go(descriptor)
 
 
 def _locked(path: str) -> int:
     descriptor = _open(path)
+    _held.add(descriptor)
     try:
         _lock(descriptor)
     except BaseException:
-        os.close(descriptor)
+        _let_go(descriptor)
         raise
     return descriptor
+
+
+def _let_go(descriptor: int) -> None:
+    _held.discard(descriptor)
+    os.close(descriptor)
 
 
 def _open(path: str) -> int:
@@ -68,3 +78,13 @@ def _lock(descriptor: int) -> None:
     except OSError as error:
         if error.errno not in _NO_LOCKS_HERE:
             raise
+
+
+def _leave_to_the_parent() -> None:
+    # Whoever holds a copy of its descriptor keeps a lock whose owner was killed.
+    for descriptor in [*_held]:
+        _let_go(descriptor)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_the_parent)

@@ -249,6 +249,37 @@ def test_a_child_of_a_busy_handle_commits(place: str, tmp_path: Path) -> None:
     assert done.stdout.split("\n")[0] == f"[] {20 if place == 'local' else 0}", done.stderr
 
 
+LOCKS = """
+import os, signal, sys, time
+from ledger.stores import LocalStore
+
+store = LocalStore(sys.argv[1])
+parent = os.fork()
+if parent == 0:
+    with store.lock("a/b"):
+        if os.fork() == 0:
+            time.sleep(5)
+            os._exit(0)
+        os.kill(os.getpid(), signal.SIGKILL)
+os.waitpid(parent, 0)
+signal.alarm(4)
+with store.lock("a/b"):
+    print("free")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_the_child_of_a_holder_that_was_killed_holds_no_lock(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOCKS, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.stdout == "free\n", done.stderr
+
+
 def commits_there(pickled: bytes, name: str) -> int:
     table = pickle.loads(pickled)  # noqa: S301 - made below
     assert isinstance(table, Table)
