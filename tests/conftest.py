@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import structlog
 
 from ledger.log.worker import Worker
 from tests.faults import Inline
@@ -48,6 +49,13 @@ def caches_have_a_keeper(request: pytest.FixtureRequest, monkeypatch: pytest.Mon
     """Give a test that is marked so the handle's own thread back."""
     if "own_keeper" in request.keywords:
         monkeypatch.setattr("ledger.log.stream_log.Worker", Worker)
+
+
+@pytest.fixture(autouse=True)
+def logs_are_as_nobody_configured_them() -> Iterator[None]:
+    """Let what a test captures of logs be its own."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

@@ -55,7 +55,7 @@ def listed(names: Collection[str]) -> str:
 
     Example:
         >>> listed([str(each) for each in range(100)])[-26:]
-        "'9', '10', '11'] and 88 more"
+        "', '10', '11'] and 88 more"
     """
     shown = list(names)[:_MOST_LISTED]
     more = len(names) - len(shown)

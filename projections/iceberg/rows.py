@@ -83,6 +83,7 @@ def scan(
         residuals={
             table_uri(table, each.file.path): row_filter(each.residual, schema)
             for each in plan.files
+            if each.file.content == "data"
         },
     )
 

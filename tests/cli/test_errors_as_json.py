@@ -23,7 +23,8 @@ def told(ran: Ran) -> Any:
 
 @pytest.mark.parametrize(
     ("line", "code", "said"),
-    [each for each in MISTAKES if "--output" not in each[0]],
+    # What says the time says another each time that it is asked.
+    [each for each in MISTAKES if not {"--output", "yesterday"} & {*each[0]}],
     ids=lambda each: str(each)[:60],
 )
 def test_a_mistake_is_one_json_object_with_the_same_exit_code(

@@ -49,7 +49,9 @@ def test_what_lands_is_what_was_said_last_and_every_format_said_last_can_have_it
 ) -> None:
     table = orders(lake_on(memory()), Schema.of({"id": "INT", "a": "INT"}, options=start))
     if files:
-        table.append([FileChange(path="f", record_count=1, file_size_in_bytes=9, field_ids=True)])
+        table.append(
+            [FileChange(path="f.parquet", record_count=1, file_size_in_bytes=9, field_ids=True)]
+        )
     said = dict(start)
     for each in batch:
         if isinstance(each, SetOption):

@@ -17,7 +17,7 @@ def table() -> Table:
 
 
 def committed(table: Table, name: str, **facts: Any) -> tuple[int | None, str | None]:
-    file = replace(data_file(name), partition=())
+    file = replace(data_file(f"{name}.parquet"), partition=())
     snapshot = table.commit_snapshot(SnapshotPlan("APPEND", (file,), facts=facts)).state.snapshot
     assert snapshot is not None
     return snapshot.watermark, snapshot.statistics
