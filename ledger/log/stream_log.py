@@ -143,7 +143,12 @@ class StreamLog(Generic[S, E]):
             self._check_fits(found)
             start = Position(found.state.version, found.digest)
             self._read_to = found
-        read = self._follow(self.stream.builder(found.state if found else None), start)
+        try:
+            read = self._follow(self.stream.builder(found.state if found else None), start)
+        except OSError:
+            # Whoever opens looks for holes at the end, and does so again.
+            self._read_to = None
+            raise
         head = self.head
         self.reader.refuse_hole(head.state.version + 1 if head else 0)
         return read
@@ -194,18 +199,26 @@ class StreamLog(Generic[S, E]):
     def _follow(self, builder: Builder[S, E], start: Position) -> list[Commit[E]]:
         commits: list[Commit[E]] = []
         newest = start.digest
-        for read in self.reader.after(start):
-            self.fold(builder, read.commit)
-            commits.append(read.commit)
-            newest = read.digest
-            self._newest.keep(read.commit.version, read.body)
-            if not self.segments.is_near and self._lines.wants(read.commit.version):
-                self._lines.take(read.commit.version, read.body)
+        try:
+            for read in self.reader.after(start):
+                self.fold(builder, read.commit)
+                commits.append(read.commit)
+                newest = read.digest
+                self._newest.keep(read.commit.version, read.body)
+                if not self.segments.is_near and self._lines.wants(read.commit.version):
+                    self._lines.take(read.commit.version, read.body)
+        except OSError:
+            # On a bad network nobody would ever get through a long way in one go.
+            self._reached(builder, commits, newest)
+            raise
+        self._reached(builder, commits, newest)
+        return commits
+
+    def _reached(self, builder: Builder[S, E], commits: list[Commit[E]], newest: str) -> None:
         if commits:
             self._read_to = Head(builder.freeze(), newest)
             for commit in commits[-CHECKPOINT_INTERVAL:]:
                 self.lookup.note(commit)
-        return commits
 
     def fold(self, builder: Builder[S, E], commit: Commit[E]) -> None:
         """Fold a commit that stands in the log.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import pytest
 from attrs import define
@@ -10,7 +11,7 @@ from attrs import define
 from ledger import DamagedLogError, SetOption, Table
 from ledger.log.landing import Patience
 from ledger.log.stream_log import SURE_FOR_S
-from ledger.stores import MemoryStore
+from ledger.stores import MemoryStore, Store
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory, orders
 
@@ -90,3 +91,41 @@ def test_a_writer_at_work_does_not_look_again() -> None:
     table.alter([SetOption("k", "4")])
     table.alter([SetOption("k", "5")])
     assert store.reads == before + 2
+
+
+class SpoilsEveryThird(Wrapped):
+    """Loses the answer to every third read, once it is bad."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.is_bad = False
+        self.asked = 0
+
+    def read(self, key: str) -> bytes | None:
+        if self.is_bad:
+            self.asked += 1
+            if self.asked % 3 == 0:
+                raise OSError(f"the answer to {key!r} was lost")
+        return super().read(key)
+
+    def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
+        return map(self.read, keys)
+
+
+def test_whoever_reads_on_keeps_what_he_has_read_when_an_answer_is_lost() -> None:
+    store = memory()
+    others = orders(lake_on(store))
+    bad = SpoilsEveryThird(store)
+    late = lake_on(bad).table("shop.orders")
+    for number in range(20):
+        others.alter([SetOption("k", str(number))])
+    bad.is_bad = True
+    reached: list[int] = []
+    while not reached or reached[-1] < others.state.version:
+        with suppress(OSError):
+            late.log.catch_up()
+        head = late.log.head
+        reached.append(head.state.version if head else -1)
+    assert len(reached) > 5
+    assert reached == sorted(set(reached)), "a look came to nothing"
+    assert late.state == others.state
