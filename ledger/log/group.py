@@ -19,7 +19,7 @@ from typing import Generic, TypeVar
 from ledger.evolution.stream import Intent
 from ledger.log.request import Appended, Request
 from ledger.log.worker import Worker, begin_anew_after_fork
-from ledger.model.errors import StoreError
+from ledger.model.errors import CommitUnknownError, LedgerError, StoreError
 
 S = TypeVar("S")
 E = TypeVar("E")
@@ -112,10 +112,11 @@ class Rider(Generic[S, E]):
         name = f"commit {self.request.commit_id}"
         if self._done is not None:
             return f"{name} has landed in version {self._done.version}"
-        if self._error is not None:
+        if isinstance(self._error, LedgerError) and not isinstance(self._error, CommitUnknownError):
             return f"{name} did not land: {self._error}"
+        known = "is on its way and may land" if self._error is None else "may have landed"
         return (
-            f"{name} is on its way and may land; find out with lakeledger log TABLE --commit-id "
+            f"{name} {known}; find out with lakeledger log TABLE --commit-id "
             f"{self.request.commit_id}; asking again with the same commit_id= is safe"
         )
 

@@ -175,18 +175,6 @@ def is_segment_of(lines: Sequence[bytes], body: bytes) -> bool:
         return False
 
 
-def is_same_segment(one: bytes, other: bytes) -> bool:
-    """Return whether two segments say the same in every column, whoever wrote them.
-
-    `one` was made by `write_segment`; `other` are any bytes.
-    """
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    lines = parquet.ParquetFile(pa.BufferReader(one)).read([_LINE]).column(_LINE)
-    return is_segment_of(lines.cast(pa.binary()).to_pylist(), other)
-
-
 def _is_as_small(theirs: Any, leaves: Mapping[str, tuple[int, int]]) -> bool:
     """Return whether each column of a file is no longer than wanted, before any of them is read.
 

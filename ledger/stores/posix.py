@@ -147,17 +147,9 @@ def walk(base: str, prefix: str) -> Iterator[str]:
 
     Names that no key can have are foreign, drafts or locks, and left out.
     """
-    try:
-        entries = os.scandir(base + prefix)
-    except ABSENT:
-        return
-    with entries:
-        for entry in entries:
-            key = prefix + entry.name
-            if entry.is_dir(follow_symlinks=False):
-                yield from walk(base, f"{key}/")
-            elif is_key(key) and entry.is_file():
-                yield key
+    for key, entry in _entries(base, prefix):
+        if is_key(key) and entry.is_file():
+            yield key
 
 
 def drafts(base: str, prefix: str) -> Iterator[tuple[str, int]]:
@@ -166,17 +158,25 @@ def drafts(base: str, prefix: str) -> Iterator[tuple[str, int]]:
     Returns:
         The path below `base`, and Unix milliseconds.
     """
+    for path, entry in _entries(base, prefix):
+        if _is_draft(entry.name):
+            # Whoever wrote it may have finished meanwhile.
+            with suppress(*ABSENT):
+                found = entry.stat(follow_symlinks=False)
+                if stat.S_ISREG(found.st_mode):
+                    yield path, found.st_mtime_ns // 1_000_000
+
+
+def _entries(base: str, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Yield what is no folder in `base + prefix` and below, with its path below `base`."""
     try:
         entries = os.scandir(base + prefix)
     except ABSENT:
         return
     with entries:
         for entry in entries:
+            path = prefix + entry.name
             if entry.is_dir(follow_symlinks=False):
-                yield from drafts(base, f"{prefix}{entry.name}/")
-            elif _is_draft(entry.name):
-                # Whoever wrote it may have finished meanwhile.
-                with suppress(*ABSENT):
-                    found = entry.stat(follow_symlinks=False)
-                    if stat.S_ISREG(found.st_mode):
-                        yield prefix + entry.name, found.st_mtime_ns // 1_000_000
+                yield from _entries(base, f"{path}/")
+            else:
+                yield path, entry

@@ -19,10 +19,12 @@ from ledger import (
 from ledger.events import TableEvent
 from ledger.evolution.state import TableState
 from ledger.evolution.table.intent import TableIntent
+from ledger.evolution.table.touched import RecentlyTouched
 from ledger.log.group import Rider
 from ledger.log.request import Request
 from ledger.model.errors import TableDroppedError
 from ledger.stores import Store
+from ledger.table_past import TablePast
 from tests.faults import Wrapped
 from tests.lakes import lake_on
 from tests.log.test_group_commit import Crowd, Gate, adds, reopened
@@ -210,3 +212,25 @@ def test_nothing_follows_a_drop_in_its_group() -> None:
     assert isinstance(after.exception(), TableDroppedError)
     commits = list(crowd.table.events())
     assert [len(each.transactions) for each in commits] == [1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (TableDroppedError("it was dropped"), "did not land: it was dropped"),
+        (CommitUnknownError("no answer", "x", 7), "may have landed"),
+        (MemoryError("no room"), "may have landed"),
+    ],
+)
+def test_whose_wait_is_interrupted_hears_of_a_loss_only_where_one_is_known(
+    error: BaseException, says: str
+) -> None:
+    table = Crowd().table
+    touched = RecentlyTouched(lambda _: ())
+    intent = TableIntent((), table.state, touched, TablePast(table.log, table.live))
+    rider: Rider[TableState, TableEvent] = Rider(intent, Request(commit_id="x"))
+
+    rider.fail(error)
+
+    assert says in rider.fate()
+    assert ("did not land" in rider.fate()) == ("did not land" in says)

@@ -13,13 +13,13 @@ from pyarrow import parquet
 from ledger.log.codec import digest
 from ledger.log.segment import (
     MOST_BYTES,
-    is_same_segment,
     read_segment,
     segment_of,
     stretches,
     write_segment,
 )
 from tests.log.long_logs import ROOT, long_log
+from tests.segments import is_same_segment
 
 
 def lines_of(first: int, last: int) -> list[bytes]:

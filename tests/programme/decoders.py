@@ -27,7 +27,7 @@ from ledger.log.codec import Codec
 from ledger.log.gate import Gate
 from ledger.log.layout import Layout
 from ledger.log.lookup import KeyIndex
-from ledger.log.segment import is_same_segment, write_segment
+from ledger.log.segment import write_segment
 from ledger.log.segments import Segments
 from ledger.model.path_text import whole_path
 from ledger.model.sql_type import read_type
@@ -58,6 +58,7 @@ from projections.paimon.statistics_file import statistics_from_json
 from projections.paimon.tag_file import tag_from_json
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.programme.mutations import documents, files, texts
+from tests.segments import is_same_segment
 
 DATA = Path(__file__).parents[1] / "data"
 

@@ -17,9 +17,10 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from ledger.log.layout import Layout
-from ledger.log.segment import is_same_segment, write_segment
+from ledger.log.segment import write_segment
 from ledger.log.segments import Segments
 from ledger.stores import MemoryStore
+from tests.segments import is_same_segment
 
 LIMIT_BYTES: Final = 6 << 30
 ROWS: Final = 801
