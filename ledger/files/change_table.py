@@ -158,12 +158,13 @@ def parquet_of(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def parsed(body: bytes, count: int | None = None) -> pa.Table:
+def parsed(body: bytes, count: int | None = None, columns: Sequence[str] | None = None) -> pa.Table:
     """Return the table in the bytes of a Parquet file of file changes.
 
     Args:
         body: The bytes.
         count: How many it must hold, if that is known.
+        columns: Which are read; all of them, without.
 
     Raises:
         ValueError: The bytes are no such file.
@@ -179,7 +180,8 @@ def parsed(body: bytes, count: int | None = None) -> pa.Table:
         if count not in {None, file.metadata.num_rows}:
             raise ValueError(f"it holds {file.metadata.num_rows} and not {count}")
         # Threads take longer to begin than a small file takes to read.
-        return file.read(use_threads=len(body) > _SMALL_BYTES)
+        wanted = None if columns is None else list(columns)
+        return file.read(wanted, use_threads=len(body) > _SMALL_BYTES)
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"they are no Parquet file: {error}") from error
 

@@ -9,8 +9,8 @@ from attrs import field, frozen
 
 from projections.statistics.balance import after, agree, until
 from projections.statistics.entries import TableLog
+from projections.statistics.fold import between, concatenated, sums
 from projections.statistics.kept import Kept, Scan
-from projections.statistics.local import between, concatenated, sums
 from projections.statistics.opening import Opening, opening_of
 from projections.statistics.position import folder, load
 from projections.statistics.tile_file import TileFiles

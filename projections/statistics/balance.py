@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from projections.statistics.definition import KEY_NAMES, MEASURES, PLACE_NAMES
-from projections.statistics.local import concatenated, grouped, negated, ordered, up_to
+from projections.statistics.fold import concatenated, grouped, negated, ordered, up_to
 from projections.statistics.opening import Opening
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ Of what the log lists no FileChange is made: a million of them cost more than al
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -41,7 +41,19 @@ __all__ = [
     "manifest_parts",
 ]
 
-_ROWS_A_BATCH = 50_000
+_ROWS_A_BATCH = 100_000
+
+_LISTED = (
+    "kind",
+    "partition",
+    "record_count",
+    "file_size_in_bytes",
+    "creation_time",
+    "format",
+    "content",
+    "spec_id",
+)
+"""What is asked of a list of its own file: its paths alone are as long as all of it."""
 
 
 class _Entry(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -65,7 +77,7 @@ def entries(
 ) -> Iterator[pa.Table]:
     """Yield the rows of `ENTRIES` of the commits `first` to `last`, both included.
 
-    All rows of a snapshot stand in one table.
+    All rows of a snapshot stand in one table, and the tables in the order of the log.
 
     Args:
         log: The table's.
@@ -130,18 +142,15 @@ def _entries(
     log: TableLog,
     reader: PartReader | None,
 ) -> Iterator[pa.Table]:
-    import pyarrow as pa
-
     rows = _Rows()
     for placed, parts in planned:
         event, place = placed.event, (placed.version, placed.snapshot_id)
         rows.snapshot(*place)
         if parts is not None:
             if parts and reader is not None:
-                yield pa.concat_tables([rows.last_alone(), reader.entries(parts)])
+                rows.read(reader.entries(parts))
         elif not isinstance(event.changes, UnsetType):
-            listed = _list(log, event.changes)
-            yield pa.concat_tables([rows.last_alone(), _columns(listed, *place)])
+            rows.listed(*place, _list(log, event.changes))
         elif bytes(event.files):
             rows.files(*place, _inline(log, placed))
         if len(rows) >= _ROWS_A_BATCH:
@@ -167,55 +176,64 @@ def entry_count(event: SnapshotEvent) -> int:
 
 
 class _Rows:
-    """Rows of many small snapshots, gathered column by column."""
+    """Rows of some snapshots, gathered column by column."""
 
     def __init__(self) -> None:
         self._canonical: dict[bytes, str] = {}
         self._clear()
 
     def _clear(self) -> None:
+        self._count = 0
         self._columns: dict[str, list[Any]] = {each.name: [] for each in ENTRIES}
+        self._lists: list[tuple[int, int, pa.Table]] = []
+        self._tables: list[pa.Table] = []
 
     def __len__(self) -> int:
-        return len(self._columns["version"])
+        return self._count
 
     def snapshot(self, version: int, snapshot_id: int) -> None:
-        self._add((version, snapshot_id, None, None, None, 0, 0, 0, None))
+        """Take in that there is a snapshot."""
+        row = (version, snapshot_id, None, None, None, 0, 0, 0, None)
+        for values, value in zip(self._columns.values(), row, strict=True):
+            values.append(value)
+        self._count += 1
 
     def files(self, version: int, snapshot_id: int, files: list[_Entry]) -> None:
-        for each in files:
-            self._add(
-                (
-                    version,
-                    snapshot_id,
-                    each.spec_id,
-                    self._values(bytes(each.partition)),
-                    content_of(each.content, each.format),
-                    1 if each.kind == "ADD" else -1,
-                    each.record_count,
-                    each.file_size_in_bytes,
-                    each.creation_time,
-                )
-            )
+        """Take in what a commit lists itself."""
+        columns: dict[str, list[Any]] = {
+            "version": [version] * len(files),
+            "snapshot_id": [snapshot_id] * len(files),
+            "spec_id": [each.spec_id for each in files],
+            "partition": [self._values(bytes(each.partition)) for each in files],
+            "content": [content_of(each.content, each.format) for each in files],
+            "sign": [1 if each.kind == "ADD" else -1 for each in files],
+            "record_count": [each.record_count for each in files],
+            "file_size_in_bytes": [each.file_size_in_bytes for each in files],
+            "creation_time": [each.creation_time for each in files],
+        }
+        for name, values in columns.items():
+            self._columns[name] += values
+        self._count += len(files)
 
-    def last_alone(self) -> pa.Table:
-        """Take the last row out, as a table."""
-        import pyarrow as pa
+    def listed(self, version: int, snapshot_id: int, listed: pa.Table) -> None:
+        """Take in a list of its own file."""
+        self._lists.append((version, snapshot_id, listed))
+        self._count += len(listed)
 
-        row = {name: [values.pop()] for name, values in self._columns.items()}
-        return pa.table(row, schema=arrow_schema(ENTRIES))
+    def read(self, rows: pa.Table) -> None:
+        """Take in rows of `ENTRIES`."""
+        self._tables.append(rows)
+        self._count += len(rows)
 
     def taken(self) -> pa.Table:
         """Take all rows out, as a table."""
         import pyarrow as pa
 
-        table = pa.table(self._columns, schema=arrow_schema(ENTRIES))
+        tables = [pa.table(self._columns, schema=arrow_schema(ENTRIES)), *self._tables]
+        if self._lists:
+            tables.append(_of_lists(self._lists))
         self._clear()
-        return table
-
-    def _add(self, row: tuple[Any, ...]) -> None:
-        for values, value in zip(self._columns.values(), row, strict=True):
-            values.append(value)
+        return pa.concat_tables(tables)
 
     def _values(self, text: bytes) -> str:
         # Whoever wrote the commit may have put spaces in; in a list there are none.
@@ -241,22 +259,29 @@ def _list(log: TableLog, reference: ChangesReference) -> pa.Table:
         what = "missing" if body is None else "other than the commit that names it says"
         raise DamagedLogError(f"{key} is {what}. Restore it from a backup", key)
     try:
-        return parsed(body)
+        return parsed(body, columns=_LISTED)
     except ValueError as error:
         raise DamagedLogError(f"{key} holds no list of file changes: {error}", key) from error
 
 
-def _columns(listed: pa.Table, version: int, snapshot_id: int) -> pa.Table:
+def _of_lists(lists: list[tuple[int, int, pa.Table]]) -> pa.Table:
+    """Return the entries of lists, each with its snapshot's version and id."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    count = len(listed)
+    def of_each(values: Iterable[int]) -> pa.Array:
+        parts = zip(values, lists, strict=True)
+        return pa.concat_arrays(
+            [pa.repeat(pa.scalar(value, pa.int64()), len(each[2])) for value, each in parts]
+        )
+
+    listed = pa.concat_tables([each for _, _, each in lists]).combine_chunks()
     values = pc.binary_join(listed["partition"].combine_chunks(), ",")
     content, form = VECTORS
     is_vector = pc.and_(pc.equal(listed["content"], content), pc.equal(listed["format"], form))
     columns = {
-        "version": pa.repeat(pa.scalar(version, pa.int64()), count),
-        "snapshot_id": pa.repeat(pa.scalar(snapshot_id, pa.int64()), count),
+        "version": of_each(version for version, _, _ in lists),
+        "snapshot_id": of_each(snapshot_id for _, snapshot_id, _ in lists),
         "spec_id": listed["spec_id"],
         "partition": pc.binary_join_element_wise("[", values, "]", ""),
         "content": pc.if_else(is_vector, DELETION_VECTORS, listed["content"]),

@@ -9,8 +9,8 @@ from attrs import evolve, frozen
 from ledger.model.errors import InvalidInputError
 from ledger.table import Table
 from projections.manifest_lists import names_lists, snapshot_events
+from projections.statistics.fold import concatenated, ordered
 from projections.statistics.kept import Scan
-from projections.statistics.local import concatenated, ordered
 from projections.statistics.opening import Opening, opening_of
 from projections.statistics.query import Instant, rendering_of
 from projections.statistics.rendering import Rendering

@@ -11,7 +11,7 @@ from ledger.model.errors import DamagedLogError
 from projections.statistics.balance import balanced
 from projections.statistics.engine_files import MissingFileError
 from projections.statistics.entries import TableLog, entries
-from projections.statistics.local import between, concatenated, deltas, sums, up_to
+from projections.statistics.fold import between, concatenated, deltas, sums, up_to
 from projections.statistics.opening import Opening, opening_of
 from projections.statistics.position import Position, folder, load
 from projections.statistics.tile_file import TileFiles

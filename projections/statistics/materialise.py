@@ -18,8 +18,8 @@ from projections.materialisation import Difference, Progress, nobody
 from projections.statistics import position as positions
 from projections.statistics.again import Again
 from projections.statistics.entries import TableLog
+from projections.statistics.fold import between, concatenated, sums
 from projections.statistics.kept import Kept, Scan, local_scan
-from projections.statistics.local import between, concatenated, sums
 from projections.statistics.position import Position, folder
 from projections.statistics.tile_file import TileFiles
 from projections.statistics.tiling import BLOCK, Tile, block_of, blocks, completed_by, cover

@@ -12,8 +12,8 @@ from ledger.model.errors import NotFoundError
 from ledger.model.schema import Schema
 from projections.dlf.partitions import Partition, PartitionStatistics
 from projections.statistics.definition import PLACE_NAMES
+from projections.statistics.fold import concatenated, grouped, running_totals, sums, up_to
 from projections.statistics.kept import Kept
-from projections.statistics.local import concatenated, grouped, running_totals, sums, up_to
 from projections.statistics.rendering import RenderedSpec, Rendering
 from projections.statistics.tiling import block_of
 

@@ -9,7 +9,7 @@ from attrs import frozen
 from ledger.files.arrow_bytes import arrow_owned
 from ledger.log.notice import warn
 from ledger.stores import Store
-from projections.statistics.definition import ROWS, arrow_schema
+from projections.statistics.definition import KEY_NAMES, MEASURES, PLACE_NAMES, ROWS, arrow_schema
 from projections.statistics.tiling import Tile
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ FORMAT = 1
 _FORMAT_KEY = b"lakeledger.statistics"
 
 _LOGGER = "projections.statistics"
+
+_COUNTED = [each.name for each in MEASURES]
+_REPEATED = [*PLACE_NAMES, *KEY_NAMES]
 
 
 @frozen
@@ -69,7 +72,15 @@ def body_of(rows: pa.Table) -> bytes:
 
     sink = pa.BufferOutputStream()
     said = rows.replace_schema_metadata({_FORMAT_KEY: str(FORMAT)})
-    parquet.write_table(said, sink, compression="zstd", write_page_checksum=True)
+    parquet.write_table(
+        said,
+        sink,
+        compression="zstd",
+        # Sums seldom repeat: their dictionaries would fill, and be thrown away.
+        use_dictionary=_REPEATED,
+        column_encoding=dict.fromkeys(_COUNTED, "DELTA_BINARY_PACKED"),
+        write_page_checksum=True,
+    )
     return bytes(sink.getvalue())
 
 

@@ -15,12 +15,12 @@ from ledger import FileChange, InvalidInputError, MissingDependencyError, Table
 from ledger.evolution.layout.specs import identity_spec
 from ledger.model.schema import Schema
 from ledger.stores import LocalStore
-from projections.statistics import Kept, compute, query, refresh, session, verify
+from projections.statistics import Kept, compute, fold, query, refresh, session, verify
 from projections.statistics import engine as engines
 from projections.statistics.definition import ENTRIES, MEASURES, ROWS, SHOWN, arrow_schema
 from projections.statistics.engine import Engines, is_bulk
+from projections.statistics.fold import deltas
 from projections.statistics.job import compute_from, source_of, spark_scan
-from projections.statistics.local import deltas
 from projections.statistics.rendering import Rendering
 from tests.lakes import lake_on
 from tests.projections.statistics.lives import NAME, Life, a_table
@@ -79,6 +79,16 @@ def test_the_local_engine_counts_what_duckdb_counts(seed: int) -> None:
 
     assert len(wanted) > 100
     assert sorted(found, key=str) == sorted(wanted, key=str)
+
+
+def test_rows_of_more_keys_than_a_number_has_room_for_fold_and_stand_as_few_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wanted = deltas([random_entries(5)])
+    monkeypatch.setattr(fold, "_MOST", 60)
+
+    assert deltas([random_entries(5)]).equals(wanted)
+    assert fold.ordered(wanted.take(list(reversed(range(len(wanted)))))).equals(wanted)
 
 
 @pytest.mark.parametrize("seed", range(3))
