@@ -29,8 +29,8 @@ from benchmarks.measure import (
 from benchmarks.raw_create import durable_create, plain_create
 from benchmarks.rivals import PROMISES, Change, rivals
 from ledger import AddColumn, Ledger, SchemaChange, SetOption, Table, UpdateComment
+from ledger.opening.setting import TableSetting
 from ledger.stores.local import Durability, LocalStore
-from ledger.table_setting import TableSetting
 
 SHORT = 10
 TIMES_FLOOR = 2.0

@@ -22,8 +22,8 @@ from benchmarks.measure import WORKDIR, Figure, Output, Report, Times, once_each
 from benchmarks.rivals import rivals
 from ledger import AddColumn, FileChange, Ledger, Schema, Table
 from ledger.log.travel import head_state
+from ledger.opening.setting import TableSetting
 from ledger.stores.local import Durability, LocalStore
-from ledger.table_setting import TableSetting
 from projections.iceberg.materialise import project
 from projections.iceberg.names import Names
 

@@ -30,11 +30,11 @@ from ledger import (
     Table,
     UpdatePartitionSpec,
 )
+from ledger.opening.setting import TableSetting
 from ledger.stores import MemoryStore, Store
 from ledger.stores.base import Draft
 from ledger.stores.clock import Clock
 from ledger.stores.local import Durability, LocalStore
-from ledger.table_setting import TableSetting
 
 NAME = "bench.events"
 PARTITIONS = 1000

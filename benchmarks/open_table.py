@@ -19,8 +19,8 @@ from benchmarks.history import TABLE, WIDTH, copy, lake_at
 from benchmarks.measure import WORKDIR, Figure, Output, Report, Times, question_of, show
 from ledger import Ledger, SetOption
 from ledger.log.layout import CHECKPOINT_INTERVAL
+from ledger.opening.setting import TableSetting
 from ledger.stores.local import Durability, LocalStore
-from ledger.table_setting import TableSetting
 
 AT_MOST_MS = 50
 FLAT = 1.2

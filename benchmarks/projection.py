@@ -30,8 +30,8 @@ from ledger import (
     Table,
 )
 from ledger.log.travel import head_state
+from ledger.opening.setting import TableSetting
 from ledger.stores.local import Durability, LocalStore
-from ledger.table_setting import TableSetting
 from projections.paimon.materialise import project
 
 FLAT = 1.5

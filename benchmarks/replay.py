@@ -20,12 +20,12 @@ from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.evolution.state import TableState
 from ledger.evolution.table_builder import TableBuilder
+from ledger.history.older import TableLog
 from ledger.history.sealing import unsealed
 from ledger.history.subject import Subject
 from ledger.log.codec import Codec, digest
 from ledger.log.replay import START
 from ledger.log.travel import at_version
-from ledger.snapshot_search import TableLog
 from tests.log.long_logs import Without
 
 COMMITS_A_SECOND = 60_000

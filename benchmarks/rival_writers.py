@@ -14,8 +14,8 @@ from attrs import frozen
 
 import ledger
 from ledger import AddColumn, Ledger, Schema
+from ledger.opening.setting import TableSetting
 from ledger.stores.local import Durability, LocalStore
-from ledger.table_setting import TableSetting
 
 NAME = "bench.shared"
 LAKELEDGER = "lakeledger"

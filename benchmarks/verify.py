@@ -15,10 +15,10 @@ import cyclopts
 import ledger
 from benchmarks.history import TABLE, WIDTH, fingerprint, lake_at
 from benchmarks.measure import WORKDIR, Figure, Output, Report, in_turn, question_of, show
+from ledger.history.older import TableLog
 from ledger.history.subject import Subject
 from ledger.history.verify import Verification
 from ledger.history.workers import WORTH, Workers
-from ledger.snapshot_search import TableLog
 
 COMMITS_A_SECOND = 50_000
 

@@ -10,8 +10,9 @@ The map of this folder, each room importing only those before it:
 - `log`: commits: codec, hash chain, checkpoints, the one retry loop.
 - `files`: data files, their footers, and which of them are live.
 - `planning`: which files a filter has to read.
-- `history`: whether a log and what derives from it fit together; what nobody needs any more.
-- `table`, `catalog`: what a user holds.
+- `history`: what was, whether a log and what derives from it fit together, what nobody needs.
+- `opening`: what opening a ledger and its tables takes, and their beginnings and ends.
+- `ledger`, `table`, `table_at`, `updates`, `plan`, `transforms`: what a user holds.
 - `cli`: the `lakeledger` command.
 
 `FORMAT.md` describes the bytes on the store, `DECISIONS.md` says why things are as they are.
@@ -26,7 +27,6 @@ from typing import TYPE_CHECKING, Any
 import ledger.stores  # noqa: F401
 
 if TYPE_CHECKING:
-    from ledger.catalog import Ledger, open  # noqa: A004 - `ledger.open(url)` is what reads well
     from ledger.events.schema_changes import (
         AddColumn,
         DropColumn,
@@ -58,6 +58,8 @@ if TYPE_CHECKING:
         schema_change_to_json,
         schema_from_json,
     )
+    from ledger.files.snapshot_plan import SnapshotPlan
+    from ledger.ledger import Ledger, open  # noqa: A004 - `ledger.open(url)` is what reads well
     from ledger.model.errors import (
         AlreadyExistsError,
         ColumnExistsError,
@@ -83,7 +85,6 @@ if TYPE_CHECKING:
     from ledger.model.schema import Schema
     from ledger.model.types import DataField
     from ledger.model.view import ViewSchema
-    from ledger.snapshot_plan import SnapshotPlan
     from ledger.table import Table
     from ledger.table_at import TableAt
 
@@ -145,7 +146,7 @@ __all__ = [
 
 # What is imported when it is first asked for, so that `import ledger` costs little.
 _HOMES = {
-    "ledger.catalog": (
+    "ledger.ledger": (
         "Ledger",
         "open",
     ),
@@ -205,7 +206,7 @@ _HOMES = {
     "ledger.model.schema": ("Schema",),
     "ledger.model.types": ("DataField",),
     "ledger.model.view": ("ViewSchema",),
-    "ledger.snapshot_plan": ("SnapshotPlan",),
+    "ledger.files.snapshot_plan": ("SnapshotPlan",),
     "ledger.table": ("Table",),
     "ledger.table_at": ("TableAt",),
 }

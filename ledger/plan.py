@@ -1,21 +1,31 @@
-"""What a change would come to, before it is made: facts, differences, and each format's verdict."""
+"""What a change would come to, before it is made; nothing is written.
+
+Of a table's schema and layout: facts, differences, and each format's verdict. Of a stream's times,
+and of the ledger's format: what a correction and an upgrade would say.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
 
 import attrs
 from attrs import frozen
 
 from ledger.events import SchemaChange, SpecChange, TableEvent
-from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
+from ledger.events.commit import NEWEST_FORMAT, OLDEST_FORMAT, Commit, Transaction
+from ledger.evolution.decide_clock import CorrectClock
 from ledger.evolution.legality import History, problems
 from ledger.evolution.rules import FORMATS, Rules
 from ledger.evolution.state import TableState
 from ledger.evolution.table.decision import Decided, TableWishes
 from ledger.evolution.table_builder import TableBuilder
-from ledger.model.errors import FormatError, InvalidChangeError
-from ledger.plan_difference import Difference, differences
+from ledger.history.difference import Difference, differences
+from ledger.log.stream_log import StreamLog
+from ledger.log.travel import at_timestamp, head_state
+from ledger.model.errors import FormatError, InvalidChangeError, InvalidInputError, NotFoundError
+from ledger.model.instant import TimestampInstant, millis
 from ledger.plugins import PLANS, load, names
 
 
@@ -194,3 +204,100 @@ def refusal_record(refusal: InvalidChangeError) -> dict[str, str]:
         "rule": refusal.rule,
         "alternative": refusal.alternative,
     }
+
+
+@frozen
+class ClockPlan:
+    """What correcting a stream's times would say.
+
+    Attributes:
+        first_version: The first commit that says a later time than the true one.
+        newest_version: The last one that says so, since all after the first do.
+        recorded_millis: What the newest commit says, Unix milliseconds.
+        true_time_millis: What is taken for all of them from then on.
+    """
+
+    first_version: int
+    newest_version: int
+    recorded_millis: int
+    true_time_millis: int
+
+    @property
+    def change(self) -> CorrectClock:
+        """What is asked of the stream."""
+        return CorrectClock(self.first_version, self.true_time_millis)
+
+
+def plan_correction(
+    log: StreamLog[Any, Any], now_millis: int, true_time: datetime | int | None
+) -> ClockPlan:
+    """Return what correcting a stream's times would say; nothing is written.
+
+    Args:
+        log: The stream.
+        now_millis: What this machine's clock says, which is taken to be right.
+        true_time: When the commits that are ahead happened, at the latest; None for now.
+
+    Raises:
+        InvalidInputError: The true time lies in the future, or has no time zone.
+        InvalidChangeError: No commit is ahead of it.
+    """
+    log.refresh()
+    newest = head_state(log)
+    latest = now_millis if true_time is None else millis(true_time)
+    if latest > now_millis:
+        raise InvalidInputError(
+            f"the true time cannot be {TimestampInstant(latest)}, which lies in the future; by "
+            f"this machine's clock it is {TimestampInstant(now_millis)}"
+        )
+    if newest.effective_millis <= latest:
+        raise InvalidChangeError(
+            f"no commit of {log.layout.root} is ahead of {TimestampInstant(latest)}: the newest is "
+            f"of {TimestampInstant(newest.effective_millis)}. There is nothing to correct",
+            kind="ILLEGAL_STATE",
+        )
+    try:
+        first = at_timestamp(log, latest).version + 1
+    except NotFoundError:
+        first = 0
+    return ClockPlan(first, newest.version, newest.effective_millis, latest)
+
+
+@frozen
+class UpgradePlan:
+    """What an upgrade would do.
+
+    Attributes:
+        from_format: What the ledger takes now.
+        to_format: What it would take.
+        older_clients: What clients that do not know the new format will no longer do.
+        gains: What becomes possible.
+    """
+
+    from_format: int
+    to_format: int
+    older_clients: tuple[str, ...] = ()
+    gains: tuple[str, ...] = ()
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is anything to do."""
+        return self.from_format < self.to_format
+
+    @classmethod
+    def of(cls, format_version: int) -> UpgradePlan:
+        """Return what upgrading a ledger of a format means."""
+        if format_version > OLDEST_FORMAT:
+            return cls(format_version, NEWEST_FORMAT)
+        return cls(format_version, NEWEST_FORMAT, _OLDER_CLIENTS, _GAINS)
+
+
+_OLDER_CLIENTS = (
+    "open the ledger, to read or to write: they are refused with 'upgrade lakeledger'",
+    "go on with a table that they hold open once it has a commit of format 2",
+    "find their checkpoints kept up by newer clients",
+)
+_GAINS = (
+    "no rate of commits is held back, since two commits may have the same time",
+    "the times that a wrong clock left can be corrected (lakeledger correct-clock)",
+)

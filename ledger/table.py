@@ -2,38 +2,217 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from functools import cached_property, partial
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ledger.commit_options import CommitOptions
-from ledger.events import SchemaChange, SpecChange
+import msgspec
+from attrs import evolve
+
+from ledger.events import SchemaChange, SpecChange, TableEvent
+from ledger.events.commit import Commit
+from ledger.events.snapshot_events import ChangesReference
 from ledger.evolution.state import TableState
-from ledger.log.request import Appended
+from ledger.evolution.stream import Landed
+from ledger.evolution.table_record import TableStream
+from ledger.files.change_file import INLINE_LIMIT, event_files, refuse_stale, store_changes
+from ledger.files.live import LiveFiles
+from ledger.history.older import schema_of_snapshot, schemas, state_at_snapshot
+from ledger.history.past import TablePast
+from ledger.locations import is_absolute, place_of
+from ledger.log.append import Appender
+from ledger.log.request import Appended, CommitOptions, fresh_id, request_of
+from ledger.log.stream_log import StreamLog
+from ledger.log.travel import at_timestamp, at_version, head_state
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
-from ledger.model.errors import InvalidInputError
-from ledger.model.instant import millis
+from ledger.model.errors import InvalidInputError, LedgerError, NotFoundError
+from ledger.model.excerpt import excerpt
+from ledger.model.file_change import FileChange
+from ledger.model.identifier import Identifier
+from ledger.model.instant import (
+    Instant,
+    SnapshotInstant,
+    TagInstant,
+    TimestampInstant,
+    VersionInstant,
+    instant_of,
+    millis,
+)
+from ledger.model.schema import Schema
+from ledger.opening.setting import Plan, Progress, TableSetting, no_progress
 from ledger.plugins import PROJECTIONS, load
-from ledger.table_handle import load_what_commits_need
-from ledger.table_snapshots import SnapshotTable
+from ledger.stores import open_store
+from ledger.table_at import TableAt
 
 # What only some calls need is imported by them: to read starts fast.
 if TYPE_CHECKING:
-    from ledger.correct_clock import ClockPlan
-    from ledger.plan import ChangePlan
-    from ledger.replace_sort_order import ReplaceOrder
-    from ledger.update_schema import UpdateSchema
-    from ledger.update_spec import UpdateSpec
+    from ledger.evolution.table.changes import Isolation, TableChange
+    from ledger.evolution.table.intent import TableIntent
+    from ledger.evolution.table.touched import RecentlyTouched
+    from ledger.files.snapshot_plan import SnapshotPlan
+    from ledger.model.file_change import PartitionValue
+    from ledger.plan import ChangePlan, ClockPlan
+    from ledger.updates import ReplaceOrder, UpdateSchema, UpdateSpec
+
+Paths = str | PurePath | Iterable[str | PurePath]
 
 CHANGES = its.many("a sequence of changes")
+FILES = its.many("a sequence of FileChanges")
+# Without the module, which only writing needs.
+_PLAN = its.Form("a SnapshotPlan", lambda value: type(value).__name__ == "SnapshotPlan")
 
 
-class Table(SnapshotTable):
+class Table:
     """One table: append to it, read it at any instant.
 
     A handle stays with its table through renames, and is safe to share between threads.
     """
+
+    def __init__(self, identifier: Identifier, path: str, setting: TableSetting) -> None:
+        self.identifier = identifier
+        self.path = path
+        self._setting = setting
+        # An external table's stream is in its own folder, which is a store of its own.
+        external = is_absolute(path)
+        store = open_store(path, setting.options_for(path)) if external else setting.store
+        self.log: StreamLog[TableState, TableEvent] = StreamLog(
+            store, "_ledger" if external else f"{path}/_ledger", TableStream(), setting.gate
+        )
+        self.live = LiveFiles(self.log)
+        self.past = TablePast(self.log, self.live)
+        self.log.remember(self._keys_of, self._save_caches)
+        self._appender: Appender[TableState, TableEvent] = Appender(
+            self.log, setting.now_millis, setting.patience, refuse_stale
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Elsewhere it is opened anew: threads and what was read stay here.
+        return type(self), (self.identifier, self.path, self._setting)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.identifier)!r}, {self.location!r})"
+
+    @property
+    def location(self) -> str:
+        """The absolute URL of the table's folder."""
+        root = self.log.layout.root.removesuffix("_ledger").rstrip("/")
+        return f"{self.log.store.url}/{root}" if root else self.log.store.url
+
+    @property
+    def ledger_url(self) -> str:
+        """The root of the ledger that the table is in."""
+        return self._setting.store.url
+
+    @property
+    def storage_options(self) -> Mapping[str, Any]:
+        """What fsspec takes for files beside the log."""
+        return self._setting.storage_options
+
+    @takes(location=its.text)
+    def may_fetch(self, location: str) -> bool:
+        """Whether a data file may be read there: a log may name any place, and not all are its.
+
+        On the ledger's own kind of storage, and on the table's, it may; elsewhere where whoever
+        opened the ledger allowed it by name. A chain of file systems is no place.
+        """
+        place = place_of(location)
+        own = {place_of(each).family for each in (self.ledger_url, self.location)}
+        return "::" not in location and (
+            place.family in own or any(each.holds(place) for each in self._setting.allowed)
+        )
+
+    @property
+    def state(self) -> TableState:
+        """The newest state, after reading what others appended since the last look."""
+        self.log.refresh()
+        return head_state(self.log)
+
+    @takes(
+        version=its.whole.or_none(),
+        timestamp=its.moment.or_none(),
+        snapshot=its.whole.or_none(),
+        tag=its.text.or_none(),
+    )
+    def at(
+        self,
+        *,
+        version: int | None = None,
+        timestamp: datetime | int | str | None = None,
+        snapshot: int | None = None,
+        tag: str | None = None,
+    ) -> TableAt:
+        """Return the table as it was; nothing given: as it is.
+
+        Args:
+            version: Right after that commit.
+            timestamp: As of a datetime or an ISO text with a time zone, or Unix milliseconds.
+            snapshot: A snapshot's id; the schema is the snapshot's.
+            tag: A tag's name; the schema is the snapshot's.
+
+        Raises:
+            NotFoundError: It does not exist, or was expired; the message says what does.
+            InvalidInputError: More than one was given.
+        """
+        head = self.state
+        instant = instant_of(version=version, timestamp=timestamp, snapshot=snapshot, tag=tag)
+        return self._at(head, instant)
+
+    def _at(self, head: TableState, instant: Instant | None) -> TableAt:
+        match instant:
+            case None:
+                state = head
+            case VersionInstant(version=version):
+                state = at_version(self.log, version)
+            case TimestampInstant(timestamp_millis=moment):
+                state = at_timestamp(self.log, moment)
+            case TagInstant(tag_name=name):
+                return self._at_snapshot(head, head.tag(name).snapshot_id)
+            case SnapshotInstant(snapshot_id=snapshot_id):
+                return self._at_snapshot(head, snapshot_id)
+        return TableAt(state, state.schema, self)
+
+    def _at_snapshot(self, head: TableState, snapshot_id: int) -> TableAt:
+        if not head.reachable(snapshot_id):
+            known = f"{head.earliest_snapshot_id} to {head.last_snapshot_id} and the tagged ones"
+            raise NotFoundError(
+                f"snapshot {snapshot_id} does not exist or was expired; there are {known}. "
+                "Its commit can still be read by version="
+            )
+        state = state_at_snapshot(self.log, snapshot_id)
+        return TableAt(state, schema_of_snapshot(self.log, state), self)
+
+    def schemas(self) -> Iterator[Schema]:
+        """Yield every schema that the table ever had, newest first."""
+        self.log.refresh()
+        return schemas(self.log)
+
+    @takes(first=its.whole, last=its.whole.or_none())
+    def events(self, first: int = 0, last: int | None = None) -> Iterator[Commit[TableEvent]]:
+        """Yield the commits `first` to `last` (the head when None), with all their events.
+
+        Raises:
+            NotFoundError: `last` does not exist yet.
+        """
+        head = self.state.version
+        end = head if last is None else last
+        if end > head:
+            raise NotFoundError(f"version {end} does not exist; the newest is {head}")
+        return (read.commit for read in self.log.commits(first, end))
+
+    @takes(commit_id=its.text)
+    def find_commit(self, commit_id: str) -> Commit[TableEvent] | None:
+        """Return the commit that holds what was asked under an id; None: it has not landed.
+
+        Every id finds its commit, for ever: those that callers gave, and those that a
+        `CommitUnknownError` or a note on an interruption named.
+        """
+        self.log.refresh()
+        return self.log.find_commit(commit_id)
 
     @takes(changes=CHANGES)
     def alter(
@@ -78,19 +257,19 @@ class Table(SnapshotTable):
 
     def update_schema(self) -> UpdateSchema:
         """Begin an update of the schema, Iceberg's way; end it with `.commit()` or `.apply()`."""
-        from ledger.update_schema import UpdateSchema
+        from ledger.updates import UpdateSchema
 
         return UpdateSchema(self.state, self._commit, self._intent)
 
     def update_spec(self) -> UpdateSpec:
         """Begin a change of the partition spec; end it with `.commit()` or `.apply()`."""
-        from ledger.update_spec import UpdateSpec
+        from ledger.updates import UpdateSpec
 
         return UpdateSpec(self)
 
     def replace_sort_order(self) -> ReplaceOrder:
         """Begin another sort order; end it with `.commit()` or `.apply()`."""
-        from ledger.replace_sort_order import ReplaceOrder
+        from ledger.updates import ReplaceOrder
 
         return ReplaceOrder(self)
 
@@ -116,10 +295,239 @@ class Table(SnapshotTable):
             raise InvalidInputError(f"{self.identifier}: no changes were given; name at least one")
         return asked
 
+    @takes(files=FILES)
+    def append(
+        self, files: Iterable[FileChange], **options: Unpack[CommitOptions]
+    ) -> Appended[TableState]:
+        """Commit a snapshot that adds files.
+
+        Raises:
+            InvalidChangeError: A file is live already, or does not fit the table.
+        """
+        load_what_commits_need()
+        from ledger.files.snapshot_plan import SnapshotPlan
+
+        return self.commit_snapshot(SnapshotPlan("APPEND", tuple(files)), **options)
+
+    @takes(paths=its.paths, on_progress=its.callback)
+    def add_files(
+        self,
+        paths: Paths,
+        on_progress: Progress = no_progress,
+        **options: Unpack[CommitOptions],
+    ) -> Appended[TableState]:
+        """Register existing Parquet files as one snapshot; their footers are read, not their rows.
+
+        Args:
+            paths: Files, folders or patterns; one, or several.
+            on_progress: Told how many footers were read, of how many.
+            options: See CommitOptions.
+
+        Raises:
+            InvalidChangeError: A file's columns, field ids or partition do not fit the table.
+        """
+        return self.append(self.data_files(paths, on_progress), **options)
+
+    @takes(paths=its.paths, on_progress=its.callback)
+    def data_files(
+        self, paths: Paths, on_progress: Progress = no_progress
+    ) -> tuple[FileChange, ...]:
+        """Return what `add_files` would register, without registering it."""
+        from ledger.files.register import data_files
+
+        return data_files(
+            its.path_texts(paths),
+            state=self.state,
+            history=schemas(self.log),
+            location=self.location,
+            storage_options=dict(self._setting.storage_options),
+            on_progress=on_progress,
+        )
+
+    @takes(paths=its.paths)
+    def delete_files(self, paths: Paths, **options: Unpack[CommitOptions]) -> Appended[TableState]:
+        """Commit a snapshot that takes live files out of the table; nothing is deleted on disk.
+
+        Raises:
+            InvalidChangeError: A path is not live.
+        """
+        load_what_commits_need()
+        from ledger.files.snapshot_plan import SnapshotPlan
+
+        return self.commit_snapshot(
+            SnapshotPlan("OVERWRITE", delete=tuple(its.path_texts(paths))), **options
+        )
+
+    @takes(
+        files=FILES, where=its.by_name.or_none(), isolation=its.one_of("serializable", "snapshot")
+    )
+    def overwrite(
+        self,
+        files: Iterable[FileChange],
+        *,
+        where: Mapping[str, PartitionValue] | None = None,
+        isolation: Isolation = "serializable",
+        **options: Unpack[CommitOptions],
+    ) -> Appended[TableState]:
+        """Commit a snapshot that replaces what is in some partitions, or everything.
+
+        Args:
+            files: What is there afterwards.
+            where: Values of partition keys; every live file that has them goes. None: all files.
+            isolation: With "serializable" a file that somebody else adds there meanwhile is a
+                conflict; with "snapshot" it stays.
+            options: See CommitOptions.
+        """
+        load_what_commits_need()
+        from ledger.files.snapshot_plan import SnapshotPlan
+
+        plan = SnapshotPlan("OVERWRITE", tuple(files), where=where or {}, isolation=isolation)
+        return self.commit_snapshot(plan, **options)
+
+    @takes(plan=_PLAN)
+    def commit_snapshot(
+        self, plan: SnapshotPlan, **options: Unpack[CommitOptions]
+    ) -> Appended[TableState]:
+        """Commit a snapshot of any kind.
+
+        Raises:
+            InvalidChangeError: A file to add is live, or one to delete is not.
+        """
+        plan = evolve(plan, files=its_files(plan.files))
+
+        def planned(head: TableState) -> list[TableChange] | Landed:
+            known = self._known_snapshot(plan)
+            return known or [plan.on(head, self.live, self._outsourced)]
+
+        return self._commit(["snapshot", plan], options, planned)
+
+    def _outsourced(self, files: Sequence[FileChange]) -> ChangesReference | None:
+        if len(files) <= INLINE_LIMIT:
+            return None
+        # By the time that its commit will have, should that be ahead of this machine's clock.
+        head = self.log.head
+        newest = head.state.time_millis if head else 0
+        now = max(self._setting.now_millis(), newest)
+        return store_changes(self.log.store, self.log.layout, files, now)
+
+    def _known_snapshot(self, plan: SnapshotPlan) -> Landed | None:
+        if plan.key is None:
+            return None
+        self.log.refresh()
+        for version in self.log.last_named(plan.key):
+            if plan.key in self.live.keys_of(self.log.commit_at(version)):
+                return Landed(version)
+        return None
+
+    @takes(snapshot=its.whole.or_none(), tag=its.text.or_none())
+    def rollback(
+        self,
+        *,
+        snapshot: int | None = None,
+        tag: str | None = None,
+        **options: Unpack[CommitOptions],
+    ) -> Appended[TableState]:
+        """Put a snapshot's contents back as a new snapshot; history stays as it was.
+
+        The schema stays the current one. A snapshot that others commit meanwhile is a conflict.
+
+        Raises:
+            NotFoundError: The snapshot or tag does not exist, or was expired without a tag.
+        """
+        from ledger.evolution.table.changes import Rollback
+
+        if (snapshot is None) == (tag is None):
+            raise InvalidInputError("rollback takes one of snapshot= and tag=")
+
+        def plan(head: TableState) -> list[TableChange]:
+            then = self._at(head, instant_of(snapshot=snapshot, tag=tag))
+            files = self.live.difference(head, then.state)
+            target = then.state.last_snapshot_id
+            return [
+                Rollback(
+                    target_snapshot_id=target,
+                    target_tag_name=tag,
+                    commit_user=fresh_id(),
+                    files=files,
+                    reference=self._outsourced(files),
+                )
+            ]
+
+        return self._commit(["rollback", snapshot, tag], options, plan)
+
+    @takes(name=its.text, snapshot=its.whole.or_none(), time_retained_millis=its.whole.or_none())
+    def create_tag(
+        self,
+        name: str,
+        *,
+        snapshot: int | None = None,
+        time_retained_millis: int | None = None,
+        **options: Unpack[CommitOptions],
+    ) -> Appended[TableState]:
+        """Name a snapshot (the newest when None); a tagged one outlives expiry."""
+        from ledger.evolution.table.changes import CreateTag
+
+        change = CreateTag(name, snapshot, time_retained_millis)
+        return self._commit(["createTag", change], options, lambda _: [change])
+
+    @takes(name=its.text, snapshot=its.whole.or_none(), time_retained_millis=its.whole.or_none())
+    def replace_tag(
+        self,
+        name: str,
+        *,
+        snapshot: int | None = None,
+        time_retained_millis: int | None = None,
+        **options: Unpack[CommitOptions],
+    ) -> Appended[TableState]:
+        """Let an existing tag name another snapshot (the newest when None)."""
+        from ledger.evolution.table.changes import ReplaceTag
+
+        change = ReplaceTag(name, snapshot, time_retained_millis)
+        return self._commit(["replaceTag", change], options, lambda _: [change])
+
+    @takes(name=its.text)
+    def delete_tag(self, name: str, **options: Unpack[CommitOptions]) -> Appended[TableState]:
+        """Take a tag away; its snapshot stays unless it was expired."""
+        from ledger.evolution.table.changes import DeleteTag
+
+        return self._commit(["deleteTag", name], options, lambda _: [DeleteTag(name)])
+
+    @takes(before=its.count)
+    def expire_snapshots(
+        self, *, before: int, **options: Unpack[CommitOptions]
+    ) -> Appended[TableState]:
+        """Expire the snapshots with ids below `before`; tagged ones stay, no file is deleted."""
+        from ledger.evolution.table.changes import ExpireSnapshots
+
+        return self._commit(
+            ["expireSnapshots", before], options, lambda _: [ExpireSnapshots(before)]
+        )
+
+    @takes(snapshot=its.whole, path=its.text, file_size_in_bytes=its.whole)
+    def set_partition_statistics(
+        self, snapshot: int, path: str, file_size_in_bytes: int, **options: Unpack[CommitOptions]
+    ) -> Appended[TableState]:
+        """Let a snapshot have a file of statistics by partition, which stands on the store already.
+
+        Args:
+            snapshot: Its id.
+            path: Of the file: below the table's location, or absolute.
+            file_size_in_bytes: Of the file.
+            options: See CommitOptions.
+
+        Raises:
+            NotFoundError: The snapshot does not exist, or was expired.
+        """
+        from ledger.evolution.table.changes import SetPartitionStatistics
+
+        change = SetPartitionStatistics(snapshot, path, file_size_in_bytes)
+        asked = ["setPartitionStatistics", snapshot, path, file_size_in_bytes]
+        return self._commit(asked, options, lambda _: [change])
+
     @takes(true_time=its.moment.or_none())
     def plan_clock_correction(self, true_time: datetime | int | None = None) -> ClockPlan:
         """Return what `correct_clock` would say; nothing is written."""
-        from ledger.correct_clock import plan_correction
+        from ledger.plan import plan_correction
 
         return plan_correction(self.log, self._setting.now_millis(), true_time)
 
@@ -142,7 +550,7 @@ class Table(SnapshotTable):
             InvalidInputError: It lies in the future, or the ledger is of format 1: upgrade it.
             CommitConflictError: Somebody else corrected the clock to another time meanwhile.
         """
-        from ledger.correct_clock import plan_correction
+        from ledger.plan import plan_correction
 
         now = self._setting.now_millis()
         latest = None if true_time is None else millis(true_time)
@@ -164,3 +572,107 @@ class Table(SnapshotTable):
     def project(self, format_name: str, *, version: int | None = None) -> int:
         """Bring a format's files, such as "paimon", up to a version; return where they stand."""
         return int(load(PROJECTIONS, format_name)(self, version=version))
+
+    def _commit(
+        self, asked: Any, options: CommitOptions, plan: Plan, base: TableState | None = None
+    ) -> Appended[TableState]:
+        """Commit what a plan means on `base`: by default on the state that this handle holds."""
+        request = request_of(options, asked=asked, default_author=self._setting.author)
+        head = self.log.head
+        held = self.state if head is None or request.expect_version is not None else head.state
+        held = base or held
+        try:
+            intent = self._intent(held, plan)
+        except LedgerError:
+            # What contradicts a stale state may be fine by now, or be this very request, landed.
+            landed = self._appender.landed_before(request)
+            if landed is not None:
+                return landed
+            newest = self.state
+            if base is not None or newest.version == held.version:
+                raise
+            intent = self._intent(newest, plan)
+        if isinstance(intent, Landed):
+            return self._appender.acknowledge(intent.version, request)
+        return self._appender.append(intent, request)
+
+    def _intent(self, base: TableState, plan: Plan) -> TableIntent | Landed:
+        load_what_commits_need()
+        from ledger.evolution.table.intent import TableIntent
+
+        self.past.keep([base.schema])
+        changes = plan(base)
+        if isinstance(changes, Landed):
+            return changes
+        return TableIntent(changes, base, self._touched, self.past)
+
+    @cached_property
+    def _touched(self) -> RecentlyTouched:
+        """What the last few commits touched, as all intents of this handle ask for it."""
+        from ledger.evolution.table.touched import RecentlyTouched
+
+        return RecentlyTouched(
+            partial(event_files, self.log.store, self.log.layout), self.live.names.usual
+        )
+
+    def _keys_of(self, commit: Commit[TableEvent]) -> Iterator[str]:
+        self.past.meet(commit)
+        return self.live.keys_of(commit)
+
+    def _save_caches(self, version: int) -> None:
+        self.live.save(version)
+        self.past.save()
+
+
+def its_files(files: Iterable[FileChange]) -> tuple[FileChange, ...]:
+    """Return files that are FileChanges, every field of them of its type.
+
+    Raises:
+        InvalidInputError: One is not; the message says which, and what of it.
+    """
+    given = tuple(files)
+    for index, each in enumerate(given):
+        if type(each) is not FileChange:
+            raise InvalidInputError(
+                f"files[{index}]={excerpt(each)} is no FileChange; write FileChange(path=..., "
+                "record_count=..., file_size_in_bytes=...)"
+            )
+    try:
+        # Bytes and moments would be written as texts, and read as if those had been given.
+        plain = msgspec.to_builtins(given, builtin_types=(bytes, bytearray, date, datetime))
+        return msgspec.convert(plain, tuple[FileChange, ...])
+    except (msgspec.ValidationError, TypeError, OverflowError) as error:
+        raise InvalidInputError(f"files: {error}") from error
+
+
+_loaded: list[bool] = []
+
+
+def load_what_commits_need() -> None:
+    """Import what deciding takes, which reading does without.
+
+    In a thread of its own: an import that a signal handler's exception interrupts leaves its module
+    half there, or locked for every other thread.
+    """
+    if not _loaded:
+        loading = threading.Thread(target=_load, name="ledger-imports", daemon=True)
+        try:
+            loading.start()
+        except RuntimeError:
+            # The interpreter is ending, or gives out no more threads.
+            _load()
+        else:
+            loading.join()
+
+
+def _load() -> None:
+    import ledger.evolution.table.intent
+    import ledger.evolution.wire.layout
+    import ledger.files.snapshot_plan  # noqa: F401 - the calls that need them import them by name
+
+    _loaded.append(True)
+
+
+if hasattr(os, "register_at_fork"):
+    # A child that is forked while another thread imports waits for that thread for ever.
+    os.register_at_fork(before=load_what_commits_need)

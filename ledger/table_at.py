@@ -9,14 +9,14 @@ from attrs import field, frozen
 
 from ledger.evolution.state import TableState
 from ledger.files.live import LiveFiles
+from ledger.history.older import TableLog
+from ledger.history.past import TablePast
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Tag, Totals
 from ledger.plugins import READERS, load
-from ledger.snapshot_search import TableLog
-from ledger.table_past import TablePast
 
 if TYPE_CHECKING:
     import pyarrow as pa

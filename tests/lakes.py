@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 from ledger import FileChange, Ledger, Schema, Table
 from ledger.log.landing import Patience
+from ledger.opening.setting import TableSetting
 from ledger.stores import MemoryStore, Store
-from ledger.table_setting import TableSetting
 
 _numbers = itertools.count()
 

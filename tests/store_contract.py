@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ledger.commit_options import now_millis
+from ledger.log.request import now_millis
 from ledger.model.errors import InvalidInputError, InvalidNameError
 from ledger.stores import Store
 from ledger.stores.base import Draft

@@ -21,16 +21,18 @@ ROOMS = [
     "ledger.locations",
     "ledger.events",
     "ledger.evolution",
+    "ledger.transforms",
     "ledger.sql",
     "ledger.stores",
     "ledger.log",
     "ledger.files",
     "ledger.planning",
     "ledger.history",
+    "ledger.opening",
     "ledger.shell",
     "ledger.cli",
 ]
-PURE = ["ledger.model", "ledger.events", "ledger.evolution", "ledger.sql"]
+PURE = ["ledger.model", "ledger.events", "ledger.evolution", "ledger.transforms", "ledger.sql"]
 IMPURE_MODULES = {"os", "io", "time", "random", "uuid", "socket", "fsspec", "structlog"}
 DIALECTS = ["dlf", "paimon", "iceberg"]
 

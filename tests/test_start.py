@@ -20,7 +20,11 @@ HEAVY = {
 COMMAND_LINE = {"cyclopts", "rich"}
 PRINTING_MARKDOWN = {"markdown_it", "pygments"}
 DECIDING = {
-    *("ledger.birth", "ledger.evolution.columns.creation", "ledger.evolution.columns.batch"),
+    *(
+        "ledger.opening.birth",
+        "ledger.evolution.columns.creation",
+        "ledger.evolution.columns.batch",
+    ),
     *("ledger.evolution.legality", "ledger.evolution.table.intent"),
     *("ledger.evolution.validation.whole",),
     *("ledger.files.register", "ledger.plan", "ledger.planning.plan", "ledger.sql.statement"),

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 from attrs import frozen
 from cyclopts import Group, Parameter
 
-from ledger.catalog import Ledger
-from ledger.catalog import open as open_ledger
 from ledger.cli.exits import UsageError
 from ledger.cli.paths import key_and_value
 from ledger.cli.screen import Output, Screen
-from ledger.commit_options import CommitOptions
+from ledger.ledger import Ledger
+from ledger.ledger import open as open_ledger
+from ledger.log.request import CommitOptions
 from ledger.model.errors import NotFoundError
 from ledger.table import Table
 from ledger.table_at import TableAt

@@ -16,4 +16,5 @@
 - `change_file`: lists of file changes too long for a commit, beside the log.
 - `runs`: the net changes of an interval of commits, kept as Parquet; a cache.
 - `live`: which files are live after a version.
+- `snapshot_plan`: from what a user asks of files to the change that says so, looked up.
 """

@@ -6,7 +6,7 @@
 - `replay`: reading commits in order along the hash chain.
 - `checkpoint`: folded state saved now and then, in a folder of its fold version; a cache.
 - `lookup`: where a commit id or a file path was last named; its files are a cache.
-- `request`: who appends, why, and under which id.
+- `request`: who appends, why, under which id and onto what.
 - `gate`: which format a ledger takes.
 - `clock`: the time of a commit, and whether this machine may give it.
 - `landing`: what came of a create, and whose a commit is: the file to read when somebody asks

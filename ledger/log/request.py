@@ -1,11 +1,21 @@
-"""Who appends, why, and under which id; and what an append came to."""
+"""Who appends, why, under which id and onto what; and what an append came to."""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import time
 from collections.abc import Callable, Mapping
-from typing import Generic, TypeVar
+from datetime import datetime
+from typing import Any, Generic, Literal, TypedDict, TypeVar
 
+import msgspec
 from attrs import field, frozen
+
+from ledger.model import arguments as its
+from ledger.model.errors import InvalidInputError
+from ledger.model.instant import millis
+from ledger.model.similar import similar
 
 S = TypeVar("S")
 
@@ -51,3 +61,110 @@ class Appended(Generic[S]):
     state: S
     version: int
     repeated: bool = False
+
+
+class CommitOptions(TypedDict, total=False):
+    """Keyword arguments of every call that writes.
+
+    Attributes:
+        author: Who; the ledger's default author when it is left out.
+        message: Why.
+        commit_id: A key of the caller's own, or the one that a CommitUnknownError named. The same
+            key again gives the first commit; with other content it is an error. Left out, a fresh
+            one is taken.
+        expect_version: Strict compare-and-swap: land right after this version, or be refused.
+        properties: Anything else to keep with the commit.
+        effective_time: When it happened, for imported history: a datetime with a time zone or
+            Unix milliseconds; never before the stream's last one, never in the future.
+    """
+
+    author: str
+    message: str
+    commit_id: str
+    expect_version: int
+    properties: Mapping[str, str]
+    effective_time: datetime | int
+
+
+def now_millis() -> int:
+    """Return the Unix time in milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def fresh_id() -> str:
+    """Return a new UUID of version 7: unique, and sorted by time.
+
+    Example:
+        >>> len(fresh_id()), fresh_id()[14]
+        (36, '7')
+    """
+    stamp = now_millis().to_bytes(6, "big")
+    random = bytearray(os.urandom(10))
+    random[0] = 0x70 | random[0] & 0x0F
+    random[2] = 0x80 | random[2] & 0x3F
+    text = (stamp + bytes(random)).hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def request_of(options: CommitOptions, *, asked: Any, default_author: str) -> Request:
+    """Return the envelope of a call.
+
+    Args:
+        options: What the caller gave.
+        asked: The subject of the call, in plain data; its digest recognises the same request
+            under a given commit id.
+        default_author: Who, when the caller did not say.
+
+    Raises:
+        InvalidInputError: An option is none, or cannot be written.
+    """
+    _refuse_unknown(options)
+    for name, form in _FORMS.items():
+        if name in options:
+            form.check(name, options[name])
+    given = options.get("commit_id")
+    if given is not None and (type(given) is not str or not given):
+        raise InvalidInputError(f"commit_id={given!r} is no key; give a text that is not empty")
+    effective = options.get("effective_time")
+    try:
+        digest = _digest(asked)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInputError(f"what was asked cannot be written as JSON: {error}") from error
+    return Request(
+        commit_id=given or fresh_id(),
+        asked=digest,
+        is_given=given is not None,
+        author=options.get("author", default_author),
+        message=options.get("message", ""),
+        properties=options.get("properties", {}),
+        expect_version=options.get("expect_version"),
+        effective_millis=None if effective is None else millis(effective),
+    )
+
+
+_FORMS: dict[
+    Literal["author", "message", "expect_version", "properties", "effective_time"], its.Form
+] = {
+    "author": its.words,
+    "message": its.words,
+    "expect_version": its.whole.or_none(),
+    "properties": its.texts,
+    "effective_time": its.moment.or_none(),
+}
+
+
+def _refuse_unknown(options: CommitOptions) -> None:
+    # A misspelt `expect_version` would commit without the check that was asked for.
+    known = CommitOptions.__annotations__
+    for name in options.keys() - known.keys():
+        near = similar(name, known)
+        meant = f"did you mean {near[0]}=?" if near else f"it takes {', '.join(known)}."
+        raise InvalidInputError(
+            f"{name}= is nothing that a commit takes; {meant} Nothing was written"
+        )
+
+
+def _digest(asked: Any) -> str:
+    plain = msgspec.to_builtins(asked, str_keys=True)
+    content = msgspec.json.encode(plain, order="sorted")
+    return hashlib.sha256(content).hexdigest()

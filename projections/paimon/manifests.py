@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from ledger.evolution.state import TableState
 from ledger.files.runs import Net, Placed
+from ledger.history.older import schema_by_id, state_at_snapshot
 from ledger.model.errors import DamagedLogError, UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 from ledger.model.types import DataType
-from ledger.snapshot_search import schema_by_id, state_at_snapshot
 from ledger.table import Table
 from projections.outputs import Outputs
 from projections.paimon.manifest_avro import (

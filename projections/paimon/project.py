@@ -18,11 +18,11 @@ from ledger.events.snapshot_events import RolledBack, SnapshotCommitted, TagCrea
 from ledger.evolution.state import TableState
 from ledger.evolution.table.snapshot_fold import snapshot_of
 from ledger.evolution.table_builder import TableBuilder
+from ledger.history.older import state_at_snapshot
 from ledger.log.travel import at_version, effective_millis
 from ledger.model.clock_correction import true_millis
 from ledger.model.errors import UnsupportedError
 from ledger.model.snapshot import Snapshot, Tag
-from ledger.snapshot_search import state_at_snapshot
 from ledger.table import Table
 from projections.materialisation import Progress
 from projections.outputs import Outputs

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
-from ledger.commit_options import fresh_id
 from ledger.files.expand import open_path
 from ledger.files.hive import escape
+from ledger.log.request import fresh_id
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import PartitionValue

@@ -12,11 +12,11 @@ from typing import TypedDict
 
 from attrs import define, field
 
-from ledger.catalog import open as open_ledger
 from ledger.events.table_events import TableCreated, TableName, TableRenamed
+from ledger.ledger import open as open_ledger
 from ledger.model.errors import DamagedLogError, InvalidInputError
 from ledger.model.identifier import Identifier
-from ledger.table_handle import TableHandle
+from ledger.table import Table
 from projections.source.asked import Asked
 from projections.source.span import End, Span, TablePlace, ranges
 
@@ -39,7 +39,7 @@ class _Known:
     identifier: Identifier
     path: str
     is_wanted: bool
-    handle: TableHandle | None = None
+    handle: Table | None = None
     version: int = -1
     is_sealed: bool = False
 

@@ -6,8 +6,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
 
-from ledger.catalog import open as open_ledger
 from ledger.evolution.state import TableState
+from ledger.history.older import TableLog
+from ledger.ledger import open as open_ledger
 from ledger.model.errors import NotFoundError
 from ledger.model.instant import (
     Instant,
@@ -16,7 +17,6 @@ from ledger.model.instant import (
     TimestampInstant,
     VersionInstant,
 )
-from ledger.snapshot_search import TableLog
 from ledger.table import Table
 from projections.source.asked import Asked
 from projections.source.bounds import Bounds

@@ -14,10 +14,10 @@ from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.evolution.state import TableState
 from ledger.evolution.table_builder import TableBuilder
 from ledger.files.change_file import event_files
+from ledger.history.older import TableLog
 from ledger.log.replay import START, Position
 from ledger.model.errors import DamagedLogError, InvalidInputError, UnsupportedError
 from ledger.model.file_change import FileChange
-from ledger.snapshot_search import TableLog
 from projections.source.span import End, Span
 
 SnapshotEvent = SnapshotCommitted | RolledBack

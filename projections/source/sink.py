@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ledger.catalog import open as open_ledger
-from ledger.commit_options import fresh_id
 from ledger.files.hive import escape
+from ledger.files.snapshot_plan import SnapshotPlan
+from ledger.ledger import open as open_ledger
+from ledger.log.request import fresh_id
 from ledger.model.errors import InvalidInputError
-from ledger.snapshot_plan import SnapshotPlan
 from ledger.table import Table
 from projections.source.batch_files import BatchFiles, refuse_unfit
 from projections.source.zones import in_the_tables_zones

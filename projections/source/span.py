@@ -11,9 +11,9 @@ from attrs import field, frozen
 
 from ledger.log.layout import SEGMENT_LENGTH
 from ledger.model.identifier import Identifier
+from ledger.opening.setting import TableSetting
 from ledger.stores import client_options, open_store
-from ledger.table_handle import TableHandle
-from ledger.table_setting import TableSetting
+from ledger.table import Table
 
 
 @frozen
@@ -47,10 +47,10 @@ class TablePlace:
     table_id: str
     path: str
 
-    def open(self, root: Root) -> TableHandle:
+    def open(self, root: Root) -> Table:
         """Return its handle; the catalog is not read."""
         database, _, name = self.identifier.partition(".")
-        return TableHandle(Identifier(database, name), self.path, root.setting())
+        return Table(Identifier(database, name), self.path, root.setting())
 
 
 @frozen

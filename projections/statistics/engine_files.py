@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 from attrs import frozen
 
+from ledger.history.older import TableLog
 from ledger.model.errors import DamagedLogError, UnsupportedError
-from ledger.snapshot_search import TableLog
 from ledger.stores import Store
 
 _scheme_of = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):").match

@@ -14,8 +14,8 @@ from msgspec import Raw, UnsetType
 
 from ledger.events.snapshot_events import ChangesReference
 from ledger.files.change_table import parsed
+from ledger.history.older import TableLog
 from ledger.model.errors import DamagedLogError
-from ledger.snapshot_search import TableLog
 from projections.manifest_lists import SnapshotEvent, names_lists
 from projections.statistics.definition import (
     DELETION_VECTORS,

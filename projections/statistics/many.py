@@ -108,7 +108,7 @@ def _refreshed(
     import pyarrow as pa
 
     # Here, so that a plan is pickled without the whole house.
-    from ledger.catalog import open as open_ledger
+    from ledger.ledger import open as open_ledger
 
     for batch in batches:
         for name in batch.column(0).to_pylist():

@@ -13,9 +13,9 @@ import msgspec
 
 from ledger.events.snapshot_events import RolledBack
 from ledger.evolution.state import TableState
+from ledger.history.older import TableLog
 from ledger.log.travel import head_state
 from ledger.model.errors import DamagedLogError
-from ledger.snapshot_search import TableLog
 from projections.manifest_lists import names_lists
 from projections.statistics.snapshot_contents import (
     Placed,

@@ -9,8 +9,8 @@ from msgspec import json
 
 from ledger.evolution.state import TableState
 from ledger.files.change_file import event_files
+from ledger.history.older import TableLog, schemas
 from ledger.log.travel import head_state
-from ledger.snapshot_search import TableLog, schemas
 from projections.statistics import iceberg_entries, paimon_entries
 from projections.statistics.definition import ENTRIES, arrow_schema, content_of
 from projections.statistics.engine_files import named_by

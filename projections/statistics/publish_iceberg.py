@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Unpack
 
 from attrs import evolve
 
-from ledger.commit_options import CommitOptions
 from ledger.evolution.rules import Rules
 from ledger.evolution.state import TableState
 from ledger.evolution.table.snapshots import check_reachable
+from ledger.log.request import CommitOptions
 from ledger.log.travel import effective_millis
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.field_ids import walk_fields

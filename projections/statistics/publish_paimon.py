@@ -10,14 +10,14 @@ import hashlib
 from collections.abc import Callable, Iterable
 from typing import Any, Unpack
 
-from ledger.commit_options import CommitOptions
 from ledger.evolution.rules import Rules
+from ledger.files.snapshot_plan import SnapshotPlan
+from ledger.log.request import CommitOptions
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot
 from ledger.model.transform_value import Value
 from ledger.model.types import DataField
-from ledger.snapshot_plan import SnapshotPlan
 from ledger.table import Table
 from ledger.table_at import TableAt
 from projections.materialisation import outputs_of

@@ -17,8 +17,8 @@ from msgspec import UnsetType
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.history.older import TableLog, state_at_snapshot
 from ledger.log.travel import effective_millis
-from ledger.snapshot_search import TableLog, state_at_snapshot
 from projections.manifest_lists import (
     SnapshotEvent,
     delta_list,

@@ -12,7 +12,7 @@ from projections.statistics.opening import Opening
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ledger.snapshot_search import TableLog
+    from ledger.history.older import TableLog
 
 
 class EntrySource(Protocol):
@@ -92,6 +92,6 @@ class LogSource:
             yield reader.found(part)
 
     def _log(self) -> TableLog:
-        from ledger.catalog import open as open_ledger
+        from ledger.ledger import open as open_ledger
 
         return open_ledger(self.url, self.storage_options).table(self.identifier).log

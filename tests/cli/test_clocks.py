@@ -11,8 +11,8 @@ import pytest
 from ledger import Table
 from ledger import open as open_ledger
 from ledger.cli import exits
-from ledger.commit_options import now_millis
 from ledger.events.schema_changes import SetOption
+from ledger.log.request import now_millis
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run

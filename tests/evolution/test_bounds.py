@@ -29,12 +29,12 @@ from ledger.evolution.table.changes import (
     SetPartitionStatistics,
 )
 from ledger.evolution.table_record import TableStream
+from ledger.files.snapshot_plan import SnapshotPlan
 from ledger.model.field_ids import walk_ids
 from ledger.model.type_json import type_to_wire
 from ledger.model.type_text import parse_type
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
 from ledger.model.view import ViewSchema
-from ledger.snapshot_plan import SnapshotPlan
 
 INT = parse_type("INT")
 NEW_FILE: dict[str, Any] = {"record_count": 1, "file_size_in_bytes": 9, "field_ids": True}

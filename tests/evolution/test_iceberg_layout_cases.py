@@ -16,9 +16,8 @@ from ledger import Table
 from ledger.events.spec_changes import AddPartitionField, SortColumn
 from ledger.evolution.state import TableState
 from ledger.model.errors import ColumnNotFoundError, FormatError, InvalidChangeError
-from ledger.replace_sort_order import ReplaceOrder
 from ledger.transforms import Term
-from ledger.update_spec import UpdateSpec
+from ledger.updates import ReplaceOrder, UpdateSpec
 from tests.evolution.iceberg_json import schema_of, type_of
 from tests.lakes import lake_on, memory
 

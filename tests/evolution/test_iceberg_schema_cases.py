@@ -16,7 +16,7 @@ from ledger.evolution.update.update import SchemaUpdate
 from ledger.model.errors import ColumnExistsError, ColumnNotFoundError, InvalidInputError
 from ledger.model.schema import Schema
 from ledger.model.types import DataType
-from ledger.update_schema import UpdateSchema
+from ledger.updates import UpdateSchema
 from tests.evolution.iceberg_json import json_of, schema_of, text_of, type_of
 from tests.lakes import lake_on, memory
 

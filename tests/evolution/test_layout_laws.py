@@ -16,9 +16,8 @@ from ledger.evolution.rules import Rules
 from ledger.evolution.table_builder import TableBuilder
 from ledger.evolution.table_record import TableStream
 from ledger.model.partition import PartitionSpec
-from ledger.replace_sort_order import ReplaceOrder
 from ledger.transforms import Term, bucket, day, hour, identity, truncate, void
-from ledger.update_spec import UpdateSpec
+from ledger.updates import ReplaceOrder, UpdateSpec
 from tests.lakes import data_file, lake_on, memory
 
 COLUMNS = {"a": "INT", "b": "STRING", "ts": "TIMESTAMP(6)"}

@@ -26,6 +26,7 @@ from ledger.evolution.table.intent import TableIntent
 from ledger.evolution.table.touched import RecentlyTouched
 from ledger.evolution.table_builder import TableBuilder
 from ledger.evolution.tree.places import type_places
+from ledger.history.past import TablePast
 from ledger.model.iceberg_types import iceberg_type
 from ledger.model.types import (
     STRING,
@@ -37,7 +38,6 @@ from ledger.model.types import (
     UuidType,
     VectorType,
 )
-from ledger.table_past import TablePast
 from tests.evolution.declared import (
     BOTH,
     REUSED,

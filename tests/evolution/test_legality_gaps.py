@@ -28,7 +28,7 @@ from ledger.evolution.rules import Rules
 from ledger.model.errors import FormatError
 from ledger.model.types import DataField, IntType
 from ledger.transforms import day
-from ledger.update_schema import UpdateSchema
+from ledger.updates import UpdateSchema
 from tests.lakes import data_file, lake_on, memory
 from tests.projections.iceberg.older_logs import record_file
 

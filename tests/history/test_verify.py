@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ledger import InvalidInputError, SetOption, Table
-from ledger.commit_options import now_millis
 from ledger.evolution.table_record import FOLD_VERSION
 from ledger.history.finding import Expected, Finding
 from ledger.history.subject import Subject
 from ledger.history.verify import MOST_DAMAGES, Verification, repair
 from ledger.log.codec import digest
 from ledger.log.layout import Layout, index_cut
+from ledger.log.request import now_millis
 from ledger.stores import Durability, LocalStore
 from tests.history.ledgers import Place, built, contents, files_in, flip
 from tests.lakes import START_MILLIS, data_file, format_1, lake_on, memory, orders, ticking

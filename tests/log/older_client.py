@@ -13,13 +13,15 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import ledger
 from ledger.cli import main
 from ledger.evolution.table_record import TableStream
 from ledger.stores import Durability, LocalStore
-from ledger.table_setting import TableSetting
+
+# Older versions have it elsewhere.
+TableSetting = get_type_hints(ledger.Ledger.__init__)["setting"]
 
 asked: list[str] = []
 

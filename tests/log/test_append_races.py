@@ -16,7 +16,7 @@ from ledger import (
     SetOption,
     UpdateComment,
 )
-from ledger.snapshot_plan import SnapshotPlan
+from ledger.files.snapshot_plan import SnapshotPlan
 from ledger.stores import Store
 from tests.faults import DeliversTwice, LosesAnswers, RacesBefore, Wrapped
 from tests.lakes import data_file, lake_on, memory, no_time, orders

@@ -20,11 +20,11 @@ from ledger.events import TableEvent
 from ledger.evolution.state import TableState
 from ledger.evolution.table.intent import TableIntent
 from ledger.evolution.table.touched import RecentlyTouched
+from ledger.history.past import TablePast
 from ledger.log.group import Rider
 from ledger.log.request import Request
 from ledger.model.errors import TableDroppedError
 from ledger.stores import Store
-from ledger.table_past import TablePast
 from tests.faults import Wrapped
 from tests.lakes import lake_on
 from tests.log.test_group_commit import Crowd, Gate, adds, reopened

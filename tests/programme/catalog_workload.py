@@ -28,9 +28,9 @@ from ledger import (
     UpgradeRequiredError,
     ViewSchema,
 )
-from ledger.commit_options import CommitOptions
 from ledger.evolution.catalog_record import CatalogStream
 from ledger.evolution.catalog_state import EMPTY_CATALOG, CatalogState
+from ledger.log.request import CommitOptions
 from tests.faults import Died
 from tests.programme.records import Attempt, History, Sighting
 from tests.programme.scheduler import Scheduler, Task

@@ -33,11 +33,11 @@ from ledger import (
     Table,
     UpgradeRequiredError,
 )
-from ledger.commit_options import CommitOptions, now_millis
 from ledger.history.orphans import KEPT_MILLIS, orphaned_changes, orphaned_drafts, remove
 from ledger.history.sealing import unsealed
 from ledger.history.subject import Subject
 from ledger.history.verify import Verification
+from ledger.log.request import CommitOptions, now_millis
 from projections.statistics.materialise import refresh
 from tests.lakes import data_file
 from tests.programme.clients import Client, hurry, resign

@@ -27,11 +27,11 @@ from ledger import (
     UpdateComment,
     UpgradeRequiredError,
 )
-from ledger.commit_options import CommitOptions
 from ledger.evolution.state import TableState
 from ledger.evolution.table_record import TableStream
 from ledger.log.landing import Patience
-from ledger.table_setting import TableSetting
+from ledger.log.request import CommitOptions
+from ledger.opening.setting import TableSetting
 from tests.faults import Died
 from tests.lakes import START_MILLIS
 from tests.programme.records import Attempt, History, Sighting

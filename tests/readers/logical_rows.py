@@ -27,7 +27,7 @@ from ledger import (
     UpdateColumnPosition,
     UpdateColumnType,
 )
-from ledger.snapshot_plan import SnapshotPlan
+from ledger.files.snapshot_plan import SnapshotPlan
 from tests.readers.lakehouse import Rows, folder_of, write_rows
 from tests.readers.logical_columns import (
     ATOMS,

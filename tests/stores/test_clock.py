@@ -14,9 +14,9 @@ from attrs import evolve
 
 import ledger
 from ledger.cli import exits, main
-from ledger.commit_options import now_millis
 from ledger.log.clock import millis_ahead
 from ledger.log.landing import Patience
+from ledger.log.request import now_millis
 from ledger.model.errors import StoreError
 from ledger.stores import MemoryStore, ObjectStore, object_store, open_store
 from ledger.stores.clock import Clock, clock_of

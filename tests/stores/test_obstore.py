@@ -13,9 +13,9 @@ from attrs import frozen
 
 import ledger
 from ledger import AddColumn, Schema
-from ledger.commit_options import now_millis
 from ledger.log.clock import millis_ahead
 from ledger.log.landing import Patience
+from ledger.log.request import now_millis
 from ledger.model.errors import InvalidInputError, StoreError
 from ledger.stores import ObjectStore, open_store
 from ledger.stores.obstore_bucket import ObstoreBucket

@@ -8,14 +8,14 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from cyclopts import Parameter
 
-from ledger.catalog import Ledger
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, Writing, read_time
 from ledger.cli.screen import Screen
-from ledger.correct_clock import ClockPlan
+from ledger.ledger import Ledger
 from ledger.log.clock import is_far
 from ledger.model.errors import InvalidChangeError
 from ledger.model.excerpt import moment
+from ledger.plan import ClockPlan
 from ledger.table import Table
 
 _CATALOG: Final = "catalog"

@@ -9,19 +9,19 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from ledger.catalog import Ledger
 from ledger.cli.options import Place
-from ledger.commit_options import fresh_id, now_millis
 from ledger.history.clocks import ahead as ahead_of
 from ledger.history.finding import Finding
 from ledger.history.subject import Subject
+from ledger.ledger import Ledger
 from ledger.log.clock import check_clock, is_far, millis_ahead
 from ledger.log.landing import Patience
+from ledger.log.request import fresh_id, now_millis
 from ledger.model.errors import LedgerError, StoreError
+from ledger.opening.setting import TableSetting
 from ledger.stores import Store, open_store
 from ledger.stores.examination import examine
 from ledger.table import Table
-from ledger.table_setting import TableSetting
 
 
 def doctor(

@@ -7,9 +7,9 @@ from typing import Annotated
 from attrs import evolve
 from cyclopts import Parameter
 
-from ledger.catalog import open as open_ledger
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Place
+from ledger.ledger import open as open_ledger
 
 
 def init(

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ledger.catalog import Ledger
 from ledger.cli.options import Place
 from ledger.cli.screen import Cell, Screen
+from ledger.ledger import Ledger
 
 
 def ls(

@@ -9,10 +9,8 @@ from typing import Annotated, Any
 from attrs import frozen
 from cyclopts import Parameter
 
-from ledger.catalog import Ledger
 from ledger.cli.options import Place
 from ledger.cli.screen import Screen
-from ledger.commit_options import now_millis
 from ledger.history.births import Birth, Births
 from ledger.history.orphans import (
     Orphan,
@@ -23,11 +21,13 @@ from ledger.history.orphans import (
 )
 from ledger.history.sealing import Unsealed, unsealed
 from ledger.history.subject import Subject
+from ledger.ledger import Ledger
 from ledger.log.codec import digest
+from ledger.log.request import now_millis
 from ledger.model.excerpt import moment
+from ledger.opening.setting import TableSetting
 from ledger.stores import Store
 from ledger.table import Table
-from ledger.table_setting import TableSetting
 
 _WORDS = {
     "changes": "a list of file changes that no commit names",

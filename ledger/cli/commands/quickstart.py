@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from ledger.catalog import open as open_ledger
 from ledger.cli.plugins import view
 from ledger.cli.screen import Output, Screen
+from ledger.ledger import open as open_ledger
 from ledger.model.errors import MissingDependencyError
 from ledger.table import Table
 from ledger.table_at import TableAt

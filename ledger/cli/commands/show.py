@@ -8,12 +8,12 @@ from typing import Annotated, Any
 from attrs import evolve
 from cyclopts import Parameter
 
-from ledger.catalog import Ledger
 from ledger.cli.commands.ls import listed
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, When
 from ledger.cli.plugins import view
 from ledger.cli.screen import Cell, Screen
+from ledger.ledger import Ledger
 from ledger.model.errors import NotFoundError
 from ledger.model.excerpt import moment, size
 from ledger.model.schema import Schema

@@ -14,11 +14,11 @@ from ledger.cli.screen import Cell, Screen
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.evolution.state import TableState
 from ledger.evolution.table.snapshot_fold import snapshot_of
+from ledger.history.older import state_at_snapshot
 from ledger.log.travel import effective_millis
 from ledger.model.clock_correction import ClockCorrection, true_millis
 from ledger.model.excerpt import moment
 from ledger.model.snapshot import Snapshot
-from ledger.snapshot_search import state_at_snapshot
 from ledger.table import Table
 
 COLUMNS = ("snapshot", "version", "time (UTC)", "kind", "schema", "rows", "change", "tags")

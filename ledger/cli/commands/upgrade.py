@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from ledger.cli.options import Place, Writing
 from ledger.cli.screen import Screen
-from ledger.upgrade import UpgradePlan
+from ledger.plan import UpgradePlan
 
 
 def upgrade(

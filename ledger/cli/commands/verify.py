@@ -12,24 +12,24 @@ from typing import Annotated, Any, Final
 from attrs import evolve, field, frozen
 from cyclopts import Parameter
 
-from ledger.catalog import Ledger
 from ledger.cli.options import Place
 from ledger.cli.screen import Screen
 from ledger.cli.verifications import differences, rebuild
-from ledger.commit_options import now_millis
 from ledger.evolution.state import TableState
 from ledger.history.births import Birth, Births, disagreements
 from ledger.history.clocks import ahead
 from ledger.history.data_files import DataFiles
 from ledger.history.finding import Expected, Finding
+from ledger.history.older import state_at_snapshot
 from ledger.history.subject import Subject
 from ledger.history.verify import Verification, repair, unmet
 from ledger.history.workers import Workers
+from ledger.ledger import Ledger
+from ledger.log.request import now_millis
 from ledger.model.errors import DamagedLogError, NotFoundError
 from ledger.model.identifier import Identifier
-from ledger.snapshot_search import state_at_snapshot
+from ledger.opening.setting import TableSetting
 from ledger.table import Table
-from ledger.table_setting import TableSetting
 
 _Flag = Parameter(negative="", show_default=False)
 _QUIET: Final = frozenset({"absent"})

@@ -7,7 +7,6 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from ledger.catalog import Ledger
 from ledger.cli import families
 from ledger.cli.commands.create import Columns
 from ledger.cli.exits import UsageError
@@ -20,6 +19,7 @@ from ledger.cli.written import as_written, pairs
 from ledger.events.catalog_events import AddDialect, DropDialect, UpdateDialect, ViewChange
 from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
 from ledger.evolution.catalog_state import CatalogState, ViewEntry
+from ledger.ledger import Ledger
 from ledger.log.request import Appended
 from ledger.model.excerpt import moment
 from ledger.model.type_text import format_type

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from ledger.catalog import Ledger
 from ledger.cli.quickstart.flights import FIRST_SCHEMA, by_day, rows_for
 from ledger.events.schema_changes import (
     AddColumn,
@@ -18,9 +17,10 @@ from ledger.events.schema_changes import (
     UpdateColumnPosition,
     UpdateColumnType,
 )
+from ledger.ledger import Ledger
 from ledger.model.type_json import type_from_json, type_to_wire
+from ledger.opening.setting import Progress, no_progress
 from ledger.table import Table
-from ledger.table_setting import Progress, no_progress
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from ledger.catalog import Ledger
 from ledger.cli.phrases import plain
 from ledger.cli.quickstart.steps import REFUSED, TAG, happen
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.events.schema_events import ColumnMoved
 from ledger.events.snapshot_events import RolledBack
+from ledger.ledger import Ledger
 from ledger.model.errors import MissingDependencyError
 from ledger.model.schema import Schema
 from ledger.model.type_text import format_type
 from ledger.model.types import DataField, RowType
+from ledger.opening.setting import Progress, no_progress
 from ledger.table import Table
 from ledger.table_at import TableAt
-from ledger.table_setting import Progress, no_progress
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ledger import Schema, Table
 from ledger.evolution.state import TableState
-from ledger.snapshot_search import state_at_snapshot
+from ledger.history.older import state_at_snapshot
 from ledger.stores import MemoryStore
 from projections.statistics import query
 from projections.statistics.kept import Kept, local_scan

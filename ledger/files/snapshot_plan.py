@@ -8,7 +8,6 @@ from typing import Any
 from attrs import field, frozen
 from msgspec.structs import replace
 
-from ledger.commit_options import fresh_id
 from ledger.events.snapshot_events import ChangesReference
 from ledger.evolution.layout.partition_filter import PartitionFilter
 from ledger.evolution.state import TableState
@@ -17,6 +16,7 @@ from ledger.evolution.table.snapshots import readable_files
 from ledger.files.live import LiveFiles
 from ledger.files.partition_text import typed_value
 from ledger.locations import FileNames
+from ledger.log.request import fresh_id
 from ledger.model.errors import InvalidChangeError, InvalidInputError
 from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.partition import PartitionField

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import asdict, frozen
 
-from ledger.commit_options import CommitOptions, request_of
 from ledger.events import TableEvent
 from ledger.events.catalog_events import CatalogEvent
 from ledger.events.spec_changes import AddPartitionField, SortColumn
@@ -30,6 +29,7 @@ from ledger.evolution.wire.schema import schema_from_json
 from ledger.log.append import Appender
 from ledger.log.codec import encode
 from ledger.log.landing import Draft, Patience, land_once
+from ledger.log.request import CommitOptions, request_of
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, NotFoundError, StoreError
 from ledger.model.identifier import Identifier

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attrs import field, frozen
 
-from ledger.commit_options import now_millis
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
 from ledger.locations import Place
 from ledger.log.gate import Gate
 from ledger.log.landing import Patience
-from ledger.log.request import NowMillis
+from ledger.log.request import NowMillis, now_millis
 from ledger.stores import Store
 
 if TYPE_CHECKING:

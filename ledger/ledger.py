@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from ledger.catalog_views import ViewCatalog
-from ledger.commit_options import CommitOptions, fresh_id, now_millis
-from ledger.events.commit import NEWEST_FORMAT
+from ledger.events.catalog_events import CatalogEvent, ViewChange, ViewCreated
+from ledger.events.commit import NEWEST_FORMAT, Commit
 from ledger.events.table_events import TableCreated
 from ledger.evolution.catalog_builder import identifier_of
-from ledger.evolution.catalog_state import CatalogState, TableEntry
+from ledger.evolution.catalog_record import CatalogStream
+from ledger.evolution.catalog_state import EMPTY_CATALOG, CatalogState, TableEntry, ViewEntry
 from ledger.locations import Place, is_absolute, place_of
-from ledger.log.request import Appended, NowMillis, Request
+from ledger.log.append import Appender
+from ledger.log.request import (
+    Appended,
+    CommitOptions,
+    NowMillis,
+    Request,
+    fresh_id,
+    now_millis,
+    request_of,
+)
+from ledger.log.stream_log import StreamLog
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
 from ledger.model.errors import (
+    CommitConflictError,
+    CommitUnknownError,
     DamagedLogError,
     InvalidInputError,
     NotFoundError,
@@ -28,22 +40,24 @@ from ledger.model.errors import (
 )
 from ledger.model.identifier import Identifier
 from ledger.model.instant import millis
+from ledger.model.view import ViewSchema
+from ledger.opening.place import refuse_location
+from ledger.opening.root import ROOT_KEY, begin_root, read_root
+from ledger.opening.setting import TableSetting
 from ledger.stores import client_options, open_store
 from ledger.table import Table
-from ledger.table_place import refuse_location
-from ledger.table_setting import TableSetting
 
 # Rooms that only writing needs are entered by the methods that write: to read starts fast.
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ledger.correct_clock import ClockPlan
     from ledger.events.spec_changes import AddPartitionField, SortColumn
     from ledger.evolution.catalog_request import CatalogRequest
     from ledger.model.schema import FieldIdPolicy, Schema
+    from ledger.plan import ClockPlan, UpgradePlan
     from ledger.transforms import Term
-    from ledger.upgrade import UpgradePlan
 
+T = TypeVar("T")
 
 PLACE = its.a("a folder or a URL", str, PurePath)
 
@@ -126,52 +140,120 @@ def _places(given: Sequence[str] | None) -> tuple[Place, ...]:
     return tuple(place_of(each.strip()) for each in given if each.strip())
 
 
-class Ledger(ViewCatalog):
+class Ledger:
     """A catalog stream and the tables that it names; open one with `ledger.open`."""
 
-    def plan_upgrade(self) -> UpgradePlan:
-        """Return what `upgrade` would do, and what older clients will no longer; write nothing."""
-        from ledger.upgrade import UpgradePlan
+    def __init__(self, setting: TableSetting) -> None:
+        self._setting = setting
+        self.log: StreamLog[CatalogState, CatalogEvent] = StreamLog(
+            setting.store, "_ledger", CatalogStream(), setting.gate
+        )
+        self._appender: Appender[CatalogState, CatalogEvent] = Appender(
+            self.log, setting.now_millis, setting.patience
+        )
+        self.ledger_id = read_root(self._setting)
 
-        return UpgradePlan.of(self.format)
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Elsewhere it is opened anew: threads and what was read stay here.
+        return type(self), (self._setting,)
 
-    def upgrade(self, **commit: Unpack[CommitOptions]) -> Appended[CatalogState]:
-        """Let the ledger take commits of the newest format; older clients are refused from then on.
+    @property
+    def url(self) -> str:
+        """The root's canonical URL."""
+        return self._setting.store.url
 
-        A ledger that takes it already stays as it is.
-        """
-        from ledger.evolution.catalog_request import UpgradeLedger
-
-        wanted = UpgradeLedger(NEWEST_FORMAT) if self.plan_upgrade().is_needed else None
-        request = self._request(["UpgradeLedger", NEWEST_FORMAT], commit)
-        appended = self._commit(lambda: wanted, request)
-        self._setting.gate.learn(appended.state.format)
-        return appended
-
-    @takes(true_time=its.moment.or_none())
-    def plan_clock_correction(self, true_time: datetime | int | None = None) -> ClockPlan:
-        """Return what `correct_clock` would say; nothing is written."""
-        from ledger.correct_clock import plan_correction
-
-        return plan_correction(self.log, self._setting.now_millis(), true_time)
-
-    @takes(true_time=its.moment.or_none())
-    def correct_clock(
-        self, true_time: datetime | int | None = None, **commit: Unpack[CommitOptions]
-    ) -> Appended[CatalogState]:
-        """Say of the catalog what `Table.correct_clock` says of a table, whose times are its own.
+    def refuse_lost_root(self) -> None:
+        """Refuse a place whose root file is gone while its log is there.
 
         Raises:
-            InvalidChangeError: No commit of the catalog is ahead of that time.
-            InvalidInputError: It lies in the future, or the ledger is of format 1: upgrade it.
+            DamagedLogError: It is such a place.
         """
-        from ledger.correct_clock import plan_correction
+        if self.ledger_id is None and self._setting.store.exists(self.log.layout.commit(0)):
+            # Whoever began the log wrote the root before.
+            self.ledger_id = read_root(self._setting)
+            if self.ledger_id is None:
+                raise DamagedLogError(
+                    f"{self.url} has a catalog's log, but {ROOT_KEY} is missing, and a new one "
+                    "would give the ledger another identity. Restore the file from a backup; "
+                    "nothing was written",
+                    ROOT_KEY,
+                )
 
-        now = self._setting.now_millis()
-        latest = None if true_time is None else millis(true_time)
-        when: CommitOptions = {**commit, "effective_time": now}
-        request = self._request(["CorrectClock", latest], when)
-        return self._commit(lambda: plan_correction(self.log, now, latest).change, request)
+    def init(self) -> str:
+        """Write the root's file if it is not there; return the ledger's id.
+
+        Raises:
+            DamagedLogError: It is not there, but a log is: that is no empty place.
+            StoreError: The place cannot hold a ledger, or did not answer; no commit was written.
+        """
+        self.refuse_lost_root()
+        if self.ledger_id is None:
+            begin_root(self._setting)
+            self.ledger_id = read_root(self._setting)
+        return self.ledger_id or ""
+
+    @property
+    def state(self) -> CatalogState:
+        """The newest state, after reading what others appended since the last look."""
+        state = self.log.refresh() or EMPTY_CATALOG
+        self._setting.gate.learn(state.format)
+        return state
+
+    @property
+    def format(self) -> int:
+        """The newest format of commits that the ledger takes: a new ledger's is the newest."""
+        self.log.refresh()
+        return self.log.format
+
+    @takes(first=its.whole)
+    def events(self, first: int = 0) -> Iterator[Commit[CatalogEvent]]:
+        """Yield the catalog's commits from `first` on."""
+        return (read.commit for read in self.log.commits(first, self.state.version))
+
+    @takes(commit_id=its.text)
+    def find_commit(self, commit_id: str) -> Commit[CatalogEvent] | None:
+        """Return the catalog's commit that holds what was asked under an id; see `Table`'s."""
+        self.log.refresh()
+        return self.log.find_commit(commit_id)
+
+    def databases(self) -> list[str]:
+        """Return the names of all databases, sorted."""
+        return sorted(self.state.databases)
+
+    @takes(name=its.text, options=its.texts.or_none())
+    def create_database(
+        self, name: str, options: Mapping[str, str] | None = None, **commit: Unpack[CommitOptions]
+    ) -> Appended[CatalogState]:
+        """Create a database.
+
+        Raises:
+            AlreadyExistsError: There is one of that name.
+            InvalidNameError: The name would not be safe as a path.
+        """
+        from ledger.evolution.catalog_request import CreateDatabase
+
+        return self._ask(CreateDatabase(name, options or {}), commit)
+
+    @takes(name=its.text, removals=its.names, updates=its.texts.or_none())
+    def alter_database(
+        self,
+        name: str,
+        *,
+        removals: Sequence[str] = (),
+        updates: Mapping[str, str] | None = None,
+        **commit: Unpack[CommitOptions],
+    ) -> Appended[CatalogState]:
+        """Remove and set options of a database."""
+        from ledger.evolution.catalog_request import AlterDatabase
+
+        return self._ask(AlterDatabase(name, tuple(removals), updates or {}), commit)
+
+    @takes(name=its.text)
+    def drop_database(self, name: str, **commit: Unpack[CommitOptions]) -> Appended[CatalogState]:
+        """Drop an empty database."""
+        from ledger.evolution.catalog_request import DropDatabase
+
+        return self._ask(DropDatabase(name), commit)
 
     @takes(database=its.text)
     def tables(self, database: str) -> list[str]:
@@ -220,8 +302,8 @@ class Ledger(ViewCatalog):
                 ledger's root or another table's, or holds a log already.
             StoreError: The location cannot hold a table; nothing was committed.
         """
-        from ledger.birth import as_schema, born
         from ledger.evolution.catalog_request import CreateTable
+        from ledger.opening.birth import as_schema, born
 
         name = Identifier.parse(identifier)
         wanted = born(
@@ -286,7 +368,7 @@ class Ledger(ViewCatalog):
                 table.log.layout.commit(0),
             )
         if state.dropped:
-            from ledger.birth import finish_drop
+            from ledger.opening.birth import finish_drop
 
             finish_drop(self._appender, table.log, entry)
             raise TableDroppedError(f"table {entry.identifier} was dropped")
@@ -308,7 +390,7 @@ class Ledger(ViewCatalog):
                 "written",
                 table.log.layout.commit(0),
             )
-        from ledger.birth import bear
+        from ledger.opening.birth import bear
 
         bear(self.log, entry, table.log, self._setting.patience)
 
@@ -319,12 +401,12 @@ class Ledger(ViewCatalog):
             DamagedLogError: It was there once.
         """
         self._refuse_lost(entry, table)
-        from ledger.birth import bear
+        from ledger.opening.birth import bear
 
         bear(self.log, entry, table.log, self._setting.patience)
 
     def _refuse_lost(self, entry: TableEntry, table: Table) -> None:
-        from ledger.birth import was_born
+        from ledger.opening.birth import was_born
 
         # The note of a birth comes after the birth, which may be somebody's right now.
         if was_born(self.log, entry) and table.log.refresh() is None:
@@ -354,7 +436,7 @@ class Ledger(ViewCatalog):
         No file is deleted, and the location is never given out again. A table that cannot be
         opened, since its log is damaged or lost or its place is no store, is forgotten unsealed.
         """
-        from ledger.birth import drop_asked
+        from ledger.opening.birth import drop_asked
 
         name = Identifier.parse(identifier)
         options: CommitOptions = {**commit}
@@ -389,8 +471,172 @@ class Ledger(ViewCatalog):
     ) -> Appended[CatalogState]:
         """Let the catalog forget a table that was sealed, and record that this was asked."""
         if entry is not None:
-            from ledger.birth import finish_drop
+            from ledger.opening.birth import finish_drop
 
             # In the name of whoever sealed it, who may have died since.
             finish_drop(self._appender, table.log, entry)
         return self._commit(lambda: None, request)
+
+    @takes(database=its.text)
+    def views(self, database: str) -> list[str]:
+        """Return the names of a database's views, sorted."""
+        state = self.state
+        state.database(database)
+        return sorted(each.name for each in state.views if each.database == database)
+
+    def view(self, identifier: str | Identifier) -> ViewEntry:
+        """Return a view.
+
+        Raises:
+            NotFoundError: It does not exist; the message names similar ones.
+        """
+        return self.state.view(Identifier.parse(identifier))
+
+    @takes(schema=its.a("a ViewSchema", ViewSchema))
+    def create_view(
+        self, identifier: str | Identifier, schema: ViewSchema, **commit: Unpack[CommitOptions]
+    ) -> ViewEntry:
+        """Create a view and return it."""
+        from ledger.evolution.catalog_request import CreateView
+
+        name = Identifier.parse(identifier)
+        asked = ["CreateView", str(name), repr(schema)]
+        request = self._request(asked, commit)
+        done = self._commit(lambda: CreateView(name, fresh_id(), schema), request)
+        view = self._after(request, done.version, lambda: self._view_of(done.version, name))
+        if view is None:
+            raise NotFoundError(f"view {name} was created and dropped since; create it anew")
+        return view
+
+    def _view_of(self, version: int, name: Identifier) -> ViewEntry | None:
+        """Return the view of that name which a catalog commit created; None once dropped."""
+        created = (
+            event.view_id
+            for event in self._events_of(version)
+            if isinstance(event, ViewCreated) and identifier_of(event.identifier) == name
+        )
+        return self.state.view_by_id(next(created))
+
+    @takes(changes=its.many("a sequence of changes of a view"))
+    def alter_view(
+        self,
+        identifier: str | Identifier,
+        changes: Sequence[ViewChange],
+        **commit: Unpack[CommitOptions],
+    ) -> Appended[CatalogState]:
+        """Change a view's options, comment or dialects."""
+        from ledger.evolution.catalog_request import AlterView
+
+        return self._ask(AlterView(Identifier.parse(identifier), tuple(changes)), commit)
+
+    def rename_view(
+        self,
+        source: str | Identifier,
+        destination: str | Identifier,
+        **commit: Unpack[CommitOptions],
+    ) -> Appended[CatalogState]:
+        """Give a view another name."""
+        from ledger.evolution.catalog_request import RenameView
+
+        names = Identifier.parse(source), Identifier.parse(destination)
+        return self._ask(RenameView(*names), commit)
+
+    def drop_view(
+        self, identifier: str | Identifier, **commit: Unpack[CommitOptions]
+    ) -> Appended[CatalogState]:
+        """Drop a view."""
+        from ledger.evolution.catalog_request import DropView
+
+        return self._ask(DropView(Identifier.parse(identifier)), commit)
+
+    def plan_upgrade(self) -> UpgradePlan:
+        """Return what `upgrade` would do, and what older clients will no longer; write nothing."""
+        from ledger.plan import UpgradePlan
+
+        return UpgradePlan.of(self.format)
+
+    def upgrade(self, **commit: Unpack[CommitOptions]) -> Appended[CatalogState]:
+        """Let the ledger take commits of the newest format; older clients are refused from then on.
+
+        A ledger that takes it already stays as it is.
+        """
+        from ledger.evolution.catalog_request import UpgradeLedger
+
+        wanted = UpgradeLedger(NEWEST_FORMAT) if self.plan_upgrade().is_needed else None
+        request = self._request(["UpgradeLedger", NEWEST_FORMAT], commit)
+        appended = self._commit(lambda: wanted, request)
+        self._setting.gate.learn(appended.state.format)
+        return appended
+
+    @takes(true_time=its.moment.or_none())
+    def plan_clock_correction(self, true_time: datetime | int | None = None) -> ClockPlan:
+        """Return what `correct_clock` would say; nothing is written."""
+        from ledger.plan import plan_correction
+
+        return plan_correction(self.log, self._setting.now_millis(), true_time)
+
+    @takes(true_time=its.moment.or_none())
+    def correct_clock(
+        self, true_time: datetime | int | None = None, **commit: Unpack[CommitOptions]
+    ) -> Appended[CatalogState]:
+        """Say of the catalog what `Table.correct_clock` says of a table, whose times are its own.
+
+        Raises:
+            InvalidChangeError: No commit of the catalog is ahead of that time.
+            InvalidInputError: It lies in the future, or the ledger is of format 1: upgrade it.
+        """
+        from ledger.plan import plan_correction
+
+        now = self._setting.now_millis()
+        latest = None if true_time is None else millis(true_time)
+        when: CommitOptions = {**commit, "effective_time": now}
+        request = self._request(["CorrectClock", latest], when)
+        return self._commit(lambda: plan_correction(self.log, now, latest).change, request)
+
+    def _request(self, asked: Any, options: CommitOptions) -> Request:
+        return request_of(options, asked=asked, default_author=self._setting.author)
+
+    def _commit(
+        self, make: Callable[[], CatalogRequest | None], request: Request
+    ) -> Appended[CatalogState]:
+        from ledger.evolution.catalog_decide import CatalogIntent
+        from ledger.opening.birth import NOTHING
+
+        self.init()
+        landed = self._appender.landed_before(request)
+        if landed is not None:
+            return landed
+        self.log.refresh()
+        wanted = make()
+        return self._appender.append(NOTHING if wanted is None else CatalogIntent(wanted), request)
+
+    def _ask(self, request: CatalogRequest, options: CommitOptions) -> Appended[CatalogState]:
+        asked = [type(request).__name__, request]
+        return self._commit(lambda: request, self._request(asked, options))
+
+    def _after(self, request: Request, version: int, rest: Callable[[], T]) -> T:
+        """Do the rest of what a commit began that has landed; nothing makes that a failure.
+
+        Raises:
+            CommitUnknownError: The store does not answer, or the rest was refused for now.
+        """
+        failure: Exception | None = None
+        try:
+            for _ in self._setting.patience.attempts():
+                try:
+                    return rest()
+                except OSError as error:
+                    failure = error
+        except (CommitConflictError, StoreError) as error:
+            failure = error
+        raise CommitUnknownError(
+            f"commit {request.commit_id} has landed in version {version}, but what follows from "
+            "it could not be done or read; whoever opens the table or looks at the view next "
+            "goes on from there, and asking again with the same commit_id= is safe",
+            request.commit_id,
+            version,
+        ) from failure
+
+    def _events_of(self, version: int) -> Iterator[CatalogEvent]:
+        for transaction in self.log.commit_at(version).transactions:
+            yield from transaction.events

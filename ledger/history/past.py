@@ -21,6 +21,7 @@ from ledger.evolution.legality_names import Binding, BoundNames
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Postponed
 from ledger.files.live import LiveFiles
+from ledger.history.older import TableLog, schemas_by_id, state_at_snapshot
 from ledger.log.checkpoint import Head
 from ledger.log.codec import digest
 from ledger.log.notice import warn
@@ -28,7 +29,6 @@ from ledger.log.travel import head_state
 from ledger.model.errors import LedgerError
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
-from ledger.snapshot_search import TableLog, schemas_by_id, state_at_snapshot
 
 _FORMAT = 1
 _MOST_KEPT = 16

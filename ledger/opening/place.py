@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 
-from ledger.commit_options import fresh_id
 from ledger.evolution.catalog_location import clash, external_location
 from ledger.evolution.catalog_state import CatalogState
 from ledger.locations import LOCAL, Place, is_absolute, place_of
 from ledger.log.layout import Layout
+from ledger.log.request import fresh_id
 from ledger.model.errors import InvalidChangeError, StoreError
+from ledger.opening.root import ROOT_KEY
+from ledger.opening.setting import TableSetting
 from ledger.stores import Store, open_store
 from ledger.stores.examination import examine
-from ledger.table_setting import TableSetting
-
-_ROOT_KEY = "_ledger/ledger.json"
 
 
 def refuse_location(location: str, state: CatalogState, setting: TableSetting) -> None:
@@ -57,7 +56,7 @@ def _resolved(place: Place) -> Place:
 
 def _try_out(location: str, store: Store) -> None:
     try:
-        for key in (Layout("_ledger").commit(0), _ROOT_KEY):
+        for key in (Layout("_ledger").commit(0), ROOT_KEY):
             if store.exists(key):
                 raise InvalidChangeError(
                     f"location {location} holds a log already ({key}); choose another"

@@ -1,0 +1,9 @@
+"""What opening a ledger and its tables takes, and their beginnings and ends.
+
+Others may import:
+
+- `setting`: what a table's handle shares with its ledger, and the shapes of what callers pass in.
+- `root`: the file that says that a ledger is here.
+- `birth`: the seams between the catalog's stream and a table's.
+- `place`: where a table may be that lies outside of its ledger's root.
+"""

@@ -1,0 +1,67 @@
+"""The file `_ledger/ledger.json`, written once: that a ledger is here, and which one it is."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from ledger.events.commit import NEWEST_FORMAT, OLDEST_FORMAT
+from ledger.log.landing import Draft, Unknown, land
+from ledger.log.request import fresh_id
+from ledger.model.errors import DamagedLogError, StoreError, UpgradeRequiredError
+from ledger.opening.setting import TableSetting
+
+ROOT_KEY: Final = "_ledger/ledger.json"
+
+
+class _Root(msgspec.Struct, frozen=True, rename="camel"):
+    """What the file says: the format that the ledger began with, and its id."""
+
+    format: int
+    ledger_id: str
+
+
+_ROOT = msgspec.json.Decoder(_Root)
+
+
+def read_root(setting: TableSetting) -> str | None:
+    """Return the id of the ledger that is here, and let its gate know the format; None: none is.
+
+    Raises:
+        DamagedLogError: The file is no ledger's root.
+        UpgradeRequiredError: A newer lakeledger wrote it.
+    """
+    body = setting.store.read(ROOT_KEY)
+    if body is None:
+        return None
+    try:
+        root = _ROOT.decode(body)
+    except msgspec.DecodeError as error:
+        raise DamagedLogError(f"{ROOT_KEY} is no ledger's root: {error}", ROOT_KEY) from error
+    if root.format > NEWEST_FORMAT:
+        raise UpgradeRequiredError(
+            f"{setting.store.url} has format {root.format}; this version reads up to "
+            f"{NEWEST_FORMAT}: upgrade lakeledger"
+        )
+    if root.format < OLDEST_FORMAT:
+        raise DamagedLogError(
+            f"{ROOT_KEY} has format {root.format}, which there never was", ROOT_KEY
+        )
+    setting.gate.begin(root.format)
+    return root.ledger_id
+
+
+def begin_root(setting: TableSetting) -> None:
+    """Write the file if it is not there.
+
+    Raises:
+        StoreError: The place cannot hold a ledger, or did not answer; no commit was written.
+    """
+    body = msgspec.json.encode(_Root(NEWEST_FORMAT, fresh_id())) + b"\n"
+    outcome = land(setting.store, Draft(ROOT_KEY, body, 0), setting.patience)
+    if isinstance(outcome, Unknown):
+        raise StoreError(
+            f"{setting.store.url}/{ROOT_KEY}: the store gave no answer ({outcome.cause}); whether "
+            "the ledger has begun is unknown, and no commit was written. Ask again"
+        ) from outcome.cause

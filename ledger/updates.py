@@ -1,0 +1,351 @@
+"""The three fluent fronts of a table: its schema Iceberg's way, its partition spec, its sort order.
+
+Each notes what is asked and ends with `.apply()`, which writes nothing, or `.commit()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import BoundArguments, signature
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, Unpack
+
+from attrs import evolve, frozen
+from msgspec import UNSET
+
+from ledger.events import SpecChange
+from ledger.events.schema_events import SchemaEvent
+from ledger.events.spec_changes import (
+    AddPartitionField,
+    RemovePartitionField,
+    RenamePartitionField,
+    ReplaceSortOrder,
+    SortColumn,
+    SpecUpdate,
+    UpdatePartitionSpec,
+)
+from ledger.evolution.schema_builder import SchemaBuilder
+from ledger.evolution.state import TableState
+from ledger.evolution.stream import Landed
+from ledger.evolution.table.changes import AllowIncompatibleChanges, TableChange
+from ledger.evolution.table.intent import TableIntent
+from ledger.evolution.update.update import SchemaUpdate
+from ledger.log.request import Appended, CommitOptions
+from ledger.model.errors import InvalidInputError
+from ledger.model.partition import Direction, NullOrder, PartitionSpec, SortOrder
+from ledger.model.schema import Schema
+from ledger.model.type_json import field_to_wire
+from ledger.model.type_text import format_type
+from ledger.model.types import DataType
+from ledger.opening.setting import Plan
+from ledger.transforms import Column, Term, term_of
+
+if TYPE_CHECKING:
+    from ledger.plan import ChangePlan
+
+P = ParamSpec("P")
+
+
+class Alterable(Protocol):
+    """A table, as far as these fronts need one."""
+
+    def plan(self, changes: Sequence[SpecChange]) -> ChangePlan:
+        """Return what changes of the layout would come to."""
+        ...
+
+    def alter(
+        self, changes: Sequence[SpecChange], **options: Unpack[CommitOptions]
+    ) -> Appended[TableState]:
+        """Commit changes of the layout."""
+        ...
+
+
+class _Commit(Protocol):
+    """Commits a plan as one transaction, resolved on `base`."""
+
+    def __call__(
+        self, asked: Any, options: CommitOptions, plan: Plan, base: TableState
+    ) -> Appended[TableState]: ...
+
+
+@frozen
+class _Call:
+    """A call to be made on a `SchemaUpdate`."""
+
+    method: Callable[..., SchemaUpdate]
+    given: BoundArguments
+
+    def on(self, update: SchemaUpdate) -> None:
+        """Make the call."""
+        self.method(update, *self.given.args[1:], **self.given.kwargs)
+
+    def plain(self) -> list[Any]:
+        """Return what was asked, as plain data: the same however it was written."""
+        named = {
+            key: _plain(value)
+            for key, value in self.given.arguments.items()
+            if key != "self" and value is not UNSET
+        }
+        return [self.method.__name__, named]
+
+
+def _later(
+    method: Callable[Concatenate[SchemaUpdate, P], SchemaUpdate],
+) -> Callable[Concatenate[UpdateSchema, P], UpdateSchema]:
+    """Return the same call, noted for later."""
+    parameters = signature(method)
+
+    @wraps(method)
+    def noted(update: UpdateSchema, /, *args: P.args, **kwargs: P.kwargs) -> UpdateSchema:
+        given = parameters.bind(update, *args, **kwargs)
+        given.apply_defaults()
+        update.calls.append(_Call(method, given))
+        return update
+
+    return noted
+
+
+class UpdateSchema:
+    """An update of one table's schema: ask for changes, then `commit`.
+
+    Calls are noted, and carried out by `apply` and `commit`, which refuse what cannot be: so an
+    update that is asked again under its commit id finds that it landed. Names mean what they meant
+    when the update was begun; what others commit meanwhile is rebased upon, as in `Table.alter`.
+
+    Example:
+        >>> from ledger import open
+        >>> lake = open("memory://update-schema-example")
+        >>> _ = lake.create_database("shop")
+        >>> orders = lake.create_table("shop.orders", Schema.of({"id": "INT", "note": "STRING"}))
+        >>> update = orders.update_schema().update_column("id", "BIGINT").move_first("note")
+        >>> update.commit().state.schema.names
+        ('note', 'id')
+    """
+
+    def __init__(
+        self,
+        base: TableState,
+        commit: _Commit,
+        intend: Callable[[TableState, Plan], TableIntent | Landed],
+    ) -> None:
+        self.calls: list[_Call] = []
+        self._base = base
+        self._commit = commit
+        self._intend = intend
+
+    add_column = _later(SchemaUpdate.add_column)
+    delete_column = _later(SchemaUpdate.delete_column)
+    rename_column = _later(SchemaUpdate.rename_column)
+    update_column = _later(SchemaUpdate.update_column)
+    make_optional = _later(SchemaUpdate.make_optional)
+    require = _later(SchemaUpdate.require)
+    move_first = _later(SchemaUpdate.move_first)
+    move_before = _later(SchemaUpdate.move_before)
+    move_after = _later(SchemaUpdate.move_after)
+    set_identifier_fields = _later(SchemaUpdate.set_identifier_fields)
+    union_by_name = _later(SchemaUpdate.union_by_name)
+    allow_incompatible_changes = _later(SchemaUpdate.allow_incompatible_changes)
+    case_sensitive = _later(SchemaUpdate.case_sensitive)
+
+    def apply(self) -> Schema:
+        """Return the schema that the table would have; nothing is written.
+
+        Raises:
+            InvalidChangeError: As `commit`.
+        """
+        intent = self._intend(self._base, self._plan)
+        events = () if isinstance(intent, Landed) else intent.decide(self._base, ())
+        facts = () if isinstance(events, Landed) else events
+        changed = [each for each in facts if isinstance(each, SchemaEvent)]
+        before = self._base.schema
+        builder = SchemaBuilder.of(before)
+        for each in changed:
+            builder.apply(each)
+        next_id = before.id + 1 if changed else before.id
+        return builder.freeze(schema_id=next_id, time_millis=before.time_millis)
+
+    def commit(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
+        """Commit the update as one transaction; one that changes nothing has no events.
+
+        Raises:
+            InvalidChangeError: A call contradicts the schema or another call, or a rule of the
+                table's formats forbids the result; nothing was written.
+            CommitConflictError: Somebody else set the same thing to another value meanwhile.
+            CommitUnknownError: The store gave no answer.
+        """
+        asked = ["updateSchema", [each.plain() for each in self.calls]]
+        return self._commit(asked, options, self._plan, self._base)
+
+    def _plan(self, base: TableState) -> Sequence[TableChange]:
+        update = SchemaUpdate(base.schema)
+        for each in self.calls:
+            each.on(update)
+        allowed = [AllowIncompatibleChanges()] if update.allows_incompatible else []
+        return [*update.changes(), *allowed]
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case DataType():
+            return format_type(value)
+        case Schema():
+            return [field_to_wire(each) for each in value.fields]
+        case _:
+            return value
+
+
+@frozen
+class UpdateSpec:
+    """How files written from now on are to be laid out; each call gives a new one.
+
+    Files that are there keep their layout. All updates are resolved against the default spec that
+    the table has when they are committed, as Iceberg does.
+
+    Attributes:
+        table: Whose spec.
+        updates: What was asked so far.
+        set_default: Whether the new spec becomes the default.
+
+    Example:
+        >>> import ledger
+        >>> from ledger.transforms import bucket
+        >>> lake = ledger.open("memory://update-spec")
+        >>> _ = lake.create_database("shop")
+        >>> table = lake.create_table("shop.orders", ledger.Schema.of({"id": "BIGINT"}))
+        >>> table.update_spec().add_field(bucket("id", 8)).apply().fields[0].name
+        'id_bucket_8'
+    """
+
+    table: Alterable
+    updates: tuple[SpecUpdate, ...] = ()
+    set_default: bool = True
+
+    def add_field(self, source: Term | Column, name: str | None = None) -> UpdateSpec:
+        """Add a partition field.
+
+        Args:
+            source: A column, or a transform of one.
+            name: None for Iceberg's own, such as `id_bucket_8`.
+        """
+        term = term_of(source)
+        return self._with(AddPartitionField(term.source, term.transform, name))
+
+    def remove_field(self, field: str | Term) -> UpdateSpec:
+        """Remove a partition field, by its name or by what it is of."""
+        if isinstance(field, Term):
+            return self._with(RemovePartitionField(source=field.source, transform=field.transform))
+        return self._with(RemovePartitionField(name=field))
+
+    def rename_field(self, name: str, new_name: str) -> UpdateSpec:
+        """Give a partition field another name."""
+        return self._with(RenamePartitionField(name, new_name))
+
+    def add_non_default_spec(self) -> UpdateSpec:
+        """Keep the new spec beside the default one."""
+        return evolve(self, set_default=False)
+
+    def _with(self, update: SpecUpdate) -> UpdateSpec:
+        return evolve(self, updates=(*self.updates, update))
+
+    @property
+    def change(self) -> UpdatePartitionSpec:
+        """The change as `table.alter` takes it."""
+        return UpdatePartitionSpec(self.updates, self.set_default)
+
+    def apply(self) -> PartitionSpec:
+        """Return the spec that would come out, without committing it.
+
+        Raises:
+            InvalidChangeError: A rule forbids an update.
+        """
+        for refusal in self.table.plan([self.change]).refusals:
+            raise refusal
+        # As a default it would be the same spec.
+        return self.table.plan([UpdatePartitionSpec(self.updates)]).after.spec
+
+    def commit(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
+        """Commit the updates; all land or none.
+
+        Raises:
+            InvalidChangeError: A rule forbids an update; nothing was written.
+            CommitConflictError: Somebody else changed the spec otherwise meanwhile.
+            CommitUnknownError: The store gave no answer.
+        """
+        return self.table.alter([self.change], **options)
+
+
+Nulls = Literal["first", "last"]
+_NULL_ORDERS: dict[str | None, NullOrder | None] = {
+    None: None,
+    "first": "nulls-first",
+    "last": "nulls-last",
+}
+
+
+@frozen
+class ReplaceOrder:
+    """How rows of files written from now on are to be ordered; each call gives a new one.
+
+    Without columns: not at all.
+
+    Attributes:
+        table: Whose order.
+        columns: What was asked so far.
+
+    Example:
+        >>> import ledger
+        >>> from ledger.transforms import day
+        >>> lake = ledger.open("memory://replace-sort-order")
+        >>> _ = lake.create_database("shop")
+        >>> schema = ledger.Schema.of({"id": "BIGINT", "ts": "TIMESTAMP(6)"})
+        >>> order = lake.create_table("shop.orders", schema).replace_sort_order()
+        >>> order.asc("id", nulls="last").desc(day("ts")).apply().order_id
+        1
+    """
+
+    table: Alterable
+    columns: tuple[SortColumn, ...] = ()
+
+    def asc(self, source: Term | Column, nulls: Nulls | None = None) -> ReplaceOrder:
+        """Order by a column, or a transform of one, the least first; nulls first by default."""
+        return self._with(source, "asc", nulls)
+
+    def desc(self, source: Term | Column, nulls: Nulls | None = None) -> ReplaceOrder:
+        """Order by a column, or a transform of one, the greatest first; nulls last by default."""
+        return self._with(source, "desc", nulls)
+
+    def _with(
+        self, source: Term | Column, direction: Direction, nulls: Nulls | None
+    ) -> ReplaceOrder:
+        # A list cannot be looked up.
+        if not any(nulls == each for each in _NULL_ORDERS):
+            raise InvalidInputError(f"nulls={nulls!r} is no place for nulls; give first or last")
+        term = term_of(source)
+        column = SortColumn(term.source, term.transform, direction, _NULL_ORDERS[nulls])
+        return evolve(self, columns=(*self.columns, column))
+
+    @property
+    def change(self) -> ReplaceSortOrder:
+        """The change as `table.alter` takes it."""
+        return ReplaceSortOrder(self.columns)
+
+    def apply(self) -> SortOrder:
+        """Return the order that would come out, without committing it.
+
+        Raises:
+            InvalidChangeError: A rule forbids a column.
+        """
+        plan = self.table.plan([self.change])
+        for refusal in plan.refusals:
+            raise refusal
+        return plan.after.sort_order
+
+    def commit(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
+        """Commit the order.
+
+        Raises:
+            InvalidChangeError: A rule forbids a column; nothing was written.
+            CommitConflictError: Somebody else set another order meanwhile.
+            CommitUnknownError: The store gave no answer.
+        """
+        return self.table.alter([self.change], **options)
