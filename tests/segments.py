@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 from pyarrow import parquet
 
-from ledger.log.segment import is_segment_of
+from ledger.log.segment import SegmentColumns, is_segment_of
 
 
 def is_same_segment(one: bytes, other: bytes) -> bool:
     """Return whether any bytes say in every column what a segment of ours says."""
     lines = parquet.ParquetFile(pa.BufferReader(one)).read(["line"]).column("line")
-    return is_segment_of(lines.cast(pa.binary()).to_pylist(), other)
+    return is_segment_of(SegmentColumns.of(lines.cast(pa.binary()).to_pylist()), other)

@@ -18,6 +18,7 @@ from ledger.model.schema import FieldIdPolicy, Schema
 from ledger.model.snapshot import Snapshot, Tag, Totals
 from ledger.model.statistics_file import StatisticsFile
 from ledger.model.type_json import FieldObject, field_from_wire, field_to_wire
+from ledger.model.types import DataField
 
 FOLD_VERSION = 4
 SHARED_FOLD_VERSION = 3
@@ -69,10 +70,25 @@ _DECODER = msgspec.json.Decoder(_State)
 _ENCODER = msgspec.json.Encoder()
 
 
+_MOST_KNOWN = 20_000
+_known: dict[int, tuple[DataField, FieldObject]] = {}
+"""What records hold for columns, which few commits change; each by its column's identity."""
+
+
+def _wire(column: DataField) -> FieldObject:
+    # It is held, so that no other column gets its identity.
+    known = _known.get(id(column))
+    if known is None:
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        known = _known[id(column)] = column, field_to_wire(column)
+    return known[1]
+
+
 def _schema_record(schema: Schema) -> _Schema:
     return _Schema(
         id=schema.id,
-        fields=tuple(field_to_wire(each) for each in schema.fields),
+        fields=tuple(map(_wire, schema.fields)),
         highest_field_id=schema.highest_field_id,
         time_millis=schema.time_millis,
         partition_keys=schema.partition_keys,

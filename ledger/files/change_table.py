@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _FORMAT_KEY = b"lakeledger.changes"
 _FORMAT = 1
 _SMALL_BYTES = 1_000_000
+_FEW_ROWS = 1_000
 
 # Column name to Arrow type; the names are those of FileChange.
 _PLAIN = {
@@ -154,7 +155,9 @@ def parquet_of(table: pa.Table) -> bytes:
     from pyarrow import parquet
 
     sink = pa.BufferOutputStream()
-    parquet.write_table(table, sink, compression="zstd")
+    # A page that is small takes longer to begin to decompress than to decompress.
+    compression = "snappy" if table.num_rows < _FEW_ROWS else "zstd"
+    parquet.write_table(table, sink, compression=compression)
     return bytes(sink.getvalue())
 
 

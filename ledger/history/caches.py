@@ -26,7 +26,7 @@ from ledger.history.subject import Subject
 from ledger.log.checkpoint import Head, named_digest
 from ledger.log.layout import SEGMENT_LENGTH, Layout
 from ledger.log.lookup import KeyIndex, KeyIndexes, tiles
-from ledger.log.segment import MOST_BYTES, is_segment_of, write_segment
+from ledger.log.segment import MOST_BYTES, SegmentColumns, is_segment_of, write_segment
 from ledger.model.errors import UpgradeRequiredError
 from ledger.stores import Store
 
@@ -137,19 +137,19 @@ class Caches(Generic[S, E]):
             said = "the checkpoint is other than replaying the log makes it"
             yield Finding("derived", said, key, version, REPAIR, remedy)
 
-    def segment(self, first: int, last: int, lines: Sequence[bytes]) -> Iterator[Finding]:
-        """Yield what is wrong with the segment of some commits, given as their files' bytes."""
+    def segment(self, first: int, last: int, columns: SegmentColumns) -> Iterator[Finding]:
+        """Yield what is wrong with the segment of some commits."""
         key = self.subject.layout.segment(first, last)
         there = self._store.read(key)
-        if sum(map(len, lines)) > MOST_BYTES:
+        if sum(map(len, columns.lines)) > MOST_BYTES:
             if there is not None:
                 said = "its commits are too long for a segment, and it is passed over"
                 yield Finding("foreign", said, key, last, "remove it; the log holds them all")
             return
         try:
-            if there is not None and is_segment_of(lines, there):
+            if there is not None and is_segment_of(columns, there):
                 return
-            right = write_segment(lines) if self.mends else b""
+            right = write_segment(columns.lines) if self.mends else b""
         except ValueError:
             # They cannot stand in one.
             return

@@ -7,8 +7,8 @@ places only was itself damaged, and a file whose links on both sides are broken 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice, pairwise
-from typing import Any, Generic, TypeVar
+from itertools import groupby, islice, pairwise, repeat
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from attrs import frozen
 from msgspec import UNSET
@@ -17,8 +17,9 @@ from ledger.events.commit import Commit
 from ledger.evolution.stream import StateLike
 from ledger.history.finding import Finding
 from ledger.history.subject import Subject
-from ledger.log.codec import digest, encode
-from ledger.model.errors import DamagedLogError, UpgradeRequiredError
+from ledger.log.codec import digest, encode, encode_all
+from ledger.log.layout import CHECKPOINT_INTERVAL
+from ledger.model.errors import DamagedLogError, LedgerError, UpgradeRequiredError
 from ledger.model.excerpt import excerpt
 
 S = TypeVar("S", bound=StateLike)
@@ -33,8 +34,7 @@ Gap = tuple[int, int]
 """The first and last version of a run."""
 
 
-@frozen
-class Link(Generic[E]):
+class Link(NamedTuple, Generic[E]):
     """One commit that can be read, its file, and that file's digest."""
 
     commit: Commit[E]
@@ -87,9 +87,9 @@ def _versions(subject: Subject[S, E]) -> Iterator[tuple[str, int | None]]:
     folder = subject.layout.commit(0).rpartition("/")[0]
     length = len(folder) + 1
     for key in subject.store.walk(folder):
-        number, dot, rest = key[length:].partition(".")
-        is_version = len(number) == _DIGITS and number.isascii() and number.isdecimal()
-        if is_version and dot and rest == "json" and number <= _MOST_VERSIONS:
+        number = key[length:-5]
+        is_version = len(number) == _DIGITS and number.isdecimal() and number.isascii()
+        if is_version and key.endswith(".json") and number <= _MOST_VERSIONS:
             yield key, int(number)
         else:
             yield key, None
@@ -109,10 +109,13 @@ class Chain(Generic[S, E]):
         self._before: Link[E] | None = None
         self._blamed: set[int] = set()
 
-    def walk(self, first: int, last: int, gaps: Sequence[Gap] = ()) -> Iterator[Link[E] | Finding]:
+    def walk(
+        self, first: int, last: int, gaps: Sequence[Gap] = ()
+    ) -> Iterator[list[Link[E]] | Link[E] | Finding]:
         """Yield each commit that can be read, in order, and a finding before what does not fit.
 
-        A version is blamed once.
+        Those up to a checkpoint's version come together where all of them fit. A version is blamed
+        once.
 
         Args:
             first: The first version; the one before it is only looked at, to follow it.
@@ -129,6 +132,45 @@ class Chain(Generic[S, E]):
         keys = map(self._subject.layout.commit, versions)
         bodies = self._subject.store.read_many([*keys])
         expected = first
+        for some in _batches(versions):
+            read = [*islice(bodies, len(some))]
+            if some[0] != expected:
+                self._before = None
+            fitting = self._fitting(some, read)
+            if fitting is None:
+                yield from self._one_by_one(some, read, expected)
+            else:
+                yield fitting
+            expected = some[-1] + 1
+
+    def _fitting(self, versions: list[int], bodies: list[bytes | None]) -> list[Link[E]] | None:
+        """Return commits that follow one another, where nothing is wrong with any of them.
+
+        None where one has to be looked at more closely, or follows nothing that is known.
+        """
+        before, there = self._before, [each for each in bodies if each is not None]
+        if before is None or len(there) < len(versions) or versions[-1] - versions[0] >= len(there):
+            return None
+        try:
+            commits = [*map(self._subject.log.codec.decode, there, repeat(""))]
+            is_written_so = encode_all(commits) == b"".join(there)
+        except (LedgerError, OverflowError, UnicodeEncodeError, RecursionError):
+            return None
+        digests = [*map(digest, there)]
+        fits = (
+            is_written_so
+            and [each.version for each in commits] == versions
+            and [each.parent for each in commits] == [before.digest, *digests[:-1]]
+        )
+        if not fits:
+            return None
+        links = [*map(Link, commits, digests, there)]
+        self._before = links[-1]
+        return links
+
+    def _one_by_one(
+        self, versions: list[int], bodies: list[bytes | None], expected: int
+    ) -> Iterator[Link[E] | Finding]:
         for version, body in zip(versions, bodies, strict=True):
             if version != expected:
                 self._before = None
@@ -200,6 +242,12 @@ class Chain(Generic[S, E]):
             return False
         follower = self._read(version + 1)
         return follower is not None and follower.commit.parent != link.digest
+
+
+def _batches(versions: Sequence[int]) -> Iterator[list[int]]:
+    """Yield versions, those up to each checkpoint's together; version 0 stands alone."""
+    for _, some in groupby(versions, lambda each: -(-each // CHECKPOINT_INTERVAL)):
+        yield [*some]
 
 
 def _is_written_so(commit: Commit[Any], body: bytes) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from itertools import chain
 from operator import attrgetter
 from typing import Any, Final, get_args
 
@@ -101,6 +102,19 @@ class _Numbers:
                 # Absent, or no number.
                 elif each and each.__class__ is not str:
                     return False
+        return True
+
+    def all_fit(self, records: Sequence[Struct]) -> bool:
+        """Whether all numbers of some records are in range, as a quick look tells."""
+        for values_of, low, high in self.quick:
+            values = [*chain.from_iterable(map(values_of, records))]
+            others = {*map(type, values)} - {int, str}
+            # What is absent, or empty, or a text holds no number.
+            if others and any(each for each in values if each.__class__ in others):
+                return False
+            numbers = [each for each in values if each.__class__ is int]
+            if numbers and not (low <= min(numbers) and max(numbers) <= high):
+                return False
         return True
 
 
@@ -261,6 +275,16 @@ def _are_hex(texts: Iterable[str]) -> bool:
     return True
 
 
+def names_places(commits: Iterable[Commit[Any]]) -> bool:
+    """Whether any event of some commits has a path that is to stay in its place."""
+    return any(
+        event.__class__ in _PATHS
+        for commit in commits
+        for transaction in commit.transactions
+        for event in transaction.events
+    )
+
+
 def path_problems(commit: Commit[Any]) -> Iterator[str]:
     """Yield the paths of a commit's events that lead out of where they are to stay."""
     for transaction in commit.transactions:
@@ -268,6 +292,30 @@ def path_problems(commit: Commit[Any]) -> Iterator[str]:
             path_of = _PATHS.get(type(event))
             if path_of is not None and escapes(path_of(event)):
                 yield f"its path {excerpt(path_of(event))} leads out of its place"
+
+
+def all_fit(commits: Sequence[Commit[Any]], listed: Sequence[Listed]) -> bool:
+    """Whether all numbers of some commits are in range, as a quick look at columns tells.
+
+    False: look closely at each, which may find nothing.
+
+    Args:
+        commits: They.
+        listed: What each of them lists.
+    """
+    records: dict[type, list[Struct]] = {}
+    for commit in commits:
+        for transaction in commit.transactions:
+            for event in transaction.events:
+                records.setdefault(event.__class__, []).append(event)
+    for some in listed:
+        for _, files in some:
+            if files:
+                records.setdefault(FileChange, []).extend(files)
+    moments = [each.time_millis for each in commits]
+    return (not moments or (min(moments) >= 0 and max(moments) <= _LONG[1])) and all(
+        _numbers_of(kind).all_fit(found) for kind, found in records.items()
+    )
 
 
 def numbers_out_of_range(commit: Commit[Any], listed: Listed) -> Iterator[str]:

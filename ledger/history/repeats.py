@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import IO, Any, Final
 
 from msgspec import UNSET
@@ -19,7 +19,7 @@ from ledger.events.snapshot_events import SnapshotCommitted
 from ledger.evolution.table.changes import snapshot_key
 from ledger.files.live import file_key
 from ledger.history.facts import Listed
-from ledger.log.lookup import given_id_key, hashed, made_id_key
+from ledger.log.lookup import given_id_key, hashed, hashed_all, made_id_key
 from ledger.model.excerpt import excerpt
 
 _PARTS: Final = 64
@@ -87,30 +87,56 @@ class Repeats:
         self.files: array[int] = array("Q")
 
     def learn(
-        self, commit: Commit[Any], listed: Listed, usual: Usual
-    ) -> tuple[list[int], list[int]]:
-        """Take in a commit; return the hashes that each kind of index remembers of it."""
-        keys, made = [], []
-        for transaction in commit.transactions:
-            found = hashed(given_id_key(transaction.id))
-            self.once.append(found)
-            if transaction.asked is UNSET:
-                made.append(hashed(made_id_key(transaction.id)))
-            else:
-                keys.append(found)
-        for event, files in listed:
-            key = snapshot_key(event) if isinstance(event, SnapshotCommitted) else None
-            if key is not None:
-                keys.append(hashed(key))
-                self.once.append(keys[-1])
-            for each in files:
-                found = hashed(file_key(each.path))
-                keys.append(found)
-                name = usual(each.path)
-                if name != each.path:
-                    found = hashed(file_key(name))
-                self.files.append(found | _CAME if each.kind == "ADD" else found & ~_CAME)
-        return keys, made
+        self, commits: Sequence[Commit[Any]], listed: Sequence[Listed], usual: Usual
+    ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """Take in some commits.
+
+        Args:
+            commits: They.
+            listed: What each of them lists.
+            usual: What a file is called.
+
+        Returns:
+            The (hash, version) that each kind of index remembers of them.
+        """
+        once: list[str] = []
+        keys: list[str] = []
+        made: list[str] = []
+        files: list[str] = []
+        keys_of: list[int] = []
+        made_of: list[int] = []
+        came: list[bool] = []
+        for commit, some in zip(commits, listed, strict=True):
+            version, count = commit.version, len(keys)
+            for transaction in commit.transactions:
+                given = given_id_key(transaction.id)
+                once.append(given)
+                if transaction.asked is UNSET:
+                    made.append(made_id_key(transaction.id))
+                    made_of.append(version)
+                else:
+                    keys.append(given)
+            for event, changes in some:
+                key = snapshot_key(event) if isinstance(event, SnapshotCommitted) else None
+                if key is not None:
+                    keys.append(key)
+                    once.append(key)
+                for each in changes:
+                    keys.append(file_key(each.path))
+                    files.append(file_key(usual(each.path)))
+                    came.append(each.kind == "ADD")
+            keys_of += [version] * (len(keys) - count)
+        self.once.extend(hashed_all(once))
+        self.files.extend(
+            [
+                found | _CAME if is_there else found & ~_CAME
+                for found, is_there in zip(hashed_all(files), came, strict=True)
+            ]
+        )
+        return (
+            [*zip(hashed_all(keys), keys_of, strict=True)],
+            [*zip(hashed_all(made), made_of, strict=True)],
+        )
 
 
 def suspects(once: Hashes, files: Hashes) -> tuple[set[int], set[int]]:

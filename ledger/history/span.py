@@ -8,7 +8,7 @@ be verified side by side. Version 0 begins the first.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from attrs import define, field, frozen
@@ -20,13 +20,20 @@ from ledger.evolution.table_builder import TableBuilder
 from ledger.files.runs import Net, Placed
 from ledger.history.caches import Caches, Pairs, Tile, is_merged, tile_of
 from ledger.history.chain import Chain, Gap, Link
-from ledger.history.facts import Listed, TableFacts, numbers_out_of_range, path_problems
+from ledger.history.facts import (
+    Listed,
+    TableFacts,
+    all_fit,
+    names_places,
+    numbers_out_of_range,
+    path_problems,
+)
 from ledger.history.finding import Finding
 from ledger.history.repeats import Repeats
 from ledger.history.subject import Subject
 from ledger.log.checkpoint import Head
 from ledger.log.layout import CHECKPOINT_INTERVAL
-from ledger.log.segment import segment_of
+from ledger.log.segment import SegmentColumns, segment_of
 from ledger.model.errors import LedgerError
 
 S = TypeVar("S", bound=StateLike)
@@ -140,12 +147,13 @@ class SpanVerification(Generic[S, E]):
                 report.findings.append((True, each))
                 report.damaged = True
                 continue
-            version = each.commit.version
-            report.damaged |= any(low < version for low, _ in span.gaps)
-            self._note(each, span, report)
-            listed = self._listed(each.commit, report)
-            if fold is not None and listed is not None and not report.damaged:
-                fold.take(each, listed)
+            links = each if isinstance(each, list) else [each]
+            report.damaged |= any(low < links[0].commit.version for low, _ in span.gaps)
+            self._note(links, span, report)
+            listed = self._listed(links, report)
+            if fold is not None and not report.damaged:
+                fold.take(links[: len(listed)], listed)
+            report.damaged |= len(listed) < len(links)
         report.damaged |= bool(span.gaps)
         if fold is not None:
             fold.compare_runs()
@@ -168,21 +176,30 @@ class SpanVerification(Generic[S, E]):
             report.began = checked(stream.encode_state(state))
         return _Fold(self._subject, self._caches, span, report, state, self._keeps_commits)
 
-    def _note(self, link: Link[E], span: Span, report: Report[E]) -> None:
-        version = link.commit.version
-        if version in {0, span.newest} or link.digest in self._wanted:
-            report.digests[version] = link.digest
+    def _note(self, links: Sequence[Link[E]], span: Span, report: Report[E]) -> None:
+        for link in links:
+            version = link.commit.version
+            if version in {0, span.newest} or link.digest in self._wanted:
+                report.digests[version] = link.digest
 
-    def _listed(self, commit: Commit[Any], report: Report[E]) -> Listed | None:
-        """Return a commit's lists of files; None where one cannot be read, which is reported."""
+    def _listed(self, links: Sequence[Link[Any]], report: Report[E]) -> list[Listed]:
+        """Return the commits' lists of files.
+
+        What cannot be read is reported; the lists end before the first of them.
+        """
         if self._live is None:
-            return ()
-        try:
-            return list(self._live.listed(commit))
-        except LedgerError as error:
-            report.findings.append((True, of_error(self._subject, commit, error)))
-            report.damaged = True
-            return None
+            return [()] * len(links)
+        found: list[Listed] = []
+        is_whole = True
+        for link in links:
+            try:
+                some = [*self._live.listed(link.commit)]
+            except LedgerError as error:
+                report.findings.append((True, of_error(self._subject, link.commit, error)))
+                is_whole = False
+            if is_whole:
+                found.append(some)
+        return found
 
 
 def of_error(subject: Subject[Any, Any], commit: Commit[Any], error: LedgerError) -> Finding:
@@ -221,11 +238,33 @@ class _Fold(Generic[S, E]):
         self._rows: list[Placed] = []
         self._tile_start: tuple[tuple[int, ...], int] = ((0, 0), 0)
         self._tiles: list[tuple[Tile, slice]] = []
-        self._lines: list[bytes] = []
+        self._columns = SegmentColumns()
 
-    def take(self, link: Link[E], listed: Listed) -> None:
-        """Fold the next commit, and compare the caches that end with it."""
-        commit: Commit[Any] = link.commit
+    def take(self, links: Sequence[Link[E]], listed: Sequence[Listed]) -> None:
+        """Fold the next commits, at most up to a checkpoint's, and compare the caches there."""
+        commits: list[Commit[Any]] = [each.commit for each in links]
+        is_plain = all_fit(commits, listed) and not names_places(commits)
+        folded = 0
+        for commit, some in zip(commits, listed, strict=True):
+            self._fold(commit, some, is_plain=is_plain)
+            if self._report.damaged:
+                break
+            folded += 1
+        self._keep(links[:folded], listed[:folded])
+        if not folded or self._report.damaged:
+            return
+        version = commits[-1].version
+        if version and version % CHECKPOINT_INTERVAL == 0:
+            self._boundary(version, links[-1].digest)
+
+    def _fold(self, commit: Commit[Any], listed: Listed, *, is_plain: bool) -> None:
+        """Fold a commit and look at its facts.
+
+        Args:
+            commit: The commit.
+            listed: What it lists.
+            is_plain: Whether its numbers and paths were looked at.
+        """
         goes_back = any(type(event) is RolledBack for event, _ in listed)
         before = self._builder.freeze() if goes_back else None
         try:
@@ -234,29 +273,35 @@ class _Fold(Generic[S, E]):
             self._report.findings.append((False, of_error(self._subject, commit, error)))
             self._report.damaged = True
             return
-        self._check_facts(commit, listed, before)
-        if self._report.damaged:
-            return
-        version = commit.version
-        named = self._report.repeats.learn(commit, listed, self._subject.usual)
-        for pairs, keys in zip(self._pairs, named, strict=True):
-            pairs += [(key, version) for key in keys]
-        self._rows += [
-            Placed(version, event.snapshot_id, each) for event, files in listed for each in files
-        ]
-        self._lines.append(link.body)
-        if self._keeps_commits:
-            self._report.commits.append(link.commit)
-        if version and version % CHECKPOINT_INTERVAL == 0 and not self._report.damaged:
-            self._boundary(version, link.digest)
+        if listed or not is_plain:
+            self._check_facts(commit, listed, before, is_plain=is_plain)
 
-    def _check_facts(self, commit: Commit[Any], listed: Listed, before: Any) -> None:
-        wrong = list(numbers_out_of_range(commit, listed))
+    def _keep(self, links: Sequence[Link[E]], listed: Sequence[Listed]) -> None:
+        """Remember what caches are made of."""
+        commits: list[Commit[Any]] = [each.commit for each in links]
+        named = self._report.repeats.learn(commits, listed, self._subject.usual)
+        for pairs, found in zip(self._pairs, named, strict=True):
+            pairs.extend(found)
+        self._rows += [
+            Placed(commit.version, event.snapshot_id, each)
+            for commit, some in zip(commits, listed, strict=True)
+            for event, files in some
+            for each in files
+        ]
+        self._columns.extend(commits, [each.body for each in links])
+        if self._keeps_commits:
+            self._report.commits += commits
+
+    def _check_facts(
+        self, commit: Commit[Any], listed: Listed, before: Any, *, is_plain: bool
+    ) -> None:
+        wrong = [] if is_plain else [*numbers_out_of_range(commit, listed)]
         # No cache can hold such a number.
         self._report.damaged = bool(wrong)
         if not wrong and self._facts is not None:
             wrong += self._facts.problems(listed, before)
-        wrong += path_problems(commit)
+        if not is_plain:
+            wrong += path_problems(commit)
         for each in wrong:
             finding = contradiction(self._subject, commit.version, each)
             self._report.findings.append((False, finding))
@@ -277,7 +322,7 @@ class _Fold(Generic[S, E]):
             self._tiles.append((tile, slice(rows_from, len(self._rows))))
         self._tile_start = tuple(map(len, self._pairs)), len(self._rows)
         if is_end:
-            self._find(caches.segment(*segment_of(version), self._lines))
+            self._find(caches.segment(*segment_of(version), self._columns))
 
     def _find(self, findings: Iterator[Finding]) -> None:
         self._report.findings.extend((False, each) for each in findings)

@@ -102,24 +102,12 @@ class Checkpoints(Generic[S]):
 
     def bodies(self, head: Head[S]) -> Iterator[tuple[Layout, bytes]]:
         """Yield the files that can stand for a state, and under whose keys."""
-        yield self._own.layout, self._body(head, self._own.fold_version)
+        state = self._stream.encode_state(head.state)
+        yield self._own.layout, _body(head, state, self._own.fold_version)
         # A client of format 1 goes on from a checkpoint without reading what it was made of: one
         # that a newer commit went into has to stay out of its sight.
         if head.state.format == OLDEST_FORMAT:
-            yield self._shared.layout, self._body(head, self._shared.fold_version)
-
-    def _body(self, head: Head[S], fold_version: int) -> bytes:
-        state = self._stream.encode_state(head.state)
-        return msgspec.json.encode(
-            _File(
-                format=FORMAT,
-                fold_version=fold_version,
-                version=head.state.version,
-                head=head.digest,
-                check=hashlib.sha256(state).hexdigest(),
-                state=Raw(state),
-            )
-        )
+            yield self._shared.layout, _body(head, state, self._shared.fold_version)
 
     def newest(self) -> Head[S] | None:
         """Return the newest checkpoint that can be found without listing."""
@@ -209,6 +197,19 @@ class Checkpoints(Generic[S]):
         wanted = (FORMAT, place.fold_version, version)
         fits = file is not None and (file.format, file.fold_version, file.version) == wanted
         return file if fits else None
+
+
+def _body(head: Head[Any], state: bytes, fold_version: int) -> bytes:
+    return msgspec.json.encode(
+        _File(
+            format=FORMAT,
+            fold_version=fold_version,
+            version=head.state.version,
+            head=head.digest,
+            check=hashlib.sha256(state).hexdigest(),
+            state=Raw(state),
+        )
+    )
 
 
 @frozen

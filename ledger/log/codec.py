@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Generic, TypeVar, get_args
 
@@ -38,6 +39,16 @@ def encode(commit: Commit[Any]) -> bytes:
     Mappings stand as they were given; whoever decides an event sorts them.
     """
     return _ENCODER.encode(commit) + b"\n"
+
+
+def encode_all(commits: Sequence[Commit[Any]]) -> bytes:
+    """Return the files of some commits, one after the other.
+
+    Example:
+        >>> encode_all([])
+        b''
+    """
+    return _ENCODER.encode_lines(commits)
 
 
 def encode_transaction(transaction: Transaction[Any]) -> bytes:

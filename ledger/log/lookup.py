@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+import struct
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import chain
 from typing import Final, Generic, TypeVar
@@ -78,6 +79,17 @@ def hashed(key: str) -> int:
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "little")
 
 
+def hashed_all(keys: Sequence[str]) -> tuple[int, ...]:
+    """Return the 64-bit hashes of some keys.
+
+    Example:
+        >>> hashed_all(["a"]) == (hashed("a"),)
+        True
+    """
+    digests = [hashlib.blake2b(key, digest_size=8).digest() for key in map(str.encode, keys)]
+    return struct.unpack(f"<{len(keys)}Q", b"".join(digests))
+
+
 def given_id_key(commit_id: str) -> str:
     """Return what is remembered of a transaction's id that a caller gave."""
     return f"id:{commit_id}"
@@ -98,7 +110,8 @@ class KeyIndex:
     @classmethod
     def of(cls, pairs: Iterable[tuple[int, int]]) -> KeyIndex:
         """Return the index of (hash, version) pairs in any order."""
-        return cls.of_sorted(sorted(pairs))
+        found = sorted(pairs)
+        return cls(array("Q", [each for each, _ in found]), array("Q", [each for _, each in found]))
 
     @classmethod
     def of_sorted(cls, pairs: Iterable[tuple[int, int]]) -> KeyIndex:

@@ -14,8 +14,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 
+from ledger.events.commit import Commit, Transaction
 from ledger.log.layout import SEGMENT_LENGTH
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class _Transaction(Struct, rename="camel"):
     author: str = ""
     message: str = ""
     properties: dict[str, str] = {}
-    effective_time_millis: int | None = None
+    effective_time_millis: int | UnsetType = UNSET
     events: tuple[Raw, ...] = ()
 
 
@@ -64,6 +65,9 @@ class _Commit(Struct, rename="camel"):
     transactions: tuple[_Transaction, ...]
 
 
+_Asked = _Transaction | Transaction[Any]
+
+_ENCODER: Final = msgspec.json.Encoder()
 _COMMITS: Final = msgspec.json.Decoder(_Commit)
 _FRONT: Final = b'{"type":"'
 _EVENTS: Final = msgspec.json.Decoder(_Event)
@@ -103,7 +107,7 @@ def write_segment(lines: Sequence[bytes]) -> bytes:
     from pyarrow import parquet
 
     try:
-        table = _Columns.of(lines).table()
+        table = SegmentColumns.of(lines).table()
         sink = pa.BufferOutputStream()
         parquet.write_table(
             table,
@@ -142,11 +146,11 @@ def read_segment(body: bytes, first: int, last: int) -> list[bytes]:
     return lines
 
 
-def is_segment_of(lines: Sequence[bytes], body: bytes) -> bool:
+def is_segment_of(columns: SegmentColumns, body: bytes) -> bool:
     """Return whether bytes are a segment of some commits, whoever wrote it.
 
     Args:
-        lines: The bytes of the commits' files.
+        columns: The commits.
         body: Any bytes.
 
     Raises:
@@ -156,13 +160,12 @@ def is_segment_of(lines: Sequence[bytes], body: bytes) -> bool:
     from pyarrow import parquet
 
     try:
-        columns = _Columns.of(lines)
         mine = columns.table()
     except (msgspec.DecodeError, pa.ArrowException, OverflowError, RecursionError) as error:
         raise ValueError(f"the commits cannot stand in a segment: {error}") from error
     try:
         theirs = parquet.ParquetFile(pa.BufferReader(body), page_checksum_verification=True)
-        _check(theirs, len(lines))
+        _check(theirs, len(columns.lines))
         moment = mine.schema.field("time").type
         times = (pa.scalar(each(columns.times), moment).as_py() for each in (min, max))
         return (
@@ -261,7 +264,7 @@ def _type_of(event: bytes) -> str:
     return _EVENTS.decode(event).type
 
 
-class _Columns:
+class SegmentColumns:
     """The columns of a segment, flat: a list a leaf, and where each row's part of it begins."""
 
     def __init__(self) -> None:
@@ -281,7 +284,7 @@ class _Columns:
         self.events: list[bytes] = []
 
     @classmethod
-    def of(cls, lines: Sequence[bytes]) -> _Columns:
+    def of(cls, lines: Sequence[bytes]) -> SegmentColumns:
         """Return the columns of commits, given as the bytes of their files.
 
         Raises:
@@ -289,27 +292,47 @@ class _Columns:
             RecursionError: One nests too deep.
         """
         columns = cls()
-        columns.lines.extend(lines)
         for each in lines:
-            columns._add(_COMMITS.decode(each))
+            commit = _COMMITS.decode(each)
+            events = [bytes(event) for one in commit.transactions for event in one.events]
+            columns._add(commit.version, commit.time_millis, commit.transactions)
+            columns.types.extend(map(_type_of, events))
+            columns.events.extend(events)
+            columns.lines.append(each)
         return columns
 
-    def _add(self, commit: _Commit) -> None:
-        self.versions.append(commit.version)
-        self.times.append(commit.time_millis)
-        for each in commit.transactions:
+    def extend(self, commits: Sequence[Commit[Any]], lines: Sequence[bytes]) -> None:
+        """Take in further commits that are written as lakeledger writes them.
+
+        Args:
+            commits: They.
+            lines: The bytes of their files.
+        """
+        found = [event for each in commits for one in each.transactions for event in one.events]
+        events = _ENCODER.encode_lines(found).split(b"\n")[:-1]
+        if len(events) != len(found):
+            # What stands raw in an event may be on several lines.
+            events = [*map(_ENCODER.encode, found)]
+        self.types.extend([type(each).__struct_config__.tag for each in found])
+        self.events.extend(events)
+        self.lines.extend(lines)
+        for each in commits:
+            self._add(each.version, each.time_millis, each.transactions)
+
+    def _add(self, version: int, time_millis: int, transactions: Sequence[_Asked]) -> None:
+        self.versions.append(version)
+        self.times.append(time_millis)
+        for each in transactions:
             self.ids.append(each.id)
             self.authors.append(each.author)
             self.messages.append(each.message)
-            self.property_keys.extend(each.properties)
-            self.property_values.extend(each.properties.values())
+            if each.properties:
+                self.property_keys.extend(each.properties)
+                self.property_values.extend(each.properties.values())
             self.property_starts.append(len(self.property_keys))
             moment = each.effective_time_millis
-            self.effective_times.append(commit.time_millis if moment is None else moment)
-            events = [bytes(event) for event in each.events]
-            self.types.extend(map(_type_of, events))
-            self.events.extend(events)
-            self.event_starts.append(len(self.events))
+            self.effective_times.append(time_millis if moment is UNSET else moment)
+            self.event_starts.append(self.event_starts[-1] + len(each.events))
         self.transaction_starts.append(len(self.ids))
 
     def table(self) -> pa.Table:
