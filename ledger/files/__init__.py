@@ -3,6 +3,7 @@
 - `facts`: what a Parquet footer says, as values.
 - `footers`: reading footers, many at a time, and nothing but footers.
 - `bounds`: least and greatest values as Iceberg's single-value bytes.
+- `like`: the schema that existing files suggest.
 - `hive`: partition values from `key=value` paths and back.
 - `partition_text`: one partition value from its text in a path.
 - `single_result`: what a footer says of a partition field.

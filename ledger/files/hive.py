@@ -24,7 +24,7 @@ DEFAULT_NAME = "__DEFAULT_PARTITION__"
 ICEBERG_NULL = "null"
 """What stands for NULL in Iceberg's paths, and for the text `null`, too."""
 
-_HIVE_DEFAULT_NAME = "__HIVE_DEFAULT_PARTITION__"
+HIVE_DEFAULT_NAME = "__HIVE_DEFAULT_PARTITION__"
 _SPECIAL = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
 _ESCAPED = re.compile(r"%([0-9A-Fa-f]{2})")
 
@@ -103,7 +103,7 @@ def partition_values(
     if not spec.fields:
         return ()
     found = path_keys(path)
-    nulls = (default_name, _HIVE_DEFAULT_NAME)
+    nulls = (default_name, HIVE_DEFAULT_NAME)
     values: list[PartitionValue | UnsetType] = []
     for field in spec.fields:
         text = found.get(field.name)

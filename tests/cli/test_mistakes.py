@@ -31,7 +31,7 @@ MISTAKES: list[tuple[list[str], int, str]] = [
     (["overwrite", "shop.orders", "--where", "dya=1"], 1, "did you mean 'day'?"),
     (["create", "shop.x", "--like", "shop.ordrs"], 3, "did you mean shop.orders?"),
     (["create", "shop.x", "--like", "nowhere.parquet"], 3, "names no file"),
-    (["create", "shop.x", "--like", "shop.orders", "--column", "a INT"], 2, "leave --column out"),
+    (["create", "shop.x", "--column", "a INT", "--column", "a INT"], 2, "a is written twice"),
     (["create", "more", "--like", "shop.orders"], 2, "is a database and has no columns"),
     (["export", "shop.orders"], 2, "there is no command 'export'; see: lakeledger --help"),
     (["history", "shop.orders"], 2, "did you mean 'log'?"),

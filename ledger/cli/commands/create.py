@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,9 +15,8 @@ from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, Writing
 from ledger.cli.paths import key_and_value
 from ledger.evolution.wire.schema import schema_from_json
-from ledger.model.errors import InvalidInputError
 from ledger.model.field_ids import assign_field_ids
-from ledger.model.schema import Schema
+from ledger.model.schema import Schema, highest_field_id
 from ledger.model.types import DataField
 
 _MANY = Parameter(negative="", show_default=False)
@@ -48,7 +48,10 @@ class Columns:
     comment: Annotated[str | None, Parameter(help="The table's comment.")] = None
     like: Annotated[
         str | None,
-        Parameter(help="Take the columns of a Parquet file, or all of a table, DATABASE.TABLE."),
+        Parameter(
+            help="Take the columns of Parquet files, those of KEY=VALUE folders included, "
+            "or all of a table, DATABASE.TABLE; --column adds to them."
+        ),
     ] = None
 
     def options(self) -> dict[str, str]:
@@ -73,17 +76,20 @@ class Columns:
                 raise UsageError("--schema says it all; leave --comment out")
             schema = schema_from_json(read_json(self.schema), path=str(self.schema))
             return schema.with_options({**schema.options, **self.options()})
-        if self.column or place is None:
-            raise UsageError("--like brings the columns; leave --column out, and alter it later")
+        if place is None:
+            raise UsageError("--like is for tables")
         return self._like(str(self.like), place)
 
     def _like(self, model: str, place: Place) -> Schema:
-        if model.endswith(".parquet") or "/" in model:
-            like = Schema(_columns_of(model, place))
+        from ledger.files.like import schema_of_files
+
+        is_files = model.endswith(".parquet") or "/" in model
+        if is_files:
+            like = schema_of_files([model], place.storage_options())
         else:
             like = place.table(model).state.schema
         return Schema(
-            fields=like.fields,
+            fields=_with_columns(like.fields, self.column),
             partition_keys=self.partition_key or like.partition_keys,
             primary_keys=self.primary_key or like.primary_keys,
             options={**like.options, **self.options()},
@@ -95,19 +101,8 @@ class Columns:
     def _from_columns(self) -> Schema:
         if not self.column:
             raise UsageError('a table needs columns: --column "id BIGINT" or --schema FILE')
-        fields: list[DataField] = []
-        highest = -1
-        for text in self.column:
-            column = read_column(text)
-            if len(column.path) > 1 or column.move is not None:
-                raise UsageError(f"--column {text!r}: write NAME TYPE; columns stand in order")
-            own_id = highest + 1
-            numbered, highest = assign_field_ids(column.type, own_id)
-            fields.append(
-                DataField(own_id, column.path[0], numbered, column.comment, column.default)
-            )
         return Schema(
-            fields=tuple(fields),
+            fields=_with_columns((), self.column),
             partition_keys=self.partition_key,
             primary_keys=self.primary_key,
             options=self.options(),
@@ -115,25 +110,23 @@ class Columns:
         )
 
 
-def _columns_of(path: str, place: Place) -> tuple[DataField, ...]:
-    """Return the columns of the first Parquet file that a path, folder or glob means."""
-    from ledger.files.expand import expand
-    from ledger.files.footers import read_footer
-
-    found = expand([path], place.storage_options())
-    first = next(iter(found.infos))
-    fields: list[DataField] = []
-    highest = -1
-    for each in read_footer(first, filesystem=found.filesystem).columns:
-        if each.type is None:
-            raise InvalidInputError(
-                f"{first}: column {each.name} is {each.type_text} there, which no type holds; "
-                "name the columns with --column"
-            )
-        own_id = highest + 1
-        numbered, highest = assign_field_ids(each.type.with_nullability(True), own_id)  # noqa: FBT003 - the value
-        fields.append(DataField(own_id, each.name, numbered))
-    return tuple(fields)
+def _with_columns(fields: Sequence[DataField], texts: Sequence[str]) -> tuple[DataField, ...]:
+    """Return columns with those that the user wrote: in the place of one of that name, or last."""
+    columns = {each.name: each for each in fields}
+    highest = highest_field_id(fields)
+    written: set[str] = set()
+    for text in texts:
+        column = read_column(text)
+        if len(column.path) > 1 or column.move is not None:
+            raise UsageError(f"--column {text!r}: write NAME TYPE; columns stand in order")
+        (name,) = column.path
+        if name in written:
+            raise UsageError(f"--column {text!r}: {name} is written twice; leave one out")
+        written.add(name)
+        own_id = columns[name].id if name in columns else highest + 1
+        numbered, highest = assign_field_ids(column.type, max(own_id, highest))
+        columns[name] = DataField(own_id, name, numbered, column.comment, column.default)
+    return tuple(columns.values())
 
 
 def create(
