@@ -83,7 +83,7 @@ class Columns:
     def _like(self, model: str, place: Place) -> Schema:
         from ledger.files.like import schema_of_files
 
-        is_files = model.endswith(".parquet") or "/" in model
+        is_files = model.endswith(".parquet") or "/" in model or "." not in model
         if is_files:
             like = schema_of_files([model], place.storage_options())
         else:
