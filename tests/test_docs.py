@@ -1,0 +1,128 @@
+"""The documentation runs: each page from its first block to its last, in a folder of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from attrs import frozen
+
+from projections.iceberg.readers import LIMITS
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+PAGES = sorted((ROOT / "ledger" / "docs").glob("*.md"))
+FENCE = re.compile(r"^```(?P<language>\S*)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)")
+
+
+@frozen
+class Block:
+    """A block of a page.
+
+    Attributes:
+        language: What it is written in.
+        body: Its lines.
+        shows: What the page says that it prints, where it does.
+    """
+
+    language: str
+    body: str
+    shows: str | None
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """Yield a page's blocks; output right below a block is that block's.
+
+    A `console` block installs lakeledger itself, which whoever runs this has done.
+    """
+    text = page.read_text()
+    found = list(FENCE.finditer(text))
+    for number, match in enumerate(found):
+        if match["language"] in {"text", "console"}:
+            continue
+        after = found[number + 1] if number + 1 < len(found) else None
+        follows = after is not None and after["language"] == "text"
+        is_below = follows and not text[match.end() : after.start()].strip()  # type: ignore[union-attr]
+        yield Block(match["language"], match["body"], after["body"] if is_below else None)  # type: ignore[index]
+
+
+def ran_python(body: str, told: dict[str, object], name: str) -> str:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(body, name, "exec"), told)  # noqa: S102 - our own page
+    return printed.getvalue()
+
+
+def ran_shell(body: str) -> str:
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("LAKELEDGER")}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', '')}"
+    ran = subprocess.run(
+        ["bash", "-ec", body],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**kept, "PATH": path, "COLUMNS": "100", "TERM": "dumb", "LAKELEDGER_URL": "lake"},
+    )
+    assert ran.returncode == 0, f"{body}\n{ran.stderr}"
+    return ran.stdout
+
+
+LEFT_OPEN = pytest.mark.filterwarnings(
+    # Py4J leaves a socket to the garbage collector.
+    "ignore:Exception ignored in.*socket:pytest.PytestUnraisableExceptionWarning"
+)
+MARKS = {"spark": (pytest.mark.spark, LEFT_OPEN)}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(each, id=each.stem, marks=MARKS.get(each.stem, ())) for each in (README, *PAGES)],
+)
+def test_each_block_runs_and_prints_what_stands_below_it(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    if page.stem in MARKS:
+        # One JVM does for all tests; the page's own session is that one.
+        request.getfixturevalue("spark")
+    monkeypatch.chdir(tmp_path)
+    told: dict[str, object] = {"__name__": page.stem}
+    for block in blocks(page):
+        match block.language:
+            case "python":
+                printed = ran_python(block.body, told, page.name)
+            case "sh":
+                printed = ran_shell(block.body)
+            case other:
+                pytest.fail(f"nothing runs a block of {other!r}: {block.body}")
+        if block.shows is not None:
+            assert lines(printed) == lines(block.shows), block.body
+
+
+def lines(text: str) -> list[str]:
+    return [each.rstrip() for each in text.strip().split("\n")]
+
+
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda each: each.stem)
+def test_links_lead_somewhere(page: Path) -> None:
+    missing = [each for each in LINK.findall(page.read_text()) if not (page.parent / each).exists()]
+    assert not missing
+
+
+def test_every_page_is_linked_from_the_first() -> None:
+    first = README.read_text()
+    assert [each.name for each in PAGES if f"ledger/docs/{each.name}" not in first] == []
+
+
+def test_the_limits_of_readers_are_those_that_plans_warn_of() -> None:
+    page = (ROOT / "ledger" / "docs" / "readers.md").read_text()
+    rows = [f"| {each.reader} | {each.version} | {each.says} |" for each in LIMITS]
+
+    assert [each for each in page.splitlines() if each in rows] == rows
