@@ -1,15 +1,16 @@
 """The `lakeledger` command.
 
 - `app`: the command line as a whole: commands, their order, errors to exit codes.
+- `commands`: the commands, in rooms by what people do; imported when they are asked for.
+- `quickstart`: the story on real data.
 - `options`: what many commands take: which ledger, which instant, who commits and why.
 - `exits`: exit codes, and errors as one line or one JSON object.
 - `screen`: results on stdout as tables or one JSON document, everything else on stderr.
-- `column_text`, `paths`, `changes`: what users write for columns and changes.
-- `phrases`: what the log says, in words.
-- `families`: commands of two words, such as `view create`.
+- `paths`, `changes`: what users write for columns and changes.
+- `phrases`: what the log says, in words, and what every writing command prints.
+- `families`: commands, and families of them such as `view create`.
 - `plugins`: what the projections bring; the only way to them, since `ledger` never imports them.
-- `commands`: one module a command, imported when it is the one that is asked for.
-- `quickstart`: the story on real data.
+- `version`: which lakeledger this is.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Whoever asks for the version only, or interrupts early, meets none of the libraries.
     try:
         if line == ["--version"]:
+            from ledger.cli.version import version
+
             sys.stdout.write(f"{version()}\n")
             return 0
         from ledger.cli.app import run
@@ -42,14 +45,4 @@ def main(argv: Sequence[str] | None = None) -> int:
         return interrupted(line)
 
 
-def version() -> str:
-    """Return the version of lakeledger that is installed."""
-    from importlib import metadata
-
-    try:
-        return metadata.version("lakeledger")
-    except metadata.PackageNotFoundError:
-        return "not installed"
-
-
-__all__ = ["main", "version"]
+__all__ = ["main"]

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError, UnknownCommandError, UnknownOptionError
 
-from ledger.cli import commands, exits, plugins, version
-from ledger.cli.exits import MEANINGS, UsageError
+from ledger.cli.commands import NAMES, outline, register
+from ledger.cli.exits import BROKEN_PIPE, MEANINGS, OK, UsageError, told
+from ledger.cli.plugins import command_names, outline_plugins, register_plugin
+from ledger.cli.version import version
 from ledger.model.errors import LedgerError
 from ledger.model.similar import similar
 
@@ -35,14 +37,14 @@ def run(line: Sequence[str]) -> int:
         _run(line)
         sys.stdout.flush()
     except CycloptsError as error:
-        return exits.told(_usage(error), line)
+        return told(_usage(error), line)
     except BrokenPipeError:
         # Python would complain once more when it closes stdout on its way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return exits.BROKEN_PIPE
+        return BROKEN_PIPE
     except (UsageError, LedgerError, OSError) as error:
-        return exits.told(error, line)
-    return exits.OK
+        return told(error, line)
+    return OK
 
 
 def app_for(line: Sequence[str]) -> App:
@@ -62,17 +64,17 @@ def app_for(line: Sequence[str]) -> App:
         help_format="markdown",
     )
     name = line[0] if line else ""
-    if name in commands.NAMES:
-        commands.register(app, name)
+    if name in NAMES:
+        register(app, name)
     elif not name or name.startswith("-"):
         # What draws Markdown takes longer to import than all else that the outline needs.
         app.help_format = "plaintext"
-        commands.outline(app)
-        plugins.outline(app)
-    elif name in (installed := plugins.command_names()):
-        plugins.register(app, name)
+        outline(app)
+        outline_plugins(app)
+    elif name in (installed := command_names()):
+        register_plugin(app, name)
     else:
-        raise _no_command((), name, [*commands.NAMES, *installed])
+        raise _no_command((), name, [*NAMES, *installed])
     return app
 
 

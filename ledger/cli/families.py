@@ -1,12 +1,11 @@
-"""Commands of several words, such as `lakeledger view create`: families of commands."""
+"""Commands and families of them, such as `view create`; their help is in their docstrings."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 
 from cyclopts import App
-
-from ledger.cli.example import help_and_example
 
 
 def family(app: App, name: str, *, text: str, example: str) -> App:
@@ -28,3 +27,12 @@ def add(app: App, name: str, command: Callable[..., None]) -> None:
     """Add a command to an app or a family, its help from its docstring."""
     text, example = help_and_example(command)
     app.command(command, name=name, help=text, help_epilogue=example)
+
+
+def help_and_example(command: Callable[..., None]) -> tuple[str, str]:
+    """Return a command's help text, and its example as Markdown.
+
+    The docstring ends in a section `Example:` of indented command lines.
+    """
+    text, _, example = inspect.getdoc(command).partition("\nExample:\n")  # type: ignore[union-attr]  # commands have one
+    return text.strip(), f"Example:\n\n{example.strip(chr(10))}\n"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from attrs import frozen
-from cyclopts import Group, Parameter
+from cyclopts import Group, Parameter, Token
 
 from ledger.cli.exits import UsageError
 from ledger.cli.paths import key_and_value
@@ -219,3 +220,21 @@ def read_time(text: str) -> datetime | int:
             f"{text!r} is no instant; write tag:NAME, snapshot:3, version:7, or a time such as "
             "2013-01-31T12:00:00Z"
         ) from error
+
+
+def as_written(_type: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
+    """Return each option with its value as one text, in their order: a converter for cyclopts.
+
+    Texts, as the parameter's annotation says: where pydantic is loaded, cyclopts checks that.
+    """
+    return tuple(f"{token.keyword or ''} {token.value}" for token in tokens)
+
+
+def pairs(written: Iterable[str]) -> list[tuple[str, str]]:
+    """Return what `as_written` gave as pairs of option and value.
+
+    Example:
+        >>> pairs(["--add zip STRING", "--drop city"])
+        [('--add', 'zip STRING'), ('--drop', 'city')]
+    """
+    return [(option, value) for option, _, value in (each.partition(" ") for each in written)]

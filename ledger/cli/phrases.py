@@ -1,4 +1,4 @@
-"""What happened, in words: one phrase an event."""
+"""What happened, in words: one phrase an event; what every writing command prints."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ from typing import Any
 import msgspec
 from msgspec import UnsetType
 
+from ledger.cli.options import Writing
+from ledger.cli.screen import Screen
 from ledger.events import catalog_events as c
 from ledger.events import table_events as t
 from ledger.events.commit import Commit, Transaction
 from ledger.evolution.operations import BY_ASKED, BY_FACT
+from ledger.evolution.state import TableState
+from ledger.log.request import Appended
+from ledger.table import Table
 
 
 def phrases(transaction: Transaction[Any]) -> list[str]:
@@ -78,3 +83,34 @@ def _without_files(value: Any) -> Any:
             if not (key == "files" and "snapshotId" in value)
         }
     return value
+
+
+def committed(
+    screen: Screen, table: Table, appended: Appended[TableState], writing: Writing
+) -> None:
+    """Print what an append to a table came to.
+
+    Args:
+        screen: Where to.
+        table: The table.
+        appended: What the call gave.
+        writing: How the call was asked for; its commit id finds the transaction among others.
+    """
+    commit = table.log.commit_at(appended.version)
+    mine = [each for each in commit.transactions if each.id == writing.commit_id]
+    transactions = mine or list(commit.transactions)
+    document = {
+        "table": str(table.identifier),
+        "version": appended.version,
+        "repeated": appended.repeated,
+        "events": [plain(event) for each in transactions for event in each.events],
+    }
+
+    def text(screen: Screen) -> None:
+        before = ", committed before; nothing was written now" if appended.repeated else ""
+        screen.line(f"{table.identifier} version {appended.version}{before}")
+        for transaction in transactions:
+            for said in phrases(transaction):
+                screen.line(f"  {said}")
+
+    screen.result(document, text)

@@ -24,12 +24,12 @@ def command_names() -> list[str]:
     return sorted(names(COMMANDS))
 
 
-def register(app: App, name: str) -> None:
+def register_plugin(app: App, name: str) -> None:
     """Let a plug-in add its command."""
     load(COMMANDS, name)(app)
 
 
-def outline(app: App) -> None:
+def outline_plugins(app: App) -> None:
     """Add every plug-in's command to the app by its summary alone."""
     for name, add in load_all(COMMANDS).items():
         summary = inspect.getdoc(add) or ""

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from attrs import frozen
 from cyclopts import App, Group, Parameter, validators
 
-from ledger.cli.example import help_and_example
 from ledger.cli.exits import UsageError
+from ledger.cli.families import help_and_example
 from ledger.cli.options import Place, When
 from ledger.cli.paths import key_and_value
 from ledger.cli.screen import Screen

@@ -1,4 +1,4 @@
-"""What `lakeledger verify` asks of the statistics; see `ledger.cli.verifications`."""
+"""What `lakeledger verify` asks of the statistics; see `ledger.cli.commands.keep.verify`."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.cli.column_text import read_column
+from ledger.cli.changes import read_column
 from ledger.cli.exits import UsageError
 from ledger.cli.options import read_instant
 from ledger.cli.paths import key_and_value, leading_path, path_and_value, whole_path

@@ -10,7 +10,7 @@ import pytest
 
 from ledger import SetOption, Table
 from ledger import open as open_ledger
-from ledger.cli.verifications import differences
+from ledger.cli.commands.keep.verify import differences
 from ledger.evolution.table_record import FOLD_VERSION
 from ledger.history.finding import Finding
 from ledger.log.codec import digest

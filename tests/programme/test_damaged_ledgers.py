@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from ledger import Ledger, LedgerError, Schema, SetOption, Table, ViewSchema
-from ledger.cli.verifications import differences
+from ledger.cli.commands.keep.verify import differences
 from ledger.evolution.table_record import FOLD_VERSION
 from ledger.history.births import Births, disagreements
 from ledger.history.subject import Subject

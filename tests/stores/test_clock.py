@@ -154,7 +154,7 @@ def test_doctor_tells_how_far_the_clock_is_off(
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", moto.key)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", moto.secret)
-    module = import_module("ledger.cli.commands.doctor")
+    module = import_module("ledger.cli.commands.keep.ledgers")
     command = ["doctor", fresh(moto), f"--storage-option=endpoint_url={moto.endpoint}"]
     assert main([*command, "--output", "json"]) == exits.OK
     assert abs(json.loads(capsys.readouterr().out)["clock_millis_ahead"]) < 5_000

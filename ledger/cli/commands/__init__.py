@@ -1,4 +1,11 @@
-"""The commands, one module each; a command is a function whose parameters are its options."""
+"""The commands: each is a function whose parameters are its options.
+
+- `look`: those that change nothing.
+- `change`: those that change databases, tables and views.
+- `keep`: those that look after a ledger.
+
+A new command is its function in one of these rooms, and one row here.
+"""
 
 # ruff: noqa: E501 - a summary is one line
 
@@ -8,53 +15,55 @@ from importlib import import_module
 
 from cyclopts import App
 
-from ledger.cli import families
+from ledger.cli.families import add
 
-# The first line of each command's own help; a command is imported when it is asked for.
-_SUMMARIES = {
-    "quickstart": "See it all at once, on the 27,004 flights that left New York in January 2013.",
-    "init": "Begin a ledger in an empty folder; where there is one already, nothing changes.",
-    "create": "Create a database, or a table in one.",
-    "alter": "Change a table's schema, options or comment: all changes land in one commit, or none.",
-    "plan": "Show what alter would do with the same options; nothing is written.",
-    "sql": "Run ALTER TABLE, as Spark and Iceberg write it.",
-    "add-files": "Register existing Parquet files as one snapshot; only their footers are read.",
-    "tag": "Give a snapshot a name; a tagged snapshot outlives expiry.",
-    "overwrite": "Put files in the place of what is in a table, or in one of its partitions.",
-    "delete-files": "Take live files out of a table, as one snapshot; nothing is deleted on disk.",
-    "rollback": "Put a snapshot's contents back, as a new snapshot; history and schema stay as they are.",
-    "ls": "List databases with their tables and views.",
-    "show": "Show a table at any instant: columns with their ids, options, snapshot, totals, tags.",
-    "head": "Show some rows of a table at any instant, read by PyIceberg.",
-    "log": "Say who changed a table, when, why and how; newest first.",
-    "snapshots": "List a table's snapshots, newest first: those not expired, and those kept by a tag.",
-    "rename": "Give a table another name; its files stay where they are.",
-    "drop": "Drop a table, or an empty database; no file is deleted, and the log stays.",
-    "expire": "Expire a table's oldest snapshots; tagged ones stay, and no file is deleted.",
-    "doctor": "Try out whether a place can hold a ledger: writes a key of its own, and removes it again.",
-    "verify": "Check that everything stands as it was written; exit 6 if not.",
-    "maintain": "Remove what nobody needs any more, seal what is missing; safe beside any writer.",
-    "upgrade": "Let a ledger take commits of the newest format; nothing that stands there is rewritten.",
-    "correct-clock": "Correct what a clock that was ahead left: reading by --timestamp is right again.",
-    "view": "Create, alter, rename, drop, show and list views.",
+# By name: where in `ledger.cli` it is, and its help's first line. Imported when it is asked for.
+# fmt: off
+_COMMANDS = {
+    "quickstart": ("quickstart.command", "See it all at once, on the 27,004 flights that left New York in January 2013."),
+    "init": ("commands.keep.ledgers", "Begin a ledger in an empty folder; where there is one already, nothing changes."),
+    "create": ("commands.change.tables", "Create a database, or a table in one."),
+    "alter": ("commands.change.alter", "Change a table's schema, options or comment: all changes land in one commit, or none."),
+    "plan": ("commands.change.plan", "Show what alter would do with the same options; nothing is written."),
+    "sql": ("commands.change.alter", "Run ALTER TABLE, as Spark and Iceberg write it."),
+    "add-files": ("commands.change.files", "Register existing Parquet files as one snapshot; only their footers are read."),
+    "tag": ("commands.change.snapshots", "Give a snapshot a name; a tagged snapshot outlives expiry."),
+    "overwrite": ("commands.change.files", "Put files in the place of what is in a table, or in one of its partitions."),
+    "delete-files": ("commands.change.files", "Take live files out of a table, as one snapshot; nothing is deleted on disk."),
+    "rollback": ("commands.change.snapshots", "Put a snapshot's contents back, as a new snapshot; history and schema stay as they are."),
+    "ls": ("commands.look.show", "List databases with their tables and views."),
+    "show": ("commands.look.show", "Show a table at any instant: columns with their ids, options, snapshot, totals, tags."),
+    "head": ("commands.look.head", "Show some rows of a table at any instant, read by PyIceberg."),
+    "log": ("commands.look.log", "Say who changed a table, when, why and how; newest first."),
+    "snapshots": ("commands.look.snapshots", "List a table's snapshots, newest first: those not expired, and those kept by a tag."),
+    "rename": ("commands.change.tables", "Give a table another name; its files stay where they are."),
+    "drop": ("commands.change.tables", "Drop a table, or an empty database; no file is deleted, and the log stays."),
+    "expire": ("commands.change.snapshots", "Expire a table's oldest snapshots; tagged ones stay, and no file is deleted."),
+    "doctor": ("commands.keep.ledgers", "Try out whether a place can hold a ledger: writes a key of its own, and removes it again."),
+    "verify": ("commands.keep.verify", "Check that everything stands as it was written; exit 6 if not."),
+    "maintain": ("commands.keep.maintain", "Remove what nobody needs any more, seal what is missing; safe beside any writer."),
+    "upgrade": ("commands.keep.ledgers", "Let a ledger take commits of the newest format; nothing that stands there is rewritten."),
+    "correct-clock": ("commands.keep.correct_clock", "Correct what a clock that was ahead left: reading by --timestamp is right again."),
+    "view": ("commands.change.view", "Create, alter, rename, drop, show and list views."),
 }
+# fmt: on
 
-NAMES: tuple[str, ...] = (*_SUMMARIES,)
+NAMES: tuple[str, ...] = (*_COMMANDS,)
 """The names of the commands, in the order of the help."""
 
 
 def register(app: App, name: str) -> None:
     """Add one command to the app."""
-    module = import_module(f"{__name__}.{name.replace('-', '_')}")
+    module = import_module(f"ledger.cli.{_COMMANDS[name][0]}")
     if hasattr(module, "register"):
         module.register(app)
     else:
-        families.add(app, name, getattr(module, name.replace("-", "_")))
+        add(app, name, getattr(module, name.replace("-", "_")))
 
 
 def outline(app: App) -> None:
     """Add every command to the app by its summary alone, for the help that lists them."""
-    for position, (name, summary) in enumerate(_SUMMARIES.items()):
+    for position, (name, (_, summary)) in enumerate(_COMMANDS.items()):
         app.command(_never, name=name, help=summary, sort_key=position)
 
 

@@ -3,8 +3,7 @@
 - `flights`: the sample, and the rows of one day in a table's schema of that day.
 - `steps`: what happens to the table, over the public API alone.
 - `story`: what the ledger says afterwards; every number is read from it.
-- `printed`: the same for people.
-- `folder`: the folder that it happens in.
+- `command`: the folder that it happens in, and the same for people.
 
 `data/` holds the sample and says where it comes from.
 """

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from ledger import FileChange, SnapshotPlan, Table, UnsupportedError
-from ledger.cli.verifications import differences
+from ledger.cli.commands.keep.verify import differences
 from projections.materialisation import outputs_of
 from projections.paimon import position as positions
 from projections.paimon.materialise import expected, project, rebuild, verify

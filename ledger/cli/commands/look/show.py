@@ -1,4 +1,4 @@
-"""`lakeledger show`."""
+"""`lakeledger ls` and `lakeledger show`: what there is, and a table at any instant."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from attrs import evolve
 from cyclopts import Parameter
 
-from ledger.cli.commands.ls import listed
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, When
 from ledger.cli.plugins import view
@@ -23,6 +22,51 @@ from ledger.model.type_text import format_type
 from ledger.model.types import DataField, RowType
 from ledger.table import Table
 from ledger.table_at import TableAt
+
+
+def ls(
+    database: Annotated[str | None, Parameter(help="DATABASE; none: all of them.")] = None,
+    /,
+    *,
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    """List databases with their tables and views.
+
+    Example:
+        lakeledger ls
+
+        lakeledger ls shop
+    """
+    lake = place.open()
+    listed(lake, lake.databases() if database is None else [database], place.screen)
+
+
+def listed(lake: Ledger, databases: list[str], screen: Screen) -> None:
+    """Print what stands in some databases.
+
+    Raises:
+        NotFoundError: One does not exist; the message names similar ones.
+    """
+    found = {each: (lake.tables(each), lake.views(each)) for each in databases}
+    document = {
+        "url": lake.url,
+        "databases": [
+            {"name": name, "tables": tables, "views": views}
+            for name, (tables, views) in found.items()
+        ],
+    }
+
+    def rows() -> Iterator[tuple[Cell, ...]]:
+        for name, (tables, views) in found.items():
+            kinds = [("table", each) for each in tables] + [("view", each) for each in views]
+            for kind, each in kinds or [("", "(empty)")]:
+                yield name, each, kind
+
+    def text(to: Screen) -> None:
+        to.line(lake.url)
+        to.table(("database", "name", "kind"), rows())
+
+    screen.result(document, text)
 
 
 def show(

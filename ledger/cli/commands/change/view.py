@@ -8,14 +8,13 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from ledger.cli import families
-from ledger.cli.commands.create import Columns
+from ledger.cli.commands.change.tables import Columns
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place, Writing
+from ledger.cli.options import Place, Writing, as_written, pairs
 from ledger.cli.paths import key_and_value
 from ledger.cli.phrases import phrases, plain
 from ledger.cli.plugins import view as plugged
 from ledger.cli.screen import Screen
-from ledger.cli.written import as_written, pairs
 from ledger.events.catalog_events import AddDialect, DropDialect, UpdateDialect, ViewChange
 from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
 from ledger.evolution.catalog_state import CatalogState, ViewEntry

@@ -7,11 +7,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ledger.cli.commands.alter import DroppingPrimaryKey, Written, wanted_changes
-from ledger.cli.options import Place
+from ledger.cli.commands.change.alter import DroppingPrimaryKey, Written, wanted_changes
+from ledger.cli.options import Place, pairs
 from ledger.cli.phrases import phrase, plain
 from ledger.cli.screen import Document, Screen
-from ledger.cli.written import pairs
 from ledger.model.errors import FormatError, InvalidChangeError
 from ledger.plan import ChangePlan, Verdict, refusal_record
 

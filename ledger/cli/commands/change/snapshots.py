@@ -1,4 +1,4 @@
-"""`lakeledger expire`."""
+"""`lakeledger tag`, `rollback` and `expire`: what becomes of snapshots."""
 
 from __future__ import annotations
 
@@ -9,10 +9,81 @@ from cyclopts import Parameter, validators
 
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, Writing
+from ledger.cli.phrases import committed
 from ledger.cli.screen import Screen
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import ExpireSnapshots
 from ledger.evolution.table.snapshots import decide_expiry
+
+
+def tag(  # noqa: PLR0913 - each is an option of the command
+    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    tag_name: Annotated[str, Parameter(help="The tag's name.")],
+    /,
+    *,
+    snapshot: Annotated[int | None, Parameter(help="Its snapshot; the newest if left out.")] = None,
+    replace: Annotated[
+        bool,
+        Parameter(
+            negative="", show_default=False, help="Let an existing tag name another snapshot."
+        ),
+    ] = False,
+    delete: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Take the tag away.")
+    ] = False,
+    writing: Writing = Writing(),  # noqa: B008 - frozen
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    """Give a snapshot a name; a tagged snapshot outlives expiry.
+
+    Example:
+        lakeledger tag shop.flights january --snapshot 1
+    """
+    if delete and (replace or snapshot is not None):
+        raise UsageError("--delete takes neither --replace nor --snapshot")
+    table = place.table(name)
+    if delete:
+        appended = table.delete_tag(tag_name, **writing.options())
+    elif replace:
+        appended = table.replace_tag(tag_name, snapshot=snapshot, **writing.options())
+    else:
+        appended = table.create_tag(tag_name, snapshot=snapshot, **writing.options())
+    committed(place.screen, table, appended, writing)
+
+
+def rollback(
+    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    /,
+    *,
+    snapshot: Annotated[int | None, Parameter(help="Whose contents to put back.")] = None,
+    tag: Annotated[str | None, Parameter(help="The same, by a tag's name.")] = None,
+    writing: Writing = Writing(),  # noqa: B008 - frozen
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    r"""Put a snapshot's contents back, as a new snapshot; history and schema stay as they are.
+
+    Example:
+        lakeledger rollback shop.flights --tag january \
+            --message "the whole month was wanted"
+    """
+    if (snapshot is None) == (tag is None):
+        raise UsageError("roll back to what? give either --snapshot N or --tag NAME")
+    table = place.table(name)
+    state = table.state
+    target = snapshot if tag is None else state.tag(tag).snapshot_id
+    # A job that asks again and again leaves no snapshot where nothing changes.
+    if state.snapshot is not None and target == state.last_snapshot_id and not writing.commit_id:
+        document = {"table": name, "version": state.version, "repeated": False, "events": []}
+        place.screen.result(
+            document,
+            lambda to: to.line(
+                f"{name} stays at version {state.version}: snapshot {target} is its newest, so "
+                "nothing changes"
+            ),
+        )
+        return
+    appended = table.rollback(snapshot=snapshot, tag=tag, **writing.options())
+    committed(place.screen, table, appended, writing)
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""`lakeledger doctor`."""
+"""`lakeledger init`, `doctor` and `upgrade`: a ledger as a whole."""
 
 from __future__ import annotations
 
@@ -7,21 +7,49 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Annotated, Any
 
+from attrs import evolve
 from cyclopts import Parameter
 
-from ledger.cli.options import Place
+from ledger.cli.exits import UsageError
+from ledger.cli.options import Place, Writing
+from ledger.cli.screen import Screen
 from ledger.history.clocks import ahead as ahead_of
 from ledger.history.finding import Finding
 from ledger.history.subject import Subject
 from ledger.ledger import Ledger
+from ledger.ledger import open as open_ledger
 from ledger.log.clock import check_clock, is_far, millis_ahead
 from ledger.log.landing import Patience
 from ledger.log.request import fresh_id, now_millis
 from ledger.model.errors import LedgerError, StoreError
 from ledger.opening.setting import TableSetting
+from ledger.plan import UpgradePlan
 from ledger.stores import Store, open_store
 from ledger.stores.examination import examine
 from ledger.table import Table
+
+
+def init(
+    url: Annotated[str | None, Parameter(help="The ledger's root; or give --ledger.")] = None,
+    /,
+    *,
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    """Begin a ledger in an empty folder; where there is one already, nothing changes.
+
+    Example:
+        lakeledger init lake
+    """
+    if url is not None and place.ledger is not None and place.ledger != url:
+        raise UsageError(f"two ledgers are named, {url} and {place.ledger}; name one")
+    chosen = evolve(place, ledger=url or place.ledger)
+    lake = open_ledger(chosen.url(), chosen.storage_options())
+    known = lake.ledger_id is not None
+    document = {"url": lake.url, "ledgerId": lake.init(), "created": not known}
+    said = "is a ledger already" if known else "is a ledger now"
+    chosen.screen.result(
+        document, lambda screen: screen.line(f"{lake.url} {said} ({document['ledgerId']})")
+    )
 
 
 def doctor(
@@ -105,3 +133,52 @@ def _distance(ahead_millis: int) -> str:
     if not seconds:
         return "as the store's, to the second"
     return f"{abs(seconds)} s {'ahead of' if seconds > 0 else 'behind'} the store's"
+
+
+def upgrade(
+    *,
+    dry_run: Annotated[
+        bool,
+        Parameter(
+            negative="", show_default=False, help="Only say what older clients will no longer do."
+        ),
+    ] = False,
+    writing: Writing = Writing(),  # noqa: B008 - frozen
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    """Let a ledger take commits of the newest format; nothing that stands there is rewritten.
+
+    Older clients are refused from then on and told to upgrade; there is no way back. Until then
+    they and newer ones work side by side.
+
+    Example:
+        lakeledger upgrade --dry-run
+    """
+    lake = place.open()
+    plan = lake.plan_upgrade()
+    document: dict[str, object] = {
+        "url": lake.url,
+        "dryRun": dry_run,
+        "fromFormat": plan.from_format,
+        "toFormat": plan.to_format,
+        "olderClients": list(plan.older_clients),
+        "gains": list(plan.gains),
+    }
+    # Who gives a commit id may have upgraded it before, and asks what came of it.
+    if not dry_run and (plan.is_needed or writing.commit_id):
+        document["version"] = lake.upgrade(**writing.options()).version
+    place.screen.result(document, lambda to: _print(to, lake.url, plan, dry_run=dry_run))
+
+
+def _print(screen: Screen, url: str, plan: UpgradePlan, *, dry_run: bool) -> None:
+    if not plan.is_needed:
+        screen.line(f"{url} takes format {plan.to_format} already; there is nothing to do")
+        return
+    done = "would go" if dry_run else "went"
+    screen.line(f"{url} {done} from format {plan.from_format} to {plan.to_format}")
+    screen.line("older clients will no longer:")
+    for each in plan.older_clients:
+        screen.line(f"  {each}")
+    screen.line("from then on:")
+    for each in plan.gains:
+        screen.line(f"  {each}")

@@ -1,4 +1,4 @@
-"""`lakeledger create`."""
+"""`lakeledger create`, `rename` and `drop`: tables and databases as a whole."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Annotated
 from attrs import frozen
 from cyclopts import Parameter
 
-from ledger.cli.changes import read_json
-from ledger.cli.column_text import read_column
+from ledger.cli.changes import read_column, read_json
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, Writing
 from ledger.cli.paths import key_and_value
@@ -179,3 +178,48 @@ def _create_database(name: str, columns: Columns, writing: Writing, place: Place
     appended = place.open().create_database(name, columns.options(), **writing.options())
     document = {"database": name, "version": appended.version, "repeated": appended.repeated}
     place.screen.result(document, lambda screen: screen.line(f"created database {name}"))
+
+
+def rename(
+    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    new_name: Annotated[str, Parameter(help="DATABASE.NEW_NAME.")],
+    /,
+    *,
+    writing: Writing = Writing(),  # noqa: B008 - frozen
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    """Give a table another name; its files stay where they are.
+
+    A column is renamed by `alter --rename`, a view by `view rename`.
+
+    Example:
+        lakeledger rename shop.orders shop.purchases
+    """
+    done = place.open().rename_table(name, new_name, **writing.options())
+    place.screen.result(
+        {"table": new_name, "renamedFrom": name, "catalogVersion": done.version},
+        lambda screen: screen.line(f"{name} is called {new_name} now"),
+    )
+
+
+def drop(
+    name: Annotated[str, Parameter(help="DATABASE.TABLE, or an empty DATABASE.")],
+    /,
+    *,
+    writing: Writing = Writing(),  # noqa: B008 - frozen
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    """Drop a table, or an empty database; no file is deleted, and the log stays.
+
+    Example:
+        lakeledger drop shop.purchases --message "moved to the archive"
+    """
+    lake = place.open()
+    if "." in name:
+        kind, done = "table", lake.drop_table(name, **writing.options())
+    else:
+        kind, done = "database", lake.drop_database(name, **writing.options())
+    place.screen.result(
+        {kind: name, "catalogVersion": done.version, "repeated": done.repeated},
+        lambda screen: screen.line(f"dropped {kind} {name}"),
+    )

@@ -1,0 +1,8 @@
+"""Commands that change databases, tables and views.
+
+- `tables`: `create`, `rename` and `drop`.
+- `alter`: `alter` and `sql`; `plan`: what `alter` would do.
+- `files`: `add-files`, `overwrite` and `delete-files`.
+- `snapshots`: `tag`, `rollback` and `expire`.
+- `view`: all of views.
+"""

@@ -1,0 +1,112 @@
+"""`lakeledger add-files`, `overwrite` and `delete-files`: which files a table has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from ledger.cli.exits import UsageError
+from ledger.cli.options import Place, Writing
+from ledger.cli.paths import key_and_value
+from ledger.cli.phrases import committed
+from ledger.evolution.table.changes import Isolation
+from ledger.files.expand import expand, ledger_names, open_path
+from ledger.table import Table
+
+
+def add_files(
+    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    /,
+    *paths: Annotated[str, Parameter(help="Parquet files, folders or globs; paths or URLs.")],
+    writing: Writing = Writing(),  # noqa: B008 - frozen
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    """Register existing Parquet files as one snapshot; only their footers are read.
+
+    Partition values come from KEY=VALUE folders in the paths.
+
+    Example:
+        lakeledger add-files shop.flights try/january.parquet
+    """
+    if not paths:
+        raise UsageError("no files are named; give files, folders or globs")
+    table = place.table(name)
+    screen = place.screen
+    with screen.progress("reading footers") as told:
+        appended = table.add_files(paths, told, **writing.options())
+    committed(screen, table, appended, writing)
+
+
+def overwrite(
+    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    /,
+    *paths: Annotated[str, Parameter(help="Parquet files, folders or globs; paths or URLs.")],
+    where: Annotated[
+        tuple[str, ...],
+        Parameter(
+            negative="",
+            show_default=False,
+            help="KEY=VALUE of a partition: only its files go; repeatable.",
+        ),
+    ] = (),
+    isolation: Annotated[
+        Isolation,
+        Parameter(help="Whether a file that somebody adds there meanwhile is a conflict."),
+    ] = "serializable",
+    writing: Writing = Writing(),  # noqa: B008 - frozen
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    """Put files in the place of what is in a table, or in one of its partitions.
+
+    One snapshot; nothing is deleted on disk. Without files the partitions named are emptied.
+
+    Example:
+        lakeledger overwrite shop.flights try/new-year.parquet
+    """
+    if not paths and not where:
+        raise UsageError("overwrite what? give files, or --where KEY=VALUE to empty a partition")
+    table = place.table(name)
+    screen = place.screen
+    with screen.progress("reading footers") as told:
+        files = table.data_files(paths, told) if paths else ()
+    values = dict(key_and_value(each) for each in where) or None
+    done = table.overwrite(files, where=values, isolation=isolation, **writing.options())
+    committed(screen, table, done, writing)
+
+
+def delete_files(
+    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    /,
+    *paths: Annotated[
+        str, Parameter(help="Live files: paths, globs or URLs, or as the table has them.")
+    ],
+    writing: Writing = Writing(),  # noqa: B008 - frozen
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    """Take live files out of a table, as one snapshot; nothing is deleted on disk.
+
+    Example:
+        lakeledger delete-files shop.flights try/new-year.parquet
+    """
+    if not paths:
+        raise UsageError("no files are named; give the paths of live files")
+    table = place.table(name)
+    going = _as_added(table, paths, place)
+    committed(place.screen, table, table.delete_files(going, **writing.options()), writing)
+
+
+def _as_added(table: Table, paths: Sequence[str], place: Place) -> list[str]:
+    """Return paths as the table has them; one that is in it as it was written stays so."""
+    live = table.live.lookup(list(paths), table.state.version)
+    options = place.storage_options()
+    names: list[str] = []
+    for path in paths:
+        if path in live:
+            names.append(path)
+            continue
+        there, inside = open_path(path, options)
+        files = expand([path], options).infos if set("*?[") & set(inside) else [inside]
+        names += [ledger_names(each, there, table.live.names)[0] for each in files]
+    return names

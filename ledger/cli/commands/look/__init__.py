@@ -1,0 +1,7 @@
+"""Commands that look at what is there, and change nothing.
+
+- `show`: `ls` and `show`, what there is and a table at any instant.
+- `head`: some rows of it.
+- `log`: who changed what, when, why and how.
+- `snapshots`: a table's snapshots.
+"""
