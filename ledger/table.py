@@ -66,6 +66,8 @@ FILES = its.many("a sequence of FileChanges")
 # Without the module, which only writing needs.
 _PLAN = its.Form("a SnapshotPlan", lambda value: type(value).__name__ == "SnapshotPlan")
 
+_MOST_IDS_SHOWN = 10
+
 
 class Table:
     """One table: append to it, read it at any instant.
@@ -179,6 +181,8 @@ class Table:
     def _at_snapshot(self, head: TableState, snapshot_id: int) -> TableAt:
         if not head.reachable(snapshot_id):
             known = f"{head.earliest_snapshot_id} to {head.last_snapshot_id} and the tagged ones"
+            if head.born is not None:
+                known = ", ".join(map(str, head.snapshot_ids[:_MOST_IDS_SHOWN])) or "none"
             raise NotFoundError(
                 f"snapshot {snapshot_id} does not exist or was expired; there are {known}. "
                 "Its commit can still be read by version="

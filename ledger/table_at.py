@@ -13,6 +13,7 @@ from ledger.history.older import TableLog
 from ledger.history.past import TablePast
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
+from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Tag, Totals
@@ -74,7 +75,12 @@ class TableAt:
 
     @property
     def files(self) -> tuple[FileChange, ...]:
-        """The live files, in the order in which they were added; read when asked for."""
+        """The live files, in the order in which they were added; read when asked for.
+
+        Raises:
+            UnsupportedError: An engine's manifests list them, in a table that was born elsewhere.
+        """
+        self._refuse_unlisted()
         return tuple(self._source.live.at_state(self.state).values())
 
     def plan(self, where: Filter = None) -> FilePlan:
@@ -89,6 +95,7 @@ class TableAt:
 
         Raises:
             InvalidInputError: The filter cannot be read.
+            UnsupportedError: As of `files`.
 
         Example:
             >>> import ledger
@@ -100,6 +107,7 @@ class TableAt:
         """
         from ledger.planning.table_plan import plan
 
+        self._refuse_unlisted()
         return plan(
             self._source.log,
             self.state,
@@ -108,6 +116,14 @@ class TableAt:
             where=where,
             schemas=self._source.past.schemas,
         )
+
+    def _refuse_unlisted(self) -> None:
+        if self.state.born is not None and self.state.snapshot is not None:
+            raise UnsupportedError(
+                f"the files of snapshot {self.state.snapshot.id} stand in the manifests of "
+                f"{self.state.born.source}, which the ledger does not list; plan with scan(), "
+                "which reads them"
+            )
 
     @takes(columns=its.paths.or_none())
     def scan(self, where: Filter = None, columns: Iterable[str] | None = None) -> Any:

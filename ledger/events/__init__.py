@@ -2,7 +2,8 @@
 
 `schema_changes` and `spec_changes` are what is asked, `schema_events` and `spec_events` what it
 became; `table_events`, `snapshot_events`, `statistics_events`, `clock_events` and `catalog_events`
-hold the rest. `formats` says which version of the format each needs.
+hold the rest, `iceberg_events` what only tables say that were born there. `formats` says which
+version of the format each needs.
 `FORMAT.md` describes their bytes.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from ledger.events.catalog_events import CatalogEvent
 from ledger.events.clock_events import ClockCorrected
+from ledger.events.iceberg_events import IcebergEvent
 from ledger.events.schema_changes import SchemaChange
 from ledger.events.schema_events import SchemaEvent
 from ledger.events.snapshot_events import (
@@ -39,6 +41,7 @@ TableEvent = (
     | TableCreated
     | TableDropped
     | ClockCorrected
+    | IcebergEvent
 )
 """Every fact that a table's stream can hold."""
 

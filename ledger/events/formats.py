@@ -8,16 +8,27 @@ of event, or a new key, has its line here.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, get_args
+
+from msgspec import UNSET
 
 from ledger.events.catalog_events import LedgerUpgraded
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import OLDEST_FORMAT
+from ledger.events.iceberg_events import IcebergEvent
+from ledger.events.table_events import TableCreated
 
 EQUAL_TIMES: Final = 2
 """Since this format a commit's time may equal the one before."""
 
-_SINCE: Final[dict[type, int]] = {LedgerUpgraded: 2, ClockCorrected: 2}
+BIRTHS_ELSEWHERE: Final = 2
+"""Since this format a table may be born in Iceberg."""
+
+_SINCE: Final[dict[type, int]] = {
+    LedgerUpgraded: 2,
+    ClockCorrected: 2,
+    **dict.fromkeys(get_args(IcebergEvent), BIRTHS_ELSEWHERE),
+}
 
 
 def needed_format(events: Iterable[object]) -> int:
@@ -27,7 +38,13 @@ def needed_format(events: Iterable[object]) -> int:
         >>> needed_format([ClockCorrected(first_version=1, true_time_millis=0)])
         2
     """
-    return max((_SINCE.get(type(each), OLDEST_FORMAT) for each in events), default=OLDEST_FORMAT)
+    return max(map(_since, events), default=OLDEST_FORMAT)
+
+
+def _since(event: object) -> int:
+    if isinstance(event, TableCreated) and event.born is not UNSET:
+        return BIRTHS_ELSEWHERE
+    return _SINCE.get(type(event), OLDEST_FORMAT)
 
 
 def opened_format(events: Iterable[object]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET, Struct, UnsetType
 
 from ledger.events.base import Record
+from ledger.events.iceberg_events import IcebergBirth
 from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
 from ledger.model.schema import FieldIdPolicy
 from ledger.model.type_json import FieldObject
@@ -37,6 +38,7 @@ class TableCreated(Record, frozen=True, tag="createTable", kw_only=True):
     `path` is its location: relative to the ledger's root, or absolute for an external table.
     `field_id_policy` says who counts field ids; it never changes. `partition_spec` is spec 0;
     absent: identity over the partition keys. `sort_order` is order 1; absent: unsorted.
+    `born` says where it comes from, for one that others made; that needs format 2.
     """
 
     identifier: TableName
@@ -47,6 +49,7 @@ class TableCreated(Record, frozen=True, tag="createTable", kw_only=True):
     field_id_policy: FieldIdPolicy | UnsetType = UNSET
     partition_spec: tuple[PartitionFieldRecord, ...] | UnsetType = UNSET
     sort_order: tuple[SortFieldRecord, ...] | UnsetType = UNSET
+    born: IcebergBirth | UnsetType = UNSET
 
 
 class TableDropped(Record, frozen=True, tag="dropTable", kw_only=True):

@@ -239,6 +239,7 @@ def _create_table(request: CreateTable, standing: Standing) -> tuple[CatalogEven
         field_id_policy=request.field_id_policy,
         partition_spec=request.partition_spec,
         sort_order=request.sort_order,
+        born=request.born,
     )
     return (event,)
 

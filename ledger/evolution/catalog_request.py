@@ -8,6 +8,7 @@ from attrs import field, frozen
 from msgspec import UNSET, UnsetType
 
 from ledger.events.catalog_events import ViewChange
+from ledger.events.iceberg_events import IcebergBirth
 from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
 from ledger.events.table_events import SchemaRecord
 from ledger.evolution.decide_clock import CorrectClock
@@ -53,6 +54,7 @@ class CreateTable:
         field_id_policy: Who counts field ids, as `TableCreated` has it.
         partition_spec: Spec 0, as `TableCreated` has it.
         sort_order: Order 1, as `TableCreated` has it.
+        born: Where it comes from, as `TableCreated` has it.
     """
 
     identifier: Identifier
@@ -62,6 +64,7 @@ class CreateTable:
     field_id_policy: FieldIdPolicy | UnsetType = UNSET
     partition_spec: tuple[PartitionFieldRecord, ...] | UnsetType = UNSET
     sort_order: tuple[SortFieldRecord, ...] | UnsetType = UNSET
+    born: IcebergBirth | UnsetType = UNSET
 
 
 @frozen

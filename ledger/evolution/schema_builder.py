@@ -35,7 +35,7 @@ from ledger.evolution.tree.paths import dotted
 from ledger.evolution.tree.store import ColumnStore
 from ledger.model.errors import InvalidChangeError
 from ledger.model.field_ids import walk_ids
-from ledger.model.schema import FieldIdPolicy, Schema
+from ledger.model.schema import FieldIdPolicy, Schema, highest_field_id
 from ledger.model.type_json import TypeJson, type_from_wire
 from ledger.model.type_text import parse_type
 from ledger.model.types import DataField, DataType
@@ -253,6 +253,12 @@ class SchemaBuilder:
         self._columns.reorder(
             struct_edits.moved(columns, event.move, event.field_id, event.reference_id)
         )
+
+    def replace(self, fields: tuple[DataField, ...], identifier_field_ids: tuple[int, ...]) -> None:
+        """Take other columns for all that stand; ids that were given out stay so."""
+        self._columns = ColumnStore(fields)
+        self.identifier_field_ids = identifier_field_ids
+        self.highest_field_id = max(self.highest_field_id, highest_field_id(fields))
 
     def set_option(self, event: SetOption) -> None:
         """Set a table option."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from attrs import field, frozen
 
 from ledger.events.commit import OLDEST_FORMAT
+from ledger.evolution.table.born import BornTable
 from ledger.model.clock_correction import ClockCorrection
 from ledger.model.errors import NotFoundError
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder
@@ -52,6 +53,8 @@ class TableState:
         dropped: Whether the stream is sealed.
         format: The newest format of the commits up to it.
         corrections: What is known of clocks that were ahead, oldest first.
+        born: What it has that was born elsewhere; None for the ledger's own. Its snapshot is then
+            the head of `main`, its schema's id the source's.
     """
 
     version: int
@@ -79,6 +82,7 @@ class TableState:
     dropped: bool = False
     format: int = OLDEST_FORMAT
     corrections: tuple[ClockCorrection, ...] = ()
+    born: BornTable | None = None
 
     @property
     def last_snapshot_id(self) -> int:
@@ -120,8 +124,19 @@ class TableState:
                 f"tag {name!r} does not exist; {meant(name, sorted(self.tags))}"
             ) from None
 
+    @property
+    def snapshot_ids(self) -> tuple[int, ...]:
+        """The ids of the snapshots that can be read, newest first."""
+        if self.born is not None:
+            return tuple(reversed(self.born.snapshots))
+        kept = range(self.earliest_snapshot_id, self.last_snapshot_id + 1)
+        tagged = {tag.snapshot_id for tag in self.tags.values()}
+        return tuple(sorted(tagged.union(kept), reverse=True))
+
     def reachable(self, snapshot_id: int) -> bool:
         """Whether a snapshot can be read: not expired, or kept by a tag."""
+        if self.born is not None:
+            return snapshot_id in self.born.snapshots
         if self.earliest_snapshot_id <= snapshot_id <= self.last_snapshot_id:
             return True
         return any(tag.snapshot_id == snapshot_id for tag in self.tags.values())

@@ -15,7 +15,28 @@ from msgspec import UNSET, UnsetType
 from ledger.events import TableEvent
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
-from ledger.events.formats import EQUAL_TIMES
+from ledger.events.formats import BIRTHS_ELSEWHERE, EQUAL_TIMES
+from ledger.events.iceberg_events import (
+    CurrentSchemaSet,
+    EncryptionKeyAdded,
+    EncryptionKeyRemoved,
+    IcebergEvent,
+    LayoutsRemoved,
+    MetadataLogUpdated,
+    SchemaAdded,
+    SchemaNamed,
+    SchemaReplaced,
+    SchemasRemoved,
+    SnapshotAdded,
+    SnapshotLogUpdated,
+    SnapshotRefRemoved,
+    SnapshotRefSet,
+    SnapshotsRemoved,
+    SourceFollowed,
+    StatisticsRemoved,
+    StatisticsSet,
+    TableFactsSet,
+)
 from ledger.events.schema_changes import DropPrimaryKey, RemoveOption, SetOption, UpdateComment
 from ledger.events.schema_events import (
     ColumnAdded,
@@ -47,6 +68,7 @@ from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.layout.specs import identity_spec, order_of, spec_of
 from ledger.evolution.schema_builder import SchemaBuilder, SchemaRule, schema_rule
 from ledger.evolution.state import TableState
+from ledger.evolution.table.born import BornTrail, born_snapshot, born_totals
 from ledger.evolution.table.snapshot_fold import SnapshotTrail
 from ledger.model.clock_correction import ClockCorrection
 from ledger.model.errors import InvalidChangeError, TableDroppedError
@@ -54,6 +76,7 @@ from ledger.model.partition import PartitionSpec, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Tag, Totals
 from ledger.model.statistics_file import StatisticsFile
+from ledger.model.type_json import field_from_wire
 
 _Rule = Callable[["TableBuilder", Any, str, int], None]
 _RULES: dict[type, _Rule] = {}
@@ -66,6 +89,7 @@ class TableBuilder:
     """Folds commits into a table's state; begins at a state, or before version 0."""
 
     __slots__ = (
+        "_born",
         "_changes_schema",
         "_corrections",
         "_created",
@@ -110,6 +134,7 @@ class TableBuilder:
         self._schema_id = 0
         self._schema_millis = 0
         self._frozen_schema: Schema | None = None
+        self._born: BornTrail | None = None
         if state is not None:
             self._resume(state)
 
@@ -124,7 +149,8 @@ class TableBuilder:
         self._tags = cast("dict[str, Tag]", state.tags)
         self._statistics = cast("dict[int, StatisticsFile]", state.partition_statistics)
         self._earliest_snapshot_id = state.earliest_snapshot_id
-        self._snapshots = SnapshotTrail(state.snapshot, state.totals)
+        if state.born is None:
+            self._snapshots = SnapshotTrail(state.snapshot, state.totals)
         self._schema = SchemaBuilder.of(state.schema)
         self._schema_id = state.schema.id
         self._schema_millis = state.schema.time_millis
@@ -134,6 +160,7 @@ class TableBuilder:
         self._identity = (state.table_id, state.path, state.is_external)
         self._created = (state.created_at, state.created_by)
         self._updated = (state.updated_at, state.updated_by)
+        self._born = None if state.born is None else BornTrail(state.born)
 
     @property
     def specs(self) -> tuple[PartitionSpec, ...]:
@@ -147,7 +174,7 @@ class TableBuilder:
 
     @property
     def last_snapshot_id(self) -> int:
-        """The newest snapshot id so far; 0 before the first."""
+        """The newest snapshot id so far; 0 before the first, and where others count."""
         return self._snapshots.last_id
 
     def commit(self, commit: Commit[TableEvent]) -> None:
@@ -201,7 +228,11 @@ class TableBuilder:
             else:
                 (_RULES.get(kind) or self._rule_for(event))(self, event, author, moment)
         if self._changes_schema and self.version:
-            self._schema_id += 1
+            if self._born is None:
+                self._schema_id += 1
+            else:
+                # Its ids are the source's, which has none for a change of options alone.
+                self._schema_id, self._frozen_schema = self._born.schema_id, None
             self._schema_millis = moment
         if self._is_closed and not self._dropped:
             raise _uncreated()
@@ -214,7 +245,7 @@ class TableBuilder:
         return rule
 
     @classmethod
-    def _matching_rule(  # noqa: C901, PLR0911 - one case a kind
+    def _matching_rule(  # noqa: C901, PLR0911, PLR0912 - one case a kind
         cls, event: TableEvent
     ) -> _Rule:
         match event:
@@ -252,6 +283,26 @@ class TableBuilder:
                 return cls._fold_layout
             case UpdateKeys():
                 return cls._fold_keys
+            case SchemaReplaced() | SchemaNamed() | CurrentSchemaSet():
+                return cls._fold_born_schema
+            case (
+                SnapshotAdded()
+                | SnapshotRefSet()
+                | SnapshotRefRemoved()
+                | SnapshotsRemoved()
+                | SchemaAdded()
+                | SchemasRemoved()
+                | LayoutsRemoved()
+                | StatisticsSet()
+                | StatisticsRemoved()
+                | EncryptionKeyAdded()
+                | EncryptionKeyRemoved()
+                | SnapshotLogUpdated()
+                | MetadataLogUpdated()
+                | TableFactsSet()
+                | SourceFollowed()
+            ):
+                return cls._fold_born
             case _:
                 assert_never(event)
 
@@ -269,6 +320,7 @@ class TableBuilder:
     def _fold_snapshot(
         self, event: SnapshotCommitted | RolledBack, _author: str, moment: int
     ) -> None:
+        self._refuse_born(event)
         # A snapshot after a schema change of its own transaction has the new schema.
         self._snapshots.apply(event, self._schema_id + self._changes_schema, moment)
         for each in event.named_schema_ids:
@@ -300,6 +352,61 @@ class TableBuilder:
         self._identity = (event.table_id, event.path, event.is_external)
         self._created = (moment, author)
         self._is_closed = False
+        if not isinstance(event.born, UnsetType):
+            if self._wrote_format < BIRTHS_ELSEWHERE:
+                raise _too_early(event, self._wrote_format)
+            record = event.schema
+            self._born = BornTrail.of_birth(event.born, record.fields, record.identifier_field_ids)
+            self._schema_id = event.born.schema_id
+
+    def _trail(self, event: IcebergEvent) -> BornTrail:
+        if self._wrote_format < BIRTHS_ELSEWHERE:
+            raise _too_early(event, self._wrote_format)
+        if self._born is None:
+            raise InvalidChangeError(
+                f"{type(event).__name__} stands in a table that was not born in Iceberg",
+                kind="ILLEGAL_STATE",
+            )
+        return self._born
+
+    def _refuse_born(self, event: TableEvent) -> None:
+        if self._born is not None:
+            raise InvalidChangeError(
+                f"{type(event).__name__} stands in a table that was born in Iceberg",
+                kind="ILLEGAL_STATE",
+            )
+
+    def _fold_born_schema(
+        self, event: SchemaReplaced | SchemaNamed | CurrentSchemaSet, _author: str, _moment: int
+    ) -> None:
+        trail, schema = self._trail(event), self._schema
+        self._changes_schema = True
+        if isinstance(event, SchemaNamed):
+            fields = tuple(schema.columns.values())
+            trail.name_schema(event, fields, schema.identifier_field_ids)
+            return
+        source = (
+            trail.set_current_schema(event.schema_id)
+            if isinstance(event, CurrentSchemaSet)
+            else event
+        )
+        schema.replace(tuple(map(field_from_wire, source.fields)), source.identifier_field_ids)
+
+    def _fold_born(self, event: Any, _author: str, moment: int) -> None:
+        self._trail(event).apply(event, self.version, moment)
+        if isinstance(event, SnapshotsRemoved | StatisticsRemoved):
+            gone = isinstance(event, SnapshotsRemoved)
+            self._own()
+            for each in getattr(event, "snapshot_ids" if gone else "of_partitions"):
+                self._statistics.pop(each, None)
+        elif isinstance(event, LayoutsRemoved):
+            self._layout.remove(event.spec_ids, event.order_ids)
+        elif isinstance(event, TableFactsSet):
+            if event.last_partition_id is not UNSET:
+                self._layout.last_partition_id = event.last_partition_id
+            if event.last_column_id is not UNSET:
+                self._schema.highest_field_id = event.last_column_id
+                self._changes_schema = True
 
     def _own(self) -> None:
         if not self._owns:
@@ -307,6 +414,7 @@ class TableBuilder:
             self._owns = True
 
     def _tag(self, event: TagCreated | TagReplaced | TagDeleted, _author: str, moment: int) -> None:
+        self._refuse_born(event)
         exists = event.tag_name in self._tags
         if exists == isinstance(event, TagCreated):
             raise InvalidChangeError(
@@ -329,6 +437,7 @@ class TableBuilder:
         self._drop_statistics()
 
     def _expire(self, event: SnapshotsExpired, _author: str, _moment: int) -> None:
+        self._refuse_born(event)
         earliest = event.earliest_snapshot_id
         if not self._earliest_snapshot_id <= earliest <= self._snapshots.last_id:
             raise InvalidChangeError(
@@ -340,7 +449,8 @@ class TableBuilder:
         self._drop_statistics()
 
     def _set_statistics(self, event: PartitionStatisticsSet, _author: str, _moment: int) -> None:
-        if not 1 <= event.snapshot_id <= self._snapshots.last_id:
+        # In Iceberg a snapshot may be added after its statistics, or have gone before them.
+        if self._born is None and not 1 <= event.snapshot_id <= self._snapshots.last_id:
             raise InvalidChangeError(
                 f"{event.statistics_path} is of snapshot {event.snapshot_id}; "
                 f"the newest is {self._snapshots.last_id}"
@@ -387,6 +497,9 @@ class TableBuilder:
         created_at, created_by = self._created
         updated_at, updated_by = self._updated
         self._owns = False
+        born = None if self._born is None else self._born.freeze()
+        current = None if born is None else born.current
+        schema = self._schema_now()
         return TableState(
             version=self.version,
             time_millis=self.time_millis,
@@ -394,16 +507,18 @@ class TableBuilder:
             table_id=table_id,
             path=path,
             is_external=is_external,
-            schema=self._schema_now(),
+            schema=schema,
             specs=self._layout.specs,
             default_spec_id=self._layout.default_spec_id,
             last_partition_id=self._layout.last_partition_id,
             sort_orders=self._layout.sort_orders,
             default_order_id=self._layout.default_order_id,
-            snapshot=self._snapshots.snapshot(),
+            snapshot=(
+                self._snapshots.snapshot() if current is None else born_snapshot(current, schema.id)
+            ),
             earliest_snapshot_id=self._earliest_snapshot_id,
-            totals=self._snapshots.totals(),
-            tags=self._tags,
+            totals=self._snapshots.totals() if born is None else born_totals(current),
+            tags=self._tags if born is None else born.tags,
             partition_statistics=self._statistics,
             named_schema_ids=self._named_schema_ids,
             created_at=created_at,
@@ -413,7 +528,15 @@ class TableBuilder:
             dropped=self._dropped,
             format=self.format,
             corrections=self._corrections,
+            born=born,
         )
+
+
+def _too_early(event: TableEvent, format_version: int) -> InvalidChangeError:
+    return InvalidChangeError(
+        f"a commit of format {format_version} cannot hold {type(event).__name__}",
+        kind="ILLEGAL_STATE",
+    )
 
 
 def _uncreated() -> InvalidChangeError:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from ledger.events import TableEvent
 from ledger.events.commit import OLDEST_FORMAT
 from ledger.evolution.state import TableState
+from ledger.evolution.table.born import BornTable
 from ledger.evolution.table_builder import TableBuilder
 from ledger.model.clock_correction import ClockCorrection
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder
@@ -22,7 +23,7 @@ from ledger.model.types import DataField
 
 FOLD_VERSION = 4
 SHARED_FOLD_VERSION = 3
-"""The record's version until format 2; it lacks the last two keys, which were not there to say."""
+"""The record's version until format 2; it lacks the last keys, which were not there to say."""
 
 
 class _Schema(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
@@ -64,6 +65,7 @@ class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     dropped: bool = False
     format: int = OLDEST_FORMAT
     corrections: tuple[ClockCorrection, ...] = ()
+    born: BornTable | None = None
 
 
 _DECODER = msgspec.json.Decoder(_State)
@@ -154,6 +156,7 @@ class TableStream:
             dropped=state.dropped,
             format=state.format,
             corrections=state.corrections,
+            born=state.born,
         )
         return _ENCODER.encode(record)
 
@@ -190,4 +193,5 @@ class TableStream:
             dropped=read.dropped,
             format=read.format,
             corrections=read.corrections,
+            born=read.born,
         )

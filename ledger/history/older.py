@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from attrs import evolve
+
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.evolution.state import TableState
+from ledger.evolution.table.born import BornTable, born_snapshot, born_totals
 from ledger.evolution.table_builder import TableBuilder
 from ledger.log.stream_log import StreamLog
-from ledger.log.travel import head_state, last_checkpoint_while, last_while
+from ledger.log.travel import at_version, head_state, last_checkpoint_while, last_while
 from ledger.model.errors import InvalidInputError, NotFoundError
 from ledger.model.schema import Schema
 
@@ -23,6 +26,9 @@ def state_at_snapshot(log: TableLog, snapshot_id: int) -> TableState:
     Raises:
         NotFoundError: There never was such a snapshot.
     """
+    born = head_state(log).born
+    if born is not None:
+        return _born_at_snapshot(log, born, snapshot_id)
     if not 1 <= snapshot_id <= head_state(log).last_snapshot_id:
         raise NotFoundError(f"snapshot {snapshot_id} does not exist")
     before = last_while(
@@ -37,6 +43,19 @@ def state_at_snapshot(log: TableLog, snapshot_id: int) -> TableState:
         if builder.last_snapshot_id >= snapshot_id:
             break
     return builder.freeze()
+
+
+def _born_at_snapshot(log: TableLog, born: BornTable, snapshot_id: int) -> TableState:
+    """Return the state after the commit that brought a snapshot, as it is on that snapshot."""
+    snapshot = born.snapshots.get(snapshot_id)
+    if snapshot is None:
+        raise NotFoundError(f"snapshot {snapshot_id} does not exist, or was removed")
+    state = at_version(log, born.added_in[snapshot_id])
+    return evolve(
+        state,
+        snapshot=born_snapshot(snapshot, state.schema.id),
+        totals=born_totals(snapshot),
+    )
 
 
 def _snapshot_ids(commit: Commit[TableEvent]) -> Iterator[int]:
@@ -81,6 +100,9 @@ def schemas_by_id(log: TableLog, schema_ids: Iterable[int]) -> dict[int, Schema]
         NotFoundError: There never was one of an id.
     """
     wanted = set(schema_ids)
+    head = head_state(log)
+    if head.born is not None:
+        return _born_schemas(head, head.born, wanted)
     found: dict[int, Schema] = {}
     # The newest first: on the way to it from its checkpoint, those before it are met.
     for each in sorted(wanted, reverse=True):
@@ -93,10 +115,21 @@ def schemas_by_id(log: TableLog, schema_ids: Iterable[int]) -> dict[int, Schema]
     return found
 
 
+def _born_schemas(head: TableState, born: BornTable, wanted: set[int]) -> dict[int, Schema]:
+    for each in wanted - born.schemas.keys():
+        raise NotFoundError(f"schema {each} does not exist; there are {sorted(born.schemas)}")
+    return {each: born.schema_of(each, head.schema) for each in sorted(wanted)}
+
+
 def schemas(log: TableLog) -> Iterator[Schema]:
     """Yield every schema of the table, newest first; older ones are read when asked for."""
-    newest = head_state(log).schema
+    head = head_state(log)
+    newest = head.schema
     yield newest
+    if head.born is not None:
+        others = (each for each in reversed(head.born.schemas) if each != newest.id)
+        yield from (head.born.schema_of(each, newest) for each in others)
+        return
     wanted = newest.id - 1
     while wanted >= 0:
         older = _schemas_up_to(log, wanted)

@@ -16,6 +16,7 @@ from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Transaction
 from ledger.events.spec_changes import SortColumn
 from ledger.events.statistics_events import PartitionStatisticsSet
+from tests.evolution.born import commits, snapshot
 
 A = t.TableName("shop", "a")
 B = t.TableName("shop", "b")
@@ -121,8 +122,58 @@ def test_an_event_reads_as_one_phrase(event: object, said: str) -> None:
     assert phrase(event) == said
 
 
+STATISTICS_GONE = (
+    "removed the statistics of snapshot 7000000000000000001 "
+    "and the partition statistics of snapshot 7000000000000000001"
+)
+BORN = (
+    "created table db.t with 1 columns, from Iceberg's file:/lake/t",
+    "snapshot 7000000000000000001 of 1970-01-01 00:00:00: append",
+    "branch main points to snapshot 7000000000000000001",
+    "the log of current snapshots: 1 more",
+    "added column day DATE (id 2)",
+    "the columns are schema 1",
+    "set option owner to ann",
+    "files are partitioned by partition spec 4: d=day",
+    "files are sorted by order 3: id asc",
+    "snapshot 5 of 1970-01-01 00:00:00: unknown operation",
+    "branch main points to snapshot 5",
+    "tag v1 points to snapshot 7000000000000000001",
+    "snapshot 9000000000000000009 of 1970-01-01 00:00:00: unknown operation",
+    "branch main points to snapshot 7000000000000000001",
+    "schema 0 is the current one",
+    "published statistics of snapshot 7000000000000000001",
+    "published partition statistics of snapshot 7000000000000000001",
+    "added the encryption key k",
+    "added schema 9 beside the current one",
+    "the log of metadata files: 1 more",
+    "set format version 3, last column id 7, last partition id 1004, next row id 8",
+    "replaced the columns by day, id",
+    "the columns are schema 10",
+    "removed the branch or tag v1",
+    "removed snapshot 5",
+    "removed schema 9",
+    "removed partition spec 0 and sort order 0",
+    STATISTICS_GONE,
+    "removed the encryption key k",
+    "followed the source up to file:/lake/t/metadata/2.json",
+)
+
+
+def test_the_life_of_a_table_from_iceberg_reads_as_phrases() -> None:
+    told = [phrase(event) for each in commits() for event in each.transactions[0].events]
+    assert tuple(told) == BORN
+
+
+def test_a_snapshot_says_what_it_did_and_whose_it_is() -> None:
+    summary = {"operation": "overwrite", "added-records": "3", "deleted-data-files": "1"}
+    told = phrase(snapshot(5, 1, summary={**summary, "user": "ann"}))
+    assert told == ("snapshot 5 of 1970-01-01 00:00:00: overwrite, +3 rows, -1 files, by ann")
+
+
 def test_every_event_of_the_log_has_a_phrase() -> None:
     known = {type(event) for event, _ in CASES}
+    known |= {type(event) for each in commits() for event in each.transactions[0].events}
 
     assert {*get_args(TableEvent), *get_args(CatalogEvent)} <= known
 

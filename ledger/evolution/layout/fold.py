@@ -90,6 +90,31 @@ class LayoutTrail:
             raise _taken("sort order", order.order_id)
         self.default_order_id = order.order_id
 
+    def remove(self, spec_ids: tuple[int, ...], order_ids: tuple[int, ...]) -> None:
+        """Take specs and orders away.
+
+        Raises:
+            InvalidChangeError: One is not there, or a default.
+        """
+        for each in spec_ids:
+            if each == self.default_spec_id or all(each != spec.spec_id for spec in self.specs):
+                raise _irremovable("partition spec", each)
+        for each in order_ids:
+            if each == self.default_order_id or all(
+                each != order.order_id for order in self.sort_orders
+            ):
+                raise _irremovable("sort order", each)
+        self.specs = tuple(each for each in self.specs if each.spec_id not in spec_ids)
+        self.sort_orders = tuple(
+            each for each in self.sort_orders if each.order_id not in order_ids
+        )
+
+
+def _irremovable(noun: str, number: int) -> InvalidChangeError:
+    return InvalidChangeError(
+        f"{noun} {number} is the default or is not there, and cannot go", kind="ILLEGAL_STATE"
+    )
+
 
 def _highest(specs: tuple[PartitionSpec, ...]) -> int:
     ids = (each.field_id for spec in specs for each in spec.fields)

@@ -2,6 +2,8 @@
 
 Others may import:
     `intent`         a transaction on its way into a table's log
+    `born`           what a table has besides that was born in Iceberg, and how it folds
+    `born_operations` the rows of what happens to such tables
     `changes`        what can be asked beside changes of the schema and the layout
     `decision`       what changes of schema and layout come to, before its formats are asked
     `operations`     the rows of what can be asked of snapshots, tags and statistics

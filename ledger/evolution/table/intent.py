@@ -13,6 +13,7 @@ from attrs import evolve
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
+from ledger.evolution.decide_clock import CorrectClock
 from ledger.evolution.legality import History, refuse_inexpressible, refuse_names
 from ledger.evolution.operation import Course, StateOperation
 from ledger.evolution.operations import BY_ASKED, operation
@@ -44,6 +45,9 @@ from ledger.model.errors import (
 )
 from ledger.model.schema import Schema
 
+_OF_ANY_TABLE = (DropTable, CorrectClock)
+"""What may be asked of a table that others own, too."""
+
 
 class TableIntent:
     """One transaction's changes on their way into a table's log.
@@ -66,6 +70,7 @@ class TableIntent:
         asked: list[Any] = [
             each for each in changes if not isinstance(each, AllowIncompatibleChanges)
         ]
+        self._asked = asked
         self._allows_incompatible = len(asked) < len(changes)
         wishes: list[Any] = []
         self._others: list[OtherChange] = []
@@ -120,11 +125,21 @@ class TableIntent:
 
     def _on(self, state: TableState) -> tuple[TableEvent, ...] | Landed:
         if not state.dropped:
+            self._refuse_mirrored(state)
             return tuple(self._decide(state))
         if any(isinstance(each, DropTable) for each in self._others):
             # Nothing follows a seal, so it stands at the newest version.
             return Landed(state.version)
         raise TableDroppedError("the table was dropped; open its name again to see what is there")
+
+    def _refuse_mirrored(self, state: TableState) -> None:
+        if state.born is None or all(isinstance(each, _OF_ANY_TABLE) for each in self._asked):
+            return
+        raise InvalidChangeError(
+            f"the table follows {state.born.source}, which others own, and takes no commits of its "
+            "own: change it there, then take over what is new (lakeledger import iceberg)",
+            kind="MIRRORED",
+        )
 
     def _decide(self, state: TableState) -> Iterator[TableEvent]:
         schema = state.schema

@@ -114,6 +114,11 @@ def _says_rollback(fact: RolledBack) -> str:
     )
 
 
+def _says_creation(fact: TableCreated) -> str:
+    said = f"created table {_name(fact.identifier)} with {len(fact.schema.fields)} columns"
+    return said if fact.born is UNSET else f"{said}, from Iceberg's {fact.born.source}"
+
+
 def _name(name: TableName) -> str:
     return f"{name.database_name}.{name.table_name}"
 
@@ -199,8 +204,6 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         facts=(TableCreated,),
         sets=_created,
         claims=_created,
-        says=lambda it: (
-            f"created table {_name(it.identifier)} with {len(it.schema.fields)} columns"
-        ),
+        says=_says_creation,
     ),
 )

@@ -13,6 +13,7 @@ from ledger.cli.plugins import view
 from ledger.cli.screen import Cell, Screen
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.evolution.state import TableState
+from ledger.evolution.table.born import born_snapshot
 from ledger.evolution.table.snapshot_fold import snapshot_of
 from ledger.history.older import state_at_snapshot
 from ledger.log.travel import effective_millis
@@ -49,7 +50,7 @@ def snapshots(
     """
     table = place.table(name)
     state = table.state
-    ids = sorted(reachable(state), reverse=True)
+    ids = list(state.snapshot_ids)
     found = listed(table, state, ids[:limit])
     screen = place.screen
     document = {
@@ -74,12 +75,6 @@ def snapshots(
         screen.notice(f"{len(ids) - limit:,} more are not shown; --limit {len(ids)} shows all")
 
 
-def reachable(state: TableState) -> set[int]:
-    """Return the ids of the snapshots that can be read: not expired, or kept by a tag."""
-    kept = range(state.earliest_snapshot_id, state.last_snapshot_id + 1)
-    return {tag.snapshot_id for tag in state.tags.values()}.union(kept)
-
-
 def tags_of(state: TableState, snapshot_id: int) -> list[str]:
     """Return the names of a snapshot's tags, sorted."""
     return sorted(name for name, tag in state.tags.items() if tag.snapshot_id == snapshot_id)
@@ -87,6 +82,12 @@ def tags_of(state: TableState, snapshot_id: int) -> list[str]:
 
 def listed(table: Table, state: TableState, ids: list[int]) -> list[Listed]:
     """Return some of the snapshots of a table, in the order of their ids given."""
+    if state.born is not None:
+        born, schema_id = state.born, state.schema.id
+        return [
+            Listed(born.added_in[each], born_snapshot(born.snapshots[each], schema_id))
+            for each in ids
+        ]
     kept = [each for each in ids if each >= state.earliest_snapshot_id]
     first = state_at_snapshot(table.log, min(kept)).version if kept else state.version + 1
     known = table.state.corrections

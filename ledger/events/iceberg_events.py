@@ -1,0 +1,273 @@
+"""What Iceberg's metadata says and the ledger's own events do not: tables that are born there.
+
+Names and meanings are those of Iceberg's REST updates and metadata files; ids, numbers and times
+are the table's own. All of it since format 2.
+
+Source: the Iceberg table specification and its REST catalog specification.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+from ledger.events.base import Record
+from ledger.model.type_json import FieldObject
+
+RefType = Literal["branch", "tag"]
+
+
+class _Part(Struct, frozen=True, omit_defaults=True, rename="camel", forbid_unknown_fields=True):
+    """A part of a table's metadata, as events carry it and the state keeps it."""
+
+
+class IcebergSchema(_Part, frozen=True, kw_only=True):
+    """A schema under Iceberg's id, which need not be the current one.
+
+    `text` is the schema's JSON where the ledger's types do not say all of it, as of `fixed[16]`.
+    """
+
+    schema_id: int
+    fields: tuple[FieldObject, ...]
+    identifier_field_ids: tuple[int, ...] = ()
+    text: str | UnsetType = UNSET
+
+
+class IcebergSnapshot(_Part, frozen=True, kw_only=True):
+    """A snapshot with its own id, parent, time and whatever totals its summary has.
+
+    `sequence_number` is 0 in version 1. `manifests` stands for `manifest_list` in old tables.
+    """
+
+    snapshot_id: int
+    parent_snapshot_id: int | UnsetType = UNSET
+    sequence_number: int = 0
+    timestamp_millis: int
+    summary: dict[str, str] | UnsetType = UNSET
+    manifest_list: str | UnsetType = UNSET
+    manifests: tuple[str, ...] | UnsetType = UNSET
+    schema_id: int | UnsetType = UNSET
+    first_row_id: int | UnsetType = UNSET
+    added_rows: int | UnsetType = UNSET
+    key_id: str | UnsetType = UNSET
+
+
+class IcebergRef(_Part, frozen=True, kw_only=True):
+    """What a branch or a tag points to, and how long it and its snapshots are kept."""
+
+    snapshot_id: int
+    ref_type: RefType
+    min_snapshots_to_keep: int | UnsetType = UNSET
+    max_snapshot_age_millis: int | UnsetType = UNSET
+    max_ref_age_millis: int | UnsetType = UNSET
+
+
+class StatisticsBlob(_Part, frozen=True, kw_only=True):
+    """What one blob of a Puffin file holds, for which snapshot and fields."""
+
+    type: str
+    snapshot_id: int
+    sequence_number: int
+    fields: tuple[int, ...]
+    properties: dict[str, str] | UnsetType = UNSET
+
+
+class IcebergStatistics(_Part, frozen=True, kw_only=True):
+    """A Puffin file of statistics of one snapshot."""
+
+    snapshot_id: int
+    statistics_path: str
+    file_size_in_bytes: int
+    file_footer_size_in_bytes: int
+    key_metadata: str | UnsetType = UNSET
+    blob_metadata: tuple[StatisticsBlob, ...] = ()
+
+
+class IcebergKey(_Part, frozen=True, kw_only=True):
+    """A key, encrypted by another one, in base64."""
+
+    key_id: str
+    encrypted_key_metadata: str
+    encrypted_by_id: str | UnsetType = UNSET
+    properties: dict[str, str] | UnsetType = UNSET
+
+
+class LoggedSnapshot(_Part, frozen=True, kw_only=True):
+    """Since when a snapshot was the current one."""
+
+    timestamp_millis: int
+    snapshot_id: int
+
+
+class LoggedMetadata(_Part, frozen=True, kw_only=True):
+    """An earlier metadata file, and when it was written."""
+
+    timestamp_millis: int
+    metadata_file: str
+
+
+class IcebergBirth(_Part, frozen=True, kw_only=True):
+    """What a table that comes from Iceberg begins with, beside its first schema.
+
+    `source` says whose it is, without secrets; `location` is Iceberg's, which need not be the
+    ledger's; `schema_id` is the first schema's, and `text` as in `IcebergSchema`.
+    """
+
+    source: str
+    location: str
+    format_version: int
+    schema_id: int
+    table_uuid: str | UnsetType = UNSET
+    text: str | UnsetType = UNSET
+
+
+class SnapshotAdded(Record, frozen=True, tag="addSnapshot"):
+    """There is a snapshot; whether a ref reaches it is another matter."""
+
+    snapshot: IcebergSnapshot
+
+
+class SnapshotRefSet(Record, frozen=True, tag="setSnapshotRef"):
+    """A branch or a tag points to a snapshot, an older one than before, too."""
+
+    ref_name: str
+    ref: IcebergRef
+
+
+class SnapshotRefRemoved(Record, frozen=True, tag="removeSnapshotRef"):
+    """A branch or a tag is gone; without `main` there is no current snapshot."""
+
+    ref_name: str
+
+
+class SnapshotsRemoved(Record, frozen=True, tag="removeSnapshots"):
+    """Snapshots are gone, by id, with their statistics and the refs that point to them."""
+
+    snapshot_ids: tuple[int, ...]
+
+
+class SchemaReplaced(Record, frozen=True, tag="replaceSchema"):
+    """The columns are these: a step that SchemaChanges do not say."""
+
+    fields: tuple[FieldObject, ...]
+    identifier_field_ids: tuple[int, ...] = ()
+
+
+class SchemaNamed(Record, frozen=True, tag="nameSchema"):
+    """The columns as they stand are the schema of this id, which is the current one.
+
+    `text` as in `IcebergSchema`.
+    """
+
+    schema_id: int
+    text: str | UnsetType = UNSET
+
+
+class SchemaAdded(Record, frozen=True, tag="addSchema"):
+    """There is a schema beside the current one."""
+
+    schema: IcebergSchema
+
+
+class CurrentSchemaSet(Record, frozen=True, tag="setCurrentSchema"):
+    """A schema that is there is the current one: its columns stand, dropped ids included."""
+
+    schema_id: int
+
+
+class SchemasRemoved(Record, frozen=True, tag="removeSchemas"):
+    """Schemas are gone, none of them the current one."""
+
+    schema_ids: tuple[int, ...]
+
+
+class LayoutsRemoved(Record, frozen=True, tag="removeLayouts", kw_only=True):
+    """Partition specs and sort orders are gone, none of them a default."""
+
+    spec_ids: tuple[int, ...] = ()
+    order_ids: tuple[int, ...] = ()
+
+
+class StatisticsSet(Record, frozen=True, tag="setStatistics"):
+    """A snapshot has a Puffin file of statistics; it takes the place of an earlier one."""
+
+    statistics: IcebergStatistics
+
+
+class StatisticsRemoved(Record, frozen=True, tag="removeStatistics", kw_only=True):
+    """Snapshots have no statistics file any more, or none by partition."""
+
+    snapshot_ids: tuple[int, ...] = ()
+    of_partitions: tuple[int, ...] = ()
+
+
+class EncryptionKeyAdded(Record, frozen=True, tag="addEncryptionKey"):
+    """There is a key."""
+
+    encryption_key: IcebergKey
+
+
+class EncryptionKeyRemoved(Record, frozen=True, tag="removeEncryptionKey"):
+    """A key is gone."""
+
+    key_id: str
+
+
+class SnapshotLogUpdated(Record, frozen=True, tag="updateSnapshotLog", kw_only=True):
+    """The log of current snapshots lost its `dropped` oldest entries and got these at its end."""
+
+    dropped: int = 0
+    added: tuple[LoggedSnapshot, ...] = ()
+
+
+class MetadataLogUpdated(Record, frozen=True, tag="updateMetadataLog", kw_only=True):
+    """The log of metadata files lost its `dropped` oldest entries and got these at its end."""
+
+    dropped: int = 0
+    added: tuple[LoggedMetadata, ...] = ()
+
+
+class TableFactsSet(Record, frozen=True, tag="setTableFacts", kw_only=True):
+    """Facts and counters of the table, where the events before it do not say them already."""
+
+    format_version: int | UnsetType = UNSET
+    table_uuid: str | UnsetType = UNSET
+    location: str | UnsetType = UNSET
+    last_column_id: int | UnsetType = UNSET
+    last_partition_id: int | UnsetType = UNSET
+    last_sequence_number: int | UnsetType = UNSET
+    next_row_id: int | UnsetType = UNSET
+
+
+class SourceFollowed(Record, frozen=True, tag="followSource"):
+    """All that a metadata file of the source says has come in.
+
+    `last_updated_millis` is its own; the time of effect may be later, since that never goes back.
+    """
+
+    metadata_file: str
+    last_updated_millis: int
+
+
+IcebergEvent = (
+    SnapshotAdded
+    | SnapshotRefSet
+    | SnapshotRefRemoved
+    | SnapshotsRemoved
+    | SchemaReplaced
+    | SchemaNamed
+    | SchemaAdded
+    | CurrentSchemaSet
+    | SchemasRemoved
+    | LayoutsRemoved
+    | StatisticsSet
+    | StatisticsRemoved
+    | EncryptionKeyAdded
+    | EncryptionKeyRemoved
+    | SnapshotLogUpdated
+    | MetadataLogUpdated
+    | TableFactsSet
+    | SourceFollowed
+)
+"""Every fact of a table that was born in Iceberg and no other has."""

@@ -1,0 +1,128 @@
+"""A table that was born in Iceberg, event by event, with one of every kind of fact."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ledger.events import TableEvent
+from ledger.events import iceberg_events as e
+from ledger.events.commit import Commit, Transaction
+from ledger.events.schema_changes import SetOption
+from ledger.events.schema_events import ColumnAdded
+from ledger.events.spec_changes import SortColumn
+from ledger.events.spec_events import (
+    PartitionFieldRecord,
+    PartitionSpecUpdated,
+    SortFieldRecord,
+    SortOrderReplaced,
+)
+from ledger.events.statistics_events import PartitionStatisticsSet
+from ledger.events.table_events import SchemaRecord, TableCreated
+from ledger.evolution.table_builder import TableBuilder
+from ledger.model.type_json import FieldObject
+from tests.evolution.folds import NAME
+
+ID = FieldObject(1, "id", "BIGINT NOT NULL")
+DAY = FieldObject(2, "day", "DATE")
+FIRST, SECOND, STAGED = 7_000_000_000_000_000_001, 5, 9_000_000_000_000_000_009
+
+CREATED = TableCreated(
+    identifier=NAME,
+    table_id="t",
+    path="db.db/t",
+    schema=SchemaRecord((ID,), highest_field_id=1),
+    field_id_policy="iceberg",
+    born=e.IcebergBirth(
+        source="file:/lake/t", location="file:/lake/t", format_version=2, schema_id=0
+    ),
+)
+
+
+def snapshot(number: int, sequence: int, **more: Any) -> e.SnapshotAdded:
+    facts = {"timestamp_millis": sequence * 10, "schema_id": 0, "manifest_list": "m", **more}
+    return e.SnapshotAdded(e.IcebergSnapshot(snapshot_id=number, sequence_number=sequence, **facts))
+
+
+def ref(number: int, **more: Any) -> e.IcebergRef:
+    return e.IcebergRef(snapshot_id=number, **{"ref_type": "branch", **more})
+
+
+STATISTICS = e.IcebergStatistics(
+    snapshot_id=FIRST,
+    statistics_path="s3://b/a.puffin",
+    file_size_in_bytes=9,
+    file_footer_size_in_bytes=3,
+    blob_metadata=(
+        e.StatisticsBlob(type="ndv", snapshot_id=FIRST, sequence_number=1, fields=(1,)),
+    ),
+)
+KEY = e.IcebergKey(key_id="k", encrypted_key_metadata="AA==")
+
+LIFE: tuple[tuple[TableEvent, ...], ...] = (
+    (
+        snapshot(FIRST, 1, summary={"operation": "append", "total-records": "3"}),
+        e.SnapshotRefSet("main", ref(FIRST)),
+        e.SnapshotLogUpdated(added=(e.LoggedSnapshot(timestamp_millis=10, snapshot_id=FIRST),)),
+    ),
+    (
+        ColumnAdded(("day",), "DATE", field_id=2),
+        e.SchemaNamed(1),
+        SetOption("owner", "ann"),
+        PartitionSpecUpdated((), spec_id=4, fields=(PartitionFieldRecord(2, 1000, "d", "day"),)),
+        SortOrderReplaced(
+            (SortColumn(("id",)),),
+            order_id=3,
+            fields=(SortFieldRecord(1, "identity", "asc", "nulls-first"),),
+        ),
+    ),
+    (
+        snapshot(SECOND, 2, parent_snapshot_id=FIRST, schema_id=1, first_row_id=0, added_rows=4),
+        e.SnapshotRefSet("main", ref(SECOND)),
+        e.SnapshotRefSet("v1", ref(FIRST, ref_type="tag", max_ref_age_millis=5)),
+    ),
+    (snapshot(STAGED, 3, parent_snapshot_id=SECOND),),
+    (e.SnapshotRefSet("main", ref(FIRST)), e.CurrentSchemaSet(0)),
+    (
+        e.StatisticsSet(STATISTICS),
+        PartitionStatisticsSet(
+            snapshot_id=FIRST, statistics_path="s3://b/p.parquet", file_size_in_bytes=2
+        ),
+        e.EncryptionKeyAdded(KEY),
+        e.SchemaAdded(e.IcebergSchema(schema_id=9, fields=(ID, DAY), identifier_field_ids=(1,))),
+        e.MetadataLogUpdated(added=(e.LoggedMetadata(timestamp_millis=1, metadata_file="a"),)),
+        e.TableFactsSet(format_version=3, last_column_id=7, last_partition_id=1004, next_row_id=8),
+    ),
+    (e.SchemaReplaced((DAY, ID)), e.SchemaNamed(10)),
+    (
+        e.SnapshotRefRemoved("v1"),
+        e.SnapshotsRemoved((SECOND,)),
+        e.SchemasRemoved((9,)),
+        e.LayoutsRemoved(spec_ids=(0,), order_ids=(0,)),
+        e.StatisticsRemoved(snapshot_ids=(FIRST,), of_partitions=(FIRST,)),
+        e.EncryptionKeyRemoved("k"),
+        e.SourceFollowed("file:/lake/t/metadata/2.json", 77),
+    ),
+)
+"""What happens to it, commit by commit."""
+
+
+def commit(version: int, *events: TableEvent, format_version: int = 2) -> Commit[TableEvent]:
+    transaction = Transaction[TableEvent](id=f"t{version}", author="ann", events=events)
+    return Commit(
+        format=format_version,
+        version=version,
+        time_millis=version * 100 + 100,
+        transactions=(transaction,),
+    )
+
+
+def commits() -> list[Commit[TableEvent]]:
+    return [commit(version, *events) for version, events in enumerate(((CREATED,), *LIFE))]
+
+
+def born(until: int = len(LIFE)) -> TableBuilder:
+    """The table right after a commit."""
+    builder = TableBuilder()
+    for each in commits()[: until + 1]:
+        builder.commit(each)
+    return builder
