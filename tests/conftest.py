@@ -25,12 +25,21 @@ pytest.register_assert_rewrite("tests.store_contract")
 _SOCKETS = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what starts a JVM, so that `-m 'not spark'` leaves it out."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Take `--long`."""
+    parser.addoption("--long", action="store_true", help="run only what `.ci/long` runs")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what starts a JVM, and part what takes long from the rest."""
     for item in items:
         if isinstance(item, pytest.Function) and "spark" in item.fixturenames:
             item.add_marker(pytest.mark.spark)
             item.add_marker(_SOCKETS)
+    wanted = bool(config.getoption("--long"))
+    other = [each for each in items if (each.get_closest_marker("long") is not None) != wanted]
+    items[:] = [each for each in items if (each.get_closest_marker("long") is not None) == wanted]
+    config.hook.pytest_deselected(items=other)
 
 
 @pytest.fixture(scope="session", autouse=True)

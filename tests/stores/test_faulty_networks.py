@@ -48,7 +48,7 @@ def through(server: S3Server | AzureServer, endpoint: str) -> Mapping[str, Any]:
     return s3_options(options) if isinstance(server, S3Server) else azure_options(options)
 
 
-@pytest.mark.parametrize("name", ["seaweedfs", "azurite"])
+@pytest.mark.parametrize("name", ["seaweedfs", pytest.param("azurite", marks=pytest.mark.long)])
 def test_eight_processes_lose_nothing_on_a_network_that_spoils_a_quarter(
     name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
