@@ -16,8 +16,9 @@ from attrs import frozen
 from ledger.events import SchemaChange, SpecChange, TableEvent
 from ledger.events.commit import NEWEST_FORMAT, OLDEST_FORMAT, Commit, Transaction
 from ledger.evolution.decide_clock import CorrectClock
-from ledger.evolution.legality import History, problems
-from ledger.evolution.rules import FORMATS, Rules
+from ledger.evolution.declared.asking import problems, refuse_unknown
+from ledger.evolution.declared.format import Formats, History
+from ledger.evolution.declared.rules import Rules
 from ledger.evolution.state import TableState
 from ledger.evolution.table.decision import Decided, TableWishes
 from ledger.evolution.table_builder import TableBuilder
@@ -34,7 +35,7 @@ class Verdict:
     """What a format says to a change.
 
     Attributes:
-        format: `paimon` or `iceberg`.
+        format: Its name.
         is_declared: Whether the table is to stay expressible in it, by its options afterwards.
         refusals: Why it cannot take the change; empty when it can.
         files: What projecting the change would write, relative to the table's location; None when
@@ -89,7 +90,10 @@ class ChangePlan:
 
 
 def plan_changes(
-    state: TableState, changes: Sequence[SchemaChange | SpecChange], history: History
+    state: TableState,
+    changes: Sequence[SchemaChange | SpecChange],
+    history: History,
+    formats: Formats,
 ) -> ChangePlan:
     """Return what changes of schema and layout would come to.
 
@@ -97,16 +101,17 @@ def plan_changes(
         state: The table.
         changes: One batch, as for `Table.alter`.
         history: The table's past.
+        formats: The formats that there are.
 
     Raises:
         InvalidChangeError: No format has rules under which the changes mean anything.
     """
-    trial = _Trial(state, tuple(changes), history)
+    trial = _Trial(state, tuple(changes), history, formats)
     outcome = trial.outcome()
     after = _folded(state, outcome.events)
     declared = Rules.of(after.schema.options).formats
     verdicts = []
-    for name in FORMATS:
+    for name in _asked(declared, formats):
         refusals = tuple(trial.refusals(name, outcome))
         files = None if refusals else _files(name, state, after)
         warnings = () if refusals else _warnings(name, state, after)
@@ -119,11 +124,12 @@ class _Trial:
     state: TableState
     changes: tuple[SchemaChange | SpecChange, ...]
     history: History
+    formats: Formats
 
     def outcome(self) -> Decided:
         """Return what the changes come to by the declared rules, or by whichever take them."""
         refusals: list[InvalidChangeError] = []
-        for rules_of in (Rules.of, *map(_only, FORMATS), _nobodys):
+        for rules_of in (Rules.of, *map(_only, self.formats.names()), _nobodys):
             try:
                 return self._decide(rules_of)
             except InvalidChangeError as error:
@@ -139,17 +145,29 @@ class _Trial:
         """
         rules_of = _only(format_name)
         try:
-            yield from problems(self._decide(rules_of).batch)
+            yield from problems(self._decide(rules_of).batch, self.formats)
         except InvalidChangeError as error:
             # One that is refused while it is decided: all that is wrong with it is said first.
             rules = rules_of(outcome.batch.schema.options)
-            found = tuple(problems(attrs.evolve(outcome.batch, rules=rules)))
+            found = tuple(problems(attrs.evolve(outcome.batch, rules=rules), self.formats))
             yield from found or (error,)
 
     def _decide(self, rules_of: Callable[[Mapping[str, str]], Rules]) -> Decided:
         # The first decision pins columns, so each trial begins anew.
         wishes = TableWishes(self.changes, self.state.schema.highest_field_id)
-        return wishes.decide(self.state, rules_of, self.history)
+        before = self.state.schema.options
+
+        def known(options: Mapping[str, str]) -> Rules:
+            refuse_unknown(options, before, self.formats)
+            return rules_of(options)
+
+        return wishes.decide(self.state, known, self.history)
+
+
+def _asked(declared: frozenset[str], formats: Formats) -> tuple[str, ...]:
+    """Return every format that has a word to say, or would have if it were installed."""
+    installed = formats.names()
+    return (*installed, *sorted(declared.difference(installed)))
 
 
 def _only(format_name: str) -> Callable[[Mapping[str, str]], Rules]:

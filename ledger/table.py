@@ -284,9 +284,10 @@ class Table:
         Raises:
             InvalidChangeError: The changes mean nothing under any format's rules.
         """
+        from ledger.formats import INSTALLED
         from ledger.plan import plan_changes
 
-        return plan_changes(self.state, self._asked(changes), self.past)
+        return plan_changes(self.state, self._asked(changes), self.past, INSTALLED)
 
     def _asked(
         self, changes: Sequence[SchemaChange | SpecChange | Mapping[str, Any]]
@@ -603,12 +604,13 @@ class Table:
     def _intent(self, base: TableState, plan: Plan) -> TableIntent | Landed:
         load_what_commits_need()
         from ledger.evolution.table.intent import TableIntent
+        from ledger.formats import INSTALLED
 
         self.past.keep([base.schema])
         changes = plan(base)
         if isinstance(changes, Landed):
             return changes
-        return TableIntent(changes, base, self._touched, self.past)
+        return TableIntent(changes, base, self._touched, self.past, INSTALLED)
 
     @cached_property
     def _touched(self) -> RecentlyTouched:
@@ -673,7 +675,9 @@ def _load() -> None:
     import ledger.evolution.table.intent
     import ledger.evolution.wire.layout
     import ledger.files.snapshot_plan  # noqa: F401 - the calls that need them import them by name
+    from ledger.formats import INSTALLED
 
+    INSTALLED.load()
     _loaded.append(True)
 
 

@@ -21,6 +21,7 @@ ROOMS = [
     "ledger.locations",
     "ledger.events",
     "ledger.evolution",
+    "ledger.formats",
     "ledger.transforms",
     "ledger.sql",
     "ledger.stores",

@@ -25,7 +25,7 @@ DECIDING = {
         "ledger.evolution.columns.creation",
         "ledger.evolution.columns.batch",
     ),
-    *("ledger.evolution.legality", "ledger.evolution.table.intent"),
+    *("ledger.formats", "ledger.evolution.table.intent"),
     *("ledger.evolution.validation.whole",),
     *("ledger.files.register", "ledger.plan", "ledger.planning.plan", "ledger.sql.statement"),
 }
@@ -98,9 +98,7 @@ def test_a_command_that_reads_imports_itself_alone(lake: Path, words: list[str])
     name, *rest = words
     loaded = command(name, "shop.orders", *rest, "--ledger", lake)
 
-    # What a fact says to people stands in its row, beside how it is decided.
-    rows = {"ledger.evolution.legality"} if name == "log" else set()
-    assert not loaded & (HEAVY | PRINTING_MARKDOWN | DECIDING | METADATA) - rows
+    assert not loaded & (HEAVY | PRINTING_MARKDOWN | DECIDING | METADATA)
     found = {each for each in loaded if each.startswith("ledger.cli.commands.")}
     assert found == {"ledger.cli.commands.look", f"ledger.cli.commands.look.{name}"}
     if "json" in rest:

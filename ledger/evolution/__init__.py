@@ -11,7 +11,7 @@ Decide:
                                  the rooms of the rows and their rules, by noun
     `evolve`                     a next schema, as one pure function
     `validation`                 what holds for a schema as a whole
-    `rules`, `legality`          which formats a table declares, and what those refuse
+    `declared`                   which formats a table declares, and what those are asked
     `update`                     Iceberg's batches, compiled to changes
     `wire`                       changes from and to JSON
     `refusals`                   the four plain ways to say no

@@ -19,9 +19,10 @@ from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
 from ledger.evolution.columns.anchor import Anchor
 from ledger.evolution.columns.draft import Draft
 from ledger.evolution.columns.following import Following
+from ledger.evolution.declared.format import Formats
+from ledger.evolution.declared.rules import Rules
 from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.layout.sources import Sources
-from ledger.evolution.rules import Rules
 from ledger.evolution.state import TableState
 from ledger.model.schema import Schema
 
@@ -99,6 +100,7 @@ class Course:
         snapshot_id: The newest snapshot's id so far.
         records: The rows so far.
         is_first: Whether it is the state that the writer looked at.
+        formats: The formats that there are.
         refuse_names: Refuses a snapshot whose files the table's names cannot tell apart.
     """
 
@@ -107,6 +109,7 @@ class Course:
     snapshot_id: int
     records: int
     is_first: bool
+    formats: Formats
     refuse_names: Callable[[TableState, Schema, Any], None]
 
 

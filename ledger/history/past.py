@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
-from ledger.evolution.legality_names import Binding, BoundNames
+from ledger.evolution.declared.names import Binding, BoundNames
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Postponed
 from ledger.files.live import LiveFiles
@@ -56,7 +56,7 @@ _DECODER = msgspec.json.Decoder(_File)
 _NAMES_DECODER = msgspec.json.Decoder(_Names)
 
 if TYPE_CHECKING:
-    from ledger.evolution.legality import Reach
+    from ledger.evolution.declared.format import Reach
 
 
 class TablePast:
@@ -137,9 +137,10 @@ class TablePast:
         if head is None:
             return
         state, named = head.state, head.state.named_schema_ids
-        from ledger.evolution.legality import declared_by
+        from ledger.evolution.declared.asking import binds_names
+        from ledger.formats import INSTALLED
 
-        if len(named) < 2 or not declared_by(state.schema.options).iceberg:  # noqa: PLR2004
+        if len(named) < 2 or not binds_names(state, INSTALLED):  # noqa: PLR2004
             # The schema of one's own files is at hand.
             return
         try:
@@ -172,7 +173,7 @@ class TablePast:
 
         Reads every file change that is live in one of them.
         """
-        from ledger.evolution.legality import Reach
+        from ledger.evolution.declared.format import Reach
         from ledger.evolution.table.snapshots import is_named
 
         if state.snapshot is None:

@@ -19,13 +19,16 @@ from ledger.evolution.catalog_decide import CatalogIntent
 from ledger.evolution.catalog_request import DropTable
 from ledger.evolution.catalog_state import CatalogState, TableEntry
 from ledger.evolution.columns.creation import create_schema, with_policy
+from ledger.evolution.declared.asking import refuse_birth
+from ledger.evolution.declared.format import Birth
+from ledger.evolution.declared.rules import Rules
 from ledger.evolution.layout.creation import first_order, first_spec
+from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.layout.specs import order_records, spec_records
-from ledger.evolution.legality import refuse_at_creation
-from ledger.evolution.rules import Rules
 from ledger.evolution.state import TableState
 from ledger.evolution.wire.changes import well_formed
 from ledger.evolution.wire.schema import schema_from_json
+from ledger.formats import INSTALLED
 from ledger.log.append import Appender
 from ledger.log.codec import encode
 from ledger.log.landing import Draft, Patience, land_once
@@ -113,7 +116,7 @@ def born(
     fields = None if partition_spec is None else [_partition_field(each) for each in partition_spec]
     spec = first_spec(created, fields, rules)
     order = first_order(created, [_sort_column(each) for each in sort_order or ()], rules)
-    refuse_at_creation(created, spec, order, rules)
+    refuse_birth(Birth(created, LayoutTrail((spec,), (order,)), rules), INSTALLED)
     policy = created.field_id_policy
     return Born(
         schema_record(created),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from attrs import Factory, define
 from msgspec.structs import replace
 
-from ledger.evolution.rules import Rules
+from ledger.evolution.declared.rules import Rules
 from ledger.evolution.state import TableState
 from ledger.model import types as t
 from ledger.model.errors import UnsupportedError
@@ -85,7 +85,7 @@ class FactsFold:
         rules = Rules.of(schema.options)
         version = max(facts.format_version, rules.format_version)
         if schema != self.schema or version != facts.format_version:
-            self._learn_schema(schema, version, is_declared=rules.iceberg)
+            self._learn_schema(schema, version, is_declared="iceberg" in rules.formats)
         self.schema = schema
         is_first = version >= SEQUENCES_SINCE > facts.format_version
         self.facts = TableFacts(

@@ -23,7 +23,7 @@ from ledger.events.snapshot_events import (
     TagReplaced,
 )
 from ledger.events.statistics_events import PartitionStatisticsSet
-from ledger.evolution.rules import Rules
+from ledger.evolution.declared.rules import Rules
 from ledger.evolution.state import TableState
 from ledger.evolution.table_builder import TableBuilder
 from ledger.log.replay import Read
@@ -100,7 +100,7 @@ class Projection:
         run.put_metadata(self.target)
 
     def _go(self, on_progress: Progress) -> _Run:
-        if not Rules.of(self.target.schema.options).iceberg:
+        if "iceberg" not in Rules.of(self.target.schema.options).formats:
             raise UnsupportedError(
                 f"{self.table.identifier} is not declared to be an Iceberg table: add iceberg to "
                 "its option ledger.formats"

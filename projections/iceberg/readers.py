@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from attrs import frozen
 
-from ledger.evolution.rules import Rules
+from ledger.evolution.declared.rules import Rules
 from ledger.evolution.state import TableState
 from ledger.evolution.tree.places import TypePlace, type_places
 from ledger.model.types import (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from attrs import evolve
 
-from ledger.evolution.rules import Rules
+from ledger.evolution.declared.rules import Rules
 from ledger.evolution.state import TableState
 from ledger.evolution.table.snapshots import check_reachable
 from ledger.log.request import CommitOptions
@@ -68,7 +68,7 @@ def publish(table: Table, kept: Kept, at: Instant, **options: Unpack[CommitOptio
 def check(table: Table, at: Instant) -> None:
     """Refuse to publish what Iceberg has no place for; raises as `publish`."""
     head, snapshot_id = table.state, at.state.last_snapshot_id
-    if not Rules.of(head.schema.options).iceberg:
+    if "iceberg" not in Rules.of(head.schema.options).formats:
         raise UnsupportedError(
             f"{table.identifier} is not declared to be an Iceberg table: add iceberg to its "
             "option ledger.formats"

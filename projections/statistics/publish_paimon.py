@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterable
 from typing import Any, Unpack
 
-from ledger.evolution.rules import Rules
+from ledger.evolution.declared.rules import Rules
 from ledger.files.snapshot_plan import SnapshotPlan
 from ledger.log.request import CommitOptions
 from ledger.model.errors import InvalidInputError, UnsupportedError

@@ -8,11 +8,13 @@ import pytest
 from attrs import frozen
 
 from ledger import FileChange, FormatError, Schema
+from ledger.evolution.declared.asking import problems
+from ledger.evolution.declared.format import Batch, Reach
+from ledger.evolution.declared.names import BoundNames
+from ledger.evolution.declared.rules import Rules
 from ledger.evolution.layout.fold import LayoutTrail
-from ledger.evolution.legality import Batch, Reach, problems
-from ledger.evolution.legality_names import BoundNames
-from ledger.evolution.rules import Rules
 from ledger.evolution.state import TableState
+from ledger.formats import INSTALLED
 from projections.iceberg.materialise import project
 from tests.evolution.test_commit_facts import BOTH, PAIMON, file, table_of
 
@@ -47,7 +49,9 @@ def test_declaring_iceberg_asks_what_older_files_are() -> None:
     past = Past(state.schema, file("f.parquet", format="lance"))
     layout = LayoutTrail(state.specs, state.sort_orders)
     batch = Batch(state, state.schema, layout, Rules.of({}), past)
-    assert [each.message[:34] for each in problems(batch)] == ["file f.parquet: files are parquet,"]
+    assert [each.message[:34] for each in problems(batch, INSTALLED)] == [
+        "file f.parquet: files are parquet,"
+    ]
 
 
 def test_no_tag_has_the_name_of_the_branch_that_every_table_has() -> None:

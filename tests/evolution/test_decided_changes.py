@@ -23,7 +23,7 @@ from ledger.events.schema_events import ColumnDropped
 from ledger.events.spec_changes import RemovePartitionField, UpdatePartitionSpec
 from ledger.evolution.columns.batch import decide_schema
 from ledger.evolution.columns.creation import with_policy
-from ledger.evolution.rules import Rules
+from ledger.evolution.declared.rules import Rules
 from ledger.model.field_ids import walk_ids
 from ledger.model.sql_type import read_type
 from ledger.model.type_json import TypeObject, type_to_wire

@@ -18,7 +18,7 @@ from ledger.events.schema_changes import (
 )
 from ledger.evolution.columns.batch import decide_schema
 from ledger.evolution.columns.creation import create_schema, with_policy
-from ledger.evolution.rules import PAIMON_RULES, Rules
+from ledger.evolution.declared.rules import PAIMON_RULES, Rules
 from ledger.model.errors import FormatError, InvalidChangeError, InvalidTypeError
 from ledger.model.field_ids import walk_ids
 from ledger.model.schema import Schema

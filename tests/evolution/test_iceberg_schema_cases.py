@@ -11,7 +11,7 @@ import pytest
 from ledger import Table
 from ledger.evolution.columns.batch import decide_schema
 from ledger.evolution.columns.creation import create_schema, with_policy
-from ledger.evolution.rules import Rules
+from ledger.evolution.declared.rules import Rules
 from ledger.evolution.update.update import SchemaUpdate
 from ledger.model.errors import ColumnExistsError, ColumnNotFoundError, InvalidInputError
 from ledger.model.schema import Schema

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ledger import InvalidInputError, RenameColumn, Schema, Table
+from ledger.evolution.declared.rules import Rules
 from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.layout.intent import LayoutIntent
-from ledger.evolution.rules import Rules
 from ledger.evolution.table_builder import TableBuilder
 from ledger.evolution.table_record import TableStream
 from ledger.model.partition import PartitionSpec

@@ -26,8 +26,8 @@ from ledger import (
     UpdateColumnType,
 )
 from ledger.evolution.columns.batch import Decision, decide_schema
+from ledger.evolution.declared.rules import Rules
 from ledger.evolution.options.naming import COLUMN_OPTIONS, ColumnNames, option_text
-from ledger.evolution.rules import Rules
 from ledger.model.field_ids import walk_fields
 from ledger.model.type_json import type_to_wire
 from ledger.model.type_text import parse_type

@@ -22,7 +22,7 @@ from ledger.events.schema_changes import (
     UpdateColumnType,
 )
 from ledger.evolution.columns.batch import decide_schema
-from ledger.evolution.rules import Rules
+from ledger.evolution.declared.rules import Rules
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
 from ledger.model.type_json import TypeObject, type_from_json

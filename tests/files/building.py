@@ -20,6 +20,7 @@ from ledger.evolution.table.snapshots import decide_snapshot
 from ledger.evolution.table_record import TableStream
 from ledger.files.change_file import INLINE_LIMIT, store_changes
 from ledger.files.live import LiveFiles
+from ledger.formats import INSTALLED
 from ledger.log.append import Appender
 from ledger.log.request import Request
 from ledger.log.stream_log import StreamLog
@@ -102,6 +103,7 @@ class _Snapshot:
             decide_snapshot(
                 state,
                 change,
+                INSTALLED,
                 snapshot_id=state.last_snapshot_id + 1,
                 schema_id=0,
                 records=state.totals.record_count,

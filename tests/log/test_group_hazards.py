@@ -20,6 +20,7 @@ from ledger.events import TableEvent
 from ledger.evolution.state import TableState
 from ledger.evolution.table.intent import TableIntent
 from ledger.evolution.table.touched import RecentlyTouched
+from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
 from ledger.log.group import Rider
 from ledger.log.request import Request
@@ -227,7 +228,7 @@ def test_whose_wait_is_interrupted_hears_of_a_loss_only_where_one_is_known(
 ) -> None:
     table = Crowd().table
     touched = RecentlyTouched(lambda _: ())
-    intent = TableIntent((), table.state, touched, TablePast(table.log, table.live))
+    intent = TableIntent((), table.state, touched, TablePast(table.log, table.live), INSTALLED)
     rider: Rider[TableState, TableEvent] = Rider(intent, Request(commit_id="x"))
 
     rider.fail(error)

@@ -19,6 +19,7 @@ from ledger.evolution.columns.anchor import Anchor
 from ledger.evolution.columns.draft import Draft
 from ledger.evolution.columns.following import Following
 from ledger.evolution.columns.identifiers import check_identifier_fields
+from ledger.evolution.declared.rules import PAIMON_RULES, Rules
 from ledger.evolution.operation import SchemaOperation
 from ledger.evolution.operations import operation
 from ledger.evolution.options import keys
@@ -26,7 +27,6 @@ from ledger.evolution.options.deciding import option_event
 from ledger.evolution.options.naming import KEY_OPTIONS, ColumnNames
 from ledger.evolution.options.renames import renamed_keys, renamed_options, strayed_options
 from ledger.evolution.refusals import argument, runtime, state
-from ledger.evolution.rules import PAIMON_RULES, Rules
 from ledger.evolution.tree.paths import dotted
 from ledger.evolution.validation.whole import validate
 from ledger.model.schema import Schema, paths_of

@@ -19,11 +19,11 @@ from ledger.evolution.columns.iceberg_ids import (
     without_member_ids,
 )
 from ledger.evolution.columns.identifiers import check_identifier_fields
+from ledger.evolution.declared.rules import PAIMON_RULES, Rules
 from ledger.evolution.options import keys
 from ledger.evolution.options.naming import KEY_OPTIONS
 from ledger.evolution.options.reading import TableOptions
 from ledger.evolution.refusals import argument, runtime
-from ledger.evolution.rules import PAIMON_RULES, Rules
 from ledger.evolution.tree.paths import with_type
 from ledger.evolution.validation.whole import validate
 from ledger.model.field_ids import walk_fields, walk_ids

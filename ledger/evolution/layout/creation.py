@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ledger.events.spec_changes import AddPartitionField, ReplaceSortOrder, SortColumn
+from ledger.evolution.declared.rules import Rules
 from ledger.evolution.layout.deciding import decide_order
 from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.layout.sources import Source, Sources
 from ledger.evolution.layout.spec_draft import SpecDraft, default_name, writable_transform
 from ledger.evolution.layout.specs import identity_spec
 from ledger.evolution.refusals import argument
-from ledger.evolution.rules import Rules
 from ledger.evolution.tree.paths import dotted
 from ledger.model.partition import PartitionSpec, SortOrder
 from ledger.model.schema import Schema
@@ -34,7 +34,7 @@ def first_spec(
             same, or a name is taken by another field or column.
 
     Example:
-        >>> from ledger.evolution.rules import PAIMON_RULES
+        >>> from ledger.evolution.declared.rules import PAIMON_RULES
         >>> made = Schema.of({"id": "INT", "day": "DATE"})
         >>> spec = first_spec(made, [AddPartitionField(("id",), "bucket[8]")], PAIMON_RULES)
         >>> spec.fields[0].name, spec.fields[0].field_id
@@ -64,7 +64,7 @@ def first_order(schema: Schema, columns: Sequence[SortColumn] | None, rules: Rul
         InvalidChangeError: A source is missing, or a transform does not accept it.
 
     Example:
-        >>> from ledger.evolution.rules import PAIMON_RULES
+        >>> from ledger.evolution.declared.rules import PAIMON_RULES
         >>> order = first_order(Schema.of({"id": "INT"}), [SortColumn(("id",))], PAIMON_RULES)
         >>> order.order_id, order.fields[0].null_order
         (1, 'nulls-first')

@@ -15,11 +15,11 @@ from ledger.events.spec_changes import (
     UpdatePartitionSpec,
 )
 from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
+from ledger.evolution.declared.rules import Rules
 from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.layout.sources import Sources
 from ledger.evolution.layout.spec_draft import SpecDraft, writable_transform
 from ledger.evolution.layout.specs import order_records, spec_records
-from ledger.evolution.rules import Rules
 from ledger.model.errors import InvalidChangeError
 from ledger.model.partition import PartitionField, PartitionSpec, SortField, SortOrder
 from ledger.model.schema import Schema

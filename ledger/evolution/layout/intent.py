@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from ledger.events.schema_events import SchemaEvent, UpdateKeys
 from ledger.events.spec_changes import SpecChange, UpdatePartitionSpec
 from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
+from ledger.evolution.declared.rules import Rules
 from ledger.evolution.layout.deciding import shape_of
 from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.layout.sources import Sources
 from ledger.evolution.layout.specs import identity_spec
 from ledger.evolution.operation import LayoutOperation
 from ledger.evolution.operations import operation
-from ledger.evolution.rules import Rules
 from ledger.evolution.state import TableState
 from ledger.model.errors import InvalidChangeError
 from ledger.model.partition import SortOrder

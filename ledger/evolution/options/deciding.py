@@ -10,11 +10,11 @@ from ledger.events.schema_changes import (
 )
 from ledger.evolution.columns.anchor import Anchor
 from ledger.evolution.columns.draft import Draft
+from ledger.evolution.declared.rules import declares_rules
 from ledger.evolution.options import guards as option_guards
 from ledger.evolution.options.naming import KEY_OPTIONS, option_text
 from ledger.evolution.options.reading import comma_list
 from ledger.evolution.refusals import unsupported
-from ledger.evolution.rules import declares_rules
 
 
 def decide_set_option(draft: Draft, change: SetOption) -> Anchor:

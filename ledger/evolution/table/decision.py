@@ -12,11 +12,11 @@ from ledger.events.schema_events import SchemaEvent
 from ledger.events.spec_changes import SpecChange
 from ledger.evolution.columns.anchor import Anchor
 from ledger.evolution.columns.batch import decide_schema
+from ledger.evolution.declared.format import Batch, History
+from ledger.evolution.declared.rules import Rules
 from ledger.evolution.layout.intent import LayoutEvent, LayoutIntent, layout_before
-from ledger.evolution.legality import Batch, History
 from ledger.evolution.operation import LayoutOperation
 from ledger.evolution.operations import BY_ASKED
-from ledger.evolution.rules import Rules
 from ledger.evolution.state import TableState
 
 RulesOf = Callable[[Mapping[str, str]], Rules]

@@ -7,6 +7,7 @@ looks for a cell or file that both wanted, and is decided again with its paths f
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from attrs import evolve
@@ -14,10 +15,11 @@ from attrs import evolve
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.evolution.decide_clock import CorrectClock
-from ledger.evolution.legality import History, refuse_inexpressible, refuse_names
+from ledger.evolution.declared.asking import refuse_inexpressible, refuse_names, refuse_unknown
+from ledger.evolution.declared.format import Formats, History
+from ledger.evolution.declared.rules import Rules
 from ledger.evolution.operation import Course, StateOperation
 from ledger.evolution.operations import BY_ASKED, operation
-from ledger.evolution.rules import Rules
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
 from ledger.evolution.table.changes import (
@@ -58,6 +60,7 @@ class TableIntent:
         base: The state that the writer looked at. Contradictions to it are refused here.
         touched: What the winners touched, shared by all who ask.
         history: What the formats' rules have to know of the past.
+        formats: The formats that there are.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class TableIntent:
         base: TableState,
         touched: RecentlyTouched,
         history: History,
+        formats: Formats,
     ) -> None:
         asked: list[Any] = [
             each for each in changes if not isinstance(each, AllowIncompatibleChanges)
@@ -82,6 +86,7 @@ class TableIntent:
         self._wishes = TableWishes(wishes, base.schema.highest_field_id)
         self._touched = touched
         self._history = history
+        self._formats = formats
         # Nobody asks for it before the first loss, and most writers never lose.
         self._needed: Needs | None = None
         self._wanted: FileWish | None = None
@@ -151,6 +156,7 @@ class TableIntent:
             state.last_snapshot_id,
             state.totals.record_count,
             state.version == self.base_version,
+            self._formats,
             self._refuse_names,
         )
         for change in self._others:
@@ -160,20 +166,22 @@ class TableIntent:
 
     def _decide_table(self, state: TableState) -> Generator[TableEvent, None, Schema]:
         """Yield what changes the schema and the layout; return the schema afterwards."""
-        decided = self._wishes.decide(state, self._rules, self._history)
+        decided = self._wishes.decide(state, partial(self._rules, state), self._history)
         yield from decided.events
-        refuse_inexpressible(decided.batch)
+        if decided.events:
+            refuse_inexpressible(decided.batch, self._formats)
         return decided.batch.schema
 
-    def _rules(self, options: Mapping[str, str]) -> Rules:
+    def _rules(self, state: TableState, options: Mapping[str, str]) -> Rules:
+        refuse_unknown(options, state.schema.options, self._formats)
         return Rules.of(options, allow_incompatible=self._allows_incompatible)
 
     def _refuse_names(
         self, state: TableState, schema: Schema, change: CommitSnapshot | Rollback
     ) -> None:
         named = {each.schema_id for each in change.files if is_named(each)} - {schema.id}
-        if named and self._rules(schema.options).iceberg:
-            refuse_names(schema, named, state, self._history)
+        if named:
+            refuse_names(schema, named, state, self._history, self._formats)
 
     def _refuse_conflicts(self, state: TableState, winners: Sequence[Commit[TableEvent]]) -> None:
         if self._needed is None:

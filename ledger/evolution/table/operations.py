@@ -40,6 +40,7 @@ def _decide_snapshot(
     event = decide_snapshot(
         course.state,
         change,
+        course.formats,
         snapshot_id=course.snapshot_id,
         schema_id=course.schema.id,
         records=course.records,
@@ -53,7 +54,7 @@ def _decide_tag(
 ) -> TagCreated | TagReplaced | TagDeleted | None:
     if not course.is_first and tag_holds(course.state, change):
         return None
-    return decide_tag(course.state, change)
+    return decide_tag(course.state, change, course.formats)
 
 
 def _decide_drop(course: Course, change: asked.DropTable) -> TableDropped:

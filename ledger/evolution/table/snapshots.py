@@ -20,7 +20,8 @@ from ledger.events.snapshot_events import (
 )
 from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.evolution import bounds
-from ledger.evolution.legality import refuse_files, refuse_tag
+from ledger.evolution.declared.asking import refuse_files, refuse_tag
+from ledger.evolution.declared.format import Formats
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import (
     CommitSnapshot,
@@ -54,13 +55,20 @@ def inline_files(files: Raw) -> tuple[FileChange, ...]:
 
 
 def decide_snapshot(
-    state: TableState, change: SnapshotChange, *, snapshot_id: int, schema_id: int, records: int
+    state: TableState,
+    change: SnapshotChange,
+    formats: Formats,
+    *,
+    snapshot_id: int,
+    schema_id: int,
+    records: int,
 ) -> SnapshotCommitted | RolledBack:
     """Return the snapshot that a change becomes.
 
     Args:
         state: The state that the transaction meets.
         change: What is asked.
+        formats: The formats that there are.
         snapshot_id: The next snapshot id.
         schema_id: The schema current at this point of the transaction.
         records: Total record count before it.
@@ -75,7 +83,7 @@ def decide_snapshot(
     listed = readable_files(change.files)
     is_back = isinstance(change, Rollback)
     facts = {} if isinstance(change, Rollback) else change.facts
-    refuse_files(state, change.files, facts, is_back=is_back)
+    refuse_files(state, change.files, facts, formats, is_back=is_back)
     sums = FileSums.of(change.files)
     bounds.check_sums(_sums(state.totals, sums, records))
     inline = change.reference is None and change.files
@@ -220,7 +228,9 @@ def check_reachable(state: TableState, snapshot_id: int) -> None:
         )
 
 
-def decide_tag(state: TableState, change: TagChange) -> TagCreated | TagReplaced | TagDeleted:
+def decide_tag(
+    state: TableState, change: TagChange, formats: Formats
+) -> TagCreated | TagReplaced | TagDeleted:
     """Return the fact that a tag change becomes.
 
     Raises:
@@ -233,7 +243,7 @@ def decide_tag(state: TableState, change: TagChange) -> TagCreated | TagReplaced
     checked_name(change.tag_name, "tag")
     if isinstance(change, DeleteTag):
         return TagDeleted(tag_name=state.tag(change.tag_name).name)
-    refuse_tag(state, change.tag_name)
+    refuse_tag(state, change.tag_name, formats)
     bounds.check_numbers(change, f"tag {change.tag_name!r}")
     newest = state.last_snapshot_id
     snapshot_id = newest if change.snapshot_id is None else change.snapshot_id

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ledger.evolution.declared.rules import Rules
 from ledger.evolution.refusals import state
-from ledger.evolution.rules import Rules
 from ledger.evolution.tree.paths import dotted
 from ledger.evolution.update.names import Path, Spot
 from ledger.evolution.update.pending import Pending

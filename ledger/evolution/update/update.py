@@ -10,8 +10,8 @@ from typing import Self
 from msgspec import UNSET, UnsetType
 
 from ledger.events.schema_changes import MoveType, SchemaChange
+from ledger.evolution.declared.rules import Rules
 from ledger.evolution.refusals import argument, state, unsupported
-from ledger.evolution.rules import Rules
 from ledger.evolution.tree.paths import dotted
 from ledger.evolution.update.compile import compile_changes
 from ledger.evolution.update.find import (

@@ -5,8 +5,8 @@ Source: Paimon's SchemaValidation; the first broken rule in Paimon's order is th
 
 from __future__ import annotations
 
+from ledger.evolution.declared.rules import PAIMON_RULES, Rules
 from ledger.evolution.refusals import argument, state, unsupported
-from ledger.evolution.rules import PAIMON_RULES, Rules
 from ledger.evolution.validation import (
     blobs,
     buckets,

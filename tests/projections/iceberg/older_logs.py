@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from attrs import evolve
 
 from ledger import FileChange, Table
+from ledger.evolution.declared.format import FormatRules, Refusal
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import CommitSnapshot, TableChange
 from ledger.evolution.table.intent import TableIntent
+from ledger.formats import INSTALLED
 from ledger.log.request import Request
+from tests.toy_format import Indifferent
 
 
 def record(table: Table, *changes: TableChange) -> None:
@@ -26,10 +29,20 @@ def record_file(table: Table, file: FileChange) -> None:
     _record(table, "none", (evolve(snapshot, commit_identifier=table.state.version),))
 
 
+class _Indifferent:
+    """As if Paimon and a format that minds nothing were all that there is."""
+
+    def names(self) -> tuple[str, ...]:
+        return "paimon", "none"
+
+    def find(self, name: str) -> FormatRules | Refusal:
+        return Indifferent() if name == "none" else INSTALLED.find(name)
+
+
 def _record(table: Table, formats: str, changes: Sequence[TableChange]) -> None:
     head = table.state
-    intent = table._intent(_declaring(head, formats), lambda _: list(changes))
-    assert isinstance(intent, TableIntent)
+    state = _declaring(head, formats)
+    intent = TableIntent(changes, state, table._touched, table.past, _Indifferent())
     table._appender.append(intent, Request(commit_id=f"older {head.version}"))
 
 

@@ -13,9 +13,9 @@ from pypaimon import CatalogFactory
 
 import ledger
 from ledger import FileChange, FormatError, InvalidInputError, Schema, SetOption, SnapshotPlan
-from ledger.evolution.legality_paimon_files import FileRules
 from ledger.log.travel import head_state
 from projections.paimon.materialise import project, verify
+from projections.paimon.rules.files import FileRules
 from tests.lakes import lake_on, memory
 
 TYPES = (

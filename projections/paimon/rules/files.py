@@ -12,8 +12,8 @@ from typing import Any
 import attrs
 from msgspec import UnsetType
 
-from ledger.evolution.legality_rule import broken
-from ledger.model.errors import FormatError, LedgerError
+from ledger.evolution.declared.format import Refusal
+from ledger.model.errors import LedgerError
 from ledger.model.excerpt import excerpt
 from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.partition import PartitionSpec
@@ -47,7 +47,7 @@ class FileRules:
     _sound: set[tuple[object, ...]] = attrs.Factory(set)
     _placed: dict[int, dict[str, int | None]] = attrs.Factory(dict)
 
-    def problems(self, files: Iterable[FileChange]) -> Iterator[FormatError]:
+    def problems(self, files: Iterable[FileChange]) -> Iterator[Refusal]:
         """Yield what Paimon cannot say of the files that come; what goes is no problem."""
         for each in files:
             if each.kind == "ADD":
@@ -55,7 +55,7 @@ class FileRules:
                 yield from _number_problems(each)
                 yield from self._partition(each)
 
-    def _partition(self, file: FileChange) -> Iterator[FormatError]:
+    def _partition(self, file: FileChange) -> Iterator[Refusal]:
         # Many files have one partition; without their types, 1 and True would be one key.
         key = file.spec_id, file.partition, *map(type, file.partition)
         if key in self._sound:
@@ -93,7 +93,7 @@ class FileRules:
 
 def key_problems(
     schema: Schema, files: Iterable[FileChange], facts: Mapping[str, Any]
-) -> Iterator[FormatError]:
+) -> Iterator[Refusal]:
     """Yield what is wrong with files of a primary key's table that no engine lists.
 
     Args:
@@ -113,7 +113,7 @@ def key_problems(
             return
 
 
-def _name_problems(file: FileChange) -> Iterator[FormatError]:
+def _name_problems(file: FileChange) -> Iterator[Refusal]:
     if file.content != "data":
         rule = f"its manifests list files of rows, and this one holds {excerpt(file.content)}"
         yield _refusal(file, rule, "compact the deletes into the data files first")
@@ -128,7 +128,7 @@ def _name_problems(file: FileChange) -> Iterator[FormatError]:
         yield _refusal(file, rule, "rename it")
 
 
-def _number_problems(file: FileChange) -> Iterator[FormatError]:
+def _number_problems(file: FileChange) -> Iterator[Refusal]:
     row_id = file.first_row_id
     last_row = 0 if isinstance(row_id, UnsetType) else row_id + file.record_count
     for what, number, least, most in (
@@ -167,6 +167,6 @@ def _fits(value: PartitionValue, data_type: DataType) -> bool:
     return True
 
 
-def _refusal(file: FileChange, rule: str, alternative: str) -> FormatError:
+def _refusal(file: FileChange, rule: str, alternative: str) -> Refusal:
     path = repr(file.path) if _CONTROL.search(file.path) else file.path
-    return broken("paimon", f"file {path}", rule, alternative)
+    return Refusal(f"file {path}", rule, alternative)

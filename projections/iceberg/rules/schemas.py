@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ledger.evolution.columns.identifiers import check_identifier_fields
-from ledger.evolution.legality_rule import broken
+from ledger.evolution.declared.format import Refusal
 from ledger.evolution.tree.places import TypePlace, type_places
-from ledger.model.errors import FormatError, InvalidChangeError, UnsupportedError
+from ledger.model.errors import InvalidChangeError, UnsupportedError
 from ledger.model.excerpt import excerpt
 from ledger.model.field_ids import walk_fields
 from ledger.model.iceberg_default import default_json
@@ -33,7 +33,7 @@ _NESTED = (ArrayType, MapType, RowType)
 _WITHOUT_DEFAULTS = frozenset({"UNKNOWN", "VARIANT", "GEOMETRY", "GEOGRAPHY"})
 
 
-def type_problems(columns: Iterable[DataField], format_version: int) -> Iterator[FormatError]:
+def type_problems(columns: Iterable[DataField], format_version: int) -> Iterator[Refusal]:
     """Yield what Iceberg cannot say of some columns: types and defaults, at every depth."""
     for place in type_places(columns):
         if not isinstance(place.type, _NESTED):
@@ -42,7 +42,7 @@ def type_problems(columns: Iterable[DataField], format_version: int) -> Iterator
             yield from _default_problems(place, place.field, format_version)
 
 
-def _type_problem(place: TypePlace, format_version: int) -> Iterator[FormatError]:
+def _type_problem(place: TypePlace, format_version: int) -> Iterator[Refusal]:
     try:
         iceberg_type(place.type, format_version=format_version)
     except UnsupportedError as error:
@@ -50,7 +50,7 @@ def _type_problem(place: TypePlace, format_version: int) -> Iterator[FormatError
         instead = "take another type"
         if format_version < newest and _is_in(place, newest):
             instead = f"set format-version={newest}"
-        yield broken("iceberg", f"column {place.name}", error.message, instead)
+        yield Refusal(f"column {place.name}", error.message, instead)
 
 
 def _is_in(place: TypePlace, format_version: int) -> bool:
@@ -63,12 +63,11 @@ def _is_in(place: TypePlace, format_version: int) -> bool:
 
 def _default_problems(
     place: TypePlace, column: DataField, format_version: int
-) -> Iterator[FormatError]:
+) -> Iterator[Refusal]:
     what = f"column {place.name}"
     first = FIRST_VERSION_OF_INITIAL_DEFAULTS
     if column.initial_default is not None and format_version < first:
-        yield broken(
-            "iceberg",
+        yield Refusal(
             what,
             f"older files read as a default from format version {first} on only, and the table's "
             f"is {format_version}",
@@ -77,12 +76,10 @@ def _default_problems(
     if column.type.root in _WITHOUT_DEFAULTS and not (
         column.initial_default is column.default_value is None
     ):
-        yield broken(
-            "iceberg", what, f"{column.type.root} has no default but NULL", "leave the default out"
-        )
+        yield Refusal(what, f"{column.type.root} has no default but NULL", "leave the default out")
 
 
-def name_problems(schema: Schema) -> Iterator[FormatError]:
+def name_problems(schema: Schema) -> Iterator[Refusal]:
     """Yield the full names that two places of a schema have: a dot in a name can cause that."""
     nested = [each for each in schema.fields if each.type.depth]
     if not any("." in each for each in schema.names) and not any(
@@ -93,8 +90,7 @@ def name_problems(schema: Schema) -> Iterator[FormatError]:
     for place in type_places(schema.fields):
         other = seen.setdefault(place.name, place.path)
         if other != place.path:
-            yield broken(
-                "iceberg",
+            yield Refusal(
                 f"column {place.name}",
                 f"full names are unique in a schema, and {list(other)} and {list(place.path)} "
                 "have one",
@@ -102,7 +98,7 @@ def name_problems(schema: Schema) -> Iterator[FormatError]:
             )
 
 
-def default_problems(columns: Iterable[DataField], format_version: int) -> Iterator[FormatError]:
+def default_problems(columns: Iterable[DataField], format_version: int) -> Iterator[Refusal]:
     """Yield the defaults whose text is no value that Iceberg can write, at every depth.
 
     Before version 3 metadata has no defaults, so there is nothing to write.
@@ -115,8 +111,7 @@ def default_problems(columns: Iterable[DataField], format_version: int) -> Itera
             continue
         for text in dict.fromkeys((column.initial_default, column.default_value)):
             if text is not None and not _is_default(text, column):
-                yield broken(
-                    "iceberg",
+                yield Refusal(
                     f"column {place.name}",
                     f"its default {excerpt(text)} is no {_bare(column)} that Iceberg can write",
                     "write the default out, or leave it out",
@@ -137,18 +132,17 @@ def _bare(column: DataField) -> str:
     return format_type(column.type.with_nullability(nullable=True))
 
 
-def tag_problems(names: Iterable[str]) -> Iterator[FormatError]:
+def tag_problems(names: Iterable[str]) -> Iterator[Refusal]:
     """Yield the tags that have the name of the branch that every table has."""
     if _MAIN_BRANCH in names:
-        yield broken(
-            "iceberg",
+        yield Refusal(
             f"tag {_MAIN_BRANCH}",
             "tags and branches share their names, and every table has a branch of that one",
             "name the tag otherwise",
         )
 
 
-def identifier_problems(schema: Schema) -> Iterator[FormatError]:
+def identifier_problems(schema: Schema) -> Iterator[Refusal]:
     """Yield what is wrong with the columns that identify a row; by default the primary key's."""
     wanted = schema.identifier_field_ids
     if not wanted:
@@ -156,10 +150,10 @@ def identifier_problems(schema: Schema) -> Iterator[FormatError]:
     try:
         check_identifier_fields(schema.fields, wanted, {})
     except InvalidChangeError as error:
-        yield broken("iceberg", "the table", error.message, "set other identifier fields")
+        yield Refusal("the table", error.message, "set other identifier fields")
 
 
-def source_problems(schema: Schema, spec: PartitionSpec, order: SortOrder) -> Iterator[FormatError]:
+def source_problems(schema: Schema, spec: PartitionSpec, order: SortOrder) -> Iterator[Refusal]:
     """Yield the fields of the default spec and order whose column is gone or does not fit."""
     if not spec.fields and not order.fields:
         return
@@ -181,7 +175,7 @@ def source_problems(schema: Schema, spec: PartitionSpec, order: SortOrder) -> It
         )
 
 
-def spec_name_problems(schema: Schema, specs: Iterable[PartitionSpec]) -> Iterator[FormatError]:
+def spec_name_problems(schema: Schema, specs: Iterable[PartitionSpec]) -> Iterator[Refusal]:
     """Yield the partition fields, of any spec, that have the name of a column they are not of.
 
     Java's readers bind every spec to the current schema, and open no table that has one.
@@ -193,8 +187,7 @@ def spec_name_problems(schema: Schema, specs: Iterable[PartitionSpec]) -> Iterat
     there = set(named.values())
     for each in fields.values():
         if each.source_id in there and named.get(each.name, each.source_id) != each.source_id:
-            yield broken(
-                "iceberg",
+            yield Refusal(
                 f"column {each.name}",
                 f"a partition field, {each.transform} of field {each.source_id}, has that name, "
                 "and shares it with no other column than its source",
@@ -202,15 +195,14 @@ def spec_name_problems(schema: Schema, specs: Iterable[PartitionSpec]) -> Iterat
             )
 
 
-def spec_id_problems(specs: Iterable[PartitionSpec], format_version: int) -> Iterator[FormatError]:
+def spec_id_problems(specs: Iterable[PartitionSpec], format_version: int) -> Iterator[Refusal]:
     """Yield the specs whose field ids are not their places, as version 1 has it."""
     if format_version > 1:
         return
     for spec in specs:
         ids = [each.field_id for each in spec.fields]
         if ids != list(range(FIRST_PARTITION_FIELD_ID, FIRST_PARTITION_FIELD_ID + len(ids))):
-            yield broken(
-                "iceberg",
+            yield Refusal(
                 f"partition spec {spec.spec_id}",
                 f"format version 1 counts a spec's field ids from {FIRST_PARTITION_FIELD_ID} on "
                 f"without gaps, and they would be {ids}",
@@ -220,12 +212,12 @@ def spec_id_problems(specs: Iterable[PartitionSpec], format_version: int) -> Ite
 
 def _source_problem(
     place: TypePlace | None, used: PartitionField | SortField, what: str, instead: str
-) -> Iterator[FormatError]:
+) -> Iterator[Refusal]:
     if place is None:
         rule = (
             f"field {used.source_id}, which it is made of, is used by what is written from now on"
         )
-        yield broken("iceberg", what, f"{rule}, so it cannot be dropped", instead)
+        yield Refusal(what, f"{rule}, so it cannot be dropped", instead)
     elif not transform_of(used.transform).accepts(place.type):
         rule = f"transform {used.transform} does not accept {format_type(place.type)}"
-        yield broken("iceberg", what, f"{rule} of column {place.name}", instead)
+        yield Refusal(what, f"{rule} of column {place.name}", instead)

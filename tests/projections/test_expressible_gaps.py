@@ -22,9 +22,9 @@ from ledger import (
     UpdateColumnType,
 )
 from ledger.events.schema_changes import DropPrimaryKey
+from ledger.evolution.declared.format import Batch
+from ledger.evolution.declared.rules import Rules
 from ledger.evolution.layout.fold import LayoutTrail
-from ledger.evolution.legality import Batch
-from ledger.evolution.rules import Rules
 from ledger.model.errors import FormatError
 from ledger.model.types import DataField, IntType
 from ledger.transforms import day

@@ -26,6 +26,7 @@ from ledger.evolution.table.intent import TableIntent
 from ledger.evolution.table.touched import RecentlyTouched
 from ledger.evolution.table_builder import TableBuilder
 from ledger.evolution.tree.places import type_places
+from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
 from ledger.model.iceberg_types import iceberg_type
 from ledger.model.types import (
@@ -110,6 +111,7 @@ def test_what_was_so_before_is_not_held_against_a_change() -> None:
         state,
         RecentlyTouched(lambda _: ()),
         TablePast(table.log, table.live),
+        INSTALLED,
     )
     events = intent.decide(state, ())
     assert isinstance(events, tuple)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ledger.evolution.legality_rule import broken
+from ledger.evolution.declared.format import Refusal
 from ledger.evolution.options.guards import IMMUTABLE_OPTIONS
 from ledger.evolution.tree.places import type_places
-from ledger.model.errors import FormatError
 from ledger.model.partition import PartitionField, PartitionSpec, SortField, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.transform import transform_of
@@ -17,28 +16,26 @@ from ledger.model.types import DataField
 _LACKING = frozenset({"UUID", "UNKNOWN"})
 
 
-def column_problems(columns: Iterable[DataField]) -> Iterator[FormatError]:
+def column_problems(columns: Iterable[DataField]) -> Iterator[Refusal]:
     """Yield what Paimon cannot say of some columns, at every depth."""
     for place in type_places(columns):
         what = f"column {place.name}"
         if place.type.root in _LACKING:
             instead = "take BINARY(16)" if place.type.root == "UUID" else "name its type"
-            yield broken("paimon", what, f"Paimon has no {place.type.root}", instead)
+            yield Refusal(what, f"Paimon has no {place.type.root}", instead)
         if place.field is not None and place.field.initial_default is not None:
-            yield broken(
-                "paimon",
+            yield Refusal(
                 what,
                 "a column that older files lack reads as NULL, never as a default",
                 "add it without one and set the default afterwards, which new rows get",
             )
 
 
-def shared_problems(columns: Iterable[DataField]) -> Iterator[FormatError]:
+def shared_problems(columns: Iterable[DataField]) -> Iterator[Refusal]:
     """Yield what no file can hold so that readers of Iceberg and of Paimon both read it."""
     for place in type_places(columns):
         if place.type.root == "TIME":
-            yield broken(
-                "paimon",
+            yield Refusal(
                 f"column {place.name}",
                 "Paimon's files keep a TIME as milliseconds in 4 bytes, and Iceberg's as "
                 "microseconds in 8, so that nobody could write one for both",
@@ -46,21 +43,20 @@ def shared_problems(columns: Iterable[DataField]) -> Iterator[FormatError]:
             )
 
 
-def spec_problems(schema: Schema, specs: Iterable[PartitionSpec]) -> Iterator[FormatError]:
+def spec_problems(schema: Schema, specs: Iterable[PartitionSpec]) -> Iterator[Refusal]:
     """Yield the partition keys in which a file of some specs would not be single-valued."""
     for spec in specs:
         kept = {each.source_id for each in spec.fields if each.transform == "identity"}
         for name in schema.partition_keys:
             if schema.field(name).id not in kept:
-                yield broken(
-                    "paimon",
+                yield Refusal(
                     f"partition spec {spec.spec_id}",
                     f"it lacks identity({name}), and a file of a partition key has one value in it",
                     f"keep the field of {name}; other fields may come and go",
                 )
 
 
-def source_problems(schema: Schema, spec: PartitionSpec, order: SortOrder) -> Iterator[FormatError]:
+def source_problems(schema: Schema, spec: PartitionSpec, order: SortOrder) -> Iterator[Refusal]:
     """Yield the fields of the spec and order in force whose column is gone or does not fit.
 
     Paimon knows neither, but whoever writes a file goes by them: without its column, a partition
@@ -82,13 +78,13 @@ def source_problems(schema: Schema, spec: PartitionSpec, order: SortOrder) -> It
             continue
         if place is None:
             rule = "files are written by it from now on, and its column would be gone"
-            yield broken("paimon", what, rule, f"{instead} first")
+            yield Refusal(what, rule, f"{instead} first")
         elif not transform_of(each.transform).accepts(place.type):
             rule = f"column {place.name} would be {format_type(place.type)}, which has no "
-            yield broken("paimon", what, f"{rule}{each.transform}", f"{instead} first")
+            yield Refusal(what, f"{rule}{each.transform}", f"{instead} first")
 
 
-def step_problems(before: Schema, after: Schema) -> Iterator[FormatError]:
+def step_problems(before: Schema, after: Schema) -> Iterator[Refusal]:
     """Yield what became of a table, while Paimon was not asked, that its files do not survive.
 
     Args:
@@ -99,8 +95,7 @@ def step_problems(before: Schema, after: Schema) -> Iterator[FormatError]:
     old_ids = {place.field.id for place in type_places(before.fields) if place.field}
     for column in after.fields:
         if not column.type.nullable and column.id not in old_ids:
-            yield broken(
-                "paimon",
+            yield Refusal(
                 f"column {column.name}",
                 "it is NOT NULL, and older files have no value for it",
                 "make it nullable first",
@@ -108,12 +103,11 @@ def step_problems(before: Schema, after: Schema) -> Iterator[FormatError]:
     yield from _option_problems(before, after)
 
 
-def _key_problems(before: Schema, after: Schema) -> Iterator[FormatError]:
+def _key_problems(before: Schema, after: Schema) -> Iterator[Refusal]:
     for what in ("partition", "primary"):
         old, new = _keys(before, what), _keys(after, what)
         if [each.id for each in old] != [each.id for each in new]:
-            yield broken(
-                "paimon",
+            yield Refusal(
                 f"the {what} key",
                 f"files of schema {before.id} are laid out by another one, "
                 f"{[each.name for each in old]}",
@@ -122,8 +116,7 @@ def _key_problems(before: Schema, after: Schema) -> Iterator[FormatError]:
             continue
         for earlier, later in zip(old, new, strict=True):
             if earlier.type != later.type:
-                yield broken(
-                    "paimon",
+                yield Refusal(
                     f"column {later.name}",
                     f"key columns keep their types, and it was {format_type(earlier.type)} in "
                     f"schema {before.id}, which has files",
@@ -136,12 +129,11 @@ def _keys(schema: Schema, what: str) -> list[DataField]:
     return [schema.field(name) for name in names]
 
 
-def _option_problems(before: Schema, after: Schema) -> Iterator[FormatError]:
+def _option_problems(before: Schema, after: Schema) -> Iterator[Refusal]:
     old, new = before.options, after.options
     for key in sorted(IMMUTABLE_OPTIONS & {*old, *new}):
         if old.get(key) != new.get(key):
-            yield broken(
-                "paimon",
+            yield Refusal(
                 f"option {key}",
                 f"it is fixed once there are snapshots, and was {old.get(key)!r} in schema "
                 f"{before.id}, which has files",

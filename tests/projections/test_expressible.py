@@ -22,10 +22,12 @@ from ledger.events.spec_changes import (
     SortColumn,
     UpdatePartitionSpec,
 )
+from ledger.evolution.declared.asking import birth_problems, problems
+from ledger.evolution.declared.format import Batch, Birth
+from ledger.evolution.declared.rules import Rules
 from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.layout.specs import identity_spec
-from ledger.evolution.legality import Batch, creation_problems, problems
-from ledger.evolution.rules import Rules
+from ledger.formats import INSTALLED
 from ledger.model.errors import FormatError
 from ledger.model.partition import SortOrder
 from ledger.model.type_json import type_to_wire
@@ -186,7 +188,7 @@ def test_a_time_that_both_formats_had_before_the_rule_stays_as_it_is() -> None:
         changed = evolve(stood.schema, fields=columns)
         layout = LayoutTrail(stood.specs, stood.sort_orders)
         batch = Batch(stood, changed, layout, Rules.of(options), table.past)
-        return [each.message for each in problems(batch)]
+        return [each.message for each in problems(batch, INSTALLED)]
 
     first, time, last = stood.schema.fields
     assert found((first, evolve(time, description="when"), last)) == []
@@ -321,7 +323,8 @@ def test_a_primary_key_that_cannot_identify_a_row_is_refused_under_iceberg() -> 
 
     def problems(formats: str) -> list[FormatError]:
         rules = Rules.of({"ledger.formats": formats})
-        return list(creation_problems(schema, identity_spec(schema), SortOrder(), rules))
+        layout = LayoutTrail((identity_spec(schema),), (SortOrder(),))
+        return list(birth_problems(Birth(schema, layout, rules), INSTALLED))
 
     assert [each.format for each in problems(BOTH)] == ["iceberg"]
     assert problems("paimon") == []
@@ -333,10 +336,8 @@ def test_a_default_for_older_files_needs_version_three_and_is_nothing_to_paimon(
 
     def formats(version: str) -> list[str]:
         rules = Rules.of({"format-version": version})
-        return [
-            each.format
-            for each in creation_problems(schema, identity_spec(schema), SortOrder(), rules)
-        ]
+        layout = LayoutTrail((identity_spec(schema),), (SortOrder(),))
+        return [each.format for each in birth_problems(Birth(schema, layout, rules), INSTALLED)]
 
     assert formats("2") == ["paimon", "iceberg"]
     assert formats("3") == ["paimon"]

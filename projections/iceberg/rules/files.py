@@ -11,8 +11,8 @@ from functools import cached_property
 import attrs
 from msgspec import UnsetType
 
-from ledger.evolution.legality_rule import broken
-from ledger.model.errors import FormatError, InvalidInputError
+from ledger.evolution.declared.format import Refusal
+from ledger.model.errors import InvalidInputError
 from ledger.model.excerpt import excerpt
 from ledger.model.field_ids import walk_fields
 from ledger.model.file_change import FileChange, PartitionValue
@@ -58,7 +58,7 @@ class FileRules:
     _sound: set[tuple[object, ...]] = attrs.Factory(set)
     _typed: dict[int, list[tuple[str, DataType | None]]] = attrs.Factory(dict)
 
-    def problems(self, files: Iterable[FileChange]) -> Iterator[FormatError]:
+    def problems(self, files: Iterable[FileChange]) -> Iterator[Refusal]:
         """Yield what Iceberg cannot say of the files that come; what goes is no problem."""
         come = [each for each in files if each.kind == "ADD"]
         if come:
@@ -68,7 +68,7 @@ class FileRules:
             yield from self._partition(each)
             yield from self._bounds(each)
 
-    def _kind(self, file: FileChange) -> Iterator[FormatError]:
+    def _kind(self, file: FileChange) -> Iterator[Refusal]:
         if file.format.lower() not in _FORMATS:
             yield _refusal(
                 file,
@@ -101,7 +101,7 @@ class FileRules:
                 rule = f"files hold data or position-deletes, and this one {excerpt(other)}"
                 yield _refusal(file, rule, "name its content by one of these words")
 
-    def _partition(self, file: FileChange) -> Iterator[FormatError]:
+    def _partition(self, file: FileChange) -> Iterator[Refusal]:
         # Many files have one partition; without their types, 1 and True would be one key.
         key = file.spec_id, file.partition, *map(type, file.partition)
         if not file.partition or key in self._sound:
@@ -118,7 +118,7 @@ class FileRules:
                 return
         self._sound.add(key)
 
-    def _bounds(self, file: FileChange) -> Iterator[FormatError]:
+    def _bounds(self, file: FileChange) -> Iterator[Refusal]:
         for bounds in (file.lower_bounds, file.upper_bounds):
             if isinstance(bounds, UnsetType):
                 continue
@@ -162,11 +162,10 @@ class FileRules:
         return found
 
 
-def key_problems(schema: Schema, path: str) -> Iterator[FormatError]:
+def key_problems(schema: Schema, path: str) -> Iterator[Refusal]:
     """Yield what is wrong with a file that stands in a snapshot of a table with a primary key."""
     if schema.primary_keys:
-        yield broken(
-            "iceberg",
+        yield Refusal(
             f"file {path}",
             "only Paimon's merge finds the newest rows of a table with a primary key, so that "
             "others would show older ones, too",
@@ -215,5 +214,5 @@ def _shown(data_type: DataType) -> str:
     return format_type(data_type.with_nullability(nullable=True))
 
 
-def _refusal(file: FileChange, rule: str, alternative: str) -> FormatError:
-    return broken("iceberg", f"file {file.path}", rule, alternative)
+def _refusal(file: FileChange, rule: str, alternative: str) -> Refusal:
+    return Refusal(f"file {file.path}", rule, alternative)

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator
 
 from attrs import frozen
 
-from ledger.evolution.legality_rule import broken
+from ledger.evolution.declared.format import Refusal
 from ledger.evolution.tree.places import TypePlace, type_places
-from ledger.model.errors import FormatError
 from ledger.model.promotions import can_promote
 from ledger.model.schema import Schema
 from ledger.model.type_text import format_type
@@ -32,7 +31,7 @@ class Step:
     format_version: int
     may_require: bool
 
-    def problems(self, columns: Iterable[DataField]) -> Iterator[FormatError]:
+    def problems(self, columns: Iterable[DataField]) -> Iterator[Refusal]:
         """Yield what Iceberg forbids of what some columns of the later schema became."""
         later = tuple(columns)
         ids = {each.id for each in later}
@@ -48,22 +47,20 @@ class Step:
             elif place.level[0] is None or place.level[0] in before:
                 yield from self._added(place, place.field)
 
-    def _added(self, place: TypePlace, column: DataField) -> Iterator[FormatError]:
+    def _added(self, place: TypePlace, column: DataField) -> Iterator[Refusal]:
         if column.type.nullable or self.may_require or column.initial_default is not None:
             return
-        yield broken(
-            "iceberg",
+        yield Refusal(
             f"column {place.name}",
             "older files have no value for a new NOT NULL column",
             "add it as nullable, or with a default under format-version=3, or allow incompatible "
             "changes if there are no such rows",
         )
 
-    def _nullability(self, name: str, before: DataType, after: DataType) -> Iterator[FormatError]:
+    def _nullability(self, name: str, before: DataType, after: DataType) -> Iterator[Refusal]:
         if not before.nullable or after.nullable or self.may_require:
             return
-        yield broken(
-            "iceberg",
+        yield Refusal(
             f"column {name}",
             "older files may hold NULL in it, so it cannot become NOT NULL",
             "keep it nullable, or allow incompatible changes if there is none",
@@ -71,7 +68,7 @@ class Step:
 
     def _type(
         self, place: TypePlace, name: str, before: DataType, after: DataType
-    ) -> Iterator[FormatError]:
+    ) -> Iterator[Refusal]:
         match before, after:
             case RowType(), RowType():
                 # Its members are columns of their own.
@@ -80,9 +77,7 @@ class Step:
                 yield from self._member(place, f"{name}.element", old, new)
             case MapType(), MapType():
                 if before.key != after.key:
-                    yield broken(
-                        "iceberg", f"column {name}.key", "map keys never change", "add a new map"
-                    )
+                    yield Refusal(f"column {name}.key", "map keys never change", "add a new map")
                 yield from self._member(place, f"{name}.value", before.value, after.value)
             case _ if not can_promote(before, after, format_version=self.format_version):
                 rule = "Iceberg reads old files as the new type and only ever widens types"
@@ -94,13 +89,12 @@ class Step:
 
     def _member(
         self, place: TypePlace, name: str, before: DataType, after: DataType
-    ) -> Iterator[FormatError]:
+    ) -> Iterator[Refusal]:
         yield from self._nullability(name, before, after)
         yield from self._type(place, name, before, after)
 
-    def _retyped(self, name: str, before: DataType, after: DataType, rule: str) -> FormatError:
-        return broken(
-            "iceberg",
+    def _retyped(self, name: str, before: DataType, after: DataType, rule: str) -> Refusal:
+        return Refusal(
             f"column {name} from {_shown(before)} to {_shown(after)}",
             rule,
             "add a column of the new type and fill it",

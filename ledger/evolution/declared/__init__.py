@@ -1,0 +1,8 @@
+"""The formats that a table declares, and what they are asked when a change is decided.
+
+Others may import:
+    `rules`     what a table's options declare
+    `format`    FormatRules, the protocol of what a format is asked, and what the questions carry
+    `asking`    the asking, and its refusals
+    `names`     what the names of older schemas stand for
+"""

@@ -1,0 +1,262 @@
+"""What a table's declared formats are asked when a change is decided; replaying asks nobody.
+
+It fails closed: a format that is declared and cannot be asked refuses whatever could concern it.
+Leaving it, and the end of a tag or of the table, concern no format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import combinations
+from typing import Any
+
+from ledger.evolution.declared.format import (
+    Arrival,
+    Batch,
+    Birth,
+    FormatRules,
+    Formats,
+    History,
+    Refusal,
+    declared_by,
+)
+from ledger.evolution.declared.rules import DEFAULT_FORMATS, FORMATS_OPTION, Rules
+from ledger.evolution.state import TableState
+from ledger.evolution.tree.places import type_places
+from ledger.model.errors import FormatError, InvalidChangeError
+from ledger.model.file_change import FileChange
+from ledger.model.schema import Schema
+from ledger.model.types import DataField
+
+_DEFAULT_FORMATS = tuple(DEFAULT_FORMATS.split(","))
+
+
+def refuse_unknown(options: Mapping[str, str], before: Mapping[str, str], formats: Formats) -> None:
+    """Refuse options that declare a format which there is not.
+
+    Args:
+        options: The table's, as they shall be.
+        before: As they were; what was declared before is not held against a change.
+        formats: The formats that there are.
+
+    Raises:
+        InvalidChangeError: They do.
+    """
+    if options.get(FORMATS_OPTION) == before.get(FORMATS_OPTION):
+        return
+    new = Rules.of(options).formats - declared_by(before).formats
+    if not new <= set(formats.names()):
+        raise _unknown(options, formats)
+
+
+def _unknown(options: Mapping[str, str], formats: Formats) -> InvalidChangeError:
+    text = options.get(FORMATS_OPTION, DEFAULT_FORMATS)
+    return InvalidChangeError(
+        f"option {FORMATS_OPTION} is {text!r}; name one or more of {', '.join(formats.names())}, "
+        "separated by commas"
+    )
+
+
+def refuse_inexpressible(batch: Batch, formats: Formats) -> None:
+    """Refuse what a batch made of a table, when one of its formats cannot express it.
+
+    Raises:
+        FormatError: The first problem; it names the format, its rule and the alternative.
+    """
+    for problem in problems(batch, formats):
+        raise problem
+
+
+def problems(batch: Batch, formats: Formats) -> Iterator[FormatError]:
+    """Yield everything that the formats of `batch.rules` cannot express."""
+    if batch.only_leaves:
+        return
+    declared = declared_by(batch.schema.options).formats
+    asked: list[FormatRules] = []
+    for name, found in _found(batch.rules, formats):
+        if isinstance(found, Refusal):
+            yield _worded(name, found, declared)
+        else:
+            asked.append(found)
+    for each in asked:
+        for refusal in each.problems(batch):
+            yield _worded(each.name, refusal, declared)
+    for each in asked:
+        for refusal in each.last_problems(batch):
+            yield _worded(each.name, refusal, declared)
+    for one, other in combinations(asked, 2):
+        for refusal in _pair_problems(one, other, batch):
+            yield _worded(one.name, refusal, declared)
+
+
+def refuse_birth(birth: Birth, formats: Formats) -> None:
+    """Refuse a table that one of its formats cannot express.
+
+    Raises:
+        FormatError: As `refuse_inexpressible`.
+        InvalidChangeError: It declares a format that there is not.
+    """
+    if not birth.rules.formats <= set(formats.names()):
+        raise _unknown(birth.schema.options, formats)
+    for problem in birth_problems(birth, formats):
+        raise problem
+
+
+def birth_problems(birth: Birth, formats: Formats) -> Iterator[FormatError]:
+    """Yield everything that a new table's formats cannot express."""
+    declared = birth.rules.formats
+    asked: list[FormatRules] = []
+    for name, found in _found(birth.rules, formats):
+        if isinstance(found, Refusal):
+            yield _worded(name, found, declared)
+            continue
+        asked.append(found)
+        for refusal in found.birth_problems(birth):
+            yield _worded(name, refusal, declared)
+    for one, other in combinations(asked, 2):
+        for refusal in _clashing_forms(one, other, birth.schema.fields):
+            yield _worded(one.name, refusal, declared)
+
+
+def refuse_names(
+    schema: Schema,
+    schema_ids: Collection[int],
+    state: TableState,
+    history: History,
+    formats: Formats,
+) -> None:
+    """Refuse files without field ids whose names one of the table's formats cannot tell apart.
+
+    Args:
+        schema: The table's schema.
+        schema_ids: The schemas whose names the files use.
+        state: The table before.
+        history: Its past.
+        formats: The formats that there are.
+
+    Raises:
+        FormatError: A name would stand for two fields.
+    """
+    for each in _declared(schema, formats):
+        for refusal in each.name_problems(schema, schema_ids, state, history):
+            raise _worded(each.name, refusal, declared_by(schema.options).formats)
+
+
+def binds_names(state: TableState, formats: Formats) -> bool:
+    """Whether a declared format asks what the names of older schemas meant."""
+    found = (formats.find(each) for each in declared_by(state.schema.options).formats)
+    return any(not isinstance(each, Refusal) and each.binds_names for each in found)
+
+
+def refuse_files(
+    state: TableState,
+    files: Collection[FileChange],
+    facts: Mapping[str, Any],
+    formats: Formats,
+    *,
+    is_back: bool = False,
+) -> None:
+    """Refuse files that come and that one of a table's formats cannot say.
+
+    Args:
+        state: The table before.
+        files: What comes and goes, of one snapshot.
+        facts: What the snapshot says of itself.
+        formats: The formats that there are.
+        is_back: Whether a rollback brings back what comes.
+
+    Raises:
+        FormatError: The first problem.
+    """
+    rules = declared_by(state.schema.options)
+    arrival = Arrival(state, rules, files, facts, is_back)
+    for each in _declared(state.schema, formats):
+        for refusal in each.file_problems(arrival):
+            raise _worded(each.name, refusal, rules.formats)
+
+
+def refuse_tag(state: TableState, name: str, formats: Formats) -> None:
+    """Refuse a tag that one of a table's formats cannot have.
+
+    Raises:
+        FormatError: It cannot.
+    """
+    for each in _declared(state.schema, formats):
+        for refusal in each.tag_problems(name):
+            raise _worded(each.name, refusal, declared_by(state.schema.options).formats)
+
+
+def _declared(schema: Schema, formats: Formats) -> Iterator[FormatRules]:
+    rules = declared_by(schema.options)
+    for name, found in _found(rules, formats):
+        if isinstance(found, Refusal):
+            raise _worded(name, found, rules.formats)
+        yield found
+
+
+def _found(rules: Rules, formats: Formats) -> Iterator[tuple[str, FormatRules | Refusal]]:
+    for name in _in_order(rules.formats):
+        yield name, formats.find(name)
+
+
+# Every commit asks, and tables have few answers.
+@lru_cache(maxsize=64)
+def _in_order(names: frozenset[str]) -> tuple[str, ...]:
+    first = tuple(each for each in _DEFAULT_FORMATS if each in names)
+    return (*first, *sorted(names.difference(first)))
+
+
+def _worded(name: str, refusal: Refusal, declared: frozenset[str]) -> FormatError:
+    """Return a refusal with leaving the format as one more way out.
+
+    Args:
+        name: The format's.
+        refusal: What it says.
+        declared: The formats of the table.
+    """
+    others = _in_order(declared - {name} or frozenset(_DEFAULT_FORMATS) - {name})
+    ways = (
+        f"{refusal.alternative}, or leave format {name!r}: set {FORMATS_OPTION}={','.join(others)}"
+    )
+    return FormatError(f"{refusal.what}: {refusal.rule}; {ways}", name, refusal.rule, ways)
+
+
+def _pair_problems(one: FormatRules, other: FormatRules, batch: Batch) -> Iterator[Refusal]:
+    """Yield the columns that no file can hold so that readers of both formats read them."""
+    if {one.name, other.name} <= batch.declared_before.formats:
+        stood = {each.id: each for each in batch.before.schema.fields}
+        for column in batch.changed_columns():
+            old = stood.get(column.id)
+            # Tables that are older than the rule keep what they have.
+            if old is None or not any(_clashing_forms(one, other, [old])):
+                yield from _clashing_forms(one, other, [column])
+        return
+    yield from _clashing_forms(one, other, batch.schema.fields)
+    if _clashing_roots(one, other):
+        reach = batch.history.reach(batch.before)
+        for older in batch.history.schemas(reach.schema_ids - {batch.schema.id}):
+            yield from _clashing_forms(one, other, older.fields)
+
+
+def _clashing_forms(
+    one: FormatRules, other: FormatRules, columns: Iterable[DataField]
+) -> Iterator[Refusal]:
+    roots = _clashing_roots(one, other)
+    for place in type_places(columns) if roots else ():
+        if place.type.root in roots:
+            ours, theirs = one.file_forms[place.type.root], other.file_forms[place.type.root]
+            yield Refusal(
+                f"column {place.name}",
+                f"{one.title}'s files keep a {place.type.root} as {ours.form}, and "
+                f"{other.title}'s as {theirs.form}, so that nobody could write one for both",
+                ours.alternative,
+            )
+
+
+def _clashing_roots(one: FormatRules, other: FormatRules) -> set[str]:
+    return {
+        root
+        for root in one.file_forms.keys() & other.file_forms.keys()
+        if one.file_forms[root].form != other.file_forms[root].form
+    }

@@ -1,0 +1,257 @@
+"""FormatRules: what deciding asks of a table format, and the values that the questions carry.
+
+A change means what it means whatever formats a table declares. Whether the table stays expressible
+in a format is that format's own to say, and nothing in here knows one by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
+from typing import Any, Protocol
+
+from attrs import frozen
+
+from ledger.evolution.declared.names import BoundNames
+from ledger.evolution.declared.rules import FORMATS_OPTION, Rules
+from ledger.evolution.layout.fold import LayoutTrail
+from ledger.evolution.state import TableState
+from ledger.model.errors import InvalidChangeError
+from ledger.model.file_change import FileChange
+from ledger.model.schema import Schema
+from ledger.model.types import DataField
+
+
+@frozen
+class Refusal:
+    """What a format cannot express, and the way out.
+
+    The ledger makes a FormatError of it, and offers to leave the format besides.
+
+    Attributes:
+        what: The thing and what is wanted of it.
+        rule: What the format says, as half a sentence.
+        alternative: What can be done instead.
+    """
+
+    what: str
+    rule: str
+    alternative: str
+
+
+@frozen
+class FileForm:
+    """How a format's files hold a type, where readers of another format may expect it otherwise.
+
+    Attributes:
+        form: In words that follow "as", the same for all formats whose readers read each other's.
+        alternative: What to take instead of the type.
+    """
+
+    form: str
+    alternative: str
+
+
+@frozen
+class Reach:
+    """What the snapshots that can be read, tagged ones included, hold.
+
+    Attributes:
+        schema_ids: Schemas of snapshots and of their files.
+        named_schema_ids: Schemas whose names files without field ids use.
+        spec_ids: Partition specs of files.
+        files: Files themselves, as they were added.
+    """
+
+    schema_ids: frozenset[int] = frozenset()
+    named_schema_ids: frozenset[int] = frozenset()
+    spec_ids: frozenset[int] = frozenset()
+    files: tuple[FileChange, ...] = ()
+
+
+class History(Protocol):
+    """What the rules have to know of a table's past; asked for only when it decides."""
+
+    def schemas(self, schema_ids: Collection[int]) -> list[Schema]:
+        """Return some schemas, oldest first."""
+
+    def names(self, state: TableState, more: Collection[int]) -> BoundNames:
+        """Return the names of `state.named_schema_ids` and of more schemas, at least."""
+
+    def holds(self, state: TableState, schema_id: int) -> bool:
+        """Whether a snapshot that can be read surely holds a file that uses a schema's names.
+
+        Reads nothing; where that would be needed, it is not sure.
+        """
+
+    def reach(self, state: TableState) -> Reach:
+        """Return what can be read at a state; may read every file change that is live."""
+
+
+@frozen
+class Birth:
+    """A table that is to be.
+
+    Attributes:
+        schema: Its first schema.
+        layout: Its first spec and order.
+        rules: Whose rules apply.
+    """
+
+    schema: Schema
+    layout: LayoutTrail
+    rules: Rules
+
+
+@frozen
+class Batch:
+    """What a transaction makes of a table.
+
+    Attributes:
+        before: The table before it.
+        schema: Its schema afterwards.
+        layout: Its specs and orders afterwards.
+        rules: Whose rules apply, by the options afterwards.
+        history: The table's past.
+    """
+
+    before: TableState
+    schema: Schema
+    layout: LayoutTrail
+    rules: Rules
+    history: History
+
+    @cached_property
+    def declared_before(self) -> Rules:
+        """The rules before; those of no format where they cannot be read."""
+        return declared_by(self.before.schema.options)
+
+    def is_new(self, asked: FormatRules) -> bool:
+        """Whether a format, or the version of it that is meant, was not declared before."""
+        if asked.name not in self.declared_before.formats:
+            return True
+        before, after = self.before.schema.options, self.schema.options
+        return before != after and asked.version(before) != asked.version(after)
+
+    @cached_property
+    def is_same_shape(self) -> bool:
+        """Whether columns, keys and layout are all as they were."""
+        return _shape(self.before.schema, self.before) == _shape(self.schema, self.layout)
+
+    @cached_property
+    def only_leaves(self) -> bool:
+        """Whether nothing happens but that the table leaves some of its formats."""
+        was, now = self.before.schema, self.schema
+        return (
+            self.rules.formats < self.declared_before.formats
+            and self.is_same_shape
+            and was.comment == now.comment
+            and _without_declaration(was.options) == _without_declaration(now.options)
+        )
+
+    def changed_columns(self) -> tuple[DataField, ...]:
+        """Return the columns afterwards that are not as they were."""
+        before, after = self.before.schema.fields, self.schema.fields
+        # Comparing tuples looks at what their items are first: what nobody touched costs nothing.
+        if before == after:
+            return ()
+        there = {each.id: each for each in before}
+        touched = (each for each in after if there.get(each.id) is not each)
+        return tuple(each for each in touched if there.get(each.id) != each)
+
+
+@frozen
+class Arrival:
+    """What a snapshot adds to a table and takes from it.
+
+    Attributes:
+        state: The table before.
+        rules: Whose rules apply.
+        files: What comes and goes.
+        facts: What the snapshot says of itself, its engine's manifest lists among it.
+        is_back: Whether a rollback brings back what comes.
+    """
+
+    state: TableState
+    rules: Rules
+    files: Collection[FileChange]
+    facts: Mapping[str, Any]
+    is_back: bool
+
+
+class FormatRules(Protocol):
+    """Whether a table stays expressible in a format; the format's own, and pure.
+
+    What was so before is not held against a change, unless the change declares the format.
+
+    Attributes:
+        name: By which `ledger.formats` declares it.
+        title: What messages call it.
+        number: Of the rules, from 1. Raise it when they refuse more than they did: a table keeps
+            the highest that it was changed by, and older packages refuse to go on.
+        binds_names: Whether a name that files without field ids use stands for one field for ever.
+        file_forms: By the root of a type, how its files hold it, where that needs a word.
+    """
+
+    name: str
+    title: str
+    number: int
+    binds_names: bool
+    file_forms: Mapping[str, FileForm]
+
+    def version(self, options: Mapping[str, str]) -> int:
+        """Return the version of it that a table's options mean; another one is declared anew."""
+
+    def birth_problems(self, birth: Birth) -> Iterator[Refusal]:
+        """Yield what it cannot express of a new table."""
+
+    def problems(self, batch: Batch) -> Iterator[Refusal]:
+        """Yield what it cannot express of what a batch makes of a table."""
+
+    def last_problems(self, batch: Batch) -> Iterator[Refusal]:
+        """Yield what it refuses of a batch unless another format has a more fitting word."""
+
+    def file_problems(self, arrival: Arrival) -> Iterator[Refusal]:
+        """Yield what it cannot say of a snapshot's files."""
+
+    def name_problems(
+        self, schema: Schema, schema_ids: Collection[int], state: TableState, history: History
+    ) -> Iterator[Refusal]:
+        """Yield what is wrong with files without field ids that use the names of older schemas.
+
+        Args:
+            schema: The table's schema.
+            schema_ids: The schemas whose names the files use.
+            state: The table before.
+            history: Its past.
+        """
+
+    def tag_problems(self, name: str) -> Iterator[Refusal]:
+        """Yield why it can have no tag of a name."""
+
+
+class Formats(Protocol):
+    """The formats that there are."""
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all, the default ones first."""
+
+    def find(self, name: str) -> FormatRules | Refusal:
+        """Return a format's rules, or why nobody can ask them."""
+
+
+def declared_by(options: Mapping[str, str]) -> Rules:
+    """Return the rules that options declare; those of no format where they cannot be read."""
+    try:
+        return Rules.of(options)
+    except InvalidChangeError:
+        return Rules(frozenset())
+
+
+def _shape(schema: Schema, layout: TableState | LayoutTrail) -> tuple[object, ...]:
+    identity = (schema.identifier_field_ids, schema.primary_keys)
+    return schema.fields, identity, layout.specs, layout.default_spec_id, layout.sort_order
+
+
+def _without_declaration(options: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in options.items() if key != FORMATS_OPTION}

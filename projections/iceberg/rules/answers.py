@@ -1,0 +1,149 @@
+"""IcebergRules: whether a table stays expressible in Iceberg."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import pairwise
+from types import MappingProxyType
+
+from ledger.evolution.declared.format import (
+    Arrival,
+    Batch,
+    Birth,
+    FileForm,
+    History,
+    Reach,
+    Refusal,
+    declared_by,
+)
+from ledger.evolution.declared.rules import Rules
+from ledger.evolution.layout.fold import LayoutTrail
+from ledger.evolution.state import TableState
+from ledger.model.schema import Schema
+from projections.iceberg.rules import files, names, schemas
+from projections.iceberg.rules.steps import Step
+
+
+class IcebergRules:
+    """Iceberg's answers; see `FormatRules`."""
+
+    name = "iceberg"
+    title = "Iceberg"
+    number = 1
+    binds_names = True
+    file_forms: Mapping[str, FileForm] = MappingProxyType(
+        {"TIME": FileForm("microseconds in 8", "take INT or TIMESTAMP")}
+    )
+
+    def version(self, options: Mapping[str, str]) -> int:
+        """Return the format version."""
+        return Rules.of(options).format_version
+
+    def birth_problems(self, birth: Birth) -> Iterator[Refusal]:
+        """Yield what it cannot express of a new table."""
+        schema, version = birth.schema, birth.rules.format_version
+        yield from schemas.type_problems(schema.fields, version)
+        yield from schemas.default_problems(schema.fields, version)
+        yield from _whole(schema, birth.layout, birth.rules)
+
+    def problems(self, batch: Batch) -> Iterator[Refusal]:
+        """Yield what it cannot express of what a batch makes of a table."""
+        is_new = batch.is_new(self)
+        if batch.is_same_shape and not is_new:
+            return
+        yield from _version_problems(batch, [batch.declared_before])
+        version = batch.rules.format_version
+        columns = batch.schema.fields if is_new else batch.changed_columns()
+        yield from schemas.type_problems(columns, version)
+        yield from schemas.default_problems(columns, version)
+        if is_new:
+            yield from _past_problems(batch)
+        elif columns:
+            yield from _step(batch, batch.before.schema).problems(columns)
+        yield from _whole_problems(batch, is_new=is_new)
+        yield from names.batch_name_problems(batch, is_new=is_new)
+
+    def last_problems(self, batch: Batch) -> Iterator[Refusal]:
+        """Yield nothing: it has said everything."""
+        del batch
+        return iter(())
+
+    def file_problems(self, arrival: Arrival) -> Iterator[Refusal]:
+        """Yield what it cannot say of a snapshot's files."""
+        state = arrival.state
+        known = files.FileRules(
+            state.schema, state.specs, arrival.rules.format_version, is_back=arrival.is_back
+        )
+        return known.problems(arrival.files)
+
+    def name_problems(
+        self, schema: Schema, schema_ids: Collection[int], state: TableState, history: History
+    ) -> Iterator[Refusal]:
+        """Yield the names of files without field ids that mean other fields than the schema's."""
+        return names.file_name_problems(schema, schema_ids, state, history)
+
+    def tag_problems(self, name: str) -> Iterator[Refusal]:
+        """Yield why it can have no tag of a name."""
+        return schemas.tag_problems([name])
+
+
+def _whole_problems(batch: Batch, *, is_new: bool) -> Iterator[Refusal]:
+    found = list(_whole(batch.schema, batch.layout, batch.rules))
+    if found and not is_new:
+        stood = set(_whole(batch.before.schema, batch.before, batch.rules))
+        found = [each for each in found if each not in stood]
+    yield from found
+
+
+def _whole(schema: Schema, layout: TableState | LayoutTrail, rules: Rules) -> Iterator[Refusal]:
+    yield from schemas.name_problems(schema)
+    yield from schemas.identifier_problems(schema)
+    yield from schemas.source_problems(schema, layout.spec, layout.sort_order)
+    yield from schemas.spec_name_problems(schema, layout.specs)
+    yield from schemas.spec_id_problems(layout.specs, rules.format_version)
+
+
+def _version_problems(batch: Batch, declared: Iterable[Rules]) -> Iterator[Refusal]:
+    versions = (each.format_version for each in declared if IcebergRules.name in each.formats)
+    reached = max(versions, default=0)
+    if batch.rules.format_version < reached:
+        yield Refusal(
+            f"format-version {batch.rules.format_version}",
+            f"format versions only go up, and the table's is {reached}",
+            f"keep format-version={reached}",
+        )
+
+
+def _past_problems(batch: Batch) -> Iterator[Refusal]:
+    """Yield what Iceberg cannot say of the schemas that can still be read, and of their order."""
+    reach = batch.history.reach(batch.before)
+    older = batch.history.schemas(reach.schema_ids - {batch.schema.id})
+    if IcebergRules.name not in batch.declared_before.formats:
+        yield from _version_problems(batch, (declared_by(each.options) for each in older))
+        yield from schemas.tag_problems(batch.before.tags)
+        yield from _file_problems(batch, reach)
+    for each in older:
+        yield from schemas.type_problems(each.fields, batch.rules.format_version)
+        # A schema stays as it was said first, whatever version comes later.
+        yield from schemas.default_problems(each.fields, declared_by(each.options).format_version)
+    # The change itself counts, too, however few rows can be read.
+    known = {each.id for each in older}
+    newest = [each for each in (batch.before.schema,) if each.id not in known]
+    for before, after in pairwise([*older, *newest, batch.schema]):
+        yield from _step(batch, before).problems(after.fields)
+
+
+def _file_problems(batch: Batch, reach: Reach) -> Iterator[Refusal]:
+    if reach.spec_ids:
+        # Nobody adds a primary key later, so that all files stand under it.
+        yield from files.key_problems(batch.before.schema, "of an older snapshot")
+    rules = files.FileRules(batch.schema, batch.layout.specs, batch.rules.format_version)
+    yield from rules.problems(reach.files)
+
+
+def _step(batch: Batch, before: Schema) -> Step:
+    return Step(
+        before,
+        batch.rules.format_version,
+        may_require=batch.rules.allow_incompatible or batch.before.snapshot is None,
+    )

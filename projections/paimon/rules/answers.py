@@ -1,0 +1,84 @@
+"""PaimonRules: whether a table stays expressible in Paimon."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
+
+from ledger.evolution.declared.format import Arrival, Batch, Birth, FileForm, History, Refusal
+from ledger.evolution.state import TableState
+from ledger.model.schema import Schema
+from projections.paimon.rules import files, schemas
+
+
+class PaimonRules:
+    """Paimon's answers; see `FormatRules`."""
+
+    name = "paimon"
+    title = "Paimon"
+    number = 1
+    binds_names = False
+    file_forms: Mapping[str, FileForm] = MappingProxyType(
+        {"TIME": FileForm("milliseconds in 4 bytes", "take INT or TIMESTAMP")}
+    )
+
+    def version(self, options: Mapping[str, str]) -> int:
+        """Return 1: there is one."""
+        del options
+        return 1
+
+    def birth_problems(self, birth: Birth) -> Iterator[Refusal]:
+        """Yield what it cannot express of a new table."""
+        yield from schemas.column_problems(birth.schema.fields)
+        yield from schemas.spec_problems(birth.schema, [birth.layout.spec])
+
+    def problems(self, batch: Batch) -> Iterator[Refusal]:
+        """Yield what it cannot express of what a batch makes of a table."""
+        if batch.is_new(self):
+            yield from _past_problems(batch)
+        elif not batch.is_same_shape:
+            yield from schemas.column_problems(batch.changed_columns())
+            yield from schemas.spec_problems(batch.schema, [batch.layout.spec])
+
+    def last_problems(self, batch: Batch) -> Iterator[Refusal]:
+        """Yield the fields of the layout in force that lose their column by the batch."""
+        if batch.is_same_shape and not batch.is_new(self):
+            return
+        before, layout = batch.before, batch.layout
+        stood = set(schemas.source_problems(before.schema, before.spec, before.sort_order))
+        for each in schemas.source_problems(batch.schema, layout.spec, layout.sort_order):
+            if each not in stood:
+                yield each
+
+    def file_problems(self, arrival: Arrival) -> Iterator[Refusal]:
+        """Yield what it cannot say of a snapshot's files."""
+        state = arrival.state
+        yield from files.key_problems(state.schema, arrival.files, arrival.facts)
+        yield from files.FileRules(state.schema, state.specs).problems(arrival.files)
+
+    def name_problems(
+        self, schema: Schema, schema_ids: Collection[int], state: TableState, history: History
+    ) -> Iterator[Refusal]:
+        """Yield nothing: its files' names are those of the schema that they were written by."""
+        del schema, schema_ids, state, history
+        return iter(())
+
+    def tag_problems(self, name: str) -> Iterator[Refusal]:
+        """Yield nothing: whatever is safe as a file's name names a tag."""
+        del name
+        return iter(())
+
+
+def _past_problems(batch: Batch) -> Iterator[Refusal]:
+    """Yield what it cannot say of what can still be read, and of the table as it shall be."""
+    reach = batch.history.reach(batch.before)
+    yield from schemas.column_problems(batch.schema.fields)
+    readable = batch.history.schemas(reach.schema_ids - {batch.schema.id})
+    for older in readable:
+        yield from schemas.column_problems(older.fields)
+        yield from schemas.step_problems(older, batch.schema)
+    yield from files.FileRules(batch.schema, batch.layout.specs).problems(reach.files)
+    used = {*reach.spec_ids, batch.layout.default_spec_id}
+    yield from schemas.spec_problems(
+        batch.schema, [each for each in batch.layout.specs if each.spec_id in used]
+    )

@@ -1,0 +1,232 @@
+"""A format is found by its package's entry point, asked like any other, and never guessed at."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+import ledger
+from ledger import (
+    AddColumn,
+    DropColumn,
+    FileChange,
+    FormatError,
+    InvalidChangeError,
+    Ledger,
+    Schema,
+    SetOption,
+    Table,
+    formats,
+)
+from ledger.events.schema_changes import RemoveOption, UpdateComment
+from ledger.evolution.declared.format import FileForm
+from tests.lakes import lake_on, memory
+
+ALL = "paimon,iceberg,toy"
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Give a function that installs packages, by name, each with an entry point of one format."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def installed(format_name: str = "toy", **packages: str) -> None:
+        for name, value in packages.items():
+            folder = tmp_path / f"{name}-1.0.dist-info"
+            folder.mkdir(exist_ok=True)
+            (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+            line = f"[{formats.FORMATS}]\n{format_name} = {value}\n"
+            (folder / "entry_points.txt").write_text(line)
+        formats.forget()
+
+    yield installed
+    monkeypatch.undo()
+    formats.forget()
+
+
+def uninstall(tmp_path: Path, *packages: str) -> None:
+    for name in packages:
+        (tmp_path / f"{name}-1.0.dist-info" / "entry_points.txt").write_text("")
+    formats.forget()
+
+
+def lake() -> Ledger:
+    made = lake_on(memory())
+    made.create_database("shop")
+    return made
+
+
+def table_of(declared: str = ALL) -> Table:
+    schema = Schema.of({"id": "INT", "day": "DATE"}, options={"ledger.formats": declared})
+    return lake().create_table("shop.t", schema)
+
+
+def file(name: str) -> FileChange:
+    return FileChange(path=name, record_count=1, file_size_in_bytes=1, field_ids=True)
+
+
+def test_a_third_format_is_asked_of_every_kind_of_change_and_told_by_name(install: Install) -> None:
+    install(toys="tests.toy_format:TOY")
+    table = table_of()
+    table.append([file("a.parquet")])
+    refusals: dict[str, Callable[[], object]] = {
+        "column toy: no column is a toy": lambda: table.alter([AddColumn(("toy",), "INT")]),
+        "file toy.parquet: toys come in no files": lambda: table.append([file("toy.parquet")]),
+        "tag toy: no toy has a tag": lambda: table.create_tag("toy"),
+        "option toy.color: toys are not grey": lambda: table.alter(
+            [SetOption("toy.color", "grey")]
+        ),
+    }
+    for said, refused in refusals.items():
+        with pytest.raises(FormatError, match=f"^{said}") as caught:
+            refused()
+        assert caught.value.format == "toy"
+        assert caught.value.alternative.endswith(
+            "or leave format 'toy': set ledger.formats=paimon,iceberg"
+        )
+    with pytest.raises(FormatError, match="no column is a toy"):
+        lake().create_table("shop.t", Schema.of({"toy": "INT"}, options={"ledger.formats": ALL}))
+    verdicts = {each.format: each for each in table.plan([AddColumn(("toy",), "INT")]).verdicts}
+    assert [*verdicts] == ["paimon", "iceberg", "toy"]
+    assert [each.is_allowed for each in verdicts.values()] == [True, True, False]
+
+
+def test_declaring_a_format_asks_what_stands(install: Install) -> None:
+    install(toys="tests.toy_format:TOY")
+    table = table_of("paimon,iceberg")
+    table.alter([AddColumn(("toy",), "INT")])
+    with pytest.raises(FormatError, match="no column is a toy"):
+        table.alter([SetOption("ledger.formats", ALL)])
+    table.alter([DropColumn(("toy",)), SetOption("ledger.formats", ALL)])
+
+
+def test_no_type_is_taken_that_the_files_of_two_formats_hold_otherwise(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(toys="tests.toy_format:PICKY")
+    iceberg = formats.INSTALLED.find("iceberg")
+    forms = {"DATE": FileForm("days", "take INT")}
+    monkeypatch.setattr(iceberg, "file_forms", forms, raising=False)
+    rule = "column day: Iceberg's files keep a DATE as days, and Toy's as text"
+    with pytest.raises(FormatError, match=rule):
+        table_of("iceberg,toy")
+    with pytest.raises(FormatError, match=rule):
+        table_of("iceberg").alter([SetOption("ledger.formats", "iceberg,toy")])
+    assert table_of("paimon,toy").state.version == 0
+
+
+def test_a_declared_format_that_is_not_installed_refuses_what_could_concern_it(
+    install: Install, tmp_path: Path
+) -> None:
+    install(toys="tests.toy_format:TOY")
+    table = table_of()
+    table.append([file("a.parquet")])
+    table.append([file("b.parquet")])
+    table.create_tag("one")
+    uninstall(tmp_path, "toys")
+    version = table.state.version
+    asked: tuple[Callable[[], object], ...] = (
+        lambda: table.alter([AddColumn(("b",), "INT")]),
+        lambda: table.alter([UpdateComment("why")]),
+        lambda: table.alter([SetOption("write.target", "1")]),
+        lambda: table.append([file("c.parquet")]),
+        lambda: table.delete_files(["a.parquet"]),
+        lambda: table.rollback(snapshot=1),
+        lambda: table.create_tag("two"),
+        lambda: table.replace_tag("one"),
+    )
+    for refused in asked:
+        with pytest.raises(FormatError, match="nothing that is installed brings") as caught:
+            refused()
+        assert "set ledger.formats=paimon,iceberg" in caught.value.alternative
+    assert table.state.version == version
+    missing = table.plan([AddColumn(("b",), "INT")]).verdicts[-1]
+    assert (missing.format, missing.is_declared, missing.is_allowed) == ("toy", True, False)
+
+
+def test_what_concerns_no_format_needs_none(install: Install, tmp_path: Path) -> None:
+    install(toys="tests.toy_format:TOY", games="tests.toy_format:TOY")
+    uninstall(tmp_path, "games")
+    opened = lake()
+    schema = Schema.of({"id": "INT"}, options={"ledger.formats": ALL})
+    table = opened.create_table("shop.t", schema)
+    for name in ("a", "b"):
+        table.append([file(f"{name}.parquet")])
+    table.create_tag("one")
+    uninstall(tmp_path, "toys")
+
+    assert opened.table("shop.t").at(version=1).totals.record_count == 1
+    table.delete_tag("one")
+    table.expire_snapshots(before=2)
+    leave = SetOption("ledger.formats", "paimon,iceberg")
+    assert table.alter([leave, AddColumn(("b",), "INT")]).state.schema.names == ("id", "b")
+    table.append([file("c.parquet")])
+    opened.create_table("shop.u", Schema.of({"id": "INT"}))
+    opened.drop_table("shop.t")
+
+
+def test_one_of_two_formats_that_are_missing_can_be_left(install: Install, tmp_path: Path) -> None:
+    install(toys="tests.toy_format:TOY")
+    install("game", games="tests.toy_format:TOY")
+    table = table_of("paimon,toy,game")
+    uninstall(tmp_path, "toys", "games")
+    with pytest.raises(FormatError):
+        table.alter([SetOption("ledger.formats", "paimon,toy"), UpdateComment("why")])
+    table.alter([SetOption("ledger.formats", "paimon,toy")])
+    table.alter([RemoveOption("ledger.formats")])
+    table.append([file("a.parquet")])
+
+
+@pytest.mark.parametrize("declared", ["toy", "paimon,toy", "", "paimon,"])
+def test_nobody_declares_a_format_that_there_is_not(install: Install, declared: str) -> None:
+    install()
+    said = "name one or more of paimon, iceberg.* separated by commas"
+    with pytest.raises(InvalidChangeError, match=said):
+        table_of(declared)
+    table = table_of("paimon")
+    for asked in (table.alter, table.plan):
+        with pytest.raises(InvalidChangeError, match=said):
+            asked([SetOption("ledger.formats", declared)])
+
+
+def test_two_packages_that_bring_one_name_are_refused_and_named(install: Install) -> None:
+    install(toys="tests.toy_format:TOY")
+    table = table_of()
+    install(games="tests.toy_format:NEWER")
+    with pytest.raises(FormatError, match="2 installed packages bring .* games .* toys ") as caught:
+        table.append([file("a.parquet")])
+    assert caught.value.alternative.startswith("uninstall all but one, or leave format 'toy'")
+    with pytest.raises(FormatError, match="2 installed packages"):
+        table_of()
+    table_of("paimon,iceberg").append([file("a.parquet")])
+
+
+def test_a_package_that_is_on_the_path_twice_brings_its_format_once() -> None:
+    one = EntryPoint("toy", "tests.toy_format:TOY", formats.FORMATS)
+    assert formats.by_name([one, one]) == {"toy": (one,)}
+
+
+def test_a_format_that_cannot_be_imported_refuses_with_the_reason(install: Install) -> None:
+    install(toys="tests.no_such_module:TOY")
+    with pytest.raises(FormatError, match="cannot be loaded: No module named .*toys anew"):
+        table_of()
+
+
+ROOT = Path(ledger.__file__).parent
+
+
+def test_the_rules_of_the_ledger_list_no_format() -> None:
+    """What a change means is Paimon's, and who counts ids is named; no more than that."""
+    named = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "evolution").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and node.value == "iceberg"
+    }
+    policies = {f"evolution/columns/{each}.py" for each in ("creation", "iceberg_ids", "draft")}
+    assert named <= policies
