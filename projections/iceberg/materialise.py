@@ -1,132 +1,127 @@
-"""Keeping a table's Iceberg files on its store: project, follow, verify, rebuild."""
+"""Keeping a table's Iceberg files on its store: what Materialisation asks of the format."""
 
 from __future__ import annotations
 
 import hashlib
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Mapping
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from ledger.evolution.state import TableState
-from ledger.log.notice import warn
-from ledger.log.travel import at_version, head_state
-from ledger.model.errors import DamagedLogError, InvalidInputError, NotFoundError
+from ledger.log.travel import at_version
+from ledger.model.errors import InvalidInputError, NotFoundError
 from ledger.table import Table
 from projections.iceberg import position as positions
-from projections.iceberg.comparison import Compared, cut, expected
+from projections.iceberg.comparison import compared
 from projections.iceberg.names import FOLDER, HINT, RENDERER, Names
 from projections.iceberg.position import Position
 from projections.iceberg.project import Projection, Wants, no_other
 from projections.iceberg.renewal import Renewing, projected
-from projections.materialisation import (
-    Difference,
+from projections.materialising import (
+    Compared,
+    Materialisation,
+    Otherwise,
+    PositionFile,
     Progress,
-    following,
+    files_of,
     nobody,
     outputs_of,
     target_state,
-    without_position,
 )
-from projections.outputs import MemoryOutputs
+from projections.outputs import MemoryOutputs, Outputs, StoreOutputs
 
-__all__ = ["advance", "expected", "follow", "project", "rebuild", "verify"]
-
-_LOGGER = "projections.iceberg"
+_HINTS = {HINT: f"{FOLDER}/v{{}}.metadata.json"}
 
 
-def project(
-    table: Table,
-    *,
-    version: int | None = None,
-    every: int | None = None,
-    on_progress: Progress = nobody,
-) -> int:
-    """Bring a table's Iceberg files up to its newest version; return the version they stand at.
+@frozen
+class IcebergFiles:
+    """The files of an Iceberg table; see `projections.materialising.FileFormat`.
 
-    Where nothing is new, what readers of the newest snapshot need is looked at, and restored if it
-    is lost or damaged. Files that an older renderer made, or that are of the place from which the
-    ledger was copied or moved, are made anew.
-
-    Args:
-        table: The table.
-        version: Instead of that, write the metadata file of this version beside the newest one,
-            and return it. Snapshots that expired since are named in it, but not there.
-        every: On the way, write the metadata files of every so many versions, too.
-        on_progress: Told how many commits of how many were applied.
-
-    Raises:
-        DamagedLogError: The log ends before the version that the files stand at.
-        NotFoundError: The table does not have that version.
-        StoreError: A file that the ledger did not project stands in a place of its own.
-        UnsupportedError: Iceberg has no such files.
+    Attributes:
+        wants: Which versions on the way get a metadata file, too.
     """
-    if every is not None and every < 1:
-        raise InvalidInputError(f"every {every} versions is not possible; give 1 or more")
-    if version is not None:
-        return _one(table, version, on_progress)
-    wants = no_other if every is None else lambda each: each % every == 0
-    reached, as_before = _advanced(table, None, wants, on_progress)
-    if as_before is not None and not _is_whole(table, as_before):
-        warn(_LOGGER, "iceberg_files_restored", table=str(table.identifier), version=reached)
-        rebuild(table, on_progress=on_progress)
-    return reached
 
+    wants: Wants = no_other
+    name: str = "iceberg"
+    title: str = "Iceberg"
+    folders: tuple[str, ...] = (FOLDER,)
 
-def advance(
-    table: Table,
-    *,
-    version: int | None = None,
-    wants: Wants = no_other,
-    on_progress: Progress = nobody,
-) -> int:
-    """Bring the files up to a version, the newest if None; return the version they stand at.
+    @property
+    def hints(self) -> Mapping[str, str]:
+        """The version of Hadoop's newest metadata file."""
+        return _HINTS
 
-    Files that stand at a later version stay as they are.
-    """
-    return _advanced(table, version, wants, on_progress)[0]
+    @property
+    def positions(self) -> PositionFile[Position]:
+        """Where a position is kept."""
+        return positions.FILE
 
+    def run(
+        self,
+        table: Table,
+        outputs: Outputs,
+        start: Position,
+        target: TableState,
+        on_progress: Progress,
+    ) -> Position:
+        """Write what a stretch of the log brings; return the new position."""
+        return Projection(table, outputs, start, target, self.wants).run(on_progress)
 
-def _advanced(
-    table: Table, version: int | None, wants: Wants, on_progress: Progress
-) -> tuple[int, Position | None]:
-    """Return the version that files stand at, and their position if nothing was new."""
-    store, layout = table.log.store, table.log.layout
-    with store.lock(positions.key(layout)):
-        start = positions.load(store, layout)
-        target = target_state(table, version)
-        if start.version >= head_state(table.log).version:
-            # Where there is more, the run looks itself at what comes next.
-            _refuse_cut(table, start)
-        if not start.leads_on(table.location):
-            _tell(table, start)
-            if target.version < start.version:
-                target = target_state(table, start.version)
-            return _reached(table, start, target, wants, on_progress), None
-        if start.garbage:
-            start = _swept(table, start)
-        if target.version <= start.version:
-            return start.version, start
-        return _reached(table, start, target, wants, on_progress), None
+    def otherwise(self, table: Table, stood: Position) -> Otherwise | None:
+        """Return whether another renderer made files, or for another place."""
+        if stood.leads_on(table.location):
+            return None
+        if stood.renderer != RENDERER:
+            return Otherwise("older_renderer_replaced", {"renderer": stood.renderer})
+        facts = {"stood_at": stood.location, "now_at": table.location}
+        return Otherwise("place_replaced", facts)
 
-
-def _refuse_cut(table: Table, start: Position) -> None:
-    problem = cut(table, start)
-    if problem is not None:
-        raise DamagedLogError(
-            f"{problem}: compare the log with a copy (lakeledger verify), then make the files of "
-            f"what it holds: lakeledger project iceberg {table.identifier} --rebuild",
-            positions.key(table.log.layout),
+    def renew(
+        self, table: Table, older: Position, target: TableState, on_progress: Progress
+    ) -> Position:
+        """Project from the beginning over files of an older renderer or of another place."""
+        outputs = outputs_of(table)
+        names = Names(target.table_id, older.renderer)
+        own = projected(outputs, names) | {names.hadoop(each) for each in older.metadata_versions}
+        versions = {names.version_of(path) for path in own}
+        renewing = Renewing(outputs.store, outputs.root, own)
+        run = Projection(
+            table, renewing, Position(), target, lambda each: self.wants(each) or each in versions
         )
+        reached = run.run(on_progress)
+        made = projected(outputs, Names(target.table_id))
+        gone = (each for each in own - made if each != names.hadoop(target.version))
+        return evolve(reached, garbage=tuple(sorted({*reached.garbage, *gone})))
 
+    def compare(self, table: Table, stood: Position, at: TableState) -> Compared:
+        """Compare what stands on the store with what the log makes of it.
 
-def _tell(table: Table, start: Position) -> None:
-    facts = {"table": str(table.identifier), "version": start.version}
-    if start.renderer != RENDERER:
-        warn(_LOGGER, "iceberg_older_renderer_replaced", renderer=start.renderer, **facts)
-    else:
-        stood = start.location
-        warn(_LOGGER, "iceberg_place_replaced", stood_at=stood, now_at=table.location, **facts)
+        Metadata files of earlier versions are compared where they are; nothing has to name them. A
+        file in a place that later versions need is changed, unless it is theirs. Rebuilding makes
+        the files of the version that they stood at.
+
+        Raises:
+            NotFoundError: The files were made by an older renderer, or for another place.
+        """
+        if not stood.leads_on(table.location):
+            raise NotFoundError(_otherwise(table, stood), kind="OTHER_PROJECTION")
+        return compared(table, stood, at)
+
+    def lost(self, table: Table, stood: Position) -> Mapping[str, bytes]:
+        """Return what is lost or damaged, if a reader of the newest snapshot misses any."""
+        if _is_whole(table, stood):
+            return {}
+        at = at_version(table.log, stood.version)
+        outputs, wanted = outputs_of(table), files_of(self, table, at)
+        return {path: body for path, body in wanted.items() if outputs.read(path) != body}
+
+    def make_way(self, outputs: StoreOutputs, path: str) -> None:
+        """Take a file of somebody else's away, as Hadoop's readers would come upon it."""
+        outputs.remove(path)
+
+    def projected(self, outputs: StoreOutputs, at: TableState) -> Collection[str]:
+        """Return the files that our metadata files name, and these themselves."""
+        return projected(outputs, Names(at.table_id))
 
 
 def _is_whole(table: Table, stood: Position) -> bool:
@@ -145,124 +140,6 @@ def _is_whole(table: Table, stood: Position) -> bool:
     )
 
 
-def _reached(
-    table: Table, start: Position, target: TableState, wants: Wants, on_progress: Progress
-) -> int:
-    """Project until nobody else did so meanwhile, which only a store that cannot lock allows.
-
-    Whoever was behind may have put back what the other had taken away. Between the last look and
-    the save nobody notices; that is for `rebuild`.
-    """
-    store, layout = table.log.store, table.log.layout
-    met = start
-    while True:
-        reached = _run(table, start, target, wants, on_progress)
-        found = positions.load(store, layout)
-        if found == met:
-            # Before anything is taken away: the position until now may still need it.
-            positions.save(store, layout, reached)
-            _swept(table, reached)
-            return target.version
-        met = found
-        start = min(start, found, key=lambda each: each.version)
-        if found.version > target.version:
-            target = target_state(table, found.version)
-
-
-def _run(
-    table: Table, start: Position, target: TableState, wants: Wants, on_progress: Progress
-) -> Position:
-    outputs = outputs_of(table)
-    if not start.leads_on(table.location):
-        return _renewed(table, start, target, wants, on_progress)
-    try:
-        return Projection(table, outputs, start, target, wants).run(on_progress)
-    except DamagedLogError:
-        if start.version < 0:
-            raise
-        _refuse_cut(table, start)
-        # What the run before left is gone or changed; the log has all of it.
-        _restore(table, Compared.of(table, start))
-        return Projection(table, outputs, Position(), target, wants).run(on_progress)
-
-
-def _renewed(
-    table: Table, start: Position, target: TableState, wants: Wants, on_progress: Progress
-) -> Position:
-    """Project from the beginning over files of an older renderer or of another place."""
-    outputs = outputs_of(table)
-    names = Names(target.table_id, start.renderer)
-    own = projected(outputs, names) | {names.hadoop(each) for each in start.metadata_versions}
-    versions = {names.version_of(path) for path in own}
-    renewing = Renewing(outputs.store, outputs.root, own)
-    run = Projection(
-        table, renewing, Position(), target, lambda each: wants(each) or each in versions
-    )
-    reached = run.run(on_progress)
-    made = projected(outputs, Names(target.table_id))
-    gone = (each for each in own - made if each != names.hadoop(target.version))
-    return evolve(reached, garbage=tuple(sorted({*reached.garbage, *gone})))
-
-
-def _swept(table: Table, position: Position) -> Position:
-    """Take away what nothing names any more, and forget it."""
-    if not position.garbage:
-        return position
-    outputs = outputs_of(table)
-    for path in position.garbage:
-        outputs.remove(path)
-    clean = position.without_garbage()
-    positions.save(table.log.store, table.log.layout, clean)
-    return clean
-
-
-def _one(table: Table, version: int, on_progress: Progress) -> int:
-    """Write one version's metadata file, and what it names if the files are not so far yet."""
-    store, layout = table.log.store, table.log.layout
-    with store.lock(positions.key(layout)):
-        stands = positions.load(store, layout).version
-        made, target = MemoryOutputs(), target_state(table, version)
-        Projection(table, made, Position(), target).render(on_progress)
-        metadata = Names(target.table_id).metadata(version)
-        outputs = outputs_of(table)
-        for path, body in made.files.items():
-            if path == metadata or version > stands:
-                outputs.put(path, body)
-    return version
-
-
-def follow(
-    table: Table, *, interval_s: float = 1.0, sleep: Callable[[float], None] = time.sleep
-) -> Iterator[int]:
-    """Project whenever something new was committed; yield each version reached, for ever."""
-    return following(lambda: advance(table), interval_s, sleep)
-
-
-def verify(table: Table) -> Difference:
-    """Compare what stands on the store with what the ledger says, byte for byte.
-
-    Metadata files of earlier versions are compared where they are; nothing has to name them. A
-    file in a place that later versions need is changed, unless it is theirs. Where the log was cut
-    below the position, that is told as a changed position, and as the log's damage.
-
-    Raises:
-        NotFoundError: The files were made by an older renderer, or for another place.
-    """
-    stood = positions.load(table.log.store, table.log.layout)
-    if stood.version < 0:
-        # Whose files they are, nobody has to remember: the ledger's own are made again alike.
-        return without_position(
-            outputs_of(table),
-            (FOLDER,),
-            positions.key(table.log.layout),
-            lambda: expected(table),
-            hints=(HINT,),
-        )
-    if not stood.leads_on(table.location):
-        raise NotFoundError(_otherwise(table, stood), kind="OTHER_PROJECTION")
-    return Compared.of(table, stood).difference
-
-
 def _otherwise(table: Table, stood: Position) -> str:
     again = f"make them anew: lakeledger project iceberg {table.identifier}"
     if stood.renderer != RENDERER:
@@ -274,44 +151,53 @@ def _otherwise(table: Table, stood: Position) -> str:
     )
 
 
-def rebuild(table: Table, *, on_progress: Progress = nobody) -> Difference:
-    """Restore lost and damaged files, and take leftovers away; return what was found wrong.
+ICEBERG = Materialisation(IcebergFiles())
 
-    The files are those of the version that they stood at; of the newest when nobody knows, or when
-    the log was cut below it. Others' files in places that the ledger needs are taken away.
+advance = ICEBERG.advance
+follow = ICEBERG.follow
+expected = ICEBERG.expected
+verify = ICEBERG.verify
+rebuild = ICEBERG.rebuild
+
+
+def project(
+    table: Table,
+    *,
+    version: int | None = None,
+    every: int | None = None,
+    on_progress: Progress = nobody,
+) -> int:
+    """Bring a table's Iceberg files up to its newest version; return the version they stand at.
+
+    See `Materialisation.project`, but for one version.
+
+    Args:
+        table: The table.
+        version: Instead of that, write the metadata file of this version beside the newest one,
+            and return it. Snapshots that expired since are named in it, but not there.
+        every: On the way, write the metadata files of every so many versions, too.
+        on_progress: Told how many commits of how many were applied.
+
+    Raises:
+        InvalidInputError: Every how many is not possible.
     """
-    store, layout = table.log.store, table.log.layout
-    with store.lock(positions.key(layout)):
-        stood = positions.load(store, layout)
-        if not stood.leads_on(table.location):
-            _tell(table, stood)
-            target = target_state(table, None if cut(table, stood) else stood.version)
-            reached = _renewed(table, stood, target, no_other, on_progress)
-            positions.save(store, layout, reached)
-            _swept(table, reached)
-            stood = positions.load(store, layout)
-        compared = Compared.of(table, stood)
-        outputs, names = outputs_of(table), Names(compared.target.table_id)
-        # Of commits that are not in the log any more, nothing else tells.
-        lost = projected(outputs, names) if cut(table, stood) else frozenset()
-        _restore(table, compared, on_progress)
-        # From the beginning, as what a run that was killed left behind is found only then.
-        reached = Projection(table, outputs, Position(), compared.target).run(nobody)
-        if lost:
-            gone = lost - projected(outputs, names) - compared.wanted.keys()
-            reached = evolve(reached, garbage=tuple(sorted({*reached.garbage, *gone})))
-        positions.save(store, layout, reached)
-        _swept(table, reached)
-    return compared.difference
+    if every is not None and every < 1:
+        raise InvalidInputError(f"every {every} versions is not possible; give 1 or more")
+    if version is not None:
+        return _one(table, version, on_progress)
+    wants = no_other if every is None else lambda each: each % every == 0
+    return Materialisation(IcebergFiles(wants)).project(table, on_progress=on_progress)
 
 
-def _restore(table: Table, compared: Compared, on_progress: Progress = nobody) -> None:
-    """Write what is lost or damaged, and take away what stands in the way of later versions."""
-    outputs, wanted = outputs_of(table), compared.wanted
-    wrong = (*compared.difference.missing, *compared.difference.changed)
-    for done, path in enumerate(wrong, 1):
-        if path in wanted:
-            outputs.store.replace(outputs.key(path), wanted[path])
-        elif path.startswith(f"{FOLDER}/"):
-            outputs.remove(path)
-        on_progress(done, len(wrong))
+def _one(table: Table, version: int, on_progress: Progress) -> int:
+    """Write one version's metadata file, and what it names if the files are not so far yet."""
+    with table.log.store.lock(ICEBERG.key(table)):
+        stands = ICEBERG.position(table).version
+        made, target = MemoryOutputs(), target_state(table, version)
+        Projection(table, made, Position(), target).render(on_progress)
+        metadata = Names(target.table_id).metadata(version)
+        outputs = outputs_of(table)
+        for path, body in made.files.items():
+            if path == metadata or version > stands:
+                outputs.put(path, body)
+    return version

@@ -6,17 +6,14 @@ metadata file that was written last.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from attrs import evolve, field, frozen
 
-from ledger.log.layout import Layout
-from ledger.stores import Store
 from projections.iceberg.manifest_file import ManifestFile
 from projections.iceberg.names import RENDERER
 from projections.iceberg.snapshot_summary import NO_FILES, FileTotals
-from projections.position_file import load_position, save_position
-
-FORMAT = RENDERER
-"""Files that another renderer made are not gone on from."""
+from projections.materialising import PositionFile
 
 
 @frozen
@@ -62,25 +59,19 @@ class Position:
         """Whether a run can go on from here: the files are this renderer's, and of this place."""
         return self.version < 0 or (self.renderer == RENDERER and self.location == location)
 
-    def without_garbage(self) -> Position:
-        """Return this position after everything was taken away."""
-        return evolve(self, garbage=())
+    def with_garbage(self, paths: tuple[str, ...]) -> Position:
+        """Return this position with other garbage."""
+        return evolve(self, garbage=paths)
 
 
-def key(layout: Layout) -> str:
-    """Return where a table's position is kept."""
-    return f"{layout.root}/projections/iceberg.json"
+def _of_renderer(renderer: int) -> Callable[[Position], Position]:
+    return lambda found: evolve(found, renderer=renderer)
 
 
-def load(store: Store, layout: Layout) -> Position:
-    """Return the position kept for a table; the beginning when none can be used."""
-    for renderer in range(RENDERER, 0, -1):
-        found = load_position(store, key(layout), Position, file_format=renderer)
-        if found is not None:
-            return evolve(found, renderer=renderer)
-    return Position()
-
-
-def save(store: Store, layout: Layout, position: Position) -> None:
-    """Keep a position, after everything up to it was written."""
-    save_position(store, key(layout), position, file_format=FORMAT)
+FILE = PositionFile(
+    "iceberg",
+    Position(),
+    file_format=RENDERER,
+    older={each: (Position, _of_renderer(each)) for each in range(RENDERER - 1, 0, -1)},
+)
+"""Files that another renderer made are not gone on from."""

@@ -42,7 +42,7 @@ from projections.iceberg.snapshots import Snapshots
 from projections.iceberg.statistics_files import StatisticsFiles
 from projections.iceberg.table_file import metadata_file
 from projections.iceberg.trail import Trail
-from projections.materialisation import Progress
+from projections.materialising import Progress, new_commits
 from projections.outputs import Outputs
 
 _OF_FILES = (
@@ -107,19 +107,10 @@ class Projection:
             )
         run = _Run(self)
         total = self.target.version - self.start.version
-        reads = self.table.log.commits(self.start.version + 1, self.target.version)
-        for done, read in enumerate(reads, 1):
-            if done == 1:
-                self._refuse_exchanged(read)
+        for done, read in enumerate(new_commits(self.table, self.start, self.target), 1):
             run.commit(read)
             on_progress(done, total)
         return run
-
-    def _refuse_exchanged(self, read: Read[TableEvent]) -> None:
-        if self.start.commit and read.commit.parent != self.start.commit:
-            version = self.start.version
-            key = self.table.log.layout.commit(version)
-            raise DamagedLogError(f"{key} is not the commit that files were made of", key)
 
 
 class _Run:

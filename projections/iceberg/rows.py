@@ -22,7 +22,7 @@ from projections.iceberg.materialise import advance
 from projections.iceberg.names import RENDERER, Names
 from projections.iceberg.position import Position
 from projections.iceberg.project import Projection
-from projections.materialisation import nobody, outputs_of, target_state
+from projections.materialising import nobody, outputs_of, target_state
 from projections.outputs import MemoryOutputs
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def scan(
 
 def _standing(table: Table, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]] | None:
     """Return the newest metadata, turned back to an instant; None if it cannot be."""
-    position = positions.load(table.log.store, table.log.layout)
+    position = positions.FILE.load(table.log.store, table.log.layout)
     if position.renderer == RENDERER and not position.leads_on(table.location):
         # Somebody may read them where they lead; who asks for rows has not asked to take them over.
         warn(
@@ -107,7 +107,7 @@ def _standing(table: Table, at: TableAt) -> tuple[TableMetadata, Mapping[str, by
     except StoreError:
         # Nothing may be written there, and reading needs not.
         return None
-    position = positions.load(table.log.store, table.log.layout)
+    position = positions.FILE.load(table.log.store, table.log.layout)
     body = outputs_of(table).read(Names(at.state.table_id).metadata(version))
     if body is None or version < at.version:
         return None

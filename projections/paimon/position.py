@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
-from ledger.log.layout import Layout
-from ledger.stores import Store
+from projections.materialising import PositionFile
 from projections.paimon.manifest_records import ManifestFileMeta
-from projections.position_file import load_position, save_position
-
-FORMAT = 2
-_FIRST_FORMAT = 1
 
 RENDERER = 2
 """How files are made; one by another rule is made anew. The first listed, for every rollback, all
@@ -28,6 +23,8 @@ class Position:
         unlisted: See `UnlistedFiles.flips`.
         renderer: The rule that the files were made by; an older one leaves only version and
             rollbacks here, without their targets.
+        commit: The digest of the commit at that version; empty where it was not kept.
+        garbage: Files that nothing names any more and that are still to be taken away.
     """
 
     version: int = -1
@@ -35,11 +32,17 @@ class Position:
     manifests: dict[str, ManifestFileMeta | None] = field(factory=dict, hash=False)
     unlisted: tuple[int, ...] = ()
     renderer: int = RENDERER
+    commit: str = ""
+    garbage: tuple[str, ...] = ()
 
     @property
     def is_older(self) -> bool:
         """Whether the files were made by an older rule."""
         return self.renderer != RENDERER
+
+    def with_garbage(self, paths: tuple[str, ...]) -> Position:
+        """Return this position with other garbage."""
+        return evolve(self, garbage=paths)
 
 
 @frozen
@@ -50,22 +53,8 @@ class _First:
     rollbacks: tuple[int, ...] = ()
 
 
-def key(layout: Layout) -> str:
-    """Return where a table's position is kept."""
-    return f"{layout.root}/projections/paimon.json"
-
-
-def load(store: Store, layout: Layout) -> Position:
-    """Return the position kept for a table; the beginning when none can be used."""
-    found = load_position(store, key(layout), Position, file_format=FORMAT)
-    if found is not None:
-        return found
-    first = load_position(store, key(layout), _First, file_format=_FIRST_FORMAT)
-    if first is None:
-        return Position()
+def _of_first(first: _First) -> Position:
     return Position(first.version, tuple((each, 0) for each in first.rollbacks), renderer=1)
 
 
-def save(store: Store, layout: Layout, position: Position) -> None:
-    """Keep a position, after everything up to it was written."""
-    save_position(store, key(layout), position, file_format=FORMAT)
+FILE = PositionFile("paimon", Position(), file_format=2, older={1: (_First, _of_first)})

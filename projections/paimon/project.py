@@ -7,7 +7,6 @@ once, or one that was killed and begins again, write the same bytes.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
 from functools import cached_property
 
 from attrs import evolve, frozen
@@ -19,12 +18,13 @@ from ledger.evolution.state import TableState
 from ledger.evolution.table.snapshot_fold import snapshot_of
 from ledger.evolution.table_builder import TableBuilder
 from ledger.history.older import state_at_snapshot
+from ledger.log.replay import Read
 from ledger.log.travel import at_version, effective_millis
 from ledger.model.clock_correction import true_millis
 from ledger.model.errors import UnsupportedError
 from ledger.model.snapshot import Snapshot, Tag
 from ledger.table import Table
-from projections.materialisation import Progress
+from projections.materialising import Progress, new_commits
 from projections.outputs import Outputs
 from projections.paimon.manifests import Manifests
 from projections.paimon.names import Names
@@ -64,19 +64,16 @@ class Projection:
         """Write what is new and take away what expired; return the new position.
 
         Raises:
+            DamagedLogError: The log does not go on from where the run before stopped.
             StoreError: A file that the ledger did not project stands in a place of its own.
             UnsupportedError: Paimon has no such files.
         """
         run = _Run(self)
         total = self.target.version - self.start.version
-        for done, commit in enumerate(self._commits(), 1):
-            run.commit(commit)
+        for done, read in enumerate(new_commits(self.table, self.start, self.target), 1):
+            run.commit(read)
             on_progress(done, total)
         return run.finish()
-
-    def _commits(self) -> Iterator[Commit[TableEvent]]:
-        reads = self.table.log.commits(self.start.version + 1, self.target.version)
-        return (read.commit for read in reads)
 
 
 class _Run:
@@ -85,6 +82,7 @@ class _Run:
         self._outputs = projection.outputs
         self._target = projection.target
         self._start = projection.start
+        self._commit = projection.start.commit
         started = self._start.version >= 0
         self._before = at_version(self._table.log, self._start.version) if started else None
         self._builder = TableBuilder(self._before)
@@ -108,8 +106,9 @@ class _Run:
         if self._before is not None:
             self._manifests.learn_schema(self._before.schema)
 
-    def commit(self, commit: Commit[TableEvent]) -> None:
+    def commit(self, read: Read[TableEvent]) -> None:
         """Project one commit's schemas and snapshots."""
+        commit, self._commit = read.commit, read.digest
         self._builder.begin(commit.version, commit.time_millis, commit.format)
         for transaction in commit.transactions:
             self._builder.add(transaction)
@@ -211,6 +210,7 @@ class _Run:
             self._lines.rollbacks,
             self._manifests.known,
             self._unlisted.flips,
+            commit=self._commit,
         )
 
     def _tags(self) -> None:

@@ -20,7 +20,7 @@ from ledger.model.errors import (
     MissingDependencyError,
 )
 from ledger.table import Table
-from projections.materialisation import Difference
+from projections.materialising import Difference
 from projections.statistics import materialise, publish_iceberg, publish_paimon
 from projections.statistics.busiest import busiest
 from projections.statistics.engine import Engine, Engines

@@ -14,7 +14,7 @@ from attrs import frozen
 
 from ledger.model.errors import LedgerError
 from ledger.table import Table
-from projections.materialisation import Progress, nobody
+from projections.materialising import Progress, nobody
 from projections.statistics.engine import SPARK_BLOCKS_A_STEP, is_bulk
 from projections.statistics.job import source_of, spark_scan
 from projections.statistics.materialise import refresh

@@ -14,7 +14,7 @@ from attrs import evolve
 
 from ledger.log.codec import digest
 from ledger.model.errors import DamagedLogError
-from projections.materialisation import Difference, Progress, nobody
+from projections.materialising import Difference, Progress, nobody
 from projections.statistics import position as positions
 from projections.statistics.again import Again
 from projections.statistics.entries import TableLog

@@ -24,7 +24,7 @@ from ledger.model.transform_path import field_types
 from ledger.table import Table
 from projections.iceberg.materialise import project
 from projections.iceberg.names import Names
-from projections.materialisation import outputs_of
+from projections.materialising import outputs_of
 from projections.statistics.iceberg_file import (
     partition_statistics_file,
     partition_statistics_table,

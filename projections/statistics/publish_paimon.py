@@ -20,7 +20,7 @@ from ledger.model.transform_value import Value
 from ledger.model.types import DataField
 from ledger.table import Table
 from ledger.table_at import TableAt
-from projections.materialisation import outputs_of
+from projections.materialising import outputs_of
 from projections.paimon.materialise import project
 from projections.paimon.names import Names
 from projections.paimon.paths import statistics_path

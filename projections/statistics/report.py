@@ -13,7 +13,7 @@ from ledger.model.excerpt import moment, size
 from ledger.table import Table
 from projections.dlf import Style, render
 from projections.dlf.partitions import Partition
-from projections.materialisation import Progress, nobody
+from projections.materialising import Progress, nobody
 from projections.statistics.engine import Chosen, Notice
 from projections.statistics.kept import Kept
 from projections.statistics.materialise import refresh

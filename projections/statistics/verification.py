@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ledger.table import Table
-from projections.materialisation import Difference, refuse_beyond
+from projections.materialising import Difference, refuse_beyond
 from projections.statistics import materialise
 from projections.statistics import position as positions
 

@@ -12,10 +12,8 @@ from attrs import frozen
 from ledger import Table
 from ledger.stores import Store
 from projections.iceberg import materialise as of_iceberg
-from projections.iceberg import position as iceberg_position
-from projections.materialisation import Difference
+from projections.materialising import Difference, Materialisation
 from projections.paimon import materialise as of_paimon
-from projections.paimon import position as paimon_position
 from tests.faults import Died, DiesAfter, Wrapped
 from tests.lakes import lake_on, memory
 from tests.projections.iceberg import projecting as iceberg_projecting
@@ -32,16 +30,13 @@ class Format:
     Attributes:
         name: In keys and commands.
         left: The files that a projection left, of those that `expected` gives, too.
-        advance: Projects up to a version, however the format calls it.
         kinds: Parts of paths, one for each kind of file.
     """
 
     name: str
-    materialise: _Module
-    position: _Module
+    kept: Materialisation[Any]
     projecting: _Module
     left: Callable[[Table], dict[str, bytes]]
-    advance: Callable[..., int]
     kinds: tuple[str, ...]
 
     def random_table(self, seed: int, store: Store, steps: int = 40) -> Table:
@@ -52,24 +47,25 @@ class Format:
         self.projecting.go_on(table, rng, steps)
 
     def project(self, table: Table) -> int:
-        version: int = self.materialise.project(table)
-        return version
+        return self.kept.project(table)
+
+    def advance(self, table: Table, *, version: int | None) -> int:
+        return self.kept.advance(table, version=version)
 
     def expected(self, table: Table, version: int | None = None) -> dict[str, bytes]:
-        files: dict[str, bytes] = self.materialise.expected(table, version=version)
-        return files
+        return self.kept.expected(table, version=version)
 
     def verify(self, table: Table) -> Difference:
-        found: Difference = self.materialise.verify(table)
-        return found
+        return self.kept.verify(table)
 
     def rebuild(self, table: Table) -> Difference:
-        found: Difference = self.materialise.rebuild(table)
-        return found
+        return self.kept.rebuild(table)
+
+    def position(self, table: Table) -> Any:
+        return self.kept.position(table)
 
     def stands(self, table: Table) -> int:
-        version: int = self.position.load(table.log.store, table.log.layout).version
-        return version
+        return self.kept.freshness(table).version
 
     def all_files(self, table: Table) -> dict[str, bytes]:
         files: dict[str, bytes] = self.projecting.Left.by(table).files
@@ -79,8 +75,7 @@ class Format:
         return bool(self.projecting.is_consistent(self.projecting.Left.by(table)))
 
     def position_key(self, table: Table) -> str:
-        key: str = self.position.key(table.log.layout)
-        return key
+        return self.kept.key(table)
 
     def is_position(self, key: str) -> bool:
         return key.endswith(f"/projections/{self.name}.json")
@@ -111,20 +106,16 @@ class Format:
 
 PAIMON = Format(
     "paimon",
-    of_paimon,
-    paimon_position,
+    of_paimon.PAIMON,
     paimon_projecting,
     lambda table: paimon_projecting.Left.by(table).files,
-    of_paimon.project,
     ("schema/", "snapshot/snapshot-", "tag/", "manifest/manifest-list-", "manifest/manifest-"),
 )
 ICEBERG = Format(
     "iceberg",
-    of_iceberg,
-    iceberg_position,
+    of_iceberg.ICEBERG,
     iceberg_projecting,
     lambda table: iceberg_projecting.Left.by(table).newest(table),
-    of_iceberg.advance,
     ("-m0.avro", "snap", "metadata/0", "metadata/v"),
 )
 

@@ -7,6 +7,8 @@ from functools import partial
 
 import pytest
 
+from ledger import DamagedLogError, SetOption
+from tests.lakes import memory
 from tests.projections.formats import Format, Saved, Unlocked, through
 
 
@@ -85,3 +87,48 @@ def test_one_that_saves_its_position_over_anothers_is_healed_by_rebuilding(
 
     kept.rebuild(table)
     kept.assert_exact(table)
+
+
+@pytest.mark.parametrize("is_exchanged", [False, True], ids=["cut", "exchanged"])
+@pytest.mark.parametrize("goes_on", [False, True], ids=["as long", "longer"])
+def test_a_log_that_does_not_reach_its_files_is_found_and_refused(
+    kept: Format, *, is_exchanged: bool, goes_on: bool
+) -> None:
+    store = memory()
+    table = kept.random_table(1, store, 10)
+    version = kept.project(table)
+    store.delete(table.log.layout.commit(version))
+    for number in range(is_exchanged * (1 + 2 * goes_on)):
+        through(store).alter([SetOption("mine", str(number))])
+    cut = through(store)
+
+    found = kept.verify(cut)
+    assert kept.position_key(table) in found.changed
+    assert found.damage is not None
+    assert found.damage.file == table.log.layout.commit(version)
+    with pytest.raises(DamagedLogError, match="commits were (taken away|exchanged)"):
+        kept.project(cut)
+    kept.rebuild(cut)
+    assert kept.verify(cut).is_empty
+    assert kept.verify(cut).damage is None
+    kept.project(cut)
+    left = kept.all_files(cut)
+    assert kept.expected(cut).items() <= left.items()
+    if kept.name == "iceberg":
+        # Paimon sets aside what stands in the way, as it cannot tell whose it is.
+        kept.assert_exact(cut)
+
+
+def test_what_is_to_be_taken_away_is_so_after_a_kill_between(kept: Format) -> None:
+    table = kept.random_table(1, memory(), 14)
+    kept.project(table)
+    stands = kept.position(table)
+    left_over = f"{kept.kept.format.folders[0]}/left-over"
+    table.log.store.create(f"{table.path}/{left_over}", b"x")
+    files = kept.kept.format.positions
+    files.save(table.log.store, table.log.layout, stands.with_garbage((left_over,)))
+
+    kept.project(table)
+
+    assert kept.position(table) == stands
+    assert kept.verify(table).foreign == ()

@@ -142,5 +142,5 @@ def test_position_deletes_of_another_place_are_told_and_not_passed_over(tmp_path
 
 def test_a_place_is_remembered_with_the_position(tmp_path: Path) -> None:
     table = made(tmp_path / "here", "2")
-    stood = position.load(table.log.store, table.log.layout)
+    stood = position.FILE.load(table.log.store, table.log.layout)
     assert (stood.location, stood.version) == (table.location, 2)

@@ -17,7 +17,7 @@ from ledger.stores import Store
 from projections.iceberg import position
 from projections.iceberg.materialise import expected
 from projections.iceberg.names import FOLDER, HINT, Names
-from projections.materialisation import outputs_of
+from projections.materialising import outputs_of
 from tests.lakes import lake_on, orders
 from tests.projections.paimon.projecting import step
 
@@ -70,7 +70,7 @@ class Left:
     def newest(self, table: Table) -> dict[str, bytes]:
         """Return the files without the metadata of versions before the position's."""
         store, layout = table.log.store, table.log.layout
-        stands = position.load(store, layout).version
+        stands = position.FILE.load(store, layout).version
         return {
             path: body
             for path, body in self.files.items()

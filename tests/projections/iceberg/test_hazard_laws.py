@@ -17,8 +17,9 @@ from ledger import (
     Table,
 )
 from projections.iceberg import layout
-from projections.iceberg.materialise import advance, expected, project, verify
+from projections.iceberg.materialise import IcebergFiles, advance, expected, project, verify
 from projections.iceberg.metadata.table_json import read_metadata
+from projections.materialising import Materialisation
 from tests.lakes import orders
 from tests.projections.iceberg.hazards import COLUMNS, hard_life, try_step
 from tests.projections.iceberg.projecting import (
@@ -53,7 +54,7 @@ def test_a_hard_life_in_steps_ends_where_one_run_ends_and_java_reads_every_versi
     project(table)
     assert_found_alike(table)
 
-    every = expected(table, wants=lambda _: True)
+    every = Materialisation(IcebergFiles(lambda _: True)).expected(table)
     for version in range(table.state.version + 1):
         metadata = read_metadata(every[metadata_names(table, version)[0]])
         then = table.at(version=version).state

@@ -7,7 +7,6 @@ import random
 import pytest
 
 from ledger import (
-    DamagedLogError,
     FileChange,
     Schema,
     SetOption,
@@ -19,9 +18,9 @@ from ledger import (
 from projections.iceberg import position
 from projections.iceberg.materialise import expected, project, rebuild, verify
 from projections.iceberg.names import HINT, Names
-from projections.materialisation import Difference
+from projections.materialising import Difference
 from tests.lakes import lake_on, memory, orders
-from tests.projections.formats import ICEBERG, through
+from tests.projections.formats import ICEBERG
 from tests.projections.iceberg.older_logs import record_file
 from tests.projections.iceberg.projecting import (
     Left,
@@ -132,7 +131,11 @@ def test_projecting_heals_what_readers_of_the_newest_snapshot_need(
         # A later version needs no more of these two than that they are named.
         *([] if has_more else [names.hadoop(version)]),
         *([] if has_more else [names.manifest_list(table.state.last_snapshot_id)]),
-        *(each.path for each in position.load(store, table.log.layout).manifests if not has_more),
+        *(
+            each.path
+            for each in position.FILE.load(store, table.log.layout).manifests
+            if not has_more
+        ),
     ]
     assert len(needed) > 4 or has_more
     for path in needed:
@@ -183,27 +186,6 @@ def test_a_hint_that_a_killed_run_moved_on_is_no_damage() -> None:
             break
         found = verify(table)
         assert found.is_empty, (writes, found)
-
-
-@pytest.mark.parametrize("is_exchanged", [False, True], ids=["cut", "exchanged"])
-def test_a_log_that_does_not_reach_its_files_is_found_and_refused(*, is_exchanged: bool) -> None:
-    store = memory()
-    table = random_table(1, store, 10)
-    version = project(table)
-    store.delete(table.log.layout.commit(version))
-    if is_exchanged:
-        for number in range(3):
-            through(store).alter([SetOption("mine", str(number))])
-    cut = through(store)
-    key = position.key(table.log.layout)
-
-    assert key in verify(cut).changed
-    with pytest.raises(DamagedLogError, match="commits were (taken away|exchanged)"):
-        project(cut)
-    rebuild(cut)
-    assert verify(cut).is_empty
-    project(cut)
-    ICEBERG.assert_exact(cut)
 
 
 def keyed() -> Table:

@@ -10,10 +10,10 @@ import pytest
 from ledger import Table
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.files.change_file import event_files
-from projections.iceberg import layout, position
-from projections.iceberg.materialise import advance, expected, project, verify
+from projections.iceberg import layout
+from projections.iceberg.materialise import IcebergFiles, advance, project, verify
 from projections.iceberg.metadata.table_json import read_metadata
-from projections.materialisation import Difference
+from projections.materialising import Difference, Materialisation
 from tests.lakes import memory
 from tests.projections.formats import ICEBERG
 from tests.projections.iceberg.projecting import (
@@ -126,6 +126,7 @@ def test_a_version_on_request_is_the_file_that_following_wrote(seed: int) -> Non
     project(follows, every=1)
     project(table)
     before = Left.by(table).files
+    every = Materialisation(IcebergFiles(lambda _: True)).expected(table)
 
     for version in range(table.state.version):
         assert table.log.store is not follows.log.store
@@ -133,7 +134,7 @@ def test_a_version_on_request_is_the_file_that_following_wrote(seed: int) -> Non
         assert name not in before
         assert project(table, version=version) == version
         assert Left.by(table).files.keys() == before.keys() | {name}
-        assert Left.by(table).files[name] == expected(table, wants=lambda _: True)[name]
+        assert Left.by(table).files[name] == every[name]
         assert verify(table) == Difference()
         table.log.store.delete(f"{table.path}/{name}")
 
@@ -144,7 +145,7 @@ def test_a_lost_file_is_written_again_by_the_next_run_that_needs_it(seed: int) -
     project(table)
     rng = random.Random(seed)
     newest = metadata_names(table, table.state.version)[0]
-    manifests = [each.path for each in position.load(table.log.store, table.log.layout).manifests]
+    manifests = [each.path for each in ICEBERG.position(table).manifests]
     for path in (newest, *manifests):
         table.log.store.delete(f"{table.path}/{path}")
     go_on(table, rng, 10)

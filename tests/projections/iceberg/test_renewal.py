@@ -13,7 +13,7 @@ from projections.iceberg import position
 from projections.iceberg.materialise import advance, expected, project, rebuild, verify
 from projections.iceberg.names import RENDERER, Names
 from projections.iceberg.renewal import projected
-from projections.materialisation import outputs_of
+from projections.materialising import outputs_of
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory
 from tests.projections.iceberg.projecting import Left, is_consistent
@@ -31,7 +31,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
 
 
 def test_files_of_an_older_renderer_are_told(table: Table) -> None:
-    stood = position.load(table.log.store, table.log.layout)
+    stood = position.FILE.load(table.log.store, table.log.layout)
     assert (stood.renderer, stood.version) == (1, table.state.version)
     with pytest.raises(NotFoundError, match="older renderer; make them anew: lakeledger project"):
         verify(table)
@@ -58,7 +58,7 @@ def test_they_are_made_anew(table: Table, make: object, *, has_more: bool) -> No
     assert left.newest(table) == expected(table)
     assert verify(table).is_empty
     assert verify(table).foreign == ()
-    stood = position.load(table.log.store, table.log.layout)
+    stood = position.FILE.load(table.log.store, table.log.layout)
     assert (stood.renderer, stood.garbage) == (RENDERER, ())
     names = Names(table.state.table_id)
     assert versions - {None} <= {names.version_of(path) for path in left.files}
@@ -101,8 +101,8 @@ def test_a_log_that_was_cut_below_the_files_is_refused(table: Table) -> None:
     store.delete(key)
     cut = ledger.open(table.ledger_url).table(str(table.identifier))
     found = verify(cut)
-    assert position.key(table.log.layout) in found.changed
-    with pytest.raises(DamagedLogError, match="stand at version 8, and its log ends at 7"):
+    assert position.FILE.key(table.log.layout) in found.changed
+    with pytest.raises(DamagedLogError, match="stand at version 8, and its log ends at version 7"):
         project(cut)
 
     rebuild(cut)

@@ -14,7 +14,7 @@ from ledger.evolution.state import TableState
 from ledger.model.errors import AlreadyExistsError
 from ledger.model.snapshot import Snapshot
 from ledger.stores import Store
-from projections.materialisation import outputs_of
+from projections.materialising import outputs_of
 from projections.paimon.binary_row import decode_row
 from projections.paimon.manifest_avro import read_manifest, read_manifest_list
 from projections.paimon.manifest_entries import file_change

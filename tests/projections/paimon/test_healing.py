@@ -199,9 +199,14 @@ def test_a_log_that_ends_before_its_files_is_damage() -> None:
     store.delete(table.log.layout.commit(stood))
     table = on(store)
 
-    for attempt in (verify, project, lambda table: next(follow(table))):
-        with pytest.raises(DamagedLogError, match=f"at version {stood}, and its log ends at"):
+    said = f"at version {stood}, and its log ends at"
+    for attempt in (project, lambda table: next(follow(table))):
+        with pytest.raises(DamagedLogError, match=said):
             attempt(table)
+    found = verify(table)
+    assert PAIMON.position_key(table) in found.changed
+    assert found.damage is not None
+    assert said in found.damage.message
 
     rebuild(table)
     assert verify(table).is_empty

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ledger import FileChange, SnapshotPlan, Table, UnsupportedError
 from ledger.cli.commands.keep.verify import differences
-from projections.materialisation import outputs_of
+from projections.materialising import outputs_of
 from projections.paimon import position as positions
 from projections.paimon.materialise import expected, project, rebuild, verify
 from projections.paimon.unlisted_files import UnlistedFiles
@@ -95,7 +95,7 @@ def test_a_rollback_to_what_the_ledger_lists_can_be_made_and_gone_on_from(steps:
     table.append([a_file("b")])
     project(table)
     assert verify(table).is_empty
-    unlisted = UnlistedFiles(positions.load(table.log.store, table.log.layout).unlisted)
+    unlisted = UnlistedFiles(positions.FILE.load(table.log.store, table.log.layout).unlisted)
     assert [unlisted.held_by(each) for each in (1, 2, 3, 4)] == [False, True, False, False]
 
 

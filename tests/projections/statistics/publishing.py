@@ -14,7 +14,7 @@ from ledger import (
     Table,
 )
 from ledger.stores import Store
-from projections.materialisation import outputs_of
+from projections.materialising import outputs_of
 from projections.statistics import Kept, publish_iceberg
 from projections.statistics.published import Published
 from tests.lakes import lake_on, memory, no_time

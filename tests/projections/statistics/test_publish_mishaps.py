@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from ledger import Schema, SnapshotPlan, Table, UnsupportedError
 from projections.iceberg import position
-from projections.materialisation import outputs_of
+from projections.materialising import outputs_of
 from projections.paimon import materialise as paimon
 from projections.statistics import Kept, publish_iceberg, publish_paimon
 from projections.statistics.published import Published
@@ -88,4 +88,4 @@ def test_what_a_format_refuses_is_not_published(table: Table) -> None:
     with pytest.raises(UnsupportedError, match="was written by an engine"):
         publish_iceberg.publish(table, Kept.of(table.log), table.at(snapshot=1))
     assert table.state.version == version
-    assert position.load(table.log.store, table.log.layout).version == -1
+    assert position.FILE.load(table.log.store, table.log.layout).version == -1

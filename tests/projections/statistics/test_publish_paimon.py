@@ -15,7 +15,7 @@ from ledger import (
     Schema,
     UnsupportedError,
 )
-from projections.materialisation import outputs_of
+from projections.materialising import outputs_of
 from projections.paimon import materialise as paimon
 from projections.paimon.statistics_file import statistics_from_json
 from projections.statistics import Kept, publish_paimon

@@ -1,0 +1,725 @@
+"""Materialising: how a format's files are kept beside a table's log, whatever the format.
+
+One `Materialisation` holds all that does not depend on the format: the lock, the position, going on
+from it, following, what is done about a log that was cut or exchanged, about files that are lost,
+damaged, somebody else's, an older renderer's or half a run's, verifying, rebuilding, and how far
+behind the log the files are. A format gives the rest as one `FileFormat`:
+
+- what it is called, the folders that are its own, and the hints among their files;
+- its `Position`: a frozen attrs class that says how far a run came, kept by a `PositionFile`;
+- `run`: the pure projection of a stretch of the log onto outputs, incremental and idempotent. It
+  writes new files first and pointers last, reads the log by `new_commits`, and only says in its
+  position what is to be taken away, since the position until then may still need it;
+- `otherwise` and `renew`: whether files were made in another way than now, and making them anew;
+- `compare`: what stands on the store against what the log makes of it, mostly by `difference`;
+- `lost`: what a reader of the newest version needs and does not find;
+- `make_way` and `projected`: what happens to a file in the way, and which files are the ledger's.
+
+A format then offers `Materialisation(ItsFormat())` by the entry points of `pyproject.toml`, with
+`project`, `verify`, `rebuild`; its flags on the command line are in `projections.command`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+import msgspec
+from attrs import evolve, frozen
+
+from ledger.events import TableEvent
+from ledger.evolution.state import TableState
+from ledger.log.layout import Layout
+from ledger.log.notice import warn
+from ledger.log.replay import Read
+from ledger.log.travel import at_version, head_state
+from ledger.model.errors import DamagedLogError, InvalidInputError, UnsupportedError
+from ledger.stores import Store
+from ledger.table import Table
+from projections.outputs import MemoryOutputs, Outputs, StoreOutputs
+
+_MOST_DIGITS = 20
+
+_T = TypeVar("_T")
+
+Progress = Callable[[int, int], None]
+"""Told how many things of how many are done."""
+
+
+def nobody(_done: int, _of: int) -> None:
+    """Tell nobody."""
+
+
+@frozen
+class Difference:
+    """Where the files on a store are not what the ledger says.
+
+    Attributes:
+        missing: Paths of files that should be there.
+        changed: Paths of files that are other bytes.
+        foreign: Paths of files in the format's folders that the ledger did not project.
+        told: What else there is to say, as the rest of a sentence about the files.
+        damage: The error that the log is not the one any more that the files were made of.
+    """
+
+    missing: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+    told: str = ""
+    damage: DamagedLogError | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether everything is as it should be; foreign files do no harm."""
+        return not self.missing and not self.changed
+
+    def without(self, known: Collection[str]) -> Difference:
+        """Return this difference with some files taken for ours."""
+        return evolve(self, foreign=tuple(each for each in self.foreign if each not in known))
+
+
+@frozen
+class Compared:
+    """What stands on a store, against what should.
+
+    Attributes:
+        difference: What is wrong.
+        wanted: The files that should be there, by path.
+        in_the_way: Of what the difference calls changed, files of somebody else's in places that
+            are or will be the ledger's.
+        rebuilt: The state whose files a rebuild makes.
+    """
+
+    difference: Difference
+    wanted: Mapping[str, bytes]
+    in_the_way: tuple[str, ...]
+    rebuilt: TableState
+
+
+@frozen
+class Otherwise:
+    """That files were made in another way than they are now.
+
+    Attributes:
+        event: What is logged when they are made anew.
+        facts: What is logged with it.
+    """
+
+    event: str
+    facts: Mapping[str, object]
+
+
+class Position(Protocol):
+    """How far a format's files have come; what else a run needs to go on is the format's own."""
+
+    @property
+    def version(self) -> int:
+        """The last commit applied; -1 before the first."""
+
+    @property
+    def commit(self) -> str:
+        """The digest of that commit; empty where it was not kept."""
+
+    @property
+    def garbage(self) -> tuple[str, ...]:
+        """Files that nothing names any more and that are still to be taken away."""
+
+    def with_garbage(self, paths: tuple[str, ...]) -> Self:
+        """Return this position with other garbage."""
+
+
+P = TypeVar("P", bound=Position)
+
+
+class _File(msgspec.Struct, rename="camel"):
+    format: int
+    check: str
+    position: msgspec.Raw
+
+
+def load_position(store: Store, key: str, kind: type[_T], *, file_format: int) -> _T | None:
+    """Return the position kept under a key; None when none can be used.
+
+    Args:
+        store: The table's.
+        key: Where the file is.
+        kind: What it holds.
+        file_format: The format that it must have.
+    """
+    body = store.read(key)
+    if body is None:
+        return None
+    try:
+        file = msgspec.json.decode(body, type=_File)
+        content = bytes(file.position)
+        if file.format != file_format or hashlib.sha256(content).hexdigest() != file.check:
+            return None
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.DecodeError, ValueError):
+        return None
+
+
+def save_position(store: Store, key: str, position: object, *, file_format: int) -> None:
+    """Keep a position, after everything up to it was written."""
+    content = msgspec.json.encode(position)
+    check = hashlib.sha256(content).hexdigest()
+    store.replace(key, msgspec.json.encode(_File(file_format, check, msgspec.Raw(content))))
+
+
+@frozen
+class PositionFile(Generic[P]):
+    """Where a format remembers how far it has come: a checked file beside the table's log.
+
+    A cache: without it a run begins anew, and finds what it would write there already.
+
+    Attributes:
+        name: The format's.
+        start: The position before the first commit.
+        file_format: The number that a file states; another one cannot be gone on from.
+        older: By the number of an older file, its kind, and how a position is made of it.
+    """
+
+    name: str
+    start: P
+    file_format: int
+    older: Mapping[int, tuple[type[Any], Callable[[Any], P]]]
+
+    def key(self, layout: Layout) -> str:
+        """Return where a table's position is kept."""
+        return f"{layout.root}/projections/{self.name}.json"
+
+    def load(self, store: Store, layout: Layout) -> P:
+        """Return the position kept for a table; the beginning when none can be used."""
+        key = self.key(layout)
+        found = load_position(store, key, type(self.start), file_format=self.file_format)
+        if found is not None:
+            return found
+        for file_format, (kind, position_of) in self.older.items():
+            older = load_position(store, key, kind, file_format=file_format)
+            if older is not None:
+                return position_of(older)
+        return self.start
+
+    def save(self, store: Store, layout: Layout, position: P) -> None:
+        """Keep a position, after everything up to it was written."""
+        save_position(store, self.key(layout), position, file_format=self.file_format)
+
+
+class FileFormat(Protocol[P]):
+    """What a format gives, so that its files can be kept beside a table's log."""
+
+    @property
+    def name(self) -> str:
+        """In commands and keys, such as `paimon`."""
+
+    @property
+    def title(self) -> str:
+        """In sentences, such as `Paimon`."""
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The folders, below a table's location, whose files the ledger projects."""
+
+    @property
+    def hints(self) -> Mapping[str, str]:
+        """Files that a reader may miss, and that may lead further than a position.
+
+        By path, the file that each leads to, as a text to put the hint's number into.
+        """
+
+    @property
+    def positions(self) -> PositionFile[P]:
+        """Where a position is kept."""
+
+    def run(
+        self, table: Table, outputs: Outputs, start: P, target: TableState, on_progress: Progress
+    ) -> P:
+        """Write what a stretch of the log brings; return the new position.
+
+        Args:
+            table: The table.
+            outputs: Where its files go.
+            start: Where the run before stopped.
+            target: The state at the version to reach.
+            on_progress: Told how many commits of how many were applied.
+
+        Raises:
+            DamagedLogError: What the run before left is gone or damaged, or the log is.
+            StoreError: A file that the ledger did not project stands in a place of its own.
+            UnsupportedError: The format has no such files.
+        """
+
+    def otherwise(self, table: Table, stood: P) -> Otherwise | None:
+        """Return how files were made otherwise than now; None if a run can go on from them."""
+
+    def renew(self, table: Table, older: P, target: TableState, on_progress: Progress) -> P:
+        """Make files anew that were made otherwise, where they stand; return the new position.
+
+        Can be killed anywhere and begun again; a reader finds whole tables meanwhile.
+        """
+
+    def compare(self, table: Table, stood: P, at: TableState) -> Compared:
+        """Compare what stands on the store with what the log makes of it.
+
+        What a run that was killed left or took away is as it should be.
+
+        Args:
+            table: The table.
+            stood: Where its files stand.
+            at: The state to compare at: theirs, or the newest where the log does not have it.
+
+        Raises:
+            NotFoundError: The files were made otherwise, and cannot be compared.
+        """
+
+    def lost(self, table: Table, stood: P) -> Mapping[str, bytes]:
+        """Return what readers need of the version that stands and do not find, by path."""
+
+    def make_way(self, outputs: StoreOutputs, path: str) -> None:
+        """Put away a file of somebody else's that stands in a place of the ledger's."""
+
+    def projected(self, outputs: StoreOutputs, at: TableState) -> Collection[str]:
+        """Return the files on a store that are known for the ledger's own by what names them."""
+
+
+@frozen
+class Freshness:
+    """How far behind the log a table's files are.
+
+    Attributes:
+        version: The version that they stand at; -1 without files.
+        newest: The log's newest.
+    """
+
+    version: int
+    newest: int
+
+    @property
+    def behind(self) -> int:
+        """How many versions they lack."""
+        return self.newest - self.version
+
+
+@frozen
+class Materialisation(Generic[P]):
+    """A format's files, kept beside the logs of tables.
+
+    Attributes:
+        format: What the format gives.
+    """
+
+    format: FileFormat[P]
+
+    def key(self, table: Table) -> str:
+        """Return where a table's position is kept; its lock is of the same name."""
+        return self.format.positions.key(table.log.layout)
+
+    def position(self, table: Table) -> P:
+        """Return where a table's files stand."""
+        return self.format.positions.load(table.log.store, table.log.layout)
+
+    def freshness(self, table: Table) -> Freshness:
+        """Return how far behind the log a table's files are."""
+        return Freshness(self.position(table).version, target_state(table, None).version)
+
+    def project(
+        self, table: Table, *, version: int | None = None, on_progress: Progress = nobody
+    ) -> int:
+        """Bring a table's files up to a version; return the version that they stand at.
+
+        Where nothing is new, what readers need of the files that stand is made again if it is lost
+        or damaged. Files of an older renderer are made anew.
+
+        Args:
+            table: The table.
+            version: None for the newest. One before the position that stands is refused.
+            on_progress: Told how many commits of how many were applied.
+
+        Raises:
+            DamagedLogError: The files stand at a version that the log does not have any more.
+            InvalidInputError: The files stand at a later version.
+            NotFoundError: The table does not have that version.
+            StoreError: A file that the ledger did not project stands in a place of its own.
+            UnsupportedError: The format has no such files.
+        """
+        with table.log.store.lock(self.key(table)):
+            start, target = self._standing(table, version)
+            if target.version < start.version:
+                raise InvalidInputError(
+                    f"the {self.format.title} files of {table.identifier} stand at version "
+                    f"{start.version}, after {target.version}; they only go forward"
+                )
+            reached = self._advanced(table, start, target, on_progress)
+            if reached is None:
+                self._mend(table, start, on_progress)
+            return target.version if reached is None else reached
+
+    def advance(
+        self, table: Table, *, version: int | None = None, on_progress: Progress = nobody
+    ) -> int:
+        """Bring the files up to a version, the newest if None; return the version they stand at.
+
+        Looks at nothing that stands already; files that stand at a later version stay as they are.
+        """
+        with table.log.store.lock(self.key(table)):
+            start, target = self._standing(table, version)
+            reached = self._advanced(table, start, target, on_progress)
+            return start.version if reached is None else reached
+
+    def follow(
+        self,
+        table: Table,
+        *,
+        interval_s: float = 1.0,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> Iterator[int]:
+        """Project whenever something new was committed; yield each version reached, for ever."""
+        reached = -1
+        while True:
+            newest = self.advance(table)
+            if newest != reached:
+                reached = newest
+                yield reached
+            sleep(interval_s)
+
+    def expected(self, table: Table, *, version: int | None = None) -> dict[str, bytes]:
+        """Return every file that a table has at a version, by path below its location."""
+        return files_of(self.format, table, target_state(table, version))
+
+    def verify(self, table: Table) -> Difference:
+        """Compare what stands on the store with what the ledger says, byte for byte.
+
+        A hint may be missing, and may lead further than the files that stand. Where the log was cut
+        below the position or exchanged, the position is told as changed, with the log's damage.
+
+        Raises:
+            NotFoundError: The files were made otherwise than now, and cannot be compared.
+        """
+        stood = self.position(table)
+        if stood.version < 0:
+            # Whose files they are, nobody has to remember: the ledger's own are made again alike.
+            return self._without_position(table)
+        return self._compared(table, stood).difference
+
+    def rebuild(self, table: Table, *, on_progress: Progress = nobody) -> Difference:
+        """Restore lost and damaged files, and take leftovers away; return what was found wrong.
+
+        Others' files in places that the ledger needs make way.
+        """
+        with table.log.store.lock(self.key(table)):
+            stood = self.position(table)
+            other = self.format.otherwise(table, stood)
+            if other is not None:
+                self._tell(table, stood, other)
+                stood = self._renewed(table, stood, on_progress)
+            compared = self._compared(table, stood)
+            outputs = outputs_of(table)
+            # Of commits that are not in the log any more, nothing else tells.
+            is_cut = self._cut(table, stood) is not None
+            of_cut = self.format.projected(outputs, compared.rebuilt) if is_cut else ()
+            for path in compared.in_the_way:
+                self.format.make_way(outputs, path)
+            _restore(table, self._lost(compared), on_progress)
+            # From the beginning, as what a run that was killed left behind is found only then.
+            start = self.format.positions.start
+            reached = self.format.run(table, outputs, start, compared.rebuilt, nobody)
+            gone = {*of_cut} - compared.wanted.keys()
+            if gone:
+                gone -= set(self.format.projected(outputs, compared.rebuilt))
+                reached = reached.with_garbage(tuple(sorted({*reached.garbage, *gone})))
+            self._save(table, reached)
+            self._swept(table, reached)
+        return compared.difference
+
+    def _standing(self, table: Table, version: int | None) -> tuple[P, TableState]:
+        """Return where the files stand, and the state to reach.
+
+        Raises:
+            DamagedLogError: The log ends before, or its newest commit is another.
+        """
+        start = self.position(table)
+        target = target_state(table, version)
+        if start.version >= head_state(table.log).version:
+            # Where there is more, the run looks itself at what comes next.
+            self._refuse_cut(table, start)
+        return start, target
+
+    def _advanced(
+        self, table: Table, start: P, target: TableState, on_progress: Progress
+    ) -> int | None:
+        """Return the version that files were brought to; None if there was nothing to bring."""
+        other = self.format.otherwise(table, start)
+        if other is not None:
+            self._tell(table, start, other)
+            if target.version < start.version:
+                target = target_state(table, start.version)
+            return self._reach(table, start, target, on_progress)
+        start = self._swept(table, start)
+        if target.version <= start.version:
+            return None
+        return self._reach(table, start, target, on_progress)
+
+    def _reach(self, table: Table, start: P, target: TableState, on_progress: Progress) -> int:
+        """Project until nobody else did so meanwhile, which only a store that cannot lock allows.
+
+        Whoever was behind may have put back what the other had taken away. Between the last look
+        and the save nobody notices; that is for `rebuild`.
+        """
+        met = start
+        while True:
+            reached = self._run(table, start, target, on_progress)
+            found = self.position(table)
+            if found == met:
+                # Before anything is taken away: the position until now may still need it.
+                self._save(table, reached)
+                self._swept(table, reached)
+                return target.version
+            met = found
+            start = min(start, found, key=_version)
+            if found.version > target.version:
+                target = target_state(table, found.version)
+
+    def _run(self, table: Table, start: P, target: TableState, on_progress: Progress) -> P:
+        outputs = outputs_of(table)
+        if self.format.otherwise(table, start) is not None:
+            return self.format.renew(table, start, target, on_progress)
+        try:
+            return self.format.run(table, outputs, start, target, on_progress)
+        except DamagedLogError:
+            if start.version < 0:
+                raise
+            self._refuse_cut(table, start)
+            # What the run before left is gone or changed; the log has all of it.
+            _restore(table, self._lost(self._compared(table, start)), nobody)
+            beginning = self.format.positions.start
+            return self.format.run(table, outputs, beginning, target, on_progress)
+
+    def _renewed(self, table: Table, stood: P, on_progress: Progress) -> P:
+        version = None if self._cut(table, stood) else stood.version
+        reached = self.format.renew(table, stood, target_state(table, version), on_progress)
+        self._save(table, reached)
+        return self._swept(table, reached)
+
+    def _mend(self, table: Table, stood: P, on_progress: Progress) -> None:
+        lost = self.format.lost(table, stood)
+        if lost:
+            event = f"{self.format.name}_files_restored"
+            warn(self._logger, event, table=str(table.identifier), version=stood.version)
+            _restore(table, lost, on_progress)
+
+    def _compared(self, table: Table, stood: P) -> Compared:
+        problem = self._cut(table, stood)
+        version = None if stood.version < 0 or problem is not None else stood.version
+        compared = self.format.compare(table, stood, target_state(table, version))
+        if problem is None:
+            return compared
+        found = compared.difference
+        changed = tuple(sorted((*found.changed, self.key(table))))
+        told = evolve(found, changed=changed, damage=self._damage(table, stood, problem))
+        return evolve(compared, difference=told)
+
+    def _lost(self, compared: Compared) -> dict[str, bytes]:
+        found, wanted = compared.difference, compared.wanted
+        return {path: wanted[path] for path in (*found.missing, *found.changed) if path in wanted}
+
+    def _without_position(self, table: Table) -> Difference:
+        """Return what is wrong where no position stands: nothing, or that one should.
+
+        One should where a file is the ledger's own. A hint is a number that anybody may have
+        written.
+        """
+        outputs = outputs_of(table)
+        there = [path for folder in self.format.folders for path in outputs.paths(folder)]
+        if not there:
+            return Difference()
+        try:
+            wanted = self.expected(table)
+        except UnsupportedError:
+            # What cannot be projected, nobody projected.
+            return Difference(foreign=tuple(there))
+        telling = wanted.keys() - set(self.format.hints)
+        ours = any(path in telling and outputs.read(path) == wanted[path] for path in there)
+        key = (self.key(table),)
+        return Difference(missing=key) if ours else Difference(foreign=tuple(there))
+
+    def _cut(self, table: Table, stood: P) -> str | None:
+        """Return how a log is other than the one that files were made of; None if it goes on."""
+        table.log.refresh()
+        newest = head_state(table.log).version
+        files = f"the {self.format.title} files of {table.identifier}"
+        if stood.version > newest:
+            return (
+                f"{files} stand at version {stood.version}, and its log ends at version {newest}: "
+                "it was cut, commits were taken away"
+            )
+        if stood.version >= 0 and stood.commit and _digest(table, stood.version) != stood.commit:
+            return (
+                f"{files} were made of another commit {stood.version} than the one in its log: "
+                "commits were exchanged"
+            )
+        return None
+
+    def _refuse_cut(self, table: Table, stood: P) -> None:
+        problem = self._cut(table, stood)
+        if problem is not None:
+            raise self._damage(table, stood, problem)
+
+    def _damage(self, table: Table, stood: P, problem: str) -> DamagedLogError:
+        key = table.log.layout.commit(min(stood.version, head_state(table.log).version + 1))
+        return DamagedLogError(
+            f"{problem}. Restore {key} from a backup, or make the files of what the log holds: "
+            f"lakeledger project {self.format.name} {table.identifier} --rebuild",
+            key,
+        )
+
+    @property
+    def _logger(self) -> str:
+        return f"projections.{self.format.name}"
+
+    def _tell(self, table: Table, stood: P, other: Otherwise) -> None:
+        event = f"{self.format.name}_{other.event}"
+        name = str(table.identifier)
+        warn(self._logger, event, table=name, version=stood.version, **other.facts)
+
+    def _save(self, table: Table, position: P) -> None:
+        self.format.positions.save(table.log.store, table.log.layout, position)
+
+    def _swept(self, table: Table, position: P) -> P:
+        """Take away what nothing names any more, and forget it."""
+        if not position.garbage:
+            return position
+        outputs = outputs_of(table)
+        for path in position.garbage:
+            outputs.remove(path)
+        clean = position.with_garbage(())
+        self._save(table, clean)
+        return clean
+
+
+def _version(position: Position) -> int:
+    return position.version
+
+
+def _digest(table: Table, version: int) -> str:
+    head = table.log.head
+    if head is not None and head.state.version == version:
+        return head.digest
+    (read,) = table.log.commits(version, version)
+    return read.digest
+
+
+def _restore(table: Table, bodies: Mapping[str, bytes], on_progress: Progress) -> None:
+    """Write what is lost or other than it should be; whatever stands there is the ledger's own."""
+    outputs = outputs_of(table)
+    for done, (path, body) in enumerate(bodies.items(), 1):
+        outputs.point(path, body)
+        on_progress(done, len(bodies))
+
+
+def outputs_of(table: Table) -> StoreOutputs:
+    """Return where a table's files are."""
+    return StoreOutputs(table.log.store, table.log.layout.root.removesuffix("_ledger").rstrip("/"))
+
+
+def target_state(table: Table, version: int | None) -> TableState:
+    """Return the state to project: at a version, or the newest.
+
+    Raises:
+        NotFoundError: The table does not have that version.
+    """
+    table.log.refresh()
+    return head_state(table.log) if version is None else at_version(table.log, version)
+
+
+def files_of(file_format: FileFormat[P], table: Table, target: TableState) -> dict[str, bytes]:
+    """Return every file that a table has at a state, by path below its location."""
+    outputs = MemoryOutputs()
+    file_format.run(table, outputs, file_format.positions.start, target, nobody)
+    return outputs.files
+
+
+def new_commits(table: Table, start: Position, target: TableState) -> Iterator[Read[TableEvent]]:
+    """Yield the commits after a position, up to a state.
+
+    Raises:
+        DamagedLogError: The first does not follow the commit that files were made of.
+    """
+    for read in table.log.commits(start.version + 1, target.version):
+        is_next = read.commit.version == start.version + 1
+        if is_next and start.commit and read.commit.parent != start.commit:
+            key = table.log.layout.commit(start.version)
+            raise DamagedLogError(f"{key} is not the commit that files were made of", key)
+        yield read
+
+
+def refuse_beyond(table: Table, version: int, key: str) -> None:
+    """Check that the log has the version that files stand at.
+
+    Args:
+        table: Theirs.
+        version: The one that a position states, read before the log is.
+        key: The position's.
+
+    Raises:
+        DamagedLogError: The log ends before it: its newest commits are gone.
+    """
+    newest = target_state(table, None).version
+    if version > newest:
+        missing = table.log.layout.commit(newest + 1)
+        raise DamagedLogError(
+            f"{missing} is missing: the log ends at version {newest}, and {key} was made from "
+            f"version {version}. Restore the newest commits from a backup",
+            missing,
+        )
+
+
+def difference(
+    outputs: StoreOutputs,
+    wanted: Mapping[str, bytes],
+    *,
+    folders: Iterable[str],
+    hints: Collection[str],
+) -> Difference:
+    """Compare the files in some folders with what should be there, byte for byte.
+
+    Hints are not compared; see `misleading`.
+    """
+    there = {path: outputs.read(path) for path in wanted if path not in hints}
+    changed = (p for p, body in there.items() if body is not None and body != wanted[p])
+    return Difference(
+        missing=tuple(sorted(path for path, body in there.items() if body is None)),
+        changed=tuple(sorted(changed)),
+        foreign=tuple(
+            path for folder in folders for path in outputs.paths(folder) if path not in wanted
+        ),
+    )
+
+
+def misleading(
+    outputs: StoreOutputs, wanted: Mapping[str, bytes], hints: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield the hints that lead neither where they should nor further.
+
+    One may be missing, and may lead to what somebody has projected since.
+
+    Args:
+        outputs: Where files are.
+        wanted: What should be there, by path.
+        hints: The file that each leads to, as a text to put the hint's number into.
+    """
+    for path, to in hints.items():
+        body = outputs.read(path) if path in wanted else None
+        if body not in {None, wanted.get(path)} and not _leads_further(outputs, wanted, to, body):
+            yield path
+
+
+def _leads_further(
+    outputs: StoreOutputs, wanted: Mapping[str, bytes], to: str, hint: bytes
+) -> bool:
+    """Whether a hint leads to a file that is there, and is none of those that are wanted."""
+    if not hint.isdigit() or len(hint) > _MOST_DIGITS or hint != b"%d" % int(hint):
+        return False
+    path = to.format(int(hint))
+    return path not in wanted and outputs.read(path) is not None
