@@ -22,7 +22,7 @@ from ledger.files.change_table import from_table, parquet_of, parsed, to_table
 from ledger.model.file_change import FileChange
 from ledger.model.partition import PartitionField, PartitionSpec
 from ledger.model.schema import Schema
-from ledger.model.transform_calendar import date_text
+from ledger.model.transforms.calendar import date_text
 from ledger.planning.plan import FilePlan, TableFilter, plan_files
 from ledger.planning.table_plan import plan_tables
 

@@ -18,7 +18,7 @@ from attrs import frozen
 
 from ledger.model import arguments as its
 from ledger.model.errors import InvalidInputError
-from ledger.model.transform import transform_of
+from ledger.model.transforms import transform_of
 
 __all__ = [
     "Column",

@@ -34,9 +34,9 @@ from ledger.log.request import Appended, CommitOptions
 from ledger.model.errors import InvalidInputError
 from ledger.model.partition import Direction, NullOrder, PartitionSpec, SortOrder
 from ledger.model.schema import Schema
-from ledger.model.type_json import field_to_wire
-from ledger.model.type_text import format_type
 from ledger.model.types import DataType
+from ledger.model.types.text import format_type
+from ledger.model.types.wire import field_to_wire
 from ledger.opening.setting import Plan
 from ledger.transforms import Column, Term, term_of
 

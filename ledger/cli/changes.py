@@ -31,9 +31,9 @@ from ledger.events.schema_changes import (
 from ledger.events.spec_changes import SpecChange
 from ledger.evolution.wire.layout import table_change_from_json
 from ledger.model.errors import InvalidInputError, InvalidTypeError
-from ledger.model.sql_type import read_type
-from ledger.model.type_json import type_to_wire
 from ledger.model.types import DataType
+from ledger.model.types.sql import read_type
+from ledger.model.types.wire import type_to_wire
 
 _PLACE = re.compile(r"\s+(FIRST|LAST|(?:AFTER|BEFORE)\s+(?:`(?:[^`]|``)+`|\S+))\s*$", re.IGNORECASE)
 _DEFAULT = re.compile(r"\s+DEFAULT\s+('(?:[^']|'')*'|\S+)\s*$", re.IGNORECASE)

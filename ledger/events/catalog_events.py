@@ -9,7 +9,7 @@ from ledger.events.base import Record
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
 from ledger.events.table_events import TableCreated, TableDropped, TableName, TableRenamed
-from ledger.model.type_json import FieldObject
+from ledger.model.types.wire import FieldObject
 
 
 class DatabaseCreated(Record, frozen=True, tag="createDatabase", kw_only=True):

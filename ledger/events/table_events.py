@@ -8,7 +8,7 @@ from ledger.events.base import Record
 from ledger.events.iceberg_events import IcebergBirth
 from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
 from ledger.model.schema import FieldIdPolicy
-from ledger.model.type_json import FieldObject
+from ledger.model.types.wire import FieldObject
 
 
 class TableName(Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True):

@@ -26,11 +26,11 @@ from ledger.evolution.table.changes import (
     SetPartitionStatistics,
 )
 from ledger.evolution.tree.places import type_places
-from ledger.model.arrow import element_id, key_id
-from ledger.model.field_ids import walk_ids
 from ledger.model.file_change import FileChange
 from ledger.model.schema import SYSTEM_FIELD_ID_START, FieldIdPolicy, Schema
 from ledger.model.types import ArrayType, DataField, DataType, MapType, MultisetType
+from ledger.model.types.arrow import element_id, key_id
+from ledger.model.types.field_ids import walk_ids
 
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
 

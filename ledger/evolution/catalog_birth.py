@@ -10,7 +10,7 @@ from ledger.events.commit import Commit, Transaction
 from ledger.events.formats import needed_format
 from ledger.events.table_events import TableCreated
 from ledger.model.schema import Schema
-from ledger.model.type_json import field_from_wire
+from ledger.model.types.wire import field_from_wire
 
 
 def first_commit(

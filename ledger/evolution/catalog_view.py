@@ -15,7 +15,7 @@ from ledger.events.catalog_events import (
 from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
 from ledger.model.errors import InvalidChangeError
 from ledger.model.similar import meant
-from ledger.model.type_json import field_from_wire, field_to_wire
+from ledger.model.types.wire import field_from_wire, field_to_wire
 from ledger.model.view import ViewSchema
 
 

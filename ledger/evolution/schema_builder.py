@@ -34,11 +34,11 @@ from ledger.evolution.tree import structs as struct_edits
 from ledger.evolution.tree.paths import dotted
 from ledger.evolution.tree.store import ColumnStore
 from ledger.model.errors import InvalidChangeError
-from ledger.model.field_ids import walk_ids
 from ledger.model.schema import FieldIdPolicy, Schema, highest_field_id
-from ledger.model.type_json import TypeJson, type_from_wire
-from ledger.model.type_text import parse_type
 from ledger.model.types import DataField, DataType
+from ledger.model.types.field_ids import walk_ids
+from ledger.model.types.text import parse_type
+from ledger.model.types.wire import TypeJson, type_from_wire
 
 
 class SchemaBuilder:

@@ -17,8 +17,7 @@ from ledger.model.errors import NotFoundError
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.similar import meant
-from ledger.model.snapshot import Snapshot, Tag, Totals
-from ledger.model.statistics_file import StatisticsFile
+from ledger.model.snapshot import Snapshot, StatisticsFile, Tag, Totals
 
 
 @frozen(kw_only=True)

@@ -74,9 +74,8 @@ from ledger.model.clock_correction import ClockCorrection
 from ledger.model.errors import InvalidChangeError, TableDroppedError
 from ledger.model.partition import PartitionSpec, SortOrder
 from ledger.model.schema import Schema
-from ledger.model.snapshot import Tag, Totals
-from ledger.model.statistics_file import StatisticsFile
-from ledger.model.type_json import field_from_wire
+from ledger.model.snapshot import StatisticsFile, Tag, Totals
+from ledger.model.types.wire import field_from_wire
 
 _Rule = Callable[["TableBuilder", Any, str, int], None]
 _RULES: dict[type, _Rule] = {}

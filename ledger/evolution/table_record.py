@@ -16,10 +16,9 @@ from ledger.evolution.table_builder import TableBuilder
 from ledger.model.clock_correction import ClockCorrection
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder
 from ledger.model.schema import FieldIdPolicy, Schema
-from ledger.model.snapshot import Snapshot, Tag, Totals
-from ledger.model.statistics_file import StatisticsFile
-from ledger.model.type_json import FieldObject, field_from_wire, field_to_wire
+from ledger.model.snapshot import Snapshot, StatisticsFile, Tag, Totals
 from ledger.model.types import DataField
+from ledger.model.types.wire import FieldObject, field_from_wire, field_to_wire
 
 FOLD_VERSION = 4
 SHARED_FOLD_VERSION = 3

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from ledger.files.facts import ColumnFacts, Footer, FooterColumn
-from ledger.model.arrow import FIELD_ID_KEY, from_arrow_type
 from ledger.model.errors import InvalidInputError, InvalidTypeError, UnsupportedError
 from ledger.model.types import DataType, DecimalType
+from ledger.model.types.arrow import FIELD_ID_KEY, from_arrow_type
 from ledger.stores.answers import reading
 
 if TYPE_CHECKING:

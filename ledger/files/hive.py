@@ -14,9 +14,9 @@ from ledger.files.partition_text import transformed_value_of
 from ledger.model.errors import InvalidChangeError, UnsupportedError
 from ledger.model.file_change import PartitionValue
 from ledger.model.partition import PartitionSpec
-from ledger.model.transform import Identity, Transform, Void, transform_of
-from ledger.model.type_text import format_type
+from ledger.model.transforms import Identity, Transform, Void, transform_of
 from ledger.model.types import CharType, DataType, UnknownType, VarCharType
+from ledger.model.types.text import format_type
 
 DEFAULT_NAME = "__DEFAULT_PARTITION__"
 """What stands for NULL in Paimon's paths; the option `partition.default-name` names another."""

@@ -13,10 +13,10 @@ from attrs import frozen
 from ledger.files.facts import FooterColumn
 from ledger.files.readable import misfits
 from ledger.model.errors import InvalidChangeError
-from ledger.model.field_ids import walk_fields
 from ledger.model.schema import Schema
 from ledger.model.similar import listed, similar
 from ledger.model.types import DataField, RowType
+from ledger.model.types.field_ids import walk_fields
 
 _MOST_HINTS = 5
 

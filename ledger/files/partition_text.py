@@ -11,10 +11,10 @@ from uuid import UUID
 
 from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import PartitionValue
-from ledger.model.transform import Bucket, Identity, Period, Transform, Truncate
-from ledger.model.transform_value import decode_value, encode_value
-from ledger.model.type_text import format_type
+from ledger.model.transforms import Bucket, Identity, Period, Transform, Truncate
+from ledger.model.transforms.values import decode_value, encode_value
 from ledger.model.types import DataType, DateType
+from ledger.model.types.text import format_type
 
 _WHOLE = re.compile(r"-?[0-9]{1,40}")
 _DECIMAL = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?")
@@ -72,7 +72,7 @@ def transformed_value_of(text: str, transform: Transform, source: DataType) -> P
         UnsupportedError: As `value_of`.
 
     Example:
-        >>> from ledger.model.transform import transform_of
+        >>> from ledger.model.transforms import transform_of
         >>> from ledger.model.types import TimestampType
         >>> transformed_value_of("2017-12-01-10", transform_of("hour"), TimestampType())
         420034

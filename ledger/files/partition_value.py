@@ -13,7 +13,7 @@ from ledger.files.single_result import Unsaid, single_result
 from ledger.model.errors import InvalidChangeError
 from ledger.model.file_change import PartitionValue
 from ledger.model.partition import PartitionField
-from ledger.model.transform import Identity, Transform, Void, transform_of
+from ledger.model.transforms import Identity, Transform, Void, transform_of
 from ledger.model.types import CharType, DataField, VarCharType
 
 

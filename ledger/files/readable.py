@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from ledger.files.facts import FooterColumn
 from ledger.model import types as t
-from ledger.model.type_text import format_type
+from ledger.model.types.text import format_type
 
 _SMALL = ("TINYINT", "SMALLINT", "INT")
 _TEXT = ("CHAR", "VARCHAR")

@@ -18,11 +18,11 @@ from ledger.files.partition_value import partition_value
 from ledger.locations import FileNames
 from ledger.model.credentials import shown
 from ledger.model.errors import InvalidChangeError
-from ledger.model.field_ids import walk_fields
 from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.schema import Schema
-from ledger.model.transform_path import field_types
+from ledger.model.transforms.paths import field_types
 from ledger.model.types import DataField
+from ledger.model.types.field_ids import walk_fields
 from ledger.stores.answers import reading
 
 

@@ -8,8 +8,8 @@ from ledger.files.bounds import in_unit
 from ledger.files.facts import ColumnFacts, Extreme
 from ledger.model import types as t
 from ledger.model.file_change import PartitionValue
-from ledger.model.transform import Transform
-from ledger.model.transform_value import WHOLE_BITS, Value, encode_value
+from ledger.model.transforms import Transform
+from ledger.model.transforms.values import WHOLE_BITS, Value, encode_value
 
 
 class Unsaid(Enum):
@@ -34,7 +34,7 @@ def single_result(
         transform: The partition field's.
 
     Example:
-        >>> from ledger.model.transform import transform_of
+        >>> from ledger.model.transforms import transform_of
         >>> facts = ColumnFacts(9, 0, 17_501, 17_502)
         >>> single_result(facts, t.DateType(), t.DateType(), transform_of("month"))
         575

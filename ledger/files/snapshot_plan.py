@@ -22,10 +22,10 @@ from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.partition import PartitionField
 from ledger.model.similar import meant
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from ledger.model.transform import transform_of
-from ledger.model.transform_path import field_types
-from ledger.model.type_text import format_type
+from ledger.model.transforms import transform_of
+from ledger.model.transforms.paths import field_types
 from ledger.model.types import DataType
+from ledger.model.types.text import format_type
 
 Outsource = Callable[[Sequence[FileChange]], ChangesReference | None]
 """Writes a long list beside the log; None when it is short enough for a commit."""

@@ -10,8 +10,8 @@ from ledger.evolution.state import TableState
 from ledger.evolution.tree.places import TypePlace, type_places
 from ledger.model.partition import PartitionSpec, SortOrder
 from ledger.model.schema import Schema
-from ledger.model.type_text import format_type
 from ledger.model.types import DataField, DataType
+from ledger.model.types.text import format_type
 
 
 @frozen

@@ -28,11 +28,11 @@ from ledger.evolution.table.snapshots import is_named
 from ledger.evolution.table_builder import TableBuilder
 from ledger.model.errors import LedgerError
 from ledger.model.excerpt import excerpt
-from ledger.model.field_ids import walk_fields
 from ledger.model.file_change import FileChange
-from ledger.model.transform import transform_of
-from ledger.model.transform_value import decode_value
-from ledger.model.type_json import FieldObject, TypeObject
+from ledger.model.transforms import transform_of
+from ledger.model.transforms.values import decode_value
+from ledger.model.types.field_ids import walk_fields
+from ledger.model.types.wire import FieldObject, TypeObject
 
 Listed = Sequence[tuple[SnapshotCommitted | RolledBack, tuple[FileChange, ...]]]
 """A commit's snapshots, each with its file changes."""

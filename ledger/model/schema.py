@@ -5,18 +5,15 @@ Source: Paimon's TableSchema (`schema/schema-N`) and the DLF metadata API's Sche
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import evolve, field, frozen
 
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
-from ledger.model.converters import as_fields, as_names, as_texts
 from ledger.model.errors import ColumnNotFoundError
-from ledger.model.field_ids import assign_field_ids, walk_ids
 from ledger.model.similar import meant
-from ledger.model.type_text import parse_type
 from ledger.model.types import (
     ArrayType,
     DataField,
@@ -25,9 +22,34 @@ from ledger.model.types import (
     MultisetType,
     RowType,
 )
+from ledger.model.types.field_ids import assign_field_ids, walk_ids
+from ledger.model.types.text import parse_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+def as_fields(values: Iterable[DataField]) -> tuple[DataField, ...]:
+    """Return columns as a tuple."""
+    return tuple(values)
+
+
+def as_names(values: Iterable[str]) -> tuple[str, ...]:
+    """Return names as a tuple; one text is a mistake, not a sequence of letters.
+
+    Example:
+        >>> as_names(["day"])
+        ('day',)
+    """
+    if isinstance(values, str):
+        return (values,)
+    return tuple(values)
+
+
+def as_texts(values: Mapping[str, str]) -> dict[str, str]:
+    """Return a copy of a mapping of texts."""
+    return dict(values)
+
 
 FieldIdPolicy = Literal["paimon", "iceberg"]
 """Who counts a table's field ids: Paimon numbers columns and ROW members, from 0; Iceberg numbers
@@ -196,7 +218,7 @@ class Schema:
         Raises:
             UnsupportedError: A column has a type that Arrow cannot say.
         """
-        from ledger.model.arrow import fields_to_arrow
+        from ledger.model.types.arrow import fields_to_arrow
 
         schema: Any = fields_to_arrow(self.fields)
         return schema

@@ -95,3 +95,16 @@ class Totals:
     file_size_in_bytes: int = 0
     file_count: int = 0
     last_file_creation_time: int | None = None
+
+
+@frozen
+class StatisticsFile:
+    """A file of statistics that somebody computed for a snapshot.
+
+    Attributes:
+        path: Relative to the table's location, or absolute.
+        file_size_in_bytes: Its size.
+    """
+
+    path: str
+    file_size_in_bytes: int

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from attrs import field, frozen
 
-from ledger.model.converters import as_fields, as_texts
+from ledger.model.schema import as_fields, as_texts
 from ledger.model.types import DataField
 
 

@@ -37,7 +37,7 @@ from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, NotFoundError, StoreError
 from ledger.model.identifier import Identifier
 from ledger.model.schema import FieldIdPolicy, Schema
-from ledger.model.type_json import field_to_wire
+from ledger.model.types.wire import field_to_wire
 from ledger.stores.key import is_key
 from ledger.transforms import Term, term_of
 
@@ -57,7 +57,7 @@ def as_schema(given: Schema | Mapping[str, Any] | pa.Schema) -> Schema:
         return given
     if isinstance(given, Mapping):
         return schema_from_json(given)
-    from ledger.model.arrow import fields_from_arrow
+    from ledger.model.types.arrow import fields_from_arrow
 
     return Schema(fields_from_arrow(given))
 

@@ -1,7 +1,7 @@
 """Single values as the bytes that bounds and partition summaries are kept in.
 
 Source: the Iceberg specification, appendix D. Values have the form that
-`ledger.model.transform_value` describes.
+`ledger.model.transforms.values` describes.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from ledger.files.facts import ColumnFacts
 from ledger.model import types as t
 from ledger.model.errors import UnsupportedError
 from ledger.model.excerpt import excerpt
-from ledger.model.transform_calendar import SECONDS_A_DAY
-from ledger.model.transform_value import Value, unit_digits
-from ledger.model.type_text import format_type
+from ledger.model.transforms.calendar import SECONDS_A_DAY
+from ledger.model.transforms.values import Value, unit_digits
+from ledger.model.types.text import format_type
 
 _INT, _LONG = 4, 8
 _NANOSECONDS = 9

@@ -13,7 +13,7 @@ from enum import Enum
 from attrs import frozen
 
 from ledger.model import types as t
-from ledger.model.transform_value import Value, encode_value
+from ledger.model.transforms.values import Value, encode_value
 
 
 class Op(Enum):

@@ -13,15 +13,15 @@ from uuid import UUID
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
 from ledger.model.excerpt import excerpt, is_storable
-from ledger.model.transform_calendar import SECONDS_A_DAY, day_number
-from ledger.model.transform_value import (
+from ledger.model.transforms.calendar import SECONDS_A_DAY, day_number
+from ledger.model.transforms.values import (
     WHOLE_BITS,
     Value,
     parse_text,
     single_precision,
     unit_digits,
 )
-from ledger.model.type_text import format_type
+from ledger.model.types.text import format_type
 from ledger.planning.expression import Column
 
 

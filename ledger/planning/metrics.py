@@ -13,7 +13,7 @@ from typing import Any
 from attrs import frozen
 
 from ledger.model.file_change import FileChange
-from ledger.model.transform_value import Value
+from ledger.model.transforms.values import Value
 from ledger.planning.bound_value import value_from_bytes
 from ledger.planning.expression import NEGATIVE, OPPOSITE, Column, Op, Predicate, is_floating
 

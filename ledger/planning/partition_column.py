@@ -7,9 +7,9 @@ from attrs import frozen
 from ledger.model import types as t
 from ledger.model.partition import PartitionSpec
 from ledger.model.schema import Schema
-from ledger.model.transform import Period, Transform, transform_of
-from ledger.model.transform_path import field_types, human_text
-from ledger.model.transform_value import Value
+from ledger.model.transforms import Period, Transform, transform_of
+from ledger.model.transforms.paths import field_types, human_text
+from ledger.model.transforms.values import Value
 from ledger.planning.expression import Column
 
 

@@ -11,12 +11,12 @@ from typing import NamedTuple
 from attrs import field, frozen
 
 from ledger.model.errors import InvalidInputError
-from ledger.model.field_ids import walk_fields
 from ledger.model.file_change import FileChange
 from ledger.model.partition import PartitionSpec
-from ledger.model.promotions import can_promote
 from ledger.model.schema import Schema
-from ledger.model.transform_path import field_types
+from ledger.model.transforms.paths import field_types
+from ledger.model.types.casting import can_promote
+from ledger.model.types.field_ids import walk_fields
 from ledger.planning.expression import FALSE, TRUE, Column, Expression, Predicate, reduced, text_of
 from ledger.planning.filter import Filter, parse_filter
 from ledger.planning.metrics import ColumnMetrics, holds_in, metrics_of

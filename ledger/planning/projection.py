@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ledger.model import types as t
-from ledger.model.transform import Bucket, Identity, Period, Truncate
-from ledger.model.transform_value import Value
+from ledger.model.transforms import Bucket, Identity, Period, Truncate
+from ledger.model.transforms.values import Value
 from ledger.planning.expression import (
     FALSE,
     TRUE,

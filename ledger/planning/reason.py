@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from ledger.model.transform_value import Value
+from ledger.model.transforms.values import Value
 from ledger.planning.expression import (
     And,
     Column,

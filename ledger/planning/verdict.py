@@ -6,7 +6,7 @@ from collections.abc import Callable
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
-from ledger.model.transform_value import Value
+from ledger.model.transforms.values import Value
 from ledger.planning.expression import NEGATIVE, Op, Predicate
 
 _COMPARISONS: dict[Op, Callable[[Any, Any], bool]] = {

@@ -14,7 +14,7 @@ from ledger.events.schema_changes import (
     UpdateColumnPosition,
     UpdateColumnType,
 )
-from ledger.model.type_json import type_to_wire
+from ledger.model.types.wire import type_to_wire
 from ledger.sql.conditional import Asked, IfColumn
 from ledger.sql.cursor import Cursor
 from ledger.sql.types import spark_type

@@ -10,7 +10,7 @@ from typing import Any
 from ledger.model import types as t
 from ledger.model.errors import InvalidTypeError
 from ledger.model.excerpt import excerpt
-from ledger.model.sql_type import read_type
+from ledger.model.types.sql import read_type
 
 _PLAIN: dict[str, t.DataType] = {
     "BOOLEAN": t.BooleanType(),

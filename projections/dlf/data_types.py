@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from ledger.model.errors import UnsupportedError
-from ledger.model.type_text import format_type
 from ledger.model.types import (
     ArrayType,
     DataField,
@@ -18,6 +17,7 @@ from ledger.model.types import (
     RowType,
     VectorType,
 )
+from ledger.model.types.text import format_type
 from projections.dlf.style import Style
 
 # The page's valid values of primitiveType. TIMESTAMP_LTZ is spelled `TIMESTAMP(p) WITH ...`, so it
@@ -66,7 +66,7 @@ def type_json(data_type: DataType, style: Style, where: str) -> Any:
         UnsupportedError: It, or a type inside it, has no word in this style.
 
     Example:
-        >>> from ledger.model.type_text import parse_type
+        >>> from ledger.model.types.text import parse_type
         >>> type_json(ArrayType(parse_type("INT")), Style.DLF, "tags")
         {'arrayType': {'type': 'ARRAY', 'element': {'primitiveType': 'INT'}}}
         >>> type_json(ArrayType(parse_type("INT")), Style.PAIMON_REST, "tags")

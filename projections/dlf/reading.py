@@ -18,8 +18,8 @@ from ledger.model.identifier import Identifier
 from ledger.model.instant import SnapshotInstant, TagInstant
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot
-from ledger.model.type_json import field_from_json, type_from_json
 from ledger.model.types import DataField, DataType
+from ledger.model.types.wire import field_from_json, type_from_json
 from projections.dlf.change_reading import register_changes
 from projections.dlf.document import decoded
 from projections.dlf.first_problem import refusal

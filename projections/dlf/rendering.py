@@ -24,8 +24,8 @@ from ledger.model.instant import (
     TimestampInstant,
     VersionInstant,
 )
-from ledger.model.type_json import type_from_wire
 from ledger.model.types import DataField, DataType
+from ledger.model.types.wire import type_from_wire
 from projections.dlf.data_types import field_json, type_json
 from projections.dlf.keys import NEVER_NULL, attributes_of, is_left_out, key_of
 from projections.dlf.objects import DEFINITIONS, RENDERED, change_tag

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ledger.model.errors import InvalidTypeError
-from ledger.model.type_text import parse_type
+from ledger.model.types.text import parse_type
 
 # What the `type` inside each wrapper begins with, by the page's patterns.
 _ROOTS = {

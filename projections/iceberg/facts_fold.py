@@ -12,8 +12,8 @@ from ledger.evolution.state import TableState
 from ledger.model import types as t
 from ledger.model.errors import UnsupportedError
 from ledger.model.schema import Schema
-from ledger.model.transform_path import field_types
-from ledger.model.type_text import format_type, parse_type
+from ledger.model.transforms.paths import field_types
+from ledger.model.types.text import format_type, parse_type
 from projections.iceberg.metadata import snapshot as iceberg
 from projections.iceberg.metadata.table import SEQUENCES_SINCE
 from projections.iceberg.position import Position

@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import FileChange
-from ledger.model.transform_value import Value
+from ledger.model.transforms.values import Value
 from projections.iceberg.metadata.table import ROW_IDS_SINCE, SEQUENCES_SINCE
 from projections.iceberg.partition_struct import PartitionStruct
 
@@ -39,7 +39,7 @@ class ManifestEntry(msgspec.Struct, frozen=True, kw_only=True):
         sequence_number: Of its data; 0 for files that a version 1 table added.
         first_row_id: The id of its first row; None until a manifest list gives it out.
         spec_id: Its partition spec.
-        partition: One value a field of the spec, in the form of `transform_value`.
+        partition: One value a field of the spec, in the form of `ledger.model.transforms.values`.
         file: The rest, as Avro has it.
     """
 

@@ -16,10 +16,10 @@ from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.partition import PartitionSpec
-from ledger.model.single_value_bytes import least_bytes, single_value_bytes
-from ledger.model.transform import transform_of
-from ledger.model.transform_value import Value, decode_value, is_comparable, unit_digits
-from ledger.model.type_text import format_type
+from ledger.model.transforms import transform_of
+from ledger.model.transforms.values import Value, decode_value, is_comparable, unit_digits
+from ledger.model.types.single_value import least_bytes, single_value_bytes
+from ledger.model.types.text import format_type
 
 _NANOSECONDS = 9
 _MOMENTS = (t.TimestampType, t.LocalZonedTimestampType)
@@ -103,7 +103,7 @@ class PartitionStruct:
         return cls(spec, tuple(columns.values()))
 
     def values(self, change: FileChange) -> tuple[Value | None, ...]:
-        """Return a file's partition, as the log has it, in the form of `transform_value`.
+        """Return a file's partition, as the log has it, in the form of `transforms.values`.
 
         Raises:
             UnsupportedError: It does not fit the spec.

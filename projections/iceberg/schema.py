@@ -7,11 +7,10 @@ from typing import Any
 from attrs import frozen
 
 from ledger.model import types as t
-from ledger.model.arrow import element_id, key_id
 from ledger.model.errors import UnsupportedError
-from ledger.model.iceberg_default import default_json
-from ledger.model.iceberg_types import iceberg_type
 from ledger.model.schema import Schema
+from ledger.model.types.arrow import element_id, key_id
+from ledger.model.types.iceberg import default_json, iceberg_type
 from projections.iceberg.metadata import schema as iceberg
 from projections.iceberg.metadata.schema_checks import DEFAULTS_SINCE
 from projections.iceberg.metadata.type_text import primitive_type

@@ -13,7 +13,7 @@ import msgspec
 from ledger.model.errors import InvalidInputError
 from ledger.model.excerpt import is_storable
 from ledger.model.schema import Schema
-from ledger.model.type_json import field_from_json, field_to_json
+from ledger.model.types.wire import field_from_json, field_to_json
 from projections.paimon.json_text import paimon_json
 
 _ABSENT_VERSION = 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from ledger.model import types as t
-from ledger.model.transform_value import Value, decimal_text, unit_digits
+from ledger.model.transforms.values import Value, decimal_text, unit_digits
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECONDS_A_MILLISECOND = 1000
@@ -22,7 +22,7 @@ def statistics_text(value: Value, data_type: t.DataType) -> str | None:
     Bounds of text and bytes may be cut, and those of FLOAT and DOUBLE leave NaN out.
 
     Args:
-        value: In the form of `ledger.model.transform_value`.
+        value: In the form of `ledger.model.transforms.values`.
         data_type: The column's.
 
     Example:

@@ -18,10 +18,10 @@ from ledger.model.file_change import PartitionValue
 from ledger.model.partition import PartitionField, PartitionSpec
 from ledger.model.schema import Schema, paths_of
 from ledger.model.similar import meant
-from ledger.model.transform import Period, Void, transform_of
-from ledger.model.transform_path import field_types
-from ledger.model.transform_value import encode_value
-from ledger.model.type_text import format_type
+from ledger.model.transforms import Period, Void, transform_of
+from ledger.model.transforms.paths import field_types
+from ledger.model.transforms.values import encode_value
+from ledger.model.types.text import format_type
 
 if TYPE_CHECKING:
     import pyarrow as pa

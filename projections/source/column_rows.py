@@ -8,8 +8,8 @@ from attrs import frozen
 
 from ledger.events import SchemaEvent
 from ledger.model.schema import Schema
-from ledger.model.type_text import format_type
 from ledger.model.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType
+from ledger.model.types.text import format_type
 from projections.source.batches import Row
 from projections.source.column import Column
 from projections.source.log_rows import PLACE, place

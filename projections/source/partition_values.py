@@ -13,8 +13,8 @@ from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import PartitionValue
 from ledger.model.partition import PartitionSpec
 from ledger.model.schema import Schema
-from ledger.model.transform import transform_of
-from ledger.model.transform_path import field_types
+from ledger.model.transforms import transform_of
+from ledger.model.transforms.paths import field_types
 from projections.source.column import Column
 
 PARTITION = Column(

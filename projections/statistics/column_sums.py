@@ -13,8 +13,8 @@ from attrs import evolve, field, frozen
 from msgspec import UnsetType, json
 
 from ledger.model.file_change import FileChange
-from ledger.model.transform_path import field_types
-from ledger.model.transform_value import Value
+from ledger.model.transforms.paths import field_types
+from ledger.model.transforms.values import Value
 from ledger.model.types import DataType
 from ledger.planning.bound_value import value_from_bytes
 from ledger.table_at import TableAt

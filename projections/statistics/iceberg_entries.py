@@ -21,8 +21,8 @@ from ledger.evolution.state import TableState
 from ledger.model import types as t
 from ledger.model.errors import DamagedLogError, LedgerError, NotFoundError
 from ledger.model.schema import Schema
-from ledger.model.transform_path import field_types
-from ledger.model.transform_value import encode_value
+from ledger.model.transforms.paths import field_types
+from ledger.model.transforms.values import encode_value
 from projections.avro_container import read_container
 from projections.iceberg.partition_struct import PartitionStruct
 from projections.statistics.definition import content_of

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ledger.model import types as t
-from ledger.model.arrow import FIELD_ID_KEY
 from ledger.model.partition import PartitionSpec
 from ledger.model.schema import Schema
-from ledger.model.transform_path import partition_type
-from ledger.model.transform_value import Value, decode_value, unit_digits
+from ledger.model.transforms.paths import partition_type
+from ledger.model.transforms.values import Value, decode_value, unit_digits
+from ledger.model.types.arrow import FIELD_ID_KEY
 from projections.statistics.entries import DELETION_VECTORS
 
 if TYPE_CHECKING:

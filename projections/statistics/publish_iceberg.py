@@ -17,10 +17,10 @@ from ledger.evolution.table.snapshots import check_reachable
 from ledger.log.request import CommitOptions
 from ledger.log.travel import effective_millis
 from ledger.model.errors import InvalidInputError, UnsupportedError
-from ledger.model.field_ids import walk_fields
 from ledger.model.schema import Schema
-from ledger.model.statistics_file import StatisticsFile
-from ledger.model.transform_path import field_types
+from ledger.model.snapshot import StatisticsFile
+from ledger.model.transforms.paths import field_types
+from ledger.model.types.field_ids import walk_fields
 from ledger.table import Table
 from projections.iceberg.materialise import project
 from projections.iceberg.names import Names

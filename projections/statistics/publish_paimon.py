@@ -16,7 +16,7 @@ from ledger.log.request import CommitOptions
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot
-from ledger.model.transform_value import Value
+from ledger.model.transforms.values import Value
 from ledger.model.types import DataField
 from ledger.table import Table
 from ledger.table_at import TableAt

@@ -13,8 +13,8 @@ from ledger.cli.paths import key_and_value, leading_path, path_and_value, whole_
 from ledger.cli.screen import visible
 from ledger.model.errors import InvalidTypeError
 from ledger.model.path_text import shown_path
-from ledger.model.sql_type import read_type
-from ledger.model.type_text import format_type
+from ledger.model.types.sql import read_type
+from ledger.model.types.text import format_type
 
 NAMES = st.text(min_size=1, max_size=8)
 

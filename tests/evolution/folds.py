@@ -15,7 +15,7 @@ from ledger.events.spec_events import (
 )
 from ledger.events.table_events import SchemaRecord, TableCreated, TableName
 from ledger.evolution.table_builder import TableBuilder
-from ledger.model.type_json import FieldObject
+from ledger.model.types.wire import FieldObject
 
 NAME = TableName("db", "t")
 

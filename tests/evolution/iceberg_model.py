@@ -10,9 +10,9 @@ from typing import Any
 
 from attrs import define, field
 
-from ledger.model.promotions import can_promote
 from ledger.model.schema import Schema
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
+from ledger.model.types.casting import can_promote
 
 Leaf = tuple[Any, ...]
 

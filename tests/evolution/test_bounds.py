@@ -30,10 +30,10 @@ from ledger.evolution.table.changes import (
 )
 from ledger.evolution.table_record import TableStream
 from ledger.files.snapshot_plan import SnapshotPlan
-from ledger.model.field_ids import walk_ids
-from ledger.model.type_json import type_to_wire
-from ledger.model.type_text import parse_type
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
+from ledger.model.types.field_ids import walk_ids
+from ledger.model.types.text import parse_type
+from ledger.model.types.wire import type_to_wire
 from ledger.model.view import ViewSchema
 
 INT = parse_type("INT")

@@ -35,7 +35,7 @@ from ledger.evolution.catalog_state import Audit, CatalogState
 from ledger.evolution.stream import Builder, Stream
 from ledger.model.errors import InvalidChangeError, NotFoundError
 from ledger.model.identifier import Identifier
-from ledger.model.type_json import FieldObject
+from ledger.model.types.wire import FieldObject
 
 ORDERS = Identifier("shop", "orders")
 FIELD = FieldObject(id=0, name="id", type="BIGINT NOT NULL")

@@ -8,7 +8,7 @@ from ledger import Ledger, Schema
 from ledger.events.spec_changes import AddPartitionField, SortColumn
 from ledger.model.errors import ColumnNotFoundError, FormatError, InvalidInputError
 from ledger.model.partition import PartitionField, SortField, SortOrder
-from ledger.model.sql_type import read_type
+from ledger.model.types.sql import read_type
 from ledger.transforms import bucket, day
 from tests.lakes import lake_on, memory
 

@@ -16,8 +16,8 @@ from ledger import (
     UpdateColumnType,
 )
 from ledger.evolution.declared.rules import Rules
-from ledger.model.type_json import type_to_wire
 from ledger.model.types import IntType, MultisetType
+from ledger.model.types.wire import type_to_wire
 from tests.lakes import lake_on, memory, orders
 
 KEYS = ("ledger.formats", "format-version", "ledger.something")

@@ -15,7 +15,7 @@ from ledger.events.snapshot_events import SnapshotCommitted
 from ledger.events.table_events import SchemaRecord, TableCreated, TableName
 from ledger.evolution.state import TableState
 from ledger.evolution.table_builder import TableBuilder
-from ledger.model.type_json import FieldObject
+from ledger.model.types.wire import FieldObject
 
 DAY = FieldObject(id=0, name="day", type="DATE")
 CREATED = TableCreated(

@@ -20,11 +20,11 @@ from ledger.evolution.columns.batch import decide_schema
 from ledger.evolution.columns.creation import create_schema, with_policy
 from ledger.evolution.declared.rules import PAIMON_RULES, Rules
 from ledger.model.errors import FormatError, InvalidChangeError, InvalidTypeError
-from ledger.model.field_ids import walk_ids
 from ledger.model.schema import Schema
-from ledger.model.sql_type import read_type
-from ledger.model.type_json import type_to_wire
 from ledger.model.types import ArrayType
+from ledger.model.types.field_ids import walk_ids
+from ledger.model.types.sql import read_type
+from ledger.model.types.wire import type_to_wire
 
 ICEBERG = Rules(frozenset({"iceberg"}))
 INCOMPATIBLE = Rules(frozenset({"iceberg"}), allow_incompatible=True)

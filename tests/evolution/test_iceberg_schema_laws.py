@@ -16,7 +16,7 @@ from ledger.evolution.schema_builder import SchemaBuilder
 from ledger.evolution.update.update import SchemaUpdate
 from ledger.model.errors import InvalidInputError
 from ledger.model.schema import Schema, paths_of
-from ledger.model.sql_type import read_type
+from ledger.model.types.sql import read_type
 from tests.evolution.iceberg_json import json_of
 from tests.evolution.iceberg_model import Leaf, Model, RefusedError, leaves
 

@@ -11,7 +11,7 @@ from ledger.evolution.table_builder import TableBuilder
 from ledger.evolution.table_record import TableStream
 from ledger.log.codec import encode
 from ledger.model.errors import CommitConflictError
-from ledger.model.statistics_file import StatisticsFile
+from ledger.model.snapshot import StatisticsFile
 from ledger.stores import Store
 from tests.lakes import data_file, lake_on, memory, orders
 

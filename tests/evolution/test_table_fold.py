@@ -11,7 +11,7 @@ from ledger.events.snapshot_events import RolledBack
 from ledger.events.table_events import SchemaRecord, TableCreated
 from ledger.evolution.table_builder import TableBuilder
 from ledger.model.snapshot import Totals
-from ledger.model.type_json import FieldObject
+from ledger.model.types.wire import FieldObject
 from tests.evolution.folds import NAME, commit, grown, order, snapshot, spec
 
 FACTS: dict[str, Any] = {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ledger.files.bounds import lower_bound, upper_bound
 from ledger.files.facts import ColumnFacts, Extreme
 from ledger.model import types as t
-from ledger.model.type_text import parse_type
+from ledger.model.types.text import parse_type
 
 
 def bounds_of(value: Extreme, found: str, wanted: str | None = None) -> tuple[bytes, bytes]:

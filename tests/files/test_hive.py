@@ -15,10 +15,10 @@ from ledger.model import types as t
 from ledger.model.errors import InvalidChangeError, UnsupportedError
 from ledger.model.partition import PartitionField, PartitionSpec
 from ledger.model.schema import Schema
-from ledger.model.transform import transform_of
-from ledger.model.transform_path import partition_path as iceberg_path
-from ledger.model.transform_value import decode_value
-from ledger.model.type_text import parse_type
+from ledger.model.transforms import transform_of
+from ledger.model.transforms.paths import partition_path as iceberg_path
+from ledger.model.transforms.values import decode_value
+from ledger.model.types.text import parse_type
 
 CASES = json.loads((Path(__file__).parents[1] / "data/paimon/partition_paths.json").read_text())
 

@@ -12,7 +12,7 @@ from pyarrow import parquet
 from ledger import InvalidInputError
 from ledger.files.hive import escape
 from ledger.files.like import schema_of_files
-from ledger.model.type_text import format_type
+from ledger.model.types.text import format_type
 from tests.lakes import lake_on, memory
 
 

@@ -16,8 +16,8 @@ from ledger import FileChange, InvalidChangeError, Schema, Table
 from ledger.files.facts import ColumnFacts
 from ledger.files.single_result import Unsaid, single_result
 from ledger.model import types as t
-from ledger.model.transform import transform_of
-from ledger.model.transform_value import decode_value
+from ledger.model.transforms import transform_of
+from ledger.model.transforms.values import decode_value
 from ledger.transforms import Term, bucket, day, hour, identity, month, truncate, year
 from tests.files.building import written
 from tests.lakes import lake_on, memory

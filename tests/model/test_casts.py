@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.model import types as t
-from ledger.model.casts import (
+from ledger.model.types.casting import (
     can_alter,
+    can_promote,
     executable_cast,
     explicit_cast,
     implicit_cast,
 )
-from ledger.model.default_text import default_value_fits
-from ledger.model.promotions import can_promote
-from ledger.model.type_json import type_from_json
-from ledger.model.type_text import parse_type
+from ledger.model.types.defaults import default_value_fits
+from ledger.model.types.text import parse_type
+from ledger.model.types.wire import type_from_json
 
 CASES = json.loads(
     (Path(__file__).parent.parent / "data" / "paimon" / "types.json").read_text("utf-8")

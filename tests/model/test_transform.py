@@ -15,14 +15,13 @@ from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.partition import PartitionField, PartitionSpec
 from ledger.model.schema import Schema
-from ledger.model.single_value import value_from_json, value_to_json
-from ledger.model.transform import transform_of
-from ledger.model.transform_calendar import calendar_day, day_number
-from ledger.model.transform_hash import bucket_hash
-from ledger.model.transform_path import human_text, partition_path, partition_type
-from ledger.model.transform_sort import satisfies
-from ledger.model.transform_value import decode_value, encode_value
-from ledger.model.type_text import format_type, parse_type
+from ledger.model.transforms import bucket_hash, transform_of
+from ledger.model.transforms.calendar import calendar_day, day_number
+from ledger.model.transforms.paths import human_text, partition_path, partition_type
+from ledger.model.transforms.sorting import satisfies
+from ledger.model.transforms.values import decode_value, encode_value
+from ledger.model.types.single_value import value_from_json, value_to_json
+from ledger.model.types.text import format_type, parse_type
 from tests.planning.iceberg_cases import (
     NAMES,
     as_case,

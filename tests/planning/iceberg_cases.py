@@ -12,7 +12,7 @@ import pytest
 from ledger.model import types as t
 from ledger.model.partition import PartitionField, PartitionSpec, SortField, SortOrder
 from ledger.model.schema import Schema
-from ledger.model.transform_value import Value, encode_value, parse_text
+from ledger.model.transforms.values import Value, encode_value, parse_text
 
 CASES: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[1] / "data" / "iceberg" / "planning_cases.json").read_text()

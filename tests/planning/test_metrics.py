@@ -13,8 +13,8 @@ from ledger.files.facts import ColumnFacts
 from ledger.model import types as t
 from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import FileChange
-from ledger.model.single_value import value_from_json
-from ledger.model.transform_value import Value, unit_digits
+from ledger.model.transforms.values import Value, unit_digits
+from ledger.model.types.single_value import value_from_json
 from ledger.planning.bound_value import value_from_bytes, value_to_bytes
 from ledger.planning.expression import Column, Expression, Op, Predicate, decided, without_not
 from ledger.planning.metrics import ColumnMetrics, holds_in, metrics_of

@@ -14,8 +14,8 @@ from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange
 from ledger.model.partition import PartitionField, PartitionSpec
 from ledger.model.schema import Schema
-from ledger.model.transform import transform_of
-from ledger.model.transform_value import Value, encode_value
+from ledger.model.transforms import transform_of
+from ledger.model.transforms.values import Value, encode_value
 from ledger.planning.expression import TRUE, Verdict, decided, text_of
 from ledger.planning.filter import parse_filter
 from ledger.planning.plan import FilePlan, SpecCounts, plan_files

@@ -12,8 +12,8 @@ from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
 from ledger.model.partition import PartitionField, PartitionSpec
 from ledger.model.schema import Schema
-from ledger.model.transform import Transform, transform_of
-from ledger.model.transform_value import Value
+from ledger.model.transforms import Transform, transform_of
+from ledger.model.transforms.values import Value
 from ledger.planning.expression import (
     UNARY,
     Always,

@@ -20,7 +20,7 @@ from ledger.log.travel import at_version, head_state
 from ledger.model import types as t
 from ledger.model.file_change import FileChange
 from ledger.model.partition import PartitionField, PartitionSpec
-from ledger.model.type_json import field_to_wire
+from ledger.model.types.wire import field_to_wire
 from ledger.planning.change_tables import change_tables, live_tables
 from ledger.planning.columns import column_named
 from ledger.planning.plan import FilePlan, TableFilter, plan_files

@@ -30,10 +30,10 @@ from ledger.log.lookup import KeyIndex
 from ledger.log.segment import write_segment
 from ledger.log.segments import Segments
 from ledger.model.path_text import whole_path
-from ledger.model.sql_type import read_type
-from ledger.model.transform import transform_of
-from ledger.model.type_json import type_from_json
-from ledger.model.type_text import parse_type
+from ledger.model.transforms import transform_of
+from ledger.model.types.sql import read_type
+from ledger.model.types.text import parse_type
+from ledger.model.types.wire import type_from_json
 from ledger.sql.statement import parse
 from ledger.sql.types import spark_type
 from ledger.stores import MemoryStore, open_store

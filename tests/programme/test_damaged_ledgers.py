@@ -21,8 +21,8 @@ from ledger.evolution.table_record import FOLD_VERSION
 from ledger.history.births import Births, disagreements
 from ledger.history.subject import Subject
 from ledger.history.verify import Verification
-from ledger.model.sql_type import read_type
 from ledger.model.types import DataType
+from ledger.model.types.sql import read_type
 from ledger.stores import MemoryStore
 from projections.iceberg.materialise import project as project_iceberg
 from projections.paimon.materialise import project as project_paimon

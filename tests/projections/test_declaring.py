@@ -28,7 +28,6 @@ from ledger.evolution.table_builder import TableBuilder
 from ledger.evolution.tree.places import type_places
 from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
-from ledger.model.iceberg_types import iceberg_type
 from ledger.model.types import (
     STRING,
     ArrayType,
@@ -39,6 +38,7 @@ from ledger.model.types import (
     UuidType,
     VectorType,
 )
+from ledger.model.types.iceberg import iceberg_type
 from tests.evolution.declared import (
     BOTH,
     REUSED,

@@ -30,7 +30,6 @@ from ledger.evolution.layout.specs import identity_spec
 from ledger.formats import INSTALLED
 from ledger.model.errors import FormatError
 from ledger.model.partition import SortOrder
-from ledger.model.type_json import type_to_wire
 from ledger.model.types import (
     STRING,
     ArrayType,
@@ -49,6 +48,7 @@ from ledger.model.types import (
     VariantType,
     VectorType,
 )
+from ledger.model.types.wire import type_to_wire
 from tests.evolution.declared import (
     BOTH,
     Change,

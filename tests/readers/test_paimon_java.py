@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # ships none
 
-from ledger.model.type_json import field_to_json
+from ledger.model.types.wire import field_to_json
 from projections.partition_text import PartitionText
 from tests.readers.book import Book, Rows
 from tests.readers.evolutions import EVOLUTIONS

@@ -26,8 +26,8 @@ from ledger.events.spec_changes import (
     SpecChange,
     UpdatePartitionSpec,
 )
-from ledger.model.sql_type import read_type
-from ledger.model.type_json import type_to_wire
+from ledger.model.types.sql import read_type
+from ledger.model.types.wire import type_to_wire
 from projections.iceberg.names import Names
 from projections.iceberg.readers import LIMITS
 from tests.readers.engines import HAS_CHDB, HAS_DUCKDB, chdb_rows

@@ -30,8 +30,8 @@ from ledger.events.spec_changes import (
     SortColumn,
 )
 from ledger.evolution.table.changes import CreateTag, DeleteTag, ReplaceTag
-from ledger.model.type_json import type_to_wire
-from ledger.model.type_text import format_type
+from ledger.model.types.text import format_type
+from ledger.model.types.wire import type_to_wire
 from ledger.sql.conditional import (
     DropIdentifierFields,
     IfColumn,

@@ -18,7 +18,7 @@ from ledger.events.schema_changes import (
     UpdateColumnType,
 )
 from ledger.ledger import Ledger
-from ledger.model.type_json import type_from_json, type_to_wire
+from ledger.model.types.wire import type_from_json, type_to_wire
 from ledger.opening.setting import Progress, no_progress
 from ledger.table import Table
 

@@ -18,9 +18,9 @@ from ledger.evolution.options.deciding import option_event
 from ledger.evolution.refusals import argument
 from ledger.evolution.tree.paths import dotted, member_named
 from ledger.model.errors import ColumnExistsError, ColumnNotFoundError, FormatError
-from ledger.model.field_ids import walk_fields
-from ledger.model.type_json import type_from_wire, type_to_wire
 from ledger.model.types import DataField, DataType
+from ledger.model.types.field_ids import walk_fields
+from ledger.model.types.wire import type_from_wire, type_to_wire
 
 
 def decide_add(draft: Draft, change: AddColumn) -> Anchor:

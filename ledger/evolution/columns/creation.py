@@ -26,9 +26,9 @@ from ledger.evolution.options.reading import TableOptions
 from ledger.evolution.refusals import argument, runtime
 from ledger.evolution.tree.paths import with_type
 from ledger.evolution.validation.whole import validate
-from ledger.model.field_ids import walk_fields, walk_ids
 from ledger.model.schema import FieldIdPolicy, Schema, highest_field_id
 from ledger.model.types import DataField
+from ledger.model.types.field_ids import walk_fields, walk_ids
 
 
 def create_schema(schema: Schema, rules: Rules = PAIMON_RULES) -> Schema:

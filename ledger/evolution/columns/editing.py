@@ -33,8 +33,8 @@ from ledger.evolution.columns.guards import (
 from ledger.evolution.options.deciding import option_event
 from ledger.evolution.refusals import argument, runtime, state, unsupported
 from ledger.evolution.tree.paths import dotted, member_named
-from ledger.model.default_text import default_value_fits
 from ledger.model.types import DataType
+from ledger.model.types.defaults import default_value_fits
 
 
 def decide_rename(draft: Draft, change: RenameColumn) -> Anchor:

@@ -30,9 +30,9 @@ from ledger.evolution.options.naming import ColumnNames, option_text
 from ledger.evolution.tree.paths import dotted, locate, member_named
 from ledger.evolution.tree.structs import moved
 from ledger.model.errors import ColumnNotFoundError
-from ledger.model.field_ids import assign_field_ids, walk_fields
-from ledger.model.type_json import type_from_wire
 from ledger.model.types import DataField, RowType
+from ledger.model.types.field_ids import assign_field_ids, walk_fields
+from ledger.model.types.wire import type_from_wire
 
 AnyChange = TypeVar("AnyChange", bound=SchemaChange)
 PathChange = TypeVar("PathChange", bound="_PathChange")

@@ -11,9 +11,9 @@ from typing import Any
 
 from attrs import evolve
 
-from ledger.model.field_ids import assign_field_ids, walk_ids
 from ledger.model.schema import FieldIdPolicy
 from ledger.model.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType
+from ledger.model.types.field_ids import assign_field_ids, walk_ids
 
 FIRST_ICEBERG_ID = 1
 
@@ -27,7 +27,7 @@ def numbered(data_type: DataType, highest: int, policy: FieldIdPolicy) -> tuple[
         policy: Whose order; under Paimon's, elements, keys and values have no ids.
 
     Example:
-        >>> from ledger.model.sql_type import read_type
+        >>> from ledger.model.types.sql import read_type
         >>> kv = read_type("MAP<STRING, ROW<a INT>>")
         >>> [list(walk_ids(numbered(kv, 9, each)[0])) for each in ("iceberg", "paimon")]
         [[10, 11, 12], [10]]
@@ -44,7 +44,7 @@ def fresh_columns(columns: Sequence[DataField]) -> tuple[DataField, ...]:
 
     Example:
         >>> from ledger.model.schema import Schema
-        >>> from ledger.model.sql_type import read_type
+        >>> from ledger.model.types.sql import read_type
         >>> points = read_type("ARRAY<ROW<x INT>>")
         >>> made = Schema.of({"id": "INT", "points": points, "note": "STRING"})
         >>> [(each.id, *walk_ids(each.type)) for each in fresh_columns(made.fields)]

@@ -15,8 +15,8 @@ from ledger.evolution.columns.following import Following
 from ledger.evolution.operation import Cell, Cells, SchemaOperation
 from ledger.evolution.wire import reading as reads
 from ledger.model.path_text import shown_path
-from ledger.model.type_json import TypeJson, type_from_wire
-from ledger.model.type_text import format_type
+from ledger.model.types.text import format_type
+from ledger.model.types.wire import TypeJson, type_from_wire
 
 ROOT = -1
 """Around top-level columns, where nested ones have the id of the field around them."""

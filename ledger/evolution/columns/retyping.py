@@ -15,11 +15,10 @@ from ledger.evolution.columns.guards import (
 )
 from ledger.evolution.refusals import argument, state, unsupported
 from ledger.evolution.tree.paths import dotted, edit_type, locate, with_type
-from ledger.model.casts import can_alter
-from ledger.model.promotions import can_promote
-from ledger.model.type_json import type_from_wire, type_to_wire
-from ledger.model.type_text import format_type
 from ledger.model.types import ArrayType, DataType, MapType
+from ledger.model.types.casting import can_alter, can_promote
+from ledger.model.types.text import format_type
+from ledger.model.types.wire import type_from_wire, type_to_wire
 
 
 def decide_type(draft: Draft, change: UpdateColumnType) -> Anchor:

@@ -19,7 +19,7 @@ from ledger.evolution.refusals import argument
 from ledger.evolution.tree.paths import dotted
 from ledger.model.partition import PartitionSpec, SortOrder
 from ledger.model.schema import Schema
-from ledger.model.transform import Bucket, Identity, Transform, Truncate
+from ledger.model.transforms import Bucket, Identity, Transform, Truncate
 
 _NOBODY = -1
 

@@ -23,7 +23,7 @@ from ledger.evolution.layout.specs import order_records, spec_records
 from ledger.model.errors import InvalidChangeError
 from ledger.model.partition import PartitionField, PartitionSpec, SortField, SortOrder
 from ledger.model.schema import Schema
-from ledger.model.transform import transform_of
+from ledger.model.transforms import transform_of
 
 LayoutEvent = PartitionSpecUpdated | SortOrderReplaced
 _Shape = tuple[tuple[int, str, str], ...]

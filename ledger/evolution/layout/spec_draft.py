@@ -13,7 +13,7 @@ from ledger.evolution.tree.paths import dotted
 from ledger.model.errors import InvalidChangeError
 from ledger.model.partition import PartitionField
 from ledger.model.schema import Schema
-from ledger.model.transform import (
+from ledger.model.transforms import (
     Bucket,
     Period,
     Transform,
@@ -22,8 +22,8 @@ from ledger.model.transform import (
     Void,
     transform_of,
 )
-from ledger.model.type_text import format_type
 from ledger.model.types import RowType
+from ledger.model.types.text import format_type
 
 
 def default_name(source: Source, transform: Transform) -> str:

@@ -15,8 +15,8 @@ from ledger.events import iceberg_events as e
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot, Tag, Totals
-from ledger.model.type_json import FieldObject, field_from_wire, field_to_wire
 from ledger.model.types import DataField
+from ledger.model.types.wire import FieldObject, field_from_wire, field_to_wire
 
 MAIN: Final = "main"
 UNKNOWN: Final = -1

@@ -15,9 +15,9 @@ from ledger.evolution.columns.anchor import Anchor
 from ledger.evolution.columns.operations import ROOT
 from ledger.evolution.operation import Cell
 from ledger.evolution.operations import BY_FACT
-from ledger.model.field_ids import walk_fields
 from ledger.model.schema import Schema
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
+from ledger.model.types.field_ids import walk_fields
 
 __all__ = ["Cell", "cell_name", "claims", "existence", "holder", "sets"]
 

@@ -39,8 +39,7 @@ from ledger.model.credentials import advice, carries_credentials
 from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
 from ledger.model.file_change import FileChange
 from ledger.model.identifier import checked_name
-from ledger.model.snapshot import Snapshot, Totals
-from ledger.model.statistics_file import StatisticsFile
+from ledger.model.snapshot import Snapshot, StatisticsFile, Totals
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(tuple[FileChange, ...])

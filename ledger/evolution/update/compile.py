@@ -33,7 +33,7 @@ from ledger.evolution.update.names import Path
 from ledger.evolution.update.pending import Addition, Edit, Pending, Target
 from ledger.evolution.update.struct import StructUpdate
 from ledger.model.errors import ColumnNotFoundError
-from ledger.model.type_json import type_to_wire
+from ledger.model.types.wire import type_to_wire
 
 _PLACE_OPTION = "add-column-before-partition"
 

@@ -10,9 +10,9 @@ from ledger.evolution.refusals import state
 from ledger.evolution.tree.paths import dotted
 from ledger.evolution.update.names import Path, Spot
 from ledger.evolution.update.pending import Pending
-from ledger.model.promotions import can_promote
-from ledger.model.type_text import format_type
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
+from ledger.model.types.casting import can_promote
+from ledger.model.types.text import format_type
 
 if TYPE_CHECKING:
     from ledger.evolution.update.update import SchemaUpdate

@@ -30,11 +30,11 @@ from ledger.evolution.update.union import union_columns
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
 from ledger.model.errors import ColumnExistsError
-from ledger.model.promotions import can_promote
 from ledger.model.schema import Schema
-from ledger.model.sql_type import read_type
-from ledger.model.type_text import format_type
 from ledger.model.types import DataType
+from ledger.model.types.casting import can_promote
+from ledger.model.types.sql import read_type
+from ledger.model.types.text import format_type
 
 _DOC = its.Form(
     "a text, or None", lambda value: value is UNSET or value is None or isinstance(value, str)

@@ -34,8 +34,8 @@ from ledger.model.errors import (
 )
 from ledger.model.excerpt import excerpt
 from ledger.model.path_text import whole_path
-from ledger.model.type_json import type_to_wire
 from ledger.model.types import DataType
+from ledger.model.types.wire import type_to_wire
 
 R = TypeVar("R", bound=Struct)
 

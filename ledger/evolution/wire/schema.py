@@ -8,8 +8,8 @@ from typing import Any
 from ledger.evolution.wire import members as read
 from ledger.model.errors import InvalidChangeError, InvalidTypeError
 from ledger.model.schema import Schema
-from ledger.model.type_json import field_from_json
 from ledger.model.types import DataField
+from ledger.model.types.wire import field_from_json
 
 
 def schema_from_json(obj: Mapping[str, Any], *, path: str = "$") -> Schema:

@@ -14,15 +14,15 @@ from msgspec import UnsetType
 from ledger.evolution.declared.format import Refusal
 from ledger.model.errors import InvalidInputError
 from ledger.model.excerpt import excerpt
-from ledger.model.field_ids import walk_fields
 from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.partition import PartitionSpec
 from ledger.model.schema import Schema
-from ledger.model.single_value_bytes import single_value_bytes
-from ledger.model.transform import transform_of
-from ledger.model.transform_value import decode_value
-from ledger.model.type_text import format_type
+from ledger.model.transforms import transform_of
+from ledger.model.transforms.values import decode_value
 from ledger.model.types import DataType
+from ledger.model.types.field_ids import walk_fields
+from ledger.model.types.single_value import single_value_bytes
+from ledger.model.types.text import format_type
 
 _FORMATS = ("parquet", "orc", "avro")
 _FIRST_VERSION_OF_DELETES = 2

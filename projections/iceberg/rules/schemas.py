@@ -12,9 +12,6 @@ from ledger.evolution.declared.format import Refusal
 from ledger.evolution.tree.places import TypePlace, type_places
 from ledger.model.errors import InvalidChangeError, UnsupportedError
 from ledger.model.excerpt import excerpt
-from ledger.model.field_ids import walk_fields
-from ledger.model.iceberg_default import default_json
-from ledger.model.iceberg_types import FIRST_VERSION_OF_NEW_TYPES, iceberg_type
 from ledger.model.partition import (
     FIRST_PARTITION_FIELD_ID,
     PartitionField,
@@ -23,9 +20,11 @@ from ledger.model.partition import (
     SortOrder,
 )
 from ledger.model.schema import Schema
-from ledger.model.transform import transform_of
-from ledger.model.type_text import format_type
+from ledger.model.transforms import transform_of
 from ledger.model.types import ArrayType, DataField, MapType, RowType
+from ledger.model.types.field_ids import walk_fields
+from ledger.model.types.iceberg import FIRST_VERSION_OF_NEW_TYPES, default_json, iceberg_type
+from ledger.model.types.text import format_type
 
 FIRST_VERSION_OF_INITIAL_DEFAULTS = 3
 _MAIN_BRANCH = "main"

@@ -11,10 +11,10 @@ from attrs import frozen
 
 from ledger.evolution.declared.format import Refusal
 from ledger.evolution.tree.places import TypePlace, type_places
-from ledger.model.promotions import can_promote
 from ledger.model.schema import Schema
-from ledger.model.type_text import format_type
 from ledger.model.types import ArrayType, DataField, DataType, DateType, MapType, RowType
+from ledger.model.types.casting import can_promote
+from ledger.model.types.text import format_type
 
 
 @frozen

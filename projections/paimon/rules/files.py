@@ -18,9 +18,9 @@ from ledger.model.excerpt import excerpt
 from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.partition import PartitionSpec
 from ledger.model.schema import Schema
-from ledger.model.transform_value import WHOLE_BITS, decode_value, encode_value
-from ledger.model.type_text import format_type
+from ledger.model.transforms.values import WHOLE_BITS, decode_value, encode_value
 from ledger.model.types import DataType
+from ledger.model.types.text import format_type
 
 _FORMATS = ("parquet", "orc", "avro")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

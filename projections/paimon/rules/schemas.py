@@ -9,9 +9,9 @@ from ledger.evolution.options.guards import IMMUTABLE_OPTIONS
 from ledger.evolution.tree.places import type_places
 from ledger.model.partition import PartitionField, PartitionSpec, SortField, SortOrder
 from ledger.model.schema import Schema
-from ledger.model.transform import transform_of
-from ledger.model.type_text import format_type
+from ledger.model.transforms import transform_of
 from ledger.model.types import DataField
+from ledger.model.types.text import format_type
 
 _LACKING = frozenset({"UUID", "UNKNOWN"})
 

@@ -14,8 +14,8 @@ from ledger.model.identifier import Identifier
 from ledger.model.instant import SnapshotInstant, TagInstant
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot
-from ledger.model.type_text import parse_type
 from ledger.model.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType
+from ledger.model.types.text import parse_type
 from ledger.model.view import ViewSchema
 from projections.dlf import (
     ApiInstant,

@@ -26,8 +26,8 @@ from ledger.events.spec_changes import (
 from ledger.evolution.state import TableState
 from ledger.model.errors import AlreadyExistsError
 from ledger.model.file_change import PartitionValue
-from ledger.model.transform import transform_of
-from ledger.model.transform_path import field_types
+from ledger.model.transforms import transform_of
+from ledger.model.transforms.paths import field_types
 from tests.histories import random_changes
 from tests.log.test_group_commit import Crowd
 

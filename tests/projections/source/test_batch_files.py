@@ -14,8 +14,8 @@ import pytest
 import ledger
 from ledger import InvalidInputError, Schema, Table
 from ledger.model.partition import PartitionSpec
-from ledger.model.type_text import parse_type
 from ledger.model.types import ArrayType, DataField, MapType, RowType
+from ledger.model.types.text import parse_type
 from ledger.transforms import bucket, hour, identity, month, truncate, year
 from projections.source.batch_files import BatchFiles, refuse_unfit
 from projections.source.sink import attempt_folder, commit_batch, has_landed

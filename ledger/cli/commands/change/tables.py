@@ -14,9 +14,9 @@ from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, Writing
 from ledger.cli.paths import key_and_value
 from ledger.evolution.wire.schema import schema_from_json
-from ledger.model.field_ids import assign_field_ids
 from ledger.model.schema import Schema, highest_field_id
 from ledger.model.types import DataField
+from ledger.model.types.field_ids import assign_field_ids
 
 _MANY = Parameter(negative="", show_default=False)
 

@@ -21,7 +21,7 @@ from ledger.evolution.catalog_state import CatalogState, ViewEntry
 from ledger.ledger import Ledger
 from ledger.log.request import Appended
 from ledger.model.excerpt import moment
-from ledger.model.type_text import format_type
+from ledger.model.types.text import format_type
 from ledger.model.view import ViewSchema
 
 _MANY = Parameter(negative="", show_default=False)

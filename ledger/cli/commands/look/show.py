@@ -18,8 +18,8 @@ from ledger.model.excerpt import moment, size
 from ledger.model.schema import Schema
 from ledger.model.similar import meant
 from ledger.model.snapshot import Tag
-from ledger.model.type_text import format_type
 from ledger.model.types import DataField, RowType
+from ledger.model.types.text import format_type
 from ledger.table import Table
 from ledger.table_at import TableAt
 

@@ -29,7 +29,7 @@ from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.excerpt import excerpt
 from ledger.model.file_change import PartitionValue
-from ledger.model.transform_calendar import (
+from ledger.model.transforms.calendar import (
     date_text,
     moment_text,
     parse_date,
@@ -37,7 +37,7 @@ from ledger.model.transform_calendar import (
     parse_time,
     time_text,
 )
-from ledger.model.type_text import format_type
+from ledger.model.types.text import format_type
 
 Value = bool | int | float | str | bytes
 """A value that is not NULL; see the table above."""

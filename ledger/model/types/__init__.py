@@ -1,7 +1,13 @@
 """The logical types of a column: Paimon's, plus the two that only Iceberg has.
 
-A type is a value: frozen, comparable, hashable, and valid by construction. Its text form lives in
-`type_text`, its JSON form in `type_json`, what may become what in `casts` and `promotions`.
+A type is a value: frozen, comparable, hashable, and valid by construction. The types themselves
+are here; beside them others may import:
+
+- `text`, `wire`: a type's text and JSON forms; `sql`, `arrow`: what it is in Spark's SQL and Arrow.
+- `iceberg`, `single_value`: what it and its values are in Iceberg.
+- `defaults`: a column's default, kept as text.
+- `casting`: what may become what.
+- `field_ids`: who gives ids to columns and members, and a walk over them.
 """
 
 from __future__ import annotations

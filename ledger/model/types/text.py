@@ -89,7 +89,7 @@ def parse_type(text: str) -> t.DataType:
     """Read a type from Paimon's text form: `INT NOT NULL`, `decimal(9,2)`, `VECTOR<FLOAT, 4>`.
 
     Keywords are matched in any case, NULL is the default. ROW, MAP and prefix ARRAY have no text
-    form that can be read back; see `type_json`. Beyond Paimon's grammar, UUID and UNKNOWN are read.
+    form that can be read back; see `wire`. Beyond Paimon's grammar, UUID and UNKNOWN are read.
 
     Raises:
         InvalidTypeError: Not such a text, or a parameter is out of range.

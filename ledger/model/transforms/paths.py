@@ -11,12 +11,12 @@ from urllib.parse import quote_plus
 
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
-from ledger.model.field_ids import walk_fields
 from ledger.model.partition import PartitionSpec
 from ledger.model.schema import Schema
-from ledger.model.transform import Period, Transform, Void, transform_of
-from ledger.model.transform_calendar import date_text, year_text
-from ledger.model.transform_value import Value, encode_value
+from ledger.model.transforms import Period, Transform, Void, transform_of
+from ledger.model.transforms.calendar import date_text, year_text
+from ledger.model.transforms.values import Value, encode_value
+from ledger.model.types.field_ids import walk_fields
 
 _FIRST_YEAR = 1970
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ledger.model import types as t
 from ledger.model.partition import SortField, SortOrder
 from ledger.model.schema import Schema
-from ledger.model.transform import Identity, Period, Transform, Truncate, transform_of
-from ledger.model.transform_path import field_types
+from ledger.model.transforms import Identity, Period, Transform, Truncate, transform_of
+from ledger.model.transforms.paths import field_types
 
 
 def satisfies(order: SortOrder, required: SortOrder, schema: Schema) -> bool:

@@ -1,25 +1,27 @@
-"""Single values in the JSON that Iceberg keeps defaults and bounds in.
+"""Single values in the JSON that Iceberg keeps defaults in, and as the bytes of its bounds.
 
-Source: the Iceberg specification, appendix D. Values have the form that `transform_value`
-describes; a ROW is a dict by field id, an ARRAY a list, a MAP a list of pairs.
+Source: the Iceberg specification, appendix D. Values have the form that `transforms.values`
+describes; in JSON a ROW is a dict by field id, an ARRAY a list, a MAP a list of pairs.
 """
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.excerpt import excerpt
-from ledger.model.transform_calendar import moment_text, time_text
-from ledger.model.transform_value import (
+from ledger.model.transforms.calendar import moment_text, time_text
+from ledger.model.transforms.values import (
     WHOLE_BITS,
+    Value,
     encode_value,
     is_comparable,
     parse_text,
     unit_digits,
 )
-from ledger.model.type_text import format_type
+from ledger.model.types.text import format_type
 
 _UTC = "+00:00"
 
@@ -124,3 +126,44 @@ def _is_complete(text: str, data_type: t.DataType) -> bool:
             return text.endswith(_UTC)
         case _:
             return True
+
+
+_INTEGERS = (t.TinyIntType, t.SmallIntType, t.IntType)
+
+
+def single_value_bytes(  # noqa: PLR0911 - one case a kind
+    value: Value, data_type: t.DataType
+) -> bytes:
+    """Return a value as Iceberg writes bounds.
+
+    >>> single_value_bytes(34, t.BigIntType()).hex()
+    '2200000000000000'
+    """
+    match data_type:
+        case t.BooleanType():
+            return bytes([int(value)])
+        case t.FloatType():
+            return struct.pack("<f", value)
+        case t.DoubleType():
+            return struct.pack("<d", value)
+        case t.DecimalType():
+            return least_bytes(int(value))
+        case t.DateType():
+            return int(value).to_bytes(4, "little", signed=True)
+        case _ if isinstance(value, str):
+            return value.encode()
+        case _ if isinstance(value, bytes):
+            return value
+        case _:
+            width = 4 if isinstance(data_type, _INTEGERS) else 8
+            return int(value).to_bytes(width, "little", signed=True)
+
+
+def least_bytes(number: int) -> bytes:
+    """Return a whole number as decimals are written: big-endian, in as few bytes as hold it.
+
+    >>> least_bytes(-129).hex()
+    'ff7f'
+    """
+    bits = (number if number >= 0 else ~number).bit_length() + 1
+    return number.to_bytes((bits + 7) // 8, "big", signed=True)
