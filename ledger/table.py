@@ -610,7 +610,7 @@ class Table:
         changes = plan(base)
         if isinstance(changes, Landed):
             return changes
-        return TableIntent(changes, base, self._touched, self.past, INSTALLED)
+        return TableIntent(changes, base, self._touched, self.past, INSTALLED, self.log.format)
 
     @cached_property
     def _touched(self) -> RecentlyTouched:

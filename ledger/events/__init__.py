@@ -12,6 +12,7 @@ from __future__ import annotations
 from ledger.events.catalog_events import CatalogEvent
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.iceberg_events import IcebergEvent
+from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.schema_changes import SchemaChange
 from ledger.events.schema_events import SchemaEvent
 from ledger.events.snapshot_events import (
@@ -41,6 +42,7 @@ TableEvent = (
     | TableCreated
     | TableDropped
     | ClockCorrected
+    | FormatRulesRaised
     | IcebergEvent
 )
 """Every fact that a table's stream can hold."""

@@ -16,10 +16,14 @@ from ledger.events.catalog_events import LedgerUpgraded
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import OLDEST_FORMAT
 from ledger.events.iceberg_events import IcebergEvent
+from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.table_events import TableCreated
 
 EQUAL_TIMES: Final = 2
 """Since this format a commit's time may equal the one before."""
+
+RECORDED_RULES: Final = 2
+"""Since this format a table records the rules of its formats that it was changed by."""
 
 BIRTHS_ELSEWHERE: Final = 2
 """Since this format a table may be born in Iceberg."""
@@ -27,6 +31,7 @@ BIRTHS_ELSEWHERE: Final = 2
 _SINCE: Final[dict[type, int]] = {
     LedgerUpgraded: 2,
     ClockCorrected: 2,
+    FormatRulesRaised: RECORDED_RULES,
     **dict.fromkeys(get_args(IcebergEvent), BIRTHS_ELSEWHERE),
 }
 

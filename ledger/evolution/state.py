@@ -52,6 +52,8 @@ class TableState:
         dropped: Whether the stream is sealed.
         format: The newest format of the commits up to it.
         corrections: What is known of clocks that were ahead, oldest first.
+        format_rules: By a format's name, the highest number of its rules that the table was ever
+            changed by; 1 where none is named.
         born: What it has that was born elsewhere; None for the ledger's own. Its snapshot is then
             the head of `main`, its schema's id the source's.
     """
@@ -81,6 +83,7 @@ class TableState:
     dropped: bool = False
     format: int = OLDEST_FORMAT
     corrections: tuple[ClockCorrection, ...] = ()
+    format_rules: Mapping[str, int] = field(factory=dict, hash=False)
     born: BornTable | None = None
 
     @property

@@ -7,7 +7,7 @@ fold never changes.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, assert_never, cast
 
 from msgspec import UNSET, UnsetType
@@ -15,7 +15,7 @@ from msgspec import UNSET, UnsetType
 from ledger.events import TableEvent
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
-from ledger.events.formats import BIRTHS_ELSEWHERE, EQUAL_TIMES
+from ledger.events.formats import BIRTHS_ELSEWHERE, EQUAL_TIMES, RECORDED_RULES
 from ledger.events.iceberg_events import (
     CurrentSchemaSet,
     EncryptionKeyAdded,
@@ -37,6 +37,7 @@ from ledger.events.iceberg_events import (
     StatisticsSet,
     TableFactsSet,
 )
+from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.schema_changes import DropPrimaryKey, RemoveOption, SetOption, UpdateComment
 from ledger.events.schema_events import (
     ColumnAdded,
@@ -94,6 +95,7 @@ class TableBuilder:
         "_created",
         "_dropped",
         "_earliest_snapshot_id",
+        "_format_rules",
         "_frozen_schema",
         "_identity",
         "_is_closed",
@@ -121,6 +123,7 @@ class TableBuilder:
         self.format = OLDEST_FORMAT
         self._wrote_format = OLDEST_FORMAT
         self._corrections: tuple[ClockCorrection, ...] = ()
+        self._format_rules: Mapping[str, int] = {}
         self._changes_schema = False
         self._is_closed, self._dropped = True, False
         # Those of a state are shared, and copied by the first change: most commits change none.
@@ -143,6 +146,7 @@ class TableBuilder:
         self.effective_millis = state.effective_millis
         self.format = state.format
         self._corrections = state.corrections
+        self._format_rules = state.format_rules
         self._dropped = self._is_closed = state.dropped
         self._owns = False
         self._tags = cast("dict[str, Tag]", state.tags)
@@ -258,6 +262,8 @@ class TableBuilder:
                 return cls._set_statistics
             case ClockCorrected():
                 return cls._correct_clock
+            case FormatRulesRaised():
+                return cls._raise_rules
             case TableCreated():
                 return cls._create
             case TableDropped():
@@ -468,6 +474,18 @@ class TableBuilder:
         self._created = (min(self._created[0], latest), self._created[1])
         self._tags = {name: tag.not_after(latest) for name, tag in self._tags.items()}
 
+    def _raise_rules(self, event: FormatRulesRaised, _author: str, _moment: int) -> None:
+        if self._wrote_format < RECORDED_RULES:
+            raise _too_early(event, self._wrote_format)
+        for name, number in event.rules.items():
+            if number <= self._format_rules.get(name, 1):
+                raise InvalidChangeError(
+                    f"rules {number} of format {name!r} are not higher than "
+                    f"{self._format_rules.get(name, 1)}, by which the table was changed",
+                    kind="ILLEGAL_STATE",
+                )
+        self._format_rules = {**self._format_rules, **event.rules}
+
     def _drop_statistics(self) -> None:
         """Let statistics go with snapshots that can no longer be read."""
         if not self._statistics:
@@ -527,6 +545,7 @@ class TableBuilder:
             dropped=self._dropped,
             format=self.format,
             corrections=self._corrections,
+            format_rules=self._format_rules,
             born=born,
         )
 

@@ -64,6 +64,7 @@ class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     dropped: bool = False
     format: int = OLDEST_FORMAT
     corrections: tuple[ClockCorrection, ...] = ()
+    format_rules: dict[str, int] = {}
     born: BornTable | None = None
 
 
@@ -155,6 +156,7 @@ class TableStream:
             dropped=state.dropped,
             format=state.format,
             corrections=state.corrections,
+            format_rules=dict(sorted(state.format_rules.items())),
             born=state.born,
         )
         return _ENCODER.encode(record)
@@ -192,5 +194,6 @@ class TableStream:
             dropped=read.dropped,
             format=read.format,
             corrections=read.corrections,
+            format_rules=read.format_rules,
             born=read.born,
         )

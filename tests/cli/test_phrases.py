@@ -14,6 +14,7 @@ from ledger.events import spec_events as p
 from ledger.events import table_events as t
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Transaction
+from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.spec_changes import SortColumn
 from ledger.events.statistics_events import PartitionStatisticsSet
 from tests.evolution.born import commits, snapshot
@@ -61,6 +62,10 @@ CASES: list[tuple[object, str]] = [
     (
         ClockCorrected(first_version=3, true_time_millis=1_356_998_400_000),
         "corrected the clock: the commits from version 3 on took effect by 2013-01-01 00:00:00",
+    ),
+    (
+        FormatRulesRaised(rules={"toy": 3, "paimon": 2}),
+        "the rules of its formats are at least paimon 2, toy 3 from now on",
     ),
     (e.IdentifierFieldsSet((("r", "a"),), field_ids=(4,)), "set the identifier fields to ['r.a']"),
     (

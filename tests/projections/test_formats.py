@@ -22,9 +22,14 @@ from ledger import (
     Table,
     formats,
 )
+from ledger.events import TableEvent
+from ledger.events.commit import Commit, Transaction
+from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.schema_changes import RemoveOption, UpdateComment
 from ledger.evolution.declared.format import FileForm
-from tests.lakes import lake_on, memory
+from ledger.evolution.table_builder import TableBuilder
+from ledger.evolution.table_record import TableStream
+from tests.lakes import format_1, lake_on, memory
 
 ALL = "paimon,iceberg,toy"
 Install = Callable[..., None]
@@ -204,6 +209,75 @@ def test_two_packages_that_bring_one_name_are_refused_and_named(install: Install
     with pytest.raises(FormatError, match="2 installed packages"):
         table_of()
     table_of("paimon,iceberg").append([file("a.parquet")])
+
+
+def test_a_table_records_the_highest_rules_and_lower_ones_say_upgrade(install: Install) -> None:
+    install(toys="tests.toy_format:TOY")
+    table = table_of()
+    table.append([file("a.parquet")])
+    assert table.state.format_rules == {}
+    install(toys="tests.toy_format:NEWER")
+    table.append([file("b.parquet")])
+    table.append([file("c.parquet")])
+    raised = [each for each in events(table) if isinstance(each, FormatRulesRaised)]
+    assert raised == [FormatRulesRaised(rules={"toy": 2})]
+    assert table.state.format_rules == {"toy": 2}
+    stream = TableStream()
+    assert stream.decode_state(stream.encode_state(table.state)) == table.state
+
+    install(toys="tests.toy_format:TOY")
+    version = table.state.version
+    asked: tuple[Callable[[], object], ...] = (
+        lambda: table.append([file("d.parquet")]),
+        lambda: table.alter([AddColumn(("b",), "INT")]),
+        lambda: table.create_tag("one"),
+    )
+    for refused in asked:
+        with pytest.raises(FormatError, match="by rules 2 of it, and those .* are 1; upgrade"):
+            refused()
+    assert table.state.version == version
+    table.alter([SetOption("ledger.formats", "paimon,iceberg")])
+    table.append([file("d.parquet")])
+
+
+def test_a_ledger_of_the_first_format_records_no_rules(install: Install) -> None:
+    install(toys="tests.toy_format:NEWER")
+    opened = lake_on(format_1(memory()))
+    opened.create_database("shop")
+    schema = Schema.of({"id": "INT"}, options={"ledger.formats": ALL})
+    table = opened.create_table("shop.t", schema)
+    table.append([file("a.parquet")])
+    assert table.state.format_rules == {}
+    assert table.state.format == 1
+
+
+def test_rules_never_go_down_in_a_log(install: Install) -> None:
+    install(toys="tests.toy_format:NEWER")
+    table = table_of()
+    table.append([file("a.parquet")])
+    for rules in ({"toy": 2}, {"paimon": 1}):
+        builder = TableBuilder(table.state)
+        transaction: Transaction[TableEvent] = Transaction(
+            id="x", events=(FormatRulesRaised(rules=rules),)
+        )
+        with pytest.raises(InvalidChangeError, match="are not higher than"):
+            builder.commit(
+                Commit(
+                    format=2,
+                    version=table.state.version + 1,
+                    time_millis=table.state.time_millis + 1,
+                    transactions=(transaction,),
+                )
+            )
+
+
+def events(table: Table) -> list[TableEvent]:
+    return [
+        event
+        for commit in table.events()
+        for transaction in commit.transactions
+        for event in transaction.events
+    ]
 
 
 def test_a_package_that_is_on_the_path_twice_brings_its_format_once() -> None:

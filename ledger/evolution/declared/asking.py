@@ -11,6 +11,7 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
+from ledger.events.rules_events import FormatRulesRaised
 from ledger.evolution.declared.format import (
     Arrival,
     Batch,
@@ -74,7 +75,7 @@ def problems(batch: Batch, formats: Formats) -> Iterator[FormatError]:
         return
     declared = declared_by(batch.schema.options).formats
     asked: list[FormatRules] = []
-    for name, found in _found(batch.rules, formats):
+    for name, found in _found(batch.rules, batch.before, formats):
         if isinstance(found, Refusal):
             yield _worded(name, found, declared)
         else:
@@ -107,7 +108,8 @@ def birth_problems(birth: Birth, formats: Formats) -> Iterator[FormatError]:
     """Yield everything that a new table's formats cannot express."""
     declared = birth.rules.formats
     asked: list[FormatRules] = []
-    for name, found in _found(birth.rules, formats):
+    for name in _in_order(birth.rules.formats):
+        found = formats.find(name)
         if isinstance(found, Refusal):
             yield _worded(name, found, declared)
             continue
@@ -117,6 +119,24 @@ def birth_problems(birth: Birth, formats: Formats) -> Iterator[FormatError]:
     for one, other in combinations(asked, 2):
         for refusal in _clashing_forms(one, other, birth.schema.fields):
             yield _worded(one.name, refusal, declared)
+
+
+def raised_rules(
+    options: Mapping[str, str], state: TableState, formats: Formats
+) -> FormatRulesRaised | None:
+    """Return the fact that a table is changed by higher rules than ever; None where it is not.
+
+    Args:
+        options: The table's, after the change.
+        state: The table before.
+        formats: The formats that there are.
+    """
+    raised = {}
+    for name in _in_order(declared_by(options).formats):
+        found = formats.find(name)
+        if not isinstance(found, Refusal) and found.number > state.format_rules.get(name, 1):
+            raised[name] = found.number
+    return FormatRulesRaised(rules=raised) if raised else None
 
 
 def refuse_names(
@@ -138,7 +158,7 @@ def refuse_names(
     Raises:
         FormatError: A name would stand for two fields.
     """
-    for each in _declared(schema, formats):
+    for each in _declared(schema, state, formats):
         for refusal in each.name_problems(schema, schema_ids, state, history):
             raise _worded(each.name, refusal, declared_by(schema.options).formats)
 
@@ -171,7 +191,7 @@ def refuse_files(
     """
     rules = declared_by(state.schema.options)
     arrival = Arrival(state, rules, files, facts, is_back)
-    for each in _declared(state.schema, formats):
+    for each in _declared(state.schema, state, formats):
         for refusal in each.file_problems(arrival):
             raise _worded(each.name, refusal, rules.formats)
 
@@ -182,22 +202,37 @@ def refuse_tag(state: TableState, name: str, formats: Formats) -> None:
     Raises:
         FormatError: It cannot.
     """
-    for each in _declared(state.schema, formats):
+    for each in _declared(state.schema, state, formats):
         for refusal in each.tag_problems(name):
             raise _worded(each.name, refusal, declared_by(state.schema.options).formats)
 
 
-def _declared(schema: Schema, formats: Formats) -> Iterator[FormatRules]:
+def _declared(schema: Schema, state: TableState, formats: Formats) -> Iterator[FormatRules]:
     rules = declared_by(schema.options)
-    for name, found in _found(rules, formats):
+    for name, found in _found(rules, state, formats):
         if isinstance(found, Refusal):
             raise _worded(name, found, rules.formats)
         yield found
 
 
-def _found(rules: Rules, formats: Formats) -> Iterator[tuple[str, FormatRules | Refusal]]:
+def _found(
+    rules: Rules, state: TableState, formats: Formats
+) -> Iterator[tuple[str, FormatRules | Refusal]]:
     for name in _in_order(rules.formats):
-        yield name, formats.find(name)
+        found = formats.find(name)
+        used = state.format_rules.get(name, 1)
+        if isinstance(found, Refusal) or found.number >= used:
+            yield name, found
+            continue
+        yield (
+            name,
+            Refusal(
+                f"format {name!r}",
+                f"the table was changed by rules {used} of it, and those that are installed here "
+                f"are {found.number}",
+                "upgrade the package that brings them",
+            ),
+        )
 
 
 # Every commit asks, and tables have few answers.

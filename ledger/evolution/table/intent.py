@@ -6,16 +6,22 @@ looks for a cell or file that both wanted, and is decided again with its paths f
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from attrs import evolve
 
 from ledger.events import TableEvent
-from ledger.events.commit import Commit
+from ledger.events.commit import OLDEST_FORMAT, Commit
+from ledger.events.formats import RECORDED_RULES
 from ledger.evolution.decide_clock import CorrectClock
-from ledger.evolution.declared.asking import refuse_inexpressible, refuse_names, refuse_unknown
+from ledger.evolution.declared.asking import (
+    raised_rules,
+    refuse_inexpressible,
+    refuse_names,
+    refuse_unknown,
+)
 from ledger.evolution.declared.format import Formats, History
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.operation import Course, StateOperation
@@ -34,7 +40,7 @@ from ledger.evolution.table.changes import (
     snapshot_key,
 )
 from ledger.evolution.table.conflicts import Needs, contradiction, lost, taken
-from ledger.evolution.table.decision import TableWishes
+from ledger.evolution.table.decision import Decided, TableWishes
 from ledger.evolution.table.snapshots import (
     is_named,
 )
@@ -50,6 +56,9 @@ from ledger.model.schema import Schema
 _OF_ANY_TABLE = (DropTable, CorrectClock)
 """What may be asked of a table that others own, too."""
 
+_ASKS_FORMATS = (CommitSnapshot, Rollback, CreateTag, ReplaceTag)
+"""What the formats of a table are asked about beside its schema and layout."""
+
 
 class TableIntent:
     """One transaction's changes on their way into a table's log.
@@ -61,6 +70,7 @@ class TableIntent:
         touched: What the winners touched, shared by all who ask.
         history: What the formats' rules have to know of the past.
         formats: The formats that there are.
+        newest: The newest format of commits that the ledger takes.
     """
 
     def __init__(
@@ -70,6 +80,7 @@ class TableIntent:
         touched: RecentlyTouched,
         history: History,
         formats: Formats,
+        newest: int = OLDEST_FORMAT,
     ) -> None:
         asked: list[Any] = [
             each for each in changes if not isinstance(each, AllowIncompatibleChanges)
@@ -87,6 +98,7 @@ class TableIntent:
         self._touched = touched
         self._history = history
         self._formats = formats
+        self._newest = newest
         # Nobody asks for it before the first loss, and most writers never lose.
         self._needed: Needs | None = None
         self._wanted: FileWish | None = None
@@ -148,8 +160,11 @@ class TableIntent:
 
     def _decide(self, state: TableState) -> Iterator[TableEvent]:
         schema = state.schema
+        asks = False
         if self._wishes:
-            schema = yield from self._decide_table(state)
+            decided = self._decide_table(state)
+            yield from decided.events
+            schema, asks = decided.batch.schema, bool(decided.events)
         course = Course(
             state,
             schema,
@@ -162,15 +177,19 @@ class TableIntent:
         for change in self._others:
             event = operation(change, StateOperation).decide(course, change)
             if event is not None:
+                asks = asks or isinstance(change, _ASKS_FORMATS)
                 yield event
+        if asks and self._newest >= RECORDED_RULES:
+            raised = raised_rules(schema.options, state, self._formats)
+            if raised is not None:
+                yield raised
 
-    def _decide_table(self, state: TableState) -> Generator[TableEvent, None, Schema]:
-        """Yield what changes the schema and the layout; return the schema afterwards."""
+    def _decide_table(self, state: TableState) -> Decided:
+        """Return what changes the schema and the layout."""
         decided = self._wishes.decide(state, partial(self._rules, state), self._history)
-        yield from decided.events
         if decided.events:
             refuse_inexpressible(decided.batch, self._formats)
-        return decided.batch.schema
+        return decided
 
     def _rules(self, state: TableState, options: Mapping[str, str]) -> Rules:
         refuse_unknown(options, state.schema.options, self._formats)

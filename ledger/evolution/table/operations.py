@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import UNSET
 
 from ledger.events.clock_events import ClockCorrected
+from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.snapshot_events import (
     RolledBack,
     SnapshotCommitted,
@@ -64,6 +65,16 @@ def _decide_drop(course: Course, change: asked.DropTable) -> TableDropped:
 
 def _clock(fact: ClockCorrected) -> Iterator[tuple[Cell, Any]]:
     yield ("clock",), fact.true_time_millis
+
+
+def _rules(fact: FormatRulesRaised) -> Iterator[tuple[Cell, Any]]:
+    for name, number in fact.rules.items():
+        yield ("formatRules", name), number
+
+
+def _says_rules(fact: FormatRulesRaised) -> str:
+    named = ", ".join(f"{name} {number}" for name, number in sorted(fact.rules.items()))
+    return f"the rules of its formats are at least {named} from now on"
 
 
 def _snapshot(fact: SnapshotFacts) -> Iterator[tuple[Cell, Any]]:
@@ -181,6 +192,12 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         sets=_statistics,
         claims=_statistics,
         says=lambda it: f"published partition statistics of snapshot {it.snapshot_id}",
+    ),
+    Operation(
+        facts=(FormatRulesRaised,),
+        sets=_rules,
+        claims=no_cells,
+        says=_says_rules,
     ),
     StateOperation(
         asked=CorrectClock,
