@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import ledger.stores  # noqa: F401
 
 if TYPE_CHECKING:
+    __version__: str
     from ledger.events.schema_changes import (
         AddColumn,
         DropColumn,
@@ -230,6 +231,10 @@ def _room(name: str) -> Any:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("lakeledger")
         home = _HOME_OF.get(name)
         if home is None:
             return _room(name)

@@ -38,6 +38,7 @@ from ledger.model.errors import (
     StoreError,
     TableDroppedError,
 )
+from ledger.model.html import html_table
 from ledger.model.identifier import Identifier
 from ledger.model.instant import millis
 from ledger.model.view import ViewSchema
@@ -49,11 +50,10 @@ from ledger.table import Table
 
 # Rooms that only writing needs are entered by the methods that write: to read starts fast.
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from ledger.events.spec_changes import AddPartitionField, SortColumn
     from ledger.evolution.catalog_request import CatalogRequest
-    from ledger.model.schema import FieldIdPolicy, Schema
+    from ledger.model.schema import FieldIdPolicy
+    from ledger.opening.given_schema import GivenSchema
     from ledger.plan import ClockPlan, UpgradePlan
     from ledger.transforms import Term
 
@@ -61,10 +61,13 @@ T = TypeVar("T")
 
 PLACE = its.a("a folder or a URL", str, PurePath)
 
+_EXPORTS = ("__arrow_c_schema__", "__arrow_c_stream__", "as_arrow")
 _SCHEMA = its.Form(
-    "a Schema, its JSON, or an Arrow schema",
+    "a Schema, names with their types, its JSON, or a schema of Arrow, pandas, Polars or PyIceberg",
     lambda value: (
-        isinstance(value, Mapping) or type(value).__module__.startswith(("pyarrow", "ledger."))
+        isinstance(value, Mapping)
+        or type(value).__module__.startswith("ledger.")
+        or any(hasattr(value, each) for each in _EXPORTS)
     ),
 )
 
@@ -156,6 +159,13 @@ class Ledger:
     def __reduce__(self) -> tuple[Any, ...]:
         # Elsewhere it is opened anew: threads and what was read stay here.
         return type(self), (self._setting,)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url!r})"
+
+    def _repr_html_(self) -> str:
+        rows = [(each.database, each.name) for each in sorted(self.state.tables, key=str)]
+        return html_table(("database", "table"), rows, caption=self.url)
 
     @property
     def url(self) -> str:
@@ -255,10 +265,19 @@ class Ledger:
 
         return self._ask(DropDatabase(name), commit)
 
-    @takes(database=its.text)
-    def tables(self, database: str) -> list[str]:
-        """Return the names of a database's tables, sorted."""
+    @takes(database=its.text.or_none())
+    def tables(self, database: str | None = None) -> list[str]:
+        """Return tables' names, sorted.
+
+        Args:
+            database: Whose; None for those of all, as `database.table`.
+
+        Raises:
+            NotFoundError: The database does not exist.
+        """
         state = self.state
+        if database is None:
+            return sorted(map(str, state.tables))
         state.database(database)
         return sorted(each.name for each in state.tables if each.database == database)
 
@@ -272,7 +291,7 @@ class Ledger:
     def create_table(
         self,
         identifier: str | Identifier,
-        schema: Schema | Mapping[str, Any] | pa.Schema,
+        schema: GivenSchema,
         *,
         location: str | None = None,
         field_id_policy: FieldIdPolicy | None = None,
@@ -284,8 +303,9 @@ class Ledger:
 
         Args:
             identifier: `database.table`.
-            schema: Its first schema, checked and completed as Paimon does: a Schema, its JSON as
-                the DLF metadata API has it, or an Arrow schema (its columns get new ids).
+            schema: Its first schema, checked and completed as Paimon does: a Schema, names with
+                their types, its JSON as the DLF metadata API has it, or a schema or frame of
+                Arrow, pandas, Polars or PyIceberg (its columns get new ids).
             location: An absolute folder for an external table; None for one under the root.
             field_id_policy: Who counts field ids, now and ever after: "paimon", or "iceberg", which
                 numbers everything from 1 unless the schema has Iceberg's ids already. None: as
@@ -303,7 +323,8 @@ class Ledger:
             StoreError: The location cannot hold a table; nothing was committed.
         """
         from ledger.evolution.catalog_request import CreateTable
-        from ledger.opening.birth import as_schema, born
+        from ledger.opening.birth import born
+        from ledger.opening.given_schema import as_schema
 
         name = Identifier.parse(identifier)
         wanted = born(

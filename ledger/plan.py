@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 import attrs
-from attrs import frozen
+from attrs import field, frozen
 
 from ledger.events import SchemaChange, SpecChange, TableEvent
 from ledger.events.commit import NEWEST_FORMAT, OLDEST_FORMAT, Commit, Transaction
@@ -26,6 +26,7 @@ from ledger.history.difference import Difference, differences
 from ledger.log.stream_log import StreamLog
 from ledger.log.travel import at_timestamp, head_state
 from ledger.model.errors import FormatError, InvalidChangeError, InvalidInputError, NotFoundError
+from ledger.model.html import html_table
 from ledger.model.instant import TimestampInstant, millis
 from ledger.plugins import PLANS, load, names
 
@@ -66,10 +67,21 @@ class ChangePlan:
         verdicts: One a format, declared or not.
     """
 
-    before: TableState
-    after: TableState
+    before: TableState = field(repr=False)
+    after: TableState = field(repr=False)
     events: tuple[TableEvent, ...]
     verdicts: tuple[Verdict, ...]
+
+    def _repr_html_(self) -> str:
+        changed = [(each.what, each.before, each.after) for each in self.differences]
+        said = [
+            (each.format, "; ".join(error.message for error in each.refusals) or "allowed")
+            for each in self.verdicts
+            if each.is_declared
+        ]
+        return html_table(
+            ("what", "before", "after"), changed, caption="nothing was written"
+        ) + html_table(("format", "verdict"), said, caption="what the table's formats say")
 
     @property
     def refusals(self) -> tuple[InvalidChangeError, ...]:

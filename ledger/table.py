@@ -33,6 +33,7 @@ from ledger.model.arguments import takes
 from ledger.model.errors import InvalidInputError, LedgerError, NotFoundError
 from ledger.model.excerpt import excerpt
 from ledger.model.file_change import FileChange
+from ledger.model.html import html_table
 from ledger.model.identifier import Identifier
 from ledger.model.instant import (
     Instant,
@@ -98,6 +99,15 @@ class Table:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.identifier)!r}, {self.location!r})"
+
+    def _repr_html_(self) -> str:
+        state = self.state
+        rows = [
+            ("location", self.location),
+            ("version", state.version),
+            ("columns", ", ".join(state.schema.names)),
+        ]
+        return html_table(("", ""), rows, caption=str(self.identifier))
 
     @property
     def location(self) -> str:

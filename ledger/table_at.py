@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from attrs import field, frozen
+from attrs import frozen
 
 from ledger.evolution.state import TableState
 from ledger.files.live import LiveFiles
@@ -15,6 +15,7 @@ from ledger.model import arguments as its
 from ledger.model.arguments import takes
 from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import FileChange
+from ledger.model.html import html_table
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Tag, Totals
 from ledger.plugins import READERS, load
@@ -34,7 +35,7 @@ class Source(Protocol):
     past: TablePast
 
 
-@frozen
+@frozen(repr=False)
 class TableAt:
     """A table at an instant; nothing here changes when others write.
 
@@ -46,7 +47,16 @@ class TableAt:
 
     state: TableState
     schema: Schema
-    _source: Source = field(repr=False)
+    _source: Source
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(version={self.version}, columns={self.schema.names})"
+
+    def _repr_html_(self) -> str:
+        totals = self.totals
+        known = {"version": self.version, "rows": totals.record_count, "files": totals.file_count}
+        columns = self.schema._repr_html_()
+        return columns + html_table(tuple(known), [[*known.values()]], caption="")
 
     @property
     def version(self) -> int:

@@ -58,7 +58,7 @@ class Appended(Generic[S]):
         repeated: The same commit id had landed before; nothing was written now.
     """
 
-    state: S
+    state: S = field(repr=False)
     version: int
     repeated: bool = False
 

@@ -13,6 +13,7 @@ from attrs import evolve, field, frozen
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
 from ledger.model.errors import ColumnNotFoundError
+from ledger.model.html import html_table
 from ledger.model.similar import meant
 from ledger.model.types import (
     ArrayType,
@@ -23,7 +24,7 @@ from ledger.model.types import (
     RowType,
 )
 from ledger.model.types.field_ids import assign_field_ids, walk_ids
-from ledger.model.types.text import parse_type
+from ledger.model.types.text import format_type, parse_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -189,6 +190,10 @@ class Schema:
             options=options or {},
             comment=comment,
         )
+
+    def _repr_html_(self) -> str:
+        rows = [(e.id, e.name, format_type(e.type), e.description) for e in self.fields]
+        return html_table(("id", "column", "type", "comment"), rows, caption=f"schema {self.id}")
 
     @property
     def names(self) -> tuple[str, ...]:

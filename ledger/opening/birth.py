@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,7 +27,6 @@ from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.layout.specs import order_records, spec_records
 from ledger.evolution.state import TableState
 from ledger.evolution.wire.changes import well_formed
-from ledger.evolution.wire.schema import schema_from_json
 from ledger.formats import INSTALLED
 from ledger.log.append import Appender
 from ledger.log.codec import encode
@@ -42,24 +41,9 @@ from ledger.stores.key import is_key
 from ledger.transforms import Term, term_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 _BIRTH_DEPTH: Final = 2
-
-
-def as_schema(given: Schema | Mapping[str, Any] | pa.Schema) -> Schema:
-    """Return a schema, however it was given.
-
-    Raises:
-        InvalidInputError: It is no schema; the message names the place.
-    """
-    if isinstance(given, Schema):
-        return given
-    if isinstance(given, Mapping):
-        return schema_from_json(given)
-    from ledger.model.types.arrow import fields_from_arrow
-
-    return Schema(fields_from_arrow(given))
 
 
 def schema_record(schema: Schema) -> SchemaRecord:

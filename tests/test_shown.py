@@ -1,0 +1,108 @@
+"""What handles, instants and plans show of themselves, and what a schema is taken from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyiceberg.schema import Schema as IcebergSchema
+from pyiceberg.types import LongType, NestedField, StringType
+
+import ledger
+from ledger import AddColumn, InvalidInputError, Table
+from ledger.model.types.text import format_type
+from tests.lakes import lake_on, memory
+
+
+@pytest.fixture
+def table() -> Table:
+    lake = lake_on(memory())
+    lake.create_database("shop")
+    return lake.create_table("shop.orders", {"id": "BIGINT", "<b>": "STRING"})
+
+
+def test_nothing_shows_a_page_of_state(table: Table) -> None:
+    appended = table.alter([AddColumn(("c",), "INT")])
+    shown = [table, table.at(), appended, table.plan([AddColumn(("d",), "INT")])]
+
+    assert all(len(repr(each)) < 600 for each in shown)
+    assert repr(table.at()) == "TableAt(version=1, columns=('id', '<b>', 'c'))"
+    assert repr(lake_on(memory())).startswith("Ledger('memory://")
+
+
+def test_notebooks_get_tables_in_which_all_text_is_escaped(table: Table) -> None:
+    plan = table.plan([AddColumn(("<i>",), "INT")])
+    for each in (table, table.at(), table.at().schema, plan):
+        page: str = each._repr_html_()
+        assert page.startswith("<table>")
+        assert "<b>" not in page
+        assert "<i>" not in page
+    assert "&lt;b&gt;" in table.at()._repr_html_()
+
+
+def test_the_tables_of_all_databases_are_named_in_full() -> None:
+    lake = lake_on(memory())
+    for name in ("b", "a"):
+        lake.create_database(name)
+        lake.create_table(f"{name}.t", {"id": "INT"})
+
+    assert lake.tables() == ["a.t", "b.t"]
+    assert lake.tables("a") == ["t"]
+    assert "<td>b</td><td>t</td>" in lake._repr_html_()
+
+
+def test_the_version_is_the_installed_one() -> None:
+    from importlib.metadata import version
+
+    assert ledger.__version__ == version("lakeledger")
+
+
+GIVEN: dict[str, Any] = {
+    "names": {"id": "BIGINT", "name": "STRING"},
+    "json": {
+        "fields": [
+            {"id": 0, "name": "id", "type": "BIGINT"},
+            {"id": 1, "name": "name", "type": "STRING"},
+        ]
+    },
+    "arrow": pa.schema([("id", pa.int64()), ("name", pa.string())]),
+    "arrow rows": pa.table({"id": [1], "name": ["a"]}),
+    "pandas": pd.DataFrame({"id": [1], "name": ["a"]}),
+    "polars": pl.DataFrame({"id": [1], "name": ["a"]}),
+    "pyiceberg": IcebergSchema(
+        NestedField(7, "id", LongType(), required=False),
+        NestedField(9, "name", StringType(), required=False),
+    ),
+}
+
+
+@pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN)
+def test_a_schema_is_taken_from_what_people_have_at_hand(given: Any) -> None:
+    lake = lake_on(memory())
+    lake.create_database("db")
+
+    schema = lake.create_table("db.t", given).at().schema
+
+    found = [(each.id, each.name, format_type(each.type)) for each in schema.fields]
+    assert found == [(0, "id", "BIGINT"), (1, "name", "STRING")]
+
+
+@pytest.mark.parametrize("given", [None, "id BIGINT", 7, [("id", "BIGINT")], object()])
+def test_what_is_no_schema_is_refused_by_name(given: Any) -> None:
+    lake = lake_on(memory())
+    lake.create_database("db")
+
+    with pytest.raises(InvalidInputError, match="^schema="):
+        lake.create_table("db.t", given)
+
+
+def test_nanoseconds_of_a_frame_are_refused_with_the_ways_out() -> None:
+    lake = lake_on(memory())
+    lake.create_database("db")
+    frame = pd.DataFrame({"at": pd.to_datetime(["2026-01-01"]).astype("datetime64[ns]")})
+
+    with pytest.raises(ledger.FormatError, match="set format-version=3, or leave format"):
+        lake.create_table("db.t", frame)
