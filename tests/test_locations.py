@@ -17,7 +17,7 @@ from ledger import FileChange, Schema, Table
 from ledger.locations import FAMILIES, FileNames, is_absolute, place_of
 from ledger.model.errors import CommitConflictError, InvalidChangeError, InvalidInputError
 from ledger.stores import LocalStore
-from ledger.stores.services import SERVICES
+from ledger.stores.objects.services import SERVICES
 from tests.faults import RacesBefore
 from tests.lakes import lake_on
 

@@ -14,7 +14,7 @@ from ledger.files.facts import ColumnFacts, Footer, FooterColumn
 from ledger.model.errors import InvalidInputError, InvalidTypeError, UnsupportedError
 from ledger.model.types import DataType, DecimalType
 from ledger.model.types.arrow import FIELD_ID_KEY, from_arrow_type
-from ledger.stores.answers import reading
+from ledger.stores.objects.answers import reading
 
 if TYPE_CHECKING:
     import pyarrow as pa

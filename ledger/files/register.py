@@ -23,7 +23,7 @@ from ledger.model.schema import Schema
 from ledger.model.transforms.paths import field_types
 from ledger.model.types import DataField
 from ledger.model.types.field_ids import walk_fields
-from ledger.stores.answers import reading
+from ledger.stores.objects.answers import reading
 
 
 def data_files(

@@ -20,7 +20,7 @@ from ledger.history.finding import FROM_BACKUP, Finding
 from ledger.locations import is_absolute
 from ledger.model.errors import InvalidInputError, NotFoundError
 from ledger.model.file_change import FileChange
-from ledger.stores.answers import reading
+from ledger.stores.objects.answers import reading
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem

@@ -16,7 +16,7 @@ from ledger.log.notice import warn
 from ledger.log.request import NowMillis
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import StoreError
-from ledger.stores import ObjectStore, Store
+from ledger.stores import Store
 from ledger.stores.clock import Clock
 
 TOLERANCE_MILLIS: Final = 60_000
@@ -154,8 +154,6 @@ def millis_ahead(store: Store, now_millis: NowMillis, patience: Patience) -> int
     Raises:
         StoreError: The store cannot hold a ledger, or does not answer.
     """
-    if not isinstance(store, ObjectStore):
-        return None
     failure: OSError | None = None
     for _ in patience.attempts():
         try:

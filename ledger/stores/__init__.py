@@ -6,13 +6,9 @@
 - `folder_lock`: the advisory lock that local writers take turns with; `refusals`: what a disk
   refuses, as against its silence.
 - `memory`: `MemoryStore`, shared inside one process by name.
-- `object_store`: `ObjectStore`, in a bucket of S3, Google Cloud Storage or Azure, on `bucket`,
-  the requests through fsspec, or on `obstore_bucket`, the same through obstore.
-- `services`: which object stores and clients there are, and where a URL's root is;
-  `storage_options`: one dictionary of options for every library; `obstore_options`: as obstore
-  calls them.
-- `answers`: what a client's exception means; `self_test`: the two writes that show whether a
-  store refuses to create what exists; `clock`: the clock that a service dates its answers by.
+- `objects`: `ObjectStore`, in a bucket of S3, Google Cloud Storage or Azure.
+- `clock`: the clock that a service dates its answers by.
+- `examination`: what a ledger needs of a store, tried out.
 - `factory`: `open_store`, from a URL to a store; refuses what has no proven conditional create.
 
 A new store is one adapter here that passes the contract suite, and one line in `factory`.
@@ -20,11 +16,15 @@ A new store is one adapter here that passes the contract suite, and one line in 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ledger.stores.base import Store
 from ledger.stores.factory import client_options, open_store
 from ledger.stores.local import Durability, LocalStore
 from ledger.stores.memory import MemoryStore
-from ledger.stores.object_store import ObjectStore
+
+if TYPE_CHECKING:
+    from ledger.stores.objects.object_store import ObjectStore
 
 __all__ = [
     "Durability",
@@ -35,3 +35,14 @@ __all__ = [
     "client_options",
     "open_store",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        # Its clients' side takes as long to import as all other stores together.
+        if name != "ObjectStore":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+        from ledger.stores.objects.object_store import ObjectStore
+
+        globals()[name] = ObjectStore
+        return ObjectStore

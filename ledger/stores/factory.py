@@ -12,9 +12,8 @@ from ledger.model.errors import StoreError
 from ledger.stores.base import Store
 from ledger.stores.local import LocalStore
 from ledger.stores.memory import MemoryStore
-from ledger.stores.object_store import ObjectStore
-from ledger.stores.services import root_of, service_of
-from ledger.stores.storage_options import fsspec_options
+from ledger.stores.objects.services import root_of, service_of
+from ledger.stores.objects.storage_options import fsspec_options
 
 _SUPPORTED: Final = (
     "s3://BUCKET/FOLDER, gs://BUCKET/FOLDER, abfs://CONTAINER/FOLDER, a local path, "
@@ -62,6 +61,8 @@ def open_store(url: str, storage_options: Mapping[str, Any] | None = None) -> St
     scheme = "" if match is None else (match[1] or match[2]).lower()
     service = service_of(scheme)
     if match is not None and service is not None and match[0].endswith("://"):
+        from ledger.stores.objects.object_store import ObjectStore
+
         return ObjectStore(root_of(service, url[match.end() :], storage_options or {}))
     if storage_options:
         raise StoreError(

@@ -18,8 +18,8 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 
+import ledger.stores.posix as posix  # noqa: PLR0402 - the door of this room imports this file
 from ledger.model.errors import StoreError
-from ledger.stores import posix
 from ledger.stores.base import Draft
 from ledger.stores.folder_lock import folder_lock
 from ledger.stores.key import LOCK_NAME, check_body, check_key, folder_of, folder_prefix

@@ -14,7 +14,7 @@ from pyiceberg.io.fsspec import FsspecInputFile
 
 from ledger.files.expand import open_path
 from ledger.model.errors import NotFoundError, UnsupportedError
-from ledger.stores.services import service_of
+from ledger.stores.objects.services import service_of
 
 _LONGEST_WAIT_S = 5.0
 

@@ -18,10 +18,11 @@ from ledger.log.clock import millis_ahead
 from ledger.log.landing import Patience
 from ledger.log.request import now_millis
 from ledger.model.errors import StoreError
-from ledger.stores import MemoryStore, ObjectStore, object_store, open_store
+from ledger.stores import MemoryStore, ObjectStore, open_store
 from ledger.stores.clock import Clock, clock_of
 from ledger.stores.local import LocalStore
-from ledger.stores.services import root_of, service_of
+from ledger.stores.objects import object_store
+from ledger.stores.objects.services import root_of, service_of
 from tests.lakes import lake_on, no_time
 from tests.stores.servers.buckets import S3Server, Server, root
 from tests.stores.servers.proxy import losing_proxy

@@ -12,7 +12,7 @@ from ledger.model.errors import (
     StoreError,
 )
 from ledger.stores import LocalStore, MemoryStore, open_store
-from ledger.stores.services import SERVICES, Service, root_of, service_of
+from ledger.stores.objects.services import SERVICES, Service, root_of, service_of
 
 
 def test_a_plain_path_and_its_url_open_the_same_store(tmp_path: Path) -> None:

@@ -18,8 +18,7 @@ from ledger.log.landing import Patience
 from ledger.log.request import now_millis
 from ledger.model.errors import InvalidInputError, StoreError
 from ledger.stores import ObjectStore, open_store
-from ledger.stores.obstore_bucket import ObstoreBucket
-from ledger.stores.obstore_options import obstore_options
+from ledger.stores.objects.obstore_bucket import ObstoreBucket, obstore_options
 from tests.stores.servers.buckets import S3Server, Server, root
 from tests.stores.test_object_store import ObjectStoreContract
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from ledger.model.errors import InvalidNameError, StoreError
-from ledger.stores.answers import Answer, answer_of, cause_of, date_of, refusal
 from ledger.stores.clock import Clock, clock_of
-from ledger.stores.services import Root
+from ledger.stores.objects.answers import Answer, answer_of, cause_of, date_of, refusal
+from ledger.stores.objects.services import Root
 
 T = TypeVar("T")
 

@@ -1,21 +1,66 @@
-"""A store in an object store's bucket: S3 and compatibles, Google Cloud Storage, Azure."""
+"""ObjectStore: a ledger in a bucket, whose service refuses to create what exists.
+
+Before the first write to a bucket two others show whether it refuses: a store that ignores the
+condition answers the second as it answered the first. A race that loses one commit in a thousand
+does not show here; that is what the list in `services` is for.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from typing import Final
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Final, Protocol
 
 from ledger.model.errors import StoreError
 from ledger.stores.base import Draft
-from ledger.stores.bucket import Bucket
 from ledger.stores.clock import Clock
-from ledger.stores.key import check_body, check_key, folder_of, folder_prefix, is_key
-from ledger.stores.obstore_bucket import ObstoreBucket
-from ledger.stores.self_test import PROBE, self_test
-from ledger.stores.services import Root
+from ledger.stores.key import DRAFT_PREFIX, check_body, check_key, folder_of, folder_prefix, is_key
+from ledger.stores.objects.bucket import Bucket
+from ledger.stores.objects.obstore_bucket import ObstoreBucket
+from ledger.stores.objects.services import PROVEN, Root
+
+PROBE: Final = f"_ledger/{DRAFT_PREFIX}self-test"
+"""Where the test writes: no commit's key can be it, and no listing shows it."""
+
+_FIRST: Final = b"The self-test of lakeledger wrote this. Deleting it does no harm.\n"
+_SECOND: Final = b"A second write went through, so this store loses commits.\n"
+
+
+class Objects(Protocol):
+    """What the test needs of a store."""
+
+    def create(self, key: str, body: bytes) -> bool:
+        """Put `body` under `key` unless it exists; False when it does."""
+
+    def get(self, keys: list[str]) -> list[bytes | OSError | None]:
+        """Return the bodies under `keys`."""
+
+    def remove(self, key: str) -> None:
+        """Remove `key`."""
+
+
+def self_test(url: str, objects: Objects) -> None:
+    """Return when the store at `url` refuses to create what exists.
+
+    The first test of a root writes twice and leaves the probe. To every later one the probe is
+    what exists: one refused write shows that this process's client sends the condition, too.
+
+    Raises:
+        StoreError: It cannot hold a ledger, or refuses; the message says why and what can.
+        OSError: It did not answer; try again.
+    """
+    if not objects.create(PROBE, _FIRST):
+        return
+    if objects.create(PROBE, _SECOND) or objects.get([PROBE]) != [_FIRST]:
+        with suppress(OSError):
+            objects.remove(PROBE)
+        raise StoreError(
+            f"{url} cannot hold a ledger: its store lets a second write of one key through "
+            f"although the first was to be the only one, so commits would get lost. Use {PROVEN}"
+        )
+
 
 _WIDEST: Final = 32
 """How many objects are asked for at the same time, at most."""

@@ -17,7 +17,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from ledger.model.errors import NotFoundError, StoreError
-from ledger.stores.services import PROVEN, Root
+from ledger.stores.objects.services import PROVEN, Root
 
 
 class Answer(enum.Enum):
