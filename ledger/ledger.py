@@ -184,8 +184,8 @@ class Ledger:
             if self.ledger_id is None:
                 raise DamagedLogError(
                     f"{self.url} has a catalog's log, but {ROOT_KEY} is missing, and a new one "
-                    "would give the ledger another identity. Restore the file from a backup; "
-                    "nothing was written",
+                    "would give the ledger another identity. Restore the file from a backup, or "
+                    "finish the import that was broken off here; nothing was written",
                     ROOT_KEY,
                 )
 

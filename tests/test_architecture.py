@@ -30,6 +30,7 @@ ROOMS = [
     "ledger.planning",
     "ledger.history",
     "ledger.opening",
+    "ledger.moving",
     "ledger.shell",
     "ledger.cli",
 ]

@@ -111,7 +111,7 @@ _GUESS = re.compile(r" Did you mean [^?]*\?")
 _OTHER_WORDS = {
     **dict.fromkeys(("list", "tables", "databases"), "ls"),
     **dict.fromkeys(("rm", "remove", "delete"), "drop"),
-    **dict.fromkeys(("append", "import", "register"), "add-files"),
+    **dict.fromkeys(("append", "register"), "add-files"),
     **dict.fromkeys(("undo", "revert", "restore"), "rollback"),
     **dict.fromkeys(("describe", "desc", "schema"), "show"),
     **dict.fromkeys(("select", "query", "scan", "cat"), "head"),

@@ -130,13 +130,26 @@ def was_born(catalog: StreamLog[CatalogState, CatalogEvent], entry: TableEntry) 
     Tables that older versions created are not known, and neither is one whose creator died in the
     moment between the two.
     """
-    key = _birth_key(entry)
+    key = _birth_key(entry.table_id)
     return key is not None and catalog.store.exists(key)
 
 
-def _birth_key(entry: TableEntry) -> str | None:
-    key = f"_ledger/tables/{entry.table_id}"
+def _birth_key(table_id: str) -> str | None:
+    key = f"_ledger/tables/{table_id}"
     return key if is_key(key) and key.count("/") == _BIRTH_DEPTH else None
+
+
+def note_birth(
+    catalog: StreamLog[CatalogState, CatalogEvent], table_id: str, created_version: int
+) -> None:
+    """Keep in the catalog's folder that a table had its version 0, wherever that may be now.
+
+    Raises:
+        OSError: The store failed.
+    """
+    key = _birth_key(table_id)
+    if key is not None:
+        catalog.store.replace(key, b"%d\n" % created_version)
 
 
 def bear(
@@ -161,10 +174,8 @@ def bear(
                 first = encode(first_commit(created, event, transaction))
                 draft = Draft(table.layout.commit(0), first, 0)
                 land_once(table.store, draft, patience, transaction.id)
-                note = _birth_key(entry)
-                if note is not None:
-                    with suppress(OSError, StoreError):
-                        catalog.store.replace(note, b"%d\n" % entry.created_version)
+                with suppress(OSError, StoreError):
+                    note_birth(catalog, entry.table_id, entry.created_version)
                 return
     key = catalog.layout.commit(entry.created_version)
     raise DamagedLogError(f"{key} does not create table {entry.identifier}", key)

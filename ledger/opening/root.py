@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from ledger.events.commit import NEWEST_FORMAT, OLDEST_FORMAT
 from ledger.log.landing import Draft, Unknown, land
@@ -15,11 +16,12 @@ from ledger.opening.setting import TableSetting
 ROOT_KEY: Final = "_ledger/ledger.json"
 
 
-class _Root(msgspec.Struct, frozen=True, rename="camel"):
-    """What the file says: the format that the ledger began with, and its id."""
+class _Root(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """What the file says: the format that the ledger began with, its id, and whose copy it is."""
 
     format: int
     ledger_id: str
+    copied_from: str | UnsetType = UNSET
 
 
 _ROOT = msgspec.json.Decoder(_Root)
@@ -35,10 +37,7 @@ def read_root(setting: TableSetting) -> str | None:
     body = setting.store.read(ROOT_KEY)
     if body is None:
         return None
-    try:
-        root = _ROOT.decode(body)
-    except msgspec.DecodeError as error:
-        raise DamagedLogError(f"{ROOT_KEY} is no ledger's root: {error}", ROOT_KEY) from error
+    root = _decoded(body)
     if root.format > NEWEST_FORMAT:
         raise UpgradeRequiredError(
             f"{setting.store.url} has format {root.format}; this version reads up to "
@@ -50,6 +49,42 @@ def read_root(setting: TableSetting) -> str | None:
         )
     setting.gate.begin(root.format)
     return root.ledger_id
+
+
+def _decoded(body: bytes) -> _Root:
+    try:
+        return _ROOT.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DamagedLogError(f"{ROOT_KEY} is no ledger's root: {error}", ROOT_KEY) from error
+
+
+def id_of(body: bytes) -> str:
+    """Return the id of the ledger whose root is given.
+
+    Raises:
+        DamagedLogError: The bytes are no ledger's root.
+    """
+    return _decoded(body).ledger_id
+
+
+def copied_from(body: bytes) -> str | None:
+    """Return the id of the ledger that another was copied from, by its root; None: from none.
+
+    Raises:
+        DamagedLogError: The bytes are no ledger's root.
+    """
+    found = _decoded(body).copied_from
+    return None if found is UNSET else found
+
+
+def root_of_copy(body: bytes) -> bytes:
+    """Return the root of a copy of the ledger whose root is given: with an id of its own.
+
+    Raises:
+        DamagedLogError: The bytes are no ledger's root.
+    """
+    root = _decoded(body)
+    return msgspec.json.encode(_Root(root.format, fresh_id(), root.ledger_id)) + b"\n"
 
 
 def begin_root(setting: TableSetting) -> None:

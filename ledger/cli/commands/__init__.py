@@ -42,6 +42,8 @@ _COMMANDS = {
     "doctor": ("commands.keep.ledgers", "Try out whether a place can hold a ledger: writes a key of its own, and removes it again."),
     "verify": ("commands.keep.verify", "Check that everything stands as it was written; exit 6 if not."),
     "maintain": ("commands.keep.maintain", "Remove what nobody needs any more, seal what is missing; safe beside any writer."),
+    "export": ("commands.keep.export", "Write a ledger to stdout as lines of JSON: its commits byte for byte, and what they name."),
+    "import": ("commands.keep.imports", "Bring in what exists elsewhere: a ledger, or tables of other formats."),
     "upgrade": ("commands.keep.ledgers", "Let a ledger take commits of the newest format; nothing that stands there is rewritten."),
     "correct-clock": ("commands.keep.correct_clock", "Correct what a clock that was ahead left: reading by --timestamp is right again."),
     "view": ("commands.change.view", "Create, alter, rename, drop, show and list views."),

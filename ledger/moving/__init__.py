@@ -1,0 +1,7 @@
+"""Ledgers on their way: out of a store as one stream of lines, and back into another.
+
+- `export`: writes a ledger, some of its tables, or one up to a version, as lines.
+- `bring`: writes such lines into a store, where they are the same ledger, or a copy of it.
+- `lines`: what a line may be; `ledger/FORMAT.md` describes them for other programs.
+- `streams`: which streams a ledger has, and where.
+"""

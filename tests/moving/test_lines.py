@@ -1,0 +1,327 @@
+"""A ledger as lines: out, back in, and out again, whatever happens on the way."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import random
+import threading
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ledger import Ledger, LedgerError, Schema, SetOption
+from ledger.history.subject import Subject
+from ledger.history.verify import Verification
+from ledger.model.errors import (
+    AlreadyExistsError,
+    DamagedLogError,
+    InvalidInputError,
+    NotFoundError,
+    UpgradeRequiredError,
+)
+from ledger.model.identifier import Identifier
+from ledger.moving.bring import Brought, bring
+from ledger.moving.export import export
+from ledger.opening.setting import TableSetting
+from ledger.stores import MemoryStore, Store
+from tests.faults import Died, Wrapped
+from tests.histories import random_change, start_schema
+from tests.lakes import data_file, format_1, lake_on, memory, no_time, orders, ticking
+
+
+def setting_of(store: Store) -> TableSetting:
+    lake = lake_on(store)
+    return TableSetting(store, {}, author="", patience=no_time(), gate=lake.log.gate)
+
+
+def exported(store: Store, *tables: str, version: int | None = None) -> bytes:
+    out = io.BytesIO()
+    export(setting_of(store), out, [*map(Identifier.parse, tables)], version=version)
+    return out.getvalue()
+
+
+def brought(lines: bytes, store: Store, *, as_copy: bool = False) -> Brought:
+    return bring(setting_of(store), io.BytesIO(lines), as_copy=as_copy)
+
+
+def files(store: Store) -> dict[str, bytes]:
+    """Return what is truth in a store: roots, logs and what these name."""
+    beside = ("/log/", "/changes/", "_ledger/ledger.json")
+    return {
+        key: store.read(key) or b"" for key in store.keys("") if any(each in key for each in beside)
+    }
+
+
+def live(lake: Ledger, rng: random.Random, steps: int) -> None:
+    """Let tables come, change and go."""
+    lake.create_database("shop")
+    names: list[str] = []
+    for step in range(steps):
+        what = rng.randrange(10)
+        if what < 2 or not names:
+            names.append(f"shop.t{step}")
+            lake.create_table(names[-1], rng.choice([start_schema(), Schema.of({"id": "INT"})]))
+            continue
+        name = rng.choice(names)
+        table = lake.table(name)
+        try:
+            match what:
+                case 2:
+                    lake.drop_table(name)
+                    names.remove(name)
+                case 3:
+                    lake.rename_table(name, f"shop.r{step}")
+                    names[names.index(name)] = f"shop.r{step}"
+                case 4 | 5:
+                    count = rng.choice([1, 3, 1_001])
+                    table.append([data_file(f"{step}-{each}.parquet") for each in range(count)])
+                case _:
+                    table.alter([random_change(rng, table.state.schema)])
+        except LedgerError:
+            continue
+
+
+@given(seed=st.integers(0, 2**32), steps=st.integers(0, 25))
+@settings(max_examples=12, deadline=None)
+def test_out_and_in_and_out_again_is_the_same(seed: int, steps: int) -> None:
+    store, other = memory(), memory()
+    lake = lake_on(store)
+    lake.init()
+    live(lake, random.Random(seed), steps)
+    lines = exported(store)
+    brought(lines, other)
+    assert exported(other) == lines
+    # A commit that was refused leaves a list of files that none names.
+    assert {
+        key for key, _ in files(store).items() ^ files(other).items() if "/changes/" not in key
+    } == set()
+
+
+def shop(store: Store | None = None) -> Store:
+    """Return a ledger with three tables, one of them dropped, and a list of files beside a log."""
+    store = store or memory()
+    lake = lake_on(store)
+    table = orders(lake)
+    table.append([data_file(f"{each}.parquet") for each in range(1_001)])
+    table.append([data_file("one.parquet")])
+    for name in ("shop.items", "shop.gone"):
+        lake.create_table(name, Schema.of({"id": "INT"})).alter([SetOption("a", "b")])
+    lake.drop_table("shop.gone")
+    return store
+
+
+def test_a_ledger_of_format_1_comes_back_as_one() -> None:
+    store, other = shop(format_1(memory())), memory()
+    brought(exported(store), other)
+    assert files(other) == files(store)
+    assert lake_on(other).format == 1
+
+
+def test_some_tables_come_and_the_others_are_named_and_not_begun_anew() -> None:
+    store, other = shop(), memory()
+    lines = exported(store, "shop.items")
+    assert brought(lines, other).absent == ("shop.orders",)
+    assert lake_on(other).table("shop.items").state.version == 1
+    with pytest.raises(DamagedLogError, match="restore the folder from a backup"):
+        lake_on(other).table("shop.orders")
+    assert exported(other, "shop.items") == lines
+    assert brought(exported(store), other).absent == ()
+    assert files(other) == files(store)
+
+
+def test_a_table_up_to_a_version_ends_there_and_a_later_export_goes_on() -> None:
+    store, other = shop(), memory()
+    brought(exported(store, "shop.orders", version=1), other)
+    assert lake_on(other).table("shop.orders").state.version == 1
+    brought(exported(store, "shop.orders"), other)
+    assert lake_on(other).table("shop.orders").state.version == 2
+
+
+@pytest.mark.parametrize(("tables", "version"), [((), 1), (("shop.orders", "shop.items"), 1)])
+def test_a_version_is_one_tables(tables: tuple[str, ...], version: int) -> None:
+    with pytest.raises(InvalidInputError, match="one table's"):
+        exported(shop(), *tables, version=version)
+
+
+def test_what_is_not_there_is_named() -> None:
+    with pytest.raises(NotFoundError, match=r"did you mean shop\.orders"):
+        exported(shop(), "shop.order")
+    with pytest.raises(NotFoundError, match="has 0 to 2"):
+        exported(shop(), "shop.orders", version=3)
+    with pytest.raises(NotFoundError, match="there is no ledger"):
+        exported(memory())
+
+
+def test_a_copy_has_an_identity_of_its_own_and_goes_its_own_way() -> None:
+    store, copy = shop(), memory()
+    lines = exported(store)
+    done = brought(lines, copy, as_copy=True)
+    assert done.copied_from == lake_on(store).ledger_id != done.ledger_id
+    assert lake_on(copy).ledger_id == done.ledger_id
+    lake_on(copy).table("shop.orders").alter([SetOption("of", "the copy")])
+    lake_on(store).table("shop.orders").alter([SetOption("of", "the original")])
+    with pytest.raises(AlreadyExistsError):
+        brought(exported(store), copy, as_copy=True)
+    with pytest.raises(AlreadyExistsError, match="holds the ledger"):
+        brought(lines, copy)
+    assert b"the original" not in exported(copy)
+
+
+def test_another_ledger_is_never_written_into() -> None:
+    other = shop()
+    before = files(other)
+    with pytest.raises(AlreadyExistsError):
+        brought(exported(shop()), other)
+    assert files(other) == before
+
+
+class Mortal(Wrapped):
+    """Dies at a write."""
+
+    def __init__(self, inner: Store, writes: int) -> None:
+        super().__init__(inner)
+        self.writes = writes
+
+    def _live(self) -> None:
+        self.writes -= 1
+        if self.writes < 0:
+            raise Died
+
+    def create(self, key: str, body: bytes) -> bool:
+        self._live()
+        return super().create(key, body)
+
+    def replace(self, key: str, body: bytes) -> None:
+        self._live()
+        super().replace(key, body)
+
+
+def test_a_kill_at_any_write_leaves_no_ledger_or_all_of_it_and_asking_again_goes_on() -> None:
+    store = shop()
+    lines, right = exported(store), files(store)
+    for writes in range(100):
+        other = memory()
+        try:
+            brought(lines, Mortal(other, writes))
+        except Died:
+            if lake_on(other).ledger_id is not None:
+                assert files(other) == right
+            brought(lines, other)
+        else:
+            assert writes > 10
+            break
+        assert files(other) == right
+    else:
+        raise AssertionError("it never came through")
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_changed_lines_are_refused_and_leave_no_ledger(seed: int) -> None:
+    rng = random.Random(seed)
+    lines = exported(shop()).splitlines(keepends=True)
+    at = rng.randrange(len(lines))
+    match seed % 5:
+        case 0:
+            del lines[at:]
+        case 1:
+            del lines[at]
+        case 2:
+            lines.insert(at, lines[rng.randrange(len(lines))])
+        case 3:
+            body = bytearray(lines[at])
+            place = rng.randrange(len(body) - 1)
+            body[place] = body[place] ^ 1 or 1
+            lines[at] = bytes(body)
+        case _:
+            other = rng.randrange(len(lines))
+            lines[at], lines[other] = lines[other], lines[at]
+    changed = b"".join(lines)
+    if changed == exported(shop()):
+        return
+    other_store = memory()
+    with pytest.raises(LedgerError):
+        brought(changed, other_store)
+    assert other_store.read("_ledger/ledger.json") is None
+
+
+def test_a_file_that_leads_elsewhere_is_refused() -> None:
+    lines = exported(shop()).splitlines(keepends=True)
+    for path in ("../../x", "log/00000000000000000009.json", "changes/../../../x", "/etc/x"):
+        said = {"lakeledger": "file", "path": path, "sha256": "", "body": ""}
+        body = b"evil"
+        said["body"] = base64.b64encode(body).decode()
+        said["sha256"] = hashlib.sha256(body).hexdigest()
+        other = memory()
+        with pytest.raises(LedgerError):
+            brought(b"".join([*lines[:2], json.dumps(said).encode() + b"\n", *lines[2:]]), other)
+        assert not [key for key in other.keys("") if "x" in key.rsplit("/", 1)[-1][:1]]
+
+
+def test_lines_of_a_newer_format_are_refused_with_upgrade() -> None:
+    lines = exported(shop()).replace(b'"format":1', b'"format":9', 1)
+    with pytest.raises(UpgradeRequiredError, match="upgrade lakeledger"):
+        brought(lines, memory())
+
+
+def test_an_external_table_is_named_and_not_carried() -> None:
+    store = memory()
+    lake = lake_on(store)
+    lake.create_database("shop")
+    elsewhere = memory()
+    lake.create_table("shop.far", Schema.of({"id": "INT"}), location=elsewhere.url)
+    with pytest.raises(InvalidInputError, match=r"shop\.far lies outside"):
+        brought(exported(store), memory())
+
+
+def test_a_damaged_log_gives_no_export() -> None:
+    store = shop()
+    key = "shop.db/orders/_ledger/log/00000000000000000001.json"
+    store.replace(key, (store.read(key) or b"")[:-9] + b"\n")
+    out = io.BytesIO()
+    with pytest.raises(DamagedLogError):
+        export(setting_of(store), out)
+    with pytest.raises(LedgerError):
+        brought(out.getvalue(), memory())
+
+
+def test_beside_writers_the_cut_is_consistent() -> None:
+    store = MemoryStore("cut-beside-writers")
+    lake = lake_on(store)
+    lake.create_database("shop")
+    done = threading.Event()
+
+    def write() -> None:
+        mine = lake_on(store, ticking())
+        number = 0
+        while not done.is_set() and number < 400:
+            number += 1
+            table = mine.create_table(f"shop.t{number}", Schema.of({"id": "INT"}))
+            table.alter([SetOption("k", str(number))])
+            if number % 3 == 0:
+                mine.drop_table(f"shop.t{number}")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(5):
+            lines, other = exported(store), memory()
+            brought(lines, other)
+            there = lake_on(other)
+            for name in there.tables("shop"):
+                try:
+                    table = there.table(f"shop.{name}")
+                except NotFoundError:
+                    # A drop that was under way: looking finished it.
+                    continue
+                looked: Verification[Any, Any] = Verification(
+                    Subject(name, table.log, has_files=True)
+                )
+                assert not [each for each in looked.run() if each.fails]
+    finally:
+        done.set()
+        writer.join()
