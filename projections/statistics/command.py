@@ -116,7 +116,10 @@ def stats(  # noqa: PLR0913 - each is an option of the command
         bool, Parameter(negative="", help="Restore what --verify finds wrong.")
     ] = False,
     engine: Annotated[
-        Engine, Parameter(help="auto takes Spark when more than 100,000 entries are new.")
+        Engine,
+        Parameter(
+            help="auto takes Spark where it is through sooner, its start counted, and says why."
+        ),
     ] = "auto",
     shapes: Shapes = Shapes(),
     when: When = When(),  # noqa: B008 - frozen
@@ -142,7 +145,7 @@ def stats(  # noqa: PLR0913 - each is an option of the command
     tables = _tables(place, name)
     with Engines(engine, screen.notice) as engines:
         if verify or rebuild:
-            _check(tables, engines, screen, rebuild=rebuild)
+            _check(tables, screen, rebuild=rebuild)
         elif one:
             _one(tables[0], when, engines, screen, wanted)
         else:
@@ -294,14 +297,11 @@ def _many(tables: list[Table], engines: Engines, screen: Screen, wanted: Wanted)
         raise problem
 
 
-def _check(tables: list[Table], engines: Engines, screen: Screen, *, rebuild: bool) -> None:
+def _check(tables: list[Table], screen: Screen, *, rebuild: bool) -> None:
     check = materialise.rebuild if rebuild else materialise.verify
     found: dict[str, Difference] = {}
     for table in tables:
-        chosen = engines.choose(table, first=0)
-        found[str(table.identifier)] = check(
-            table.log, chosen.scan, blocks_a_step=chosen.blocks_a_step
-        )
+        found[str(table.identifier)] = check(table.log)
     documents = [_difference_json(name, each) for name, each in found.items()]
 
     def text(to: Screen) -> None:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
-
-from attrs import frozen
 
 from ledger.model.errors import LedgerError, MissingDependencyError
 from ledger.table import Table
 from projections.manifest_lists import names_lists
 from projections.statistics import position as positions
 from projections.statistics.entries import entry_count
-from projections.statistics.kept import Scan, local_scan
-from projections.statistics.materialise import BLOCKS_A_STEP
-from projections.statistics.session import active_session, spark_session
+from projections.statistics.executors import OnSpark
+from projections.statistics.materialise import Engine as Keeping
+from projections.statistics.materialise import Local
+from projections.statistics.session import active_session, cores_of, spark_session
 from projections.statistics.snapshot_contents import Placed, SnapshotContents
+from projections.statistics.source import LogSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,28 +25,23 @@ if TYPE_CHECKING:
 Engine: TypeAlias = Literal["auto", "spark", "local"]
 Notice = Callable[[str], None]
 
-LOCAL_ENTRIES = 100_000
-"""For more new entries than this `auto` takes Spark, which takes seconds to start."""
+LOCAL_ENTRIES_A_SECOND = 500_000
+"""What this process reads, folds and keeps on one core: `benchmarks.statistics_refresh`."""
+
+SPARK_START_S = 9.0
+"""Until a session of ours has its Python workers at work."""
+
+SPARK_JOBS_S = 2.0
+"""What Spark's jobs take for themselves, in a session that runs."""
+
+SPARK_SHARE = 0.85
+"""How much of a core's time Spark leaves to the fold."""
 
 LISTS_AS_ENTRIES = 100
 """A snapshot's manifest list and manifest cost as much to open as so many entries to count."""
 
-SPARK_BLOCKS_A_STEP = 4 * BLOCKS_A_STEP
-
-
-@frozen
-class Chosen:
-    """An engine at work.
-
-    Attributes:
-        name: `spark` or `local`.
-        scan: What it does.
-        blocks_a_step: How much to ask of it at once.
-    """
-
-    name: Literal["spark", "local"]
-    scan: Scan
-    blocks_a_step: int
+_LOOKED_AT = 1024
+"""So many commits are looked at; of more, so many that lie evenly among them."""
 
 
 class Engines:
@@ -74,21 +70,17 @@ class Engines:
         if self._started is not None:
             self._started.stop()
 
-    def choose(self, table: Table, *, first: int | None = None) -> Chosen:
-        """Return the engine for what is to be read of a table.
-
-        Args:
-            table: The table.
-            first: The first version; the first that is not kept, without.
+    def choose(self, table: Table) -> Keeping:
+        """Return the engine for what is new in a table.
 
         Raises:
             MissingDependencyError: Spark was asked for, and it or Java is missing.
             InvalidInputError: Spark was asked for, and the ledger is in memory.
         """
-        local = Chosen("local", local_scan(table.log), BLOCKS_A_STEP)
+        local = Local(table.log)
         if self._engine == "local":
             return local
-        if self._engine == "auto" and (self._missing or not is_bulk(table, first)):
+        if self._engine == "auto" and (self._missing or not self._pays(table)):
             return local
         try:
             session = self._session()
@@ -98,7 +90,27 @@ class Engines:
             self._missing = True
             self._notice(f"much is to be read; computing on one core, without Spark: {error}")
             return local
-        return _spark(table, session)
+        return OnSpark(session, LogSource.of(table))
+
+    def _pays(self, table: Table) -> bool:
+        """Whether Spark is through sooner, its start counted; say so where it is."""
+        if table.ledger_url.startswith("memory:"):
+            return False
+        entries = new_entries(table)
+        active = self._started or active_session()
+        here_s = entries / LOCAL_ENTRIES_A_SECOND
+        start_s = SPARK_JOBS_S if active is not None else SPARK_START_S + SPARK_JOBS_S
+        if here_s <= start_s:
+            return False
+        cores = os.cpu_count() or 1 if active is None else cores_of(active)
+        there_s = start_s + entries / (LOCAL_ENTRIES_A_SECOND * SPARK_SHARE * cores)
+        if there_s >= here_s:
+            return False
+        self._notice(
+            f"about {entries:,} file changes are new: Spark, on {cores} cores, takes some "
+            f"{there_s:.0f} s with its start, and this process {here_s:.0f} s"
+        )
+        return True
 
     def session_asked_for(self) -> SparkSession | None:
         """Return the session if Spark was asked for by name.
@@ -117,35 +129,28 @@ class Engines:
         return self._started
 
 
-def _spark(table: Table, session: SparkSession) -> Chosen:
-    from projections.statistics.job import source_of, spark_scan
+def new_entries(table: Table) -> int:
+    """Return about how many entries a table has that are not counted yet.
 
-    return Chosen("spark", spark_scan(source_of(table), session), SPARK_BLOCKS_A_STEP)
-
-
-def is_bulk(table: Table, first: int | None = None) -> bool:
-    """Whether so much is to be read that Spark is worth its start, and can reach the table.
-
-    Args:
-        table: The table.
-        first: The first version to read; the first that is not kept, without.
+    Of many commits some are looked at, so that this takes no longer for a long log.
     """
-    if table.ledger_url.startswith("memory:"):
-        return False
     log = table.log
     log.refresh()
     last = log.head.state.version if log.head else -1
-    if first is None:
-        first = positions.load(log.store, log.layout).version + 1
-    if last - first >= LOCAL_ENTRIES:
-        return True
-    count = 0
+    first = positions.load(log.store, log.layout).version + 1
     contents = SnapshotContents(log)
-    for read in log.commits(first, last) if first <= last else ():
-        count += sum(_cost(contents, each) for each in contents.learn(read.commit))
-        if count > LOCAL_ENTRIES:
-            return True
-    return False
+    stride = max(1, -(-(last + 1 - first) // _LOOKED_AT))
+    spans = (
+        [(first, last)]
+        if stride == 1
+        else [(each, each) for each in range(first, last + 1, stride)]
+    )
+    counted = looked_at = 0
+    for span in spans if first <= last else ():
+        for read in log.commits(*span):
+            looked_at += 1
+            counted += sum(_cost(contents, each) for each in contents.learn(read.commit))
+    return counted * (last + 1 - first) // max(1, looked_at)
 
 
 def _cost(contents: SnapshotContents, placed: Placed) -> int:

@@ -6,24 +6,15 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from ledger.model.errors import InvalidInputError
 from ledger.table import Table
-from projections.manifest_lists import names_lists, snapshot_events
-from projections.statistics.fold import concatenated, ordered
-from projections.statistics.kept import Scan
-from projections.statistics.opening import Opening, opening_of
+from projections.statistics.opening import opening_of
 from projections.statistics.query import Instant, rendering_of
 from projections.statistics.rendering import Rendering
 from projections.statistics.session import spark_session
 from projections.statistics.source import EntrySource, LogSource
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-
-
-_LATELY = 64
-"""So many commits tell whether a table's engine names manifest lists."""
 
 
 @frozen(kw_only=True)
@@ -61,7 +52,7 @@ def compute(
     """
     instant = at or table.at()
     return compute_from(
-        evolve(source_of(table), opening=opening_of(table.log, 0, 0)),
+        evolve(LogSource.of(table), opening=opening_of(table.log, 0, 0)),
         rendering_of(instant),
         version=instant.state.version,
         snapshot_id=instant.state.last_snapshot_id,
@@ -92,7 +83,7 @@ def compute_from(
     session = spark or spark_session()
     from projections.statistics import reader, transforms
 
-    deltas = transforms.deltas(reader.entries(session, source, 0, version))
+    deltas = reader.deltas(session, source, 0, version)
     return Statistics(
         version=version,
         snapshot_id=snapshot_id,
@@ -100,42 +91,3 @@ def compute_from(
         partitions=transforms.partition_statistics(deltas, rendering, at_snapshot=snapshot_id),
         snapshots=transforms.snapshot_totals(deltas, at_snapshot=snapshot_id),
     )
-
-
-def spark_scan(source: LogSource, spark: SparkSession) -> Scan:
-    """Return the Spark engine: executors read and fold, and the deltas alone come here."""
-    from projections.statistics import reader, transforms
-
-    def scan(first: int, last: int, opening: Opening | None = None) -> pa.Table:
-        if first > last:
-            return concatenated([])
-        begun = evolve(source, opening=opening)
-        rows = transforms.deltas(reader.entries(spark, begun, first, last))
-        return ordered(concatenated([rows.toArrow()]))
-
-    return scan
-
-
-def source_of(table: Table) -> LogSource:
-    """Return where executors read a table from.
-
-    Raises:
-        InvalidInputError: The ledger is in memory.
-    """
-    if table.ledger_url.startswith("memory:"):
-        raise InvalidInputError(
-            f"{table.ledger_url} lives in this process alone, and Spark reads in others: "
-            "keep the ledger in a folder or a bucket"
-        )
-    return LogSource(
-        url=table.ledger_url,
-        storage_options=table.storage_options,
-        identifier=str(table.identifier),
-        names_lists=_names_lists_lately(table),
-    )
-
-
-def _names_lists_lately(table: Table) -> bool:
-    last = table.state.version
-    reads = table.log.commits(max(0, last - _LATELY), last)
-    return any(names_lists(each) for read in reads for each in snapshot_events(read.commit))

@@ -98,7 +98,10 @@ class Kept:
 
     def fresh(self, first: int, last: int) -> pa.Table:
         """Return the deltas of versions that are not kept."""
-        rows = self.scan(first, last, self.opening)
+        return self.opened(self.scan(first, last, self.opening), first, last)
+
+    def opened(self, rows: pa.Table, first: int, last: int) -> pa.Table:
+        """Return the deltas of some versions, less what is kept from before an opening in them."""
         if self.opening is None or not first <= self.opening.version <= last:
             return rows
         return balanced(rows, map(self.tile, self.position.tiles), self.opening)

@@ -6,22 +6,27 @@ table with much new gets all executors to itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from ledger.model.errors import LedgerError
 from ledger.table import Table
 from projections.materialising import Progress, nobody
-from projections.statistics.engine import SPARK_BLOCKS_A_STEP, is_bulk
-from projections.statistics.job import source_of, spark_scan
+from projections.statistics.engine import new_entries
+from projections.statistics.executors import OnSpark, answers
 from projections.statistics.materialise import refresh
 from projections.statistics.session import spark_session
+from projections.statistics.source import LogSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+ALONE = 1_000_000
+"""A table with more new entries than this is shared out over all executors."""
 
 
 @frozen
@@ -61,7 +66,7 @@ def refresh_all(
     """
     if not tables:
         return ()
-    source_of(tables[0])
+    LogSource.of(tables[0])
     session = spark or spark_session()
     bulk = [each for each in tables if _has_much(each)]
     small = [each for each in tables if each not in bulk]
@@ -75,7 +80,7 @@ def refresh_all(
 
 def _has_much(table: Table) -> bool:
     try:
-        return is_bulk(table)
+        return new_entries(table) > ALONE
     except (LedgerError, OSError):
         # Whoever refreshes it tells.
         return False
@@ -84,39 +89,21 @@ def _has_much(table: Table) -> bool:
 def _alone(session: SparkSession, table: Table) -> Refreshed:
     name = str(table.identifier)
     try:
-        scan = spark_scan(source_of(table), session)
-        position = refresh(table.log, scan, blocks_a_step=SPARK_BLOCKS_A_STEP)
+        position = refresh(table.log, OnSpark(session, LogSource.of(table)))
     except (LedgerError, OSError) as error:
         return Refreshed(name, -1, str(error))
     return Refreshed(name, position.version)
 
 
-def _side_by_side(session: SparkSession, tables: Sequence[Table]) -> Iterator[Refreshed]:
-    if not tables:
-        return
-    names = [(str(each.identifier),) for each in tables]
-    task = partial(_refreshed, tables[0].ledger_url, dict(tables[0].storage_options))
+def _side_by_side(session: SparkSession, tables: Sequence[Table]) -> Sequence[Refreshed]:
+    sources = tuple(LogSource.of(each) for each in tables)
     # A partition a table: some take long, and nobody should wait behind them.
-    wanted = session.sparkContext.parallelize(names, len(names)).toDF("table string")
-    rows = wanted.mapInArrow(task, "table string, version long, problem string").collect()
-    yield from (Refreshed(*row) for row in rows)
+    return answers(session, partial(_refreshed, sources), len(sources))
 
 
-def _refreshed(
-    url: str, storage_options: Mapping[str, Any], batches: Iterable[Any]
-) -> Iterator[Any]:
-    import pyarrow as pa
-
-    # Here, so that a plan is pickled without the whole house.
-    from ledger.ledger import open as open_ledger
-
-    for batch in batches:
-        for name in batch.column(0).to_pylist():
-            problem, version = "", -1
-            try:
-                log = open_ledger(url, storage_options).table(name).log
-                version = refresh(log).version
-            except (LedgerError, OSError) as error:
-                problem = str(error)
-            columns = [pa.array([each]) for each in (name, version, problem)]
-            yield pa.RecordBatch.from_arrays(columns, names=["table", "version", "problem"])
+def _refreshed(sources: Sequence[LogSource], number: int) -> Refreshed:
+    source = sources[number]
+    try:
+        return Refreshed(source.identifier, refresh(source.log()).version)
+    except (LedgerError, OSError) as error:
+        return Refreshed(source.identifier, -1, str(error))

@@ -14,9 +14,9 @@ from ledger.table import Table
 from projections.dlf import Style, render
 from projections.dlf.partitions import Partition
 from projections.materialising import Progress, nobody
-from projections.statistics.engine import Chosen, Notice
+from projections.statistics.engine import Notice
 from projections.statistics.kept import Kept
-from projections.statistics.materialise import refresh
+from projections.statistics.materialise import Engine, refresh
 from projections.statistics.query import Instant, Order, Totals, first_by, partitions
 
 
@@ -67,19 +67,14 @@ class Report:
 
 
 def brought_up_to_date(
-    table: Table, engine: Chosen, notice: Notice, on_progress: Progress = nobody
+    table: Table, engine: Engine, notice: Notice, on_progress: Progress = nobody
 ) -> Kept:
     """Return a table's statistics after a refresh; where nothing can be kept, they are computed."""
     try:
-        refresh(
-            table.log,
-            engine.scan,
-            blocks_a_step=engine.blocks_a_step,
-            on_progress=on_progress,
-        )
+        refresh(table.log, engine, on_progress=on_progress)
     except (OSError, StoreError) as error:
         notice(f"the statistics cannot be kept ({error}); they are computed all the same")
-    return Kept.of(table.log, engine.scan)
+    return Kept.of(table.log)
 
 
 def report_of(table: Table, kept: Kept, at: Instant, engine: str) -> Report:

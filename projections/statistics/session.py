@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -73,6 +74,21 @@ def active_session() -> SparkSession | None:
     except ModuleNotFoundError:
         return None
     return SparkSession.getActiveSession()
+
+
+def cores_of(session: SparkSession) -> int:
+    """Return how many tasks a session runs at once, as far as it tells."""
+    master = _LOCAL_CORES(session.conf.get("spark.master", "") or "")
+    if master is not None:
+        return int(master[1])
+    from pyspark.sql import functions as F
+
+    # What is shared out without saying how is shared out over all cores.
+    (found,) = session.range(1 << 16).agg(F.max(F.spark_partition_id()).alias("last")).collect()
+    return int(found["last"]) + 1
+
+
+_LOCAL_CORES = re.compile(r"local\[(\d+)\]").fullmatch
 
 
 def _java_options(class_archive: Path | None) -> str:

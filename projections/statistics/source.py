@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from attrs import field, frozen
 
+from ledger.model.errors import InvalidInputError
+from ledger.table import Table
+from projections.manifest_lists import names_lists, snapshot_events
+from projections.source.span import Root, TablePlace
 from projections.statistics.opening import Opening
 
 if TYPE_CHECKING:
@@ -14,12 +18,18 @@ if TYPE_CHECKING:
 
     from ledger.history.older import TableLog
 
+_LATELY = 64
+"""So many commits tell whether a table's engine names manifest lists."""
+
 
 class EntrySource(Protocol):
     """Gives the entries of a range of versions; must survive pickling."""
 
     def entries(self, first: int, last: int) -> Iterator[pa.Table]:
-        """Yield rows of `ENTRIES` of the commits in the range, both ends included."""
+        """Yield rows of `ENTRIES` of the commits in the range, both ends included.
+
+        All rows of a snapshot stand in one table, and the tables in the order of the log.
+        """
 
 
 @frozen(kw_only=True)
@@ -29,6 +39,7 @@ class LogSource:
     Attributes:
         url: The ledger's root.
         identifier: The table's full name.
+        path: Where its stream is.
         storage_options: How to reach the root.
         opening: Where the statistics begin, if not with the first snapshot.
         names_lists: Whether its snapshots are known to name manifest lists, so that it pays to
@@ -37,9 +48,35 @@ class LogSource:
 
     url: str
     identifier: str
+    path: str
     storage_options: Mapping[str, Any] = field(factory=dict, hash=False)
     opening: Opening | None = None
     names_lists: bool = False
+
+    @classmethod
+    def of(cls, table: Table) -> LogSource:
+        """Return where executors read a table from.
+
+        Raises:
+            InvalidInputError: The ledger is in memory.
+        """
+        if table.ledger_url.startswith("memory:"):
+            raise InvalidInputError(
+                f"{table.ledger_url} lives in this process alone, and Spark reads in others: "
+                "keep the ledger in a folder or a bucket"
+            )
+        return cls(
+            url=table.ledger_url,
+            identifier=str(table.identifier),
+            path=table.path,
+            storage_options=table.storage_options,
+            names_lists=_names_lists_lately(table),
+        )
+
+    def log(self) -> TableLog:
+        """Return the table's log, opened here; the catalog is not read."""
+        place = TablePlace(self.identifier, "", self.path)
+        return place.open(Root(self.url, self.storage_options)).log
 
     def entries(self, first: int, last: int) -> Iterator[pa.Table]:
         """Yield the entries of the commits in the range, both ends included.
@@ -51,20 +88,20 @@ class LogSource:
         # Here, so that a plan is pickled without the whole house.
         from projections.statistics.entries import entries
 
-        return entries(self._log(), first, last, self.opening)
+        return entries(self.log(), first, last, self.opening)
 
     def listed(self, first: int, last: int) -> Iterator[pa.Table]:
         """Yield those that stand in the log; as `entries`."""
         from projections.statistics.entries import listed_entries
 
-        return listed_entries(self._log(), first, last, self.opening)
+        return listed_entries(self.log(), first, last, self.opening)
 
     def parts(self, first: int, last: int) -> Iterator[pa.Table]:
         """Yield rows of `PARTS`: where the others stand; as `entries`."""
         from projections.statistics.entries import manifest_parts
         from projections.statistics.manifest_part import table_of
 
-        for parts in manifest_parts(self._log(), first, last, self.opening):
+        for parts in manifest_parts(self.log(), first, last, self.opening):
             yield table_of(parts)
 
     def found(self, batches: Iterable[pa.RecordBatch], compared: int) -> Iterator[pa.Table]:
@@ -87,11 +124,12 @@ class LogSource:
         reader: PartReader | None = None
         for part in wanted:
             if reader is None:
-                log = self._log()
+                log = self.log()
                 reader = PartReader(log, SnapshotContents(log))
             yield reader.found(part)
 
-    def _log(self) -> TableLog:
-        from ledger.ledger import open as open_ledger
 
-        return open_ledger(self.url, self.storage_options).table(self.identifier).log
+def _names_lists_lately(table: Table) -> bool:
+    last = table.state.version
+    reads = table.log.commits(max(0, last - _LATELY), last)
+    return any(names_lists(each) for read in reads for each in snapshot_events(read.commit))

@@ -1,8 +1,8 @@
-"""The Spark engine: DataFrame in, DataFrame out, nothing read or written."""
+"""From deltas to statistics in Spark: DataFrame in, DataFrame out, nothing read or written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -10,47 +10,16 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from projections.statistics.columns import PARTITIONS, ROW_COLUMNS, SHOWN_ROWS, TOTALS
+from projections.statistics.columns import PARTITIONS, SHOWN_ROWS, TOTALS
 from projections.statistics.definition import (
     FOLDS,
     KEY_NAMES,
-    MEASURES,
     PLACE_NAMES,
     SHOWN,
 )
 from projections.statistics.rendering import Rendering
 
 _FOLDS: dict[str, Callable[[str], Column]] = {"sum": F.sum, "max": F.max}
-
-
-def deltas(entries: DataFrame) -> DataFrame:
-    """Return what each snapshot did to each partition and, in one row, to the whole table.
-
-    Args:
-        entries: Rows of `ENTRIES`, in any order.
-
-    Returns:
-        Rows of `ROWS`, in no order.
-    """
-    signed = entries.select(*PLACE_NAMES, *KEY_NAMES, "sign", *_measures())
-    partitions = _grouped(signed.where(F.col("sign") != 0), [*PLACE_NAMES, *KEY_NAMES])
-    return partitions.unionByName(_grouped(signed, PLACE_NAMES))
-
-
-def _measures() -> Iterator[Column]:
-    for each in MEASURES:
-        if each.source is None:
-            yield F.col("sign").alias(f"of_{each.name}")
-        elif each.fold == "sum":
-            yield (F.col("sign") * F.col(each.source)).alias(f"of_{each.name}")
-        else:
-            yield F.col(each.source).alias(f"of_{each.name}")
-
-
-def _grouped(signed: DataFrame, keys: Sequence[str]) -> DataFrame:
-    measures = [_FOLDS[each.fold](f"of_{each.name}").alias(each.name) for each in MEASURES]
-    absent = [F.lit(None).alias(name) for name in KEY_NAMES if name not in keys]
-    return _declared(signed.groupBy(*keys).agg(*measures).select("*", *absent), ROW_COLUMNS)
 
 
 def partition_statistics(rows: DataFrame, rendering: Rendering, *, at_snapshot: int) -> DataFrame:

@@ -10,18 +10,23 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow as pa
 import pytest
+from attrs import evolve
 
-from ledger import FileChange, InvalidInputError, MissingDependencyError, Table
+from ledger import DamagedLogError, FileChange, InvalidInputError, MissingDependencyError, Table
 from ledger.evolution.layout.specs import identity_spec
 from ledger.model.schema import Schema
 from ledger.stores import LocalStore
-from projections.statistics import Kept, compute, fold, query, refresh, session, verify
+from projections.materialising import Difference
+from projections.statistics import Kept, compute, fold, query, reader, refresh, session, verify
 from projections.statistics import engine as engines
 from projections.statistics.definition import ENTRIES, MEASURES, ROWS, SHOWN, arrow_schema
-from projections.statistics.engine import Engines, is_bulk
+from projections.statistics.engine import Engines, new_entries
+from projections.statistics.executors import OnSpark
 from projections.statistics.fold import deltas
-from projections.statistics.job import compute_from, source_of, spark_scan
+from projections.statistics.job import compute_from
+from projections.statistics.materialise import Local, Share
 from projections.statistics.rendering import Rendering
+from projections.statistics.source import LogSource
 from tests.lakes import lake_on
 from tests.projections.statistics.lives import NAME, Life, a_table
 
@@ -95,29 +100,79 @@ def test_rows_of_more_keys_than_a_number_has_room_for_fold_and_stand_as_few_do(
 def test_both_engines_give_the_same_rows(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     table = a_life(tmp_path, seed, 40)
     last = table.state.version
-    scan = spark_scan(source_of(table), spark)
+    source = LogSource.of(table)
 
-    assert scan(0, last).equals(Kept.of(table.log).scan(0, last))
-    assert scan(last, last).equals(Kept.of(table.log).scan(last, last))
-    assert scan(last, last - 1).num_rows == 0
+    for first in (0, last):
+        found = reader.deltas(spark, source, first, last).toArrow()
+        assert fold.ordered(found).equals(Kept.of(table.log).scan(first, last))
 
 
 def test_what_spark_keeps_the_local_engine_verifies(spark: SparkSession, tmp_path: Path) -> None:
-    table = a_life(tmp_path, 8, 70)
+    life = Life(a_table(LocalStore(tmp_path)), 8)
+    life.goes_on(70)
+    table = lake_on(LocalStore(tmp_path)).table(NAME)
+    by_spark = OnSpark(spark, LogSource.of(table))
+    refresh(table.log, by_spark)
+    assert verify(table.log) == Difference()
 
-    refresh(table.log, spark_scan(source_of(table), spark))
+    # Small tiles that are kept become a part of their block's, and eight blocks are summed up.
+    for _ in range(600):
+        life.append()
+    refresh(table.log, by_spark)
 
-    assert verify(table.log).is_empty
-    assert verify(table.log, spark_scan(source_of(table), spark), blocks_a_step=1).is_empty
-    assert Kept.of(table.log).position.version == table.state.version
-    tiles = [
-        str(tmp_path / f"{table.path}/_ledger/statistics" / each)
-        for each in Kept.of(table.log).position.files
-    ]
-    assert (
-        spark.read.parquet(*tiles).count()
-        == Kept.of(table.log).scan(0, table.state.version).num_rows
-    )
+    assert verify(table.log) == Difference()
+    position = Kept.of(table.log).position
+    assert position.version == table.state.version
+    assert any(each.is_sums for each in position.tiles)
+    tiles = [str(tmp_path / f"{table.path}/_ledger/statistics" / each) for each in position.files]
+    kept = Kept.of(table.log)
+    assert spark.read.parquet(*tiles).count() == sum(map(len, map(kept.tile, position.tiles)))
+
+
+def test_what_executors_find_damaged_is_told_as_what_it_is(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = a_life(tmp_path, 8, 30)
+    key = table.log.layout.commit(7)
+    table.log.store.replace(key, b"torn")
+    reopened = table.log
+
+    with pytest.raises(DamagedLogError) as told:
+        OnSpark(spark, LogSource.of(table)).keep(Kept.of(reopened), 30)
+
+    assert told.value.file == key
+
+
+def test_a_share_of_another_chain_of_commits_moves_no_position(tmp_path: Path) -> None:
+    table = a_life(tmp_path, 8, 30)
+
+    class Strange(Local):
+        """Tells of a log that was changed between two shares."""
+
+        def keep(self, kept: Kept, last: int) -> Iterator[Share]:
+            (share,) = super().keep(kept, last)
+            yield evolve(share, last=10, head="sha256:other")
+            yield evolve(share, first=11, parent="sha256:one")
+
+    with pytest.raises(DamagedLogError, match="the log was changed meanwhile"):
+        refresh(table.log, Strange(table.log))
+
+    assert Kept.of(table.log).position.version == -1
+
+
+def test_a_share_that_nobody_did_moves_no_position(tmp_path: Path) -> None:
+    table = a_life(tmp_path, 8, 30)
+
+    class Idle(Local):
+        """Leaves the last commits out."""
+
+        def keep(self, kept: Kept, last: int) -> Iterator[Share]:
+            return super().keep(kept, last - 3)
+
+    with pytest.raises(DamagedLogError, match="was not counted"):
+        refresh(table.log, Idle(table.log))
+
+    assert Kept.of(table.log).position.version == -1
 
 
 def test_dataframes_of_a_log_are_what_the_kept_statistics_say(
@@ -167,10 +222,11 @@ def counting() -> Any:
             count = len(numbers)
             none = [None] * count
             snapshots = [numbers, numbers, none, none, none, *[[0] * count] * 3, none]
-            yield pa.table(snapshots, schema=schema)
             days = [f'["2013-01-{each % 3 + 1:02}"]' for each in numbers]
             files = [numbers, numbers, [0] * count, days, ["data"] * count, [1] * count]
-            yield pa.table([*files, numbers, [1] * count, numbers], schema=schema)
+            added = [*files, numbers, [1] * count, numbers]
+            tables = [pa.table(each, schema=schema) for each in (snapshots, added)]
+            yield pa.concat_tables(tables)
 
     return Counting()
 
@@ -203,21 +259,37 @@ def many(count: int) -> list[FileChange]:
     ]
 
 
-def test_what_is_bulk_goes_by_the_new_entries(
+def test_what_is_much_goes_by_the_new_entries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = a_table(LocalStore(tmp_path))
-    monkeypatch.setattr(engines, "LOCAL_ENTRIES", 1500)
     table.append(many(1200))
-    assert not is_bulk(table)
     table.overwrite([], where={})
-    assert is_bulk(table)
+    assert new_entries(table) == 2400
 
+    monkeypatch.setattr(engines, "_LOOKED_AT", 2)
+    assert new_entries(table) == 1800
     refresh(table.log)
+    assert new_entries(table) == 0
 
-    assert not is_bulk(table)
-    assert is_bulk(table, 0)
-    assert not is_bulk(a_table())
+
+@pytest.mark.usefixtures("spark")
+def test_spark_is_taken_where_it_is_through_sooner_and_the_reason_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_table(LocalStore(tmp_path)).append(many(1200))
+    table = lake_on(LocalStore(tmp_path)).table(NAME)
+    monkeypatch.setattr(engines, "LOCAL_ENTRIES_A_SECOND", 100)
+    said: list[str] = []
+
+    with Engines("auto", said.append) as chooser:
+        assert chooser.choose(table).name == "spark"
+        monkeypatch.setattr(engines, "SPARK_JOBS_S", 13.0)
+        assert chooser.choose(table).name == "local"
+
+    assert len(said) == 1
+    assert said[0].startswith("about 1,200 file changes are new: Spark, on 2 cores, takes some 9 s")
+    assert said[0].endswith("this process 12 s")
 
 
 def test_without_java_the_local_engine_serves_and_says_so_once(
@@ -225,7 +297,9 @@ def test_without_java_the_local_engine_serves_and_says_so_once(
 ) -> None:
     table = a_table(LocalStore(tmp_path))
     table.append(many(12))
-    monkeypatch.setattr(engines, "LOCAL_ENTRIES", 10)
+    for name in ("LOCAL_ENTRIES_A_SECOND", "SPARK_START_S", "SPARK_JOBS_S"):
+        monkeypatch.setattr(engines, name, 0.001)
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
     said: list[str] = []
     with Engines("auto", said.append) as chooser:
         _without_session(monkeypatch, tmp_path)

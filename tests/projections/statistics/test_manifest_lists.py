@@ -7,17 +7,18 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from attrs import evolve
 
 from ledger import DamagedLogError, FileChange, Table
 from projections.paimon.materialise import project
-from projections.statistics import Kept, query, rebuild, refresh, verify
-from projections.statistics import engine as engines
-from projections.statistics.engine import LISTS_AS_ENTRIES, is_bulk
-from projections.statistics.job import source_of, spark_scan
+from projections.statistics import Kept, fold, query, reader, rebuild, refresh, verify
+from projections.statistics.engine import LISTS_AS_ENTRIES, new_entries
+from projections.statistics.executors import OnSpark
 from projections.statistics.opening import Opening
+from projections.statistics.source import LogSource
 from tests.projections.statistics.paimon_writer import (
     PaimonWriter,
     Partitions,
@@ -159,18 +160,24 @@ def test_a_rollback_names_only_the_partitions_that_it_changed(tmp_path: Path) ->
 def test_both_engines_give_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     table, _ = mixed_life(tmp_path)
     last = table.state.version
-    source = source_of(table)
+    source = LogSource.of(table)
+
+    def by_spark(source: LogSource) -> pa.Table:
+        return fold.ordered(reader.deltas(spark, source, 0, last).toArrow())
+
     local = Kept.of(table.log).scan
     opening = Opening(version_of(table, 5), 5)
     opened = local(0, last, opening)
     assert opened["snapshot_id"].to_pylist()[0] == 5
 
     assert source.names_lists
-    assert spark_scan(source, spark)(0, last).equals(local(0, last))
-    assert spark_scan(source, spark)(0, last, opening).equals(opened)
+    assert by_spark(source).equals(local(0, last))
+    assert by_spark(evolve(source, opening=opening)).equals(opened)
     # Manifests that nobody expected are read where they are found.
-    unexpected = evolve(source, names_lists=False)
-    assert spark_scan(unexpected, spark)(0, last).equals(local(0, last))
+    assert by_spark(evolve(source, names_lists=False)).equals(local(0, last))
+    refresh(table.log, OnSpark(spark, source))
+    assert verify(table.log).is_empty
+    assert Kept.of(table.log).position.version == last
 
 
 def expired(root: Path, *, before: int) -> tuple[PaimonWriter, Seen]:
@@ -320,16 +327,11 @@ def test_an_engines_table_that_is_not_expired_needs_all_of_its_lists(tmp_path: P
         refresh(writer.table.log)
 
 
-def test_what_is_bulk_goes_by_what_manifest_lists_say(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_much_goes_by_what_manifest_lists_say(tmp_path: Path) -> None:
     table = a_ledger_table(tmp_path)
     PaimonWriter(table, tmp_path).write(rows(12))
 
-    monkeypatch.setattr(engines, "LOCAL_ENTRIES", LISTS_AS_ENTRIES + 6)
-    assert not is_bulk(table)
-    monkeypatch.setattr(engines, "LOCAL_ENTRIES", LISTS_AS_ENTRIES + 5)
-    assert is_bulk(table)
+    assert new_entries(table) == LISTS_AS_ENTRIES + 6
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 from ledger import DamagedLogError, SnapshotPlan, UnsupportedError
-from projections.statistics import Kept, query, rebuild, refresh, verify
-from projections.statistics.job import source_of, spark_scan
+from projections.statistics import Kept, fold, query, reader, rebuild, refresh, verify
+from projections.statistics.executors import OnSpark
+from projections.statistics.source import LogSource
 from tests.projections.statistics.iceberg_writer import COLUMNS, IcebergWriter
 from tests.projections.statistics.paimon_writer import rows
 from tests.projections.statistics.test_manifest_lists import counted, version_of
@@ -83,8 +84,11 @@ def test_a_rollback_is_the_difference_of_two_lists(spark: SparkSession, tmp_path
     for snapshot_id, wanted in seen.items():
         assert counted(table, version_of(table, snapshot_id)) == wanted, snapshot_id
     last = table.state.version
-    scan = spark_scan(source_of(table), spark)
-    assert scan(0, last).equals(Kept.of(table.log).scan(0, last))
+    source = LogSource.of(table)
+    found = fold.ordered(reader.deltas(spark, source, 0, last).toArrow())
+    assert found.equals(Kept.of(table.log).scan(0, last))
+    refresh(table.log, OnSpark(spark, source))
+    assert verify(table.log).is_empty
 
 
 def test_statistics_begin_with_the_first_list_that_is_there(tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ import pytest
 
 import ledger
 from ledger import FileChange, InvalidInputError, Schema
-from projections.statistics import Kept, query, verify
-from projections.statistics import engine as engines
+from projections.statistics import Kept, many, query, verify
 from projections.statistics.many import Refreshed, refresh_all
 from tests.projections.statistics.lives import a_table
 
@@ -43,7 +42,7 @@ def test_every_table_is_kept_and_one_that_is_damaged_is_told(
     store = tables[3].log.store
     (key,) = (each for each in store.keys(tables[3].path) if "/changes/" in each)
     store.replace(key, b"torn")
-    monkeypatch.setattr(engines, "LOCAL_ENTRIES", 1050)
+    monkeypatch.setattr(many, "ALONE", 1050)
     told: list[tuple[int, int]] = []
 
     *found, damaged = refresh_all(tables, spark=spark, on_progress=lambda *n: told.append(n))
