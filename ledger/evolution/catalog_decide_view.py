@@ -51,7 +51,7 @@ def alter_view(request: AlterView, standing: Standing) -> tuple[CatalogEvent, ..
     view = _same_view(request.identifier, standing)
     asked = asked_cells(request.changes)
     now = view_cells(view.schema)
-    settled = set()
+    decided = set()
     for cell, value in asked.items():
         sets_it = _sets_cell(view.view_id, cell)
         if not standing.changed_since(sets_it):
@@ -62,8 +62,8 @@ def alter_view(request: AlterView, standing: Standing) -> tuple[CatalogEvent, ..
                 "look at it and ask again"
             )
             raise standing.refusal(f"view {view.identifier} {cell}", sets_it, refused)
-        settled.add(cell)
-    open_changes = [each for each in request.changes if view_cell(each) not in settled]
+        decided.add(cell)
+    open_changes = [each for each in request.changes if view_cell(each) not in decided]
     _check_dialects(view, open_changes)
     pending = tuple(
         each for each in open_changes if now.get(view_cell(each)) != asked[view_cell(each)]

@@ -26,7 +26,7 @@ from ledger.history.subject import Subject
 from ledger.log.checkpoint import Head, named_digest
 from ledger.log.layout import SEGMENT_LENGTH, Layout
 from ledger.log.lookup import KeyIndex, KeyIndexes, tiles
-from ledger.log.segment import MOST_BYTES, SegmentColumns, is_segment_of, write_segment
+from ledger.log.segments.file import MOST_BYTES, SegmentColumns, is_segment_of, write_segment
 from ledger.model.errors import UpgradeRequiredError
 from ledger.stores import Store
 

@@ -33,7 +33,7 @@ from ledger.history.repeats import Repeats
 from ledger.history.subject import Subject
 from ledger.log.checkpoint import Head
 from ledger.log.layout import CHECKPOINT_INTERVAL
-from ledger.log.segment import SegmentColumns, segment_of
+from ledger.log.segments.file import SegmentColumns, segment_of
 from ledger.model.errors import LedgerError
 
 S = TypeVar("S", bound=StateLike)

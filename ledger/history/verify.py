@@ -26,7 +26,7 @@ from ledger.history.subject import Subject
 from ledger.history.workers import Died, Workers
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
 from ledger.log.replay import START, Position
-from ledger.log.segment import segment_of
+from ledger.log.segments.file import segment_of
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import LedgerError
 

@@ -16,7 +16,9 @@ from attrs import evolve, field, frozen
 from ledger.events.commit import Commit
 from ledger.evolution.stream import Intent, Landed, Postponed, StateLike
 from ledger.log.clock import StreamClock
-from ledger.log.group import Group, Rider, twin
+from ledger.log.group.open_commit import OpenCommit, Proposal
+from ledger.log.group.riders import Group, Rider, twin
+from ledger.log.group.winners import KeptCommits, Winners
 from ledger.log.landing import (
     Committed,
     Lost,
@@ -28,10 +30,8 @@ from ledger.log.landing import (
     land,
     make_sure,
 )
-from ledger.log.open_commit import OpenCommit, Proposal
 from ledger.log.request import Appended, NowMillis, Request
 from ledger.log.stream_log import StreamLog
-from ledger.log.winners import KeptCommits, Winners
 from ledger.model.errors import (
     CommitConflictError,
     InvalidInputError,
@@ -87,18 +87,18 @@ class Appender(Generic[S, E]):
         return self._group.ride(Rider(intent, request))
 
     def _land(self, riders: Sequence[Rider[S, E]]) -> None:
-        """Settle riders, and those who come while another process holds the lock."""
+        """Find out what comes of riders, and of those who come while others hold the lock."""
         with self.log.store.lock(self.log.layout.lock):
             for together in _in_order([*riders, *self._group.gathered()]):
                 try:
-                    self._settle(together)
+                    self._land_together(together)
                 except Exception as error:  # noqa: BLE001 - each raises it in a thread of its own
                     for each in together:
-                        if not each.is_settled:
+                        if not each.is_answered:
                             each.fail(twin(error))
         self.log.keep_caches()
 
-    def _settle(self, riders: list[Rider[S, E]]) -> None:
+    def _land_together(self, riders: list[Rider[S, E]]) -> None:
         if self.log.head is None or riders[0].request.expect_version is not None:
             self.log.catch_up()
         else:
@@ -108,10 +108,10 @@ class Appender(Generic[S, E]):
         for rider in riders:
             # It may have landed before, under an id that the caller was told.
             self._answer(rider, self._known)
-        pending = [each for each in riders if not each.is_settled]
+        pending = [each for each in riders if not each.is_answered]
         for _ in self.patience.attempts() if pending else ():
             self._attempt(pending, winners)
-            pending = [each for each in pending if not each.is_settled]
+            pending = [each for each in pending if not each.is_answered]
             if not pending:
                 # Before the next attempt, which waits first, while others wait for the lock.
                 return
@@ -125,7 +125,7 @@ class Appender(Generic[S, E]):
             rider.fail(error)
         else:
             if found is not None:
-                rider.done(found)
+                rider.landed(found)
 
     def _attempt(self, riders: list[Rider[S, E]], winners: Winners[E]) -> None:
         """Try to land one commit with all that fits into it."""
@@ -140,7 +140,7 @@ class Appender(Generic[S, E]):
             case Committed():
                 self._take(proposal, joined)
                 for each in riders:
-                    if not each.is_settled:
+                    if not each.is_answered:
                         each.believe()
                         self._answer(each, lambda request: self._twin(request, proposal.commit))
             case Lost():
@@ -155,15 +155,15 @@ class Appender(Generic[S, E]):
                 assert_never(outcome)
 
     def _outcome(self, proposal: Proposal[S, E], winners: Winners[E]) -> Outcome:
-        store, draft = self.log.store, proposal.draft
+        store, file = self.log.store, proposal.file
         try:
-            outcome = land(store, draft, self.patience)
+            outcome = land(store, file, self.patience)
             if isinstance(outcome, Lost):
-                outcome = after_loss(store, draft, self.patience, lambda: self._read_on(winners))
+                outcome = after_loss(store, file, self.patience, lambda: self._read_on(winners))
         except LedgerError:
             raise
         except Exception as error:  # noqa: BLE001 - a store that breaks its contract says nothing
-            return Unknown(draft, error)
+            return Unknown(file, error)
         return outcome
 
     def _read_on(self, winners: Winners[E]) -> None:
@@ -173,7 +173,7 @@ class Appender(Generic[S, E]):
     def _take(self, proposal: Proposal[S, E], joined: list[Rider[S, E]]) -> None:
         """Take a commit that has landed as the new head."""
         for each in joined:
-            each.done(Appended(proposal.head.state, proposal.commit.version))
+            each.landed(Appended(proposal.head.state, proposal.commit.version))
         self.log.advance(proposal.head, proposal.commit)
         self._kept.keep(proposal.commit)
 
@@ -208,7 +208,7 @@ class Appender(Generic[S, E]):
     ) -> None:
         if landed.version >= opened.version:
             raise Postponed
-        rider.done(self.acknowledge(landed.version, rider.request))
+        rider.landed(self.acknowledge(landed.version, rider.request))
 
     def landed_before(self, request: Request) -> Appended[S] | None:
         """Return what a caller-given commit id came to before, if it did; reads what is newer.

@@ -16,7 +16,7 @@ from msgspec import Raw, Struct
 
 from ledger.events.commit import OLDEST_FORMAT
 from ledger.evolution.stream import StateLike, Stream
-from ledger.log.gate import Gate
+from ledger.log.codec import Gate
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
 from ledger.stores import Store
 

@@ -67,7 +67,7 @@ class Patience:
 
 
 @frozen
-class Draft:
+class LogFile:
     """A commit's file on its way.
 
     Attributes:
@@ -83,7 +83,7 @@ class Draft:
 
 @frozen
 class Committed:
-    """The draft stands in its place, and would survive a loss of power.
+    """The file stands in its place, and would survive a loss of power.
 
     Attributes:
         version: Its commit's number.
@@ -94,7 +94,7 @@ class Committed:
 
 @frozen
 class Lost:
-    """Another file stands in the draft's place; of the draft nothing was written.
+    """Another file stands in its place; of this one nothing was written.
 
     Attributes:
         version: The number that somebody else's commit has.
@@ -108,23 +108,23 @@ class Unknown:
     """The store gave no answer, and could not be read back in time.
 
     Attributes:
-        draft: What may have landed.
+        file: What may have landed.
         cause: The last failure.
     """
 
-    draft: Draft
+    file: LogFile
     cause: Exception | None
 
     def told(self, commit_id: str) -> CommitUnknownError:
         """Return the error for one whose transaction was in it."""
-        return unknown(self.draft.key, self.draft.version, commit_id, self.cause)
+        return unknown(self.file.key, self.file.version, commit_id, self.cause)
 
 
 Outcome = Committed | Lost | Unknown
 """What came of a create."""
 
 
-def land(store: Store, draft: Draft, patience: Patience) -> Outcome:
+def land(store: Store, file: LogFile, patience: Patience) -> Outcome:
     """Create a file, and find out what came of it.
 
     Raises:
@@ -133,7 +133,7 @@ def land(store: Store, draft: Draft, patience: Patience) -> Outcome:
     failure: Exception | None = None
     for _ in patience.attempts():
         try:
-            created = store.create(draft.key, draft.body)
+            created = store.create(file.key, file.body)
         except OSError as error:
             failure = error
         except StoreError as error:
@@ -142,26 +142,26 @@ def land(store: Store, draft: Draft, patience: Patience) -> Outcome:
                 raise
             failure = error
         else:
-            return Committed(draft.version) if created else Lost(draft.version)
+            return Committed(file.version) if created else Lost(file.version)
         try:
-            found = store.confirm(draft.key)
+            found = store.confirm(file.key)
         except (OSError, StoreError):
             continue
         if found is not None:
-            return Committed(draft.version) if found == draft.body else Lost(draft.version)
-    return Unknown(draft, failure)
+            return Committed(file.version) if found == file.body else Lost(file.version)
+    return Unknown(file, failure)
 
 
 def after_loss(
-    store: Store, draft: Draft, patience: Patience, read_on: Callable[[], object]
+    store: Store, file: LogFile, patience: Patience, read_on: Callable[[], object]
 ) -> Outcome:
     """Read what landed instead; who cannot read it does not know whether it is his.
 
     Args:
         store: Where.
-        draft: What lost.
+        file: What lost.
         patience: How long to go on.
-        read_on: Reads the commits from the draft's place on.
+        read_on: Reads the commits from its place on.
 
     Raises:
         LedgerError: What landed is damaged, or a newer version wrote it.
@@ -175,24 +175,24 @@ def after_loss(
         except LedgerError:
             # A client that sends a create twice is told that its own file exists.
             try:
-                if store.confirm(draft.key) == draft.body:
-                    return Committed(draft.version)
+                if store.confirm(file.key) == file.body:
+                    return Committed(file.version)
             except OSError as error:
-                return Unknown(draft, error)
+                return Unknown(file, error)
             raise
         else:
-            return Lost(draft.version)
-    return Unknown(draft, failure)
+            return Lost(file.version)
+    return Unknown(file, failure)
 
 
-def land_once(store: Store, draft: Draft, patience: Patience, commit_id: str) -> None:
-    """Return once a file stands in a draft's place, whoever wrote it.
+def land_once(store: Store, file: LogFile, patience: Patience, commit_id: str) -> None:
+    """Return once a file stands in its place, whoever wrote it.
 
     Raises:
         CommitUnknownError: The store does not answer in time.
         StoreError: The store refuses it; nothing was written.
     """
-    outcome = land(store, draft, patience)
+    outcome = land(store, file, patience)
     if isinstance(outcome, Unknown):
         raise outcome.told(commit_id)
 

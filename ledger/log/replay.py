@@ -15,8 +15,8 @@ from msgspec import UNSET
 from ledger.events.commit import Commit
 from ledger.log.codec import Codec, digest
 from ledger.log.layout import Layout
-from ledger.log.segment import stretches
-from ledger.log.segments import AHEAD, Line, Segments
+from ledger.log.segments.cache import AHEAD, Line, Segments
+from ledger.log.segments.file import stretches
 from ledger.model.errors import DamagedLogError
 from ledger.stores import Store
 

@@ -11,15 +11,13 @@ from typing import Generic, TypeVar
 from ledger.events.commit import OLDEST_FORMAT, Commit
 from ledger.evolution.stream import Builder, StateLike, Stream
 from ledger.log.checkpoint import Checkpoints, Head
-from ledger.log.codec import Codec, digest, encode
-from ledger.log.gate import Gate
+from ledger.log.codec import Codec, Gate, digest, encode
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
-from ledger.log.lines import Lines
 from ledger.log.lookup import KeysOf, Lookup
 from ledger.log.notice import warn
 from ledger.log.replay import START, Newest, Position, Read, Reader
-from ledger.log.segment import segment_of
-from ledger.log.segments import Segments
+from ledger.log.segments.cache import Lines, Segments
+from ledger.log.segments.file import segment_of
 from ledger.log.worker import Worker, begin_anew_after_fork
 from ledger.model.errors import (
     DamagedLogError,

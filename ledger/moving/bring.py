@@ -19,7 +19,7 @@ from ledger.history.subject import Subject
 from ledger.history.verify import Verification, repair
 from ledger.locations import is_absolute
 from ledger.log.codec import digest
-from ledger.log.landing import Committed, Draft, Unknown, land
+from ledger.log.landing import Committed, LogFile, Unknown, land
 from ledger.model.errors import (
     AlreadyExistsError,
     DamagedLogError,
@@ -192,7 +192,7 @@ class _Bringing:
     def _put(self, key: str, body: bytes, version: int) -> bool:
         """Write a file unless it is there; return whether it was not."""
         store = self.setting.store
-        outcome = land(store, Draft(key, body, version), self.setting.patience)
+        outcome = land(store, LogFile(key, body, version), self.setting.patience)
         if isinstance(outcome, Unknown):
             raise StoreError(
                 f"{store.url}/{key}: the store gave no answer ({outcome.cause}). Asking again "

@@ -30,7 +30,7 @@ from ledger.evolution.wire.changes import well_formed
 from ledger.formats import INSTALLED
 from ledger.log.append import Appender
 from ledger.log.codec import encode
-from ledger.log.landing import Draft, Patience, land_once
+from ledger.log.landing import LogFile, Patience, land_once
 from ledger.log.request import CommitOptions, request_of
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, NotFoundError, StoreError
@@ -172,8 +172,8 @@ def bear(
         for event in transaction.events:
             if isinstance(event, TableCreated) and event.table_id == entry.table_id:
                 first = encode(first_commit(created, event, transaction))
-                draft = Draft(table.layout.commit(0), first, 0)
-                land_once(table.store, draft, patience, transaction.id)
+                file = LogFile(table.layout.commit(0), first, 0)
+                land_once(table.store, file, patience, transaction.id)
                 with suppress(OSError, StoreError):
                     note_birth(catalog, entry.table_id, entry.created_version)
                 return

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ledger.events.commit import NEWEST_FORMAT, OLDEST_FORMAT
-from ledger.log.landing import Draft, Unknown, land
+from ledger.log.landing import LogFile, Unknown, land
 from ledger.log.request import fresh_id
 from ledger.model.errors import DamagedLogError, StoreError, UpgradeRequiredError
 from ledger.opening.setting import TableSetting
@@ -94,7 +94,7 @@ def begin_root(setting: TableSetting) -> None:
         StoreError: The place cannot hold a ledger, or did not answer; no commit was written.
     """
     body = msgspec.json.encode(_Root(NEWEST_FORMAT, fresh_id())) + b"\n"
-    outcome = land(setting.store, Draft(ROOT_KEY, body, 0), setting.patience)
+    outcome = land(setting.store, LogFile(ROOT_KEY, body, 0), setting.patience)
     if isinstance(outcome, Unknown):
         raise StoreError(
             f"{setting.store.url}/{ROOT_KEY}: the store gave no answer ({outcome.cause}); whether "

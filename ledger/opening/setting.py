@@ -10,7 +10,7 @@ from attrs import field, frozen
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
 from ledger.locations import Place
-from ledger.log.gate import Gate
+from ledger.log.codec import Gate
 from ledger.log.landing import Patience
 from ledger.log.request import NowMillis, now_millis
 from ledger.stores import Store

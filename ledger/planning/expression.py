@@ -234,11 +234,11 @@ Verdict = Callable[[Predicate], bool | None]
 def reduced(expression: Expression, verdict: Verdict) -> Expression:
     """Return what is left to find out of an expression without NOT."""
 
-    def settled(predicate: Predicate) -> Expression:
+    def as_constant(predicate: Predicate) -> Expression:
         known = verdict(predicate)
         return predicate if known is None else TRUE if known else FALSE
 
-    return rewritten(expression, settled)
+    return rewritten(expression, as_constant)
 
 
 def decided(expression: Expression, verdict: Verdict) -> bool | None:

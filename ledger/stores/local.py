@@ -57,7 +57,7 @@ class LocalStore:
         self._root = "/" + os.path.abspath(root).lstrip("/")
         self._base = self._root if self._root.endswith("/") else f"{self._root}/"
         self._durable = durable
-        self._settled: set[str] = set()
+        self._durable_folders: set[str] = set()
 
     def __repr__(self) -> str:
         return f"LocalStore({self._root!r}, durable={self._durable})"
@@ -89,7 +89,7 @@ class LocalStore:
             # Losers leave before they pay for a sync. Only the link below decides.
             if _is_file(place):
                 return False
-            with self._settled_folder(path) as folder, posix.draft(folder) as (draft, file):
+            with self._durable_folder(path) as folder, posix.draft(folder) as (draft, file):
                 posix.write(file, body)
                 self._sync(file)
                 may_be_visible = True
@@ -114,7 +114,7 @@ class LocalStore:
         if body is None:
             return None
         path = os.path.dirname(self._base + key)
-        with self._settled_folder(path) as folder:
+        with self._durable_folder(path) as folder:
             self._sync(folder)
         return body
 
@@ -214,40 +214,40 @@ class LocalStore:
         os.link(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
 
     @contextmanager
-    def _settled_folder(self, path: str) -> Iterator[int]:
-        folder = self._open_settled(path)
+    def _durable_folder(self, path: str) -> Iterator[int]:
+        folder = self._open_durable(path)
         try:
             yield folder
         finally:
             os.close(folder)
 
-    def _open_settled(self, path: str) -> int:
-        if path in self._settled:
+    def _open_durable(self, path: str) -> int:
+        if path in self._durable_folders:
             # Opening asks as well whether it is still there.
             with suppress(*posix.ABSENT):
                 return posix.open_folder(path)
-        self._settle(path)
+        self._make_durable(path)
         return posix.open_folder(path)
 
-    def _settle(self, path: str) -> None:
+    def _make_durable(self, path: str) -> None:
         """Make the folder `path`, and make every name from the root down to it durable.
 
         Folders that exist are synced into their parents too, once: whoever made them may not
         have come that far yet, or may have died.
         """
-        if path in self._settled and os.path.isdir(path):
+        if path in self._durable_folders and os.path.isdir(path):
             return
         parent = os.path.dirname(path)
         below_root = len(path) > len(self._root)
         # Above the root only what is missing is ours to make.
         if below_root or not os.path.isdir(parent):
-            self._settle(parent)
+            self._make_durable(parent)
         made = posix.make_folder(path)
         # Nobody can sync the unreadable parent of a root that an administrator made.
         if made or below_root or os.access(parent, os.R_OK):
             with posix.opened_folder(parent) as folder:
                 self._sync(folder)
-        self._settled.add(path)
+        self._durable_folders.add(path)
 
 
 def _is_file(path: str) -> bool:

@@ -18,7 +18,7 @@ from ledger.history.sealing import unsealed
 from ledger.history.subject import Subject
 from ledger.log.codec import digest
 from ledger.log.replay import START
-from ledger.log.segment import read_segment, write_segment
+from ledger.log.segments.file import read_segment, write_segment
 from tests.history.ledgers import Place, contents, files_in, flip
 from tests.history.test_verify import ON_ONE_FOLDER
 from tests.lakes import memory

@@ -10,7 +10,7 @@ import pytest
 from ledger.evolution.state import TableState
 from ledger.evolution.table_record import FOLD_VERSION, TableStream
 from ledger.log.checkpoint import Checkpoints, Head
-from ledger.log.gate import Gate
+from ledger.log.codec import Gate
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
 from ledger.stores import MemoryStore
 from tests.evolution.folds import grown

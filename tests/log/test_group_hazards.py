@@ -22,7 +22,7 @@ from ledger.evolution.table.intent import TableIntent
 from ledger.evolution.table.touched import RecentlyTouched
 from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
-from ledger.log.group import Rider
+from ledger.log.group.riders import Rider
 from ledger.log.request import Request
 from ledger.model.errors import TableDroppedError
 from ledger.stores import Store

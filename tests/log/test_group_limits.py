@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ledger import InvalidInputError, SetOption, Table
 from ledger.evolution.table.changes import CommitSnapshot, TableChange
 from ledger.evolution.table.intent import TableIntent
-from ledger.log.open_commit import MOST_BYTES
+from ledger.log.group.open_commit import MOST_BYTES
 from ledger.log.request import Appended, Request
 from tests.lakes import START_MILLIS
 from tests.log.test_group_commit import Crowd, adds, appends, reopened

@@ -11,7 +11,7 @@ import pytest
 
 from ledger import FileChange, SetOption, Table
 from ledger.log.codec import encode
-from ledger.log.group import Group, Rider
+from ledger.log.group.riders import Group, Rider
 from ledger.log.request import Appended, Request
 from ledger.stores import Store
 from tests.lakes import lake_on
@@ -55,7 +55,7 @@ def a_group(*kinds: type[Plain]) -> Iterator[list[str]]:
         trips.append(len(riders))
         assert opened.wait(10)
         for each in riders:
-            each.done(Appended(0, 0))
+            each.landed(Appended(0, 0))
 
     group: Group[int, str] = Group(land)
     gone_on: list[str] = []

@@ -7,7 +7,7 @@ import pytest
 from ledger import CommitUnknownError, DamagedLogError, StoreError
 from ledger.log.landing import (
     Committed,
-    Draft,
+    LogFile,
     Lost,
     Patience,
     Unknown,
@@ -20,7 +20,7 @@ from ledger.stores import Store
 from tests.faults import LosesAnswers, LosesRequests, Wrapped
 from tests.lakes import memory
 
-DRAFT = Draft("t/log/7.json", b"mine", 7)
+FILE = LogFile("t/log/7.json", b"mine", 7)
 
 
 class Watch:
@@ -90,34 +90,34 @@ def test_whoever_has_no_time_left_still_tries_once() -> None:
 
 def test_another_file_in_the_place_is_a_loss() -> None:
     store = memory()
-    store.create(DRAFT.key, b"theirs")
+    store.create(FILE.key, b"theirs")
 
-    assert land(store, DRAFT, Watch().patience(9)) == Lost(7)
-    assert land(LosesAnswers(store, times=1), DRAFT, Watch().patience(9)) == Lost(7)
-    assert store.read(DRAFT.key) == b"theirs"
+    assert land(store, FILE, Watch().patience(9)) == Lost(7)
+    assert land(LosesAnswers(store, times=1), FILE, Watch().patience(9)) == Lost(7)
+    assert store.read(FILE.key) == b"theirs"
 
 
 @pytest.mark.parametrize("fault", [LosesAnswers, LosesRequests])
 def test_what_stands_there_in_the_end_is_found_out(fault: type[LosesAnswers]) -> None:
     store = memory()
 
-    assert land(fault(store, times=2), DRAFT, Watch().patience(9)) == Committed(7)
-    assert store.read(DRAFT.key) == b"mine"
+    assert land(fault(store, times=2), FILE, Watch().patience(9)) == Committed(7)
+    assert store.read(FILE.key) == b"mine"
 
 
 def test_a_file_that_landed_and_could_not_be_read_back_is_found_on_the_next_attempt() -> None:
     store = memory()
 
-    landed = land(Silent(LosesAnswers(store, times=2), times=1), DRAFT, Watch().patience(9))
+    landed = land(Silent(LosesAnswers(store, times=2), times=1), FILE, Watch().patience(9))
 
     assert landed == Committed(7)
-    assert store.read(DRAFT.key) == b"mine"
+    assert store.read(FILE.key) == b"mine"
 
 
 def test_what_cannot_be_found_out_in_time_is_unknown_to_each_by_his_own_id() -> None:
     watch = Watch()
 
-    outcome = land(Silent(LosesRequests(memory()), times=99), DRAFT, watch.patience(20))
+    outcome = land(Silent(LosesRequests(memory()), times=99), FILE, watch.patience(20))
 
     assert isinstance(outcome, Unknown)
     for name in ("my-id", "another"):
@@ -149,7 +149,7 @@ def test_what_a_store_refuses_is_raised_at_once_with_its_reason() -> None:
     store, watch = Refuses(memory()), Watch()
 
     with pytest.raises(StoreError, match="no space left"):
-        land(store, DRAFT, watch.patience(9))
+        land(store, FILE, watch.patience(9))
 
     assert store.asked == 1
     assert watch.slept == []
@@ -158,7 +158,7 @@ def test_what_a_store_refuses_is_raised_at_once_with_its_reason() -> None:
 def test_a_refusal_after_an_unsure_answer_says_nothing_of_the_first_attempt() -> None:
     late = Refuses(Silent(LosesRequests(memory(), times=1), times=0), after=1)
 
-    outcome = land(late, DRAFT, Watch().patience(9))
+    outcome = land(late, FILE, Watch().patience(9))
 
     assert isinstance(outcome, Unknown)
     assert isinstance(outcome.cause, StoreError)
@@ -167,36 +167,36 @@ def test_a_refusal_after_an_unsure_answer_says_nothing_of_the_first_attempt() ->
 def test_a_refusal_after_a_lost_answer_is_found_to_have_landed() -> None:
     store = Refuses(Silent(LosesAnswers(memory(), times=1), times=1), after=1)
 
-    assert land(store, DRAFT, Watch().patience(9)) == Committed(7)
+    assert land(store, FILE, Watch().patience(9)) == Committed(7)
 
 
 def test_who_lost_reads_on() -> None:
     store = memory()
-    store.create(DRAFT.key, b"theirs")
+    store.create(FILE.key, b"theirs")
     read: list[int] = []
 
-    assert after_loss(store, DRAFT, Watch().patience(9), lambda: read.append(1)) == Lost(7)
+    assert after_loss(store, FILE, Watch().patience(9), lambda: read.append(1)) == Lost(7)
     assert read == [1]
 
 
 def test_who_meets_his_own_file_before_something_unreadable_has_landed() -> None:
     store = memory()
-    store.create(DRAFT.key, b"mine")
+    store.create(FILE.key, b"mine")
 
     def read_on() -> None:
         raise DamagedLogError("8.json is torn", "t/log/8.json")
 
-    assert after_loss(store, DRAFT, Watch().patience(9), read_on) == Committed(7)
-    store.delete(DRAFT.key)
+    assert after_loss(store, FILE, Watch().patience(9), read_on) == Committed(7)
+    store.delete(FILE.key)
     with pytest.raises(DamagedLogError):
-        after_loss(store, DRAFT, Watch().patience(9), read_on)
+        after_loss(store, FILE, Watch().patience(9), read_on)
 
 
 def test_who_cannot_read_what_won_does_not_know() -> None:
     def read_on() -> None:
         raise OSError("silence")
 
-    outcome = after_loss(memory(), DRAFT, Watch().patience(9), read_on)
+    outcome = after_loss(memory(), FILE, Watch().patience(9), read_on)
 
     assert isinstance(outcome, Unknown)
     assert "silence" in str(outcome.told("my-id").__cause__)
@@ -204,23 +204,23 @@ def test_who_cannot_read_what_won_does_not_know() -> None:
 
 def test_a_file_that_all_write_alike_may_be_anybodys() -> None:
     store = memory()
-    store.create(DRAFT.key, b"mine")
+    store.create(FILE.key, b"mine")
 
-    land_once(store, DRAFT, Watch().patience(9), "my-id")
+    land_once(store, FILE, Watch().patience(9), "my-id")
     with pytest.raises(CommitUnknownError, match="commit my-id may"):
-        land_once(Silent(LosesRequests(memory()), times=99), DRAFT, Watch().patience(9), "my-id")
+        land_once(Silent(LosesRequests(memory()), times=99), FILE, Watch().patience(9), "my-id")
 
 
 def test_a_commit_that_was_read_is_sure_once_the_store_confirms_it() -> None:
     store = Silent(memory(), times=2)
 
-    make_sure(store, DRAFT.key, Watch().patience(9), version=7, commit_id="my-id")
+    make_sure(store, FILE.key, Watch().patience(9), version=7, commit_id="my-id")
 
     assert store.asked == 3
     with pytest.raises(CommitUnknownError, match=r"7\.json: .* commit my-id may") as told:
         make_sure(
             Silent(memory(), times=99),
-            DRAFT.key,
+            FILE.key,
             Watch().patience(9),
             version=7,
             commit_id="my-id",

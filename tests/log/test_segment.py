@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from ledger.log.codec import digest
-from ledger.log.segment import (
+from ledger.log.segments.file import (
     MOST_BYTES,
     read_segment,
     segment_of,

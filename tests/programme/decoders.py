@@ -23,12 +23,11 @@ from ledger.files.footers import read_footer
 from ledger.files.hive import path_keys
 from ledger.files.runs import Runs
 from ledger.log.checkpoint import Checkpoints
-from ledger.log.codec import Codec
-from ledger.log.gate import Gate
+from ledger.log.codec import Codec, Gate
 from ledger.log.layout import Layout
 from ledger.log.lookup import KeyIndex
-from ledger.log.segment import write_segment
-from ledger.log.segments import Segments
+from ledger.log.segments.cache import Segments
+from ledger.log.segments.file import write_segment
 from ledger.model.path_text import whole_path
 from ledger.model.transforms import transform_of
 from ledger.model.types.sql import read_type

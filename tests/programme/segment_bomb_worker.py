@@ -17,8 +17,8 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from ledger.log.layout import Layout
-from ledger.log.segment import write_segment
-from ledger.log.segments import Segments
+from ledger.log.segments.cache import Segments
+from ledger.log.segments.file import write_segment
 from ledger.stores import MemoryStore
 from tests.segments import is_same_segment
 

@@ -178,7 +178,7 @@ def can_alter(source: DataType, target: DataType, *, explicit_allowed: bool) -> 
 
     Args:
         source: The column's type.
-        target: The wanted type, its nullability already settled (`keepNullability`).
+        target: The wanted type, its nullability already decided (`keepNullability`).
         explicit_allowed: False under the option `disable-explicit-type-casting`.
 
     Example:

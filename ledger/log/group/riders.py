@@ -37,12 +37,12 @@ class Rider(Generic[S, E]):
         following: Whom its thread wakes when it goes on.
     """
 
-    __slots__ = ("_awake", "_done", "_doubt", "_error", "following", "gone", "intent", "request")
+    __slots__ = ("_awake", "_doubt", "_error", "_landed", "following", "gone", "intent", "request")
 
     def __init__(self, intent: Intent[S, E], request: Request) -> None:
         self.intent = intent
         self.request = request
-        self._done: Appended[S] | None = None
+        self._landed: Appended[S] | None = None
         self._error: BaseException | None = None
         self._doubt: Exception | None = None
         self.gone = False
@@ -54,7 +54,7 @@ class Rider(Generic[S, E]):
         """Return once it is known what came of it."""
         while not self._awake.acquire(timeout=_LOOKS_AFTER_S):
             # Whoever was to wake it may have been interrupted on the way.
-            if self.is_settled:
+            if self.is_answered:
                 return
 
     def wake(self) -> None:
@@ -69,18 +69,18 @@ class Rider(Generic[S, E]):
             self.following.wake()
 
     @property
-    def is_settled(self) -> bool:
+    def is_answered(self) -> bool:
         """Whether it is known what came of it."""
-        return self._done is not None or self._error is not None
+        return self._landed is not None or self._error is not None
 
     @property
     def rides_alone(self) -> bool:
         """Whether no other transaction may stand in the same commit."""
         return self.request.expect_version is not None or self.request.effective_millis is not None
 
-    def done(self, appended: Appended[S]) -> None:
+    def landed(self, appended: Appended[S]) -> None:
         """Say that it is in the log."""
-        self._done = appended
+        self._landed = appended
 
     def fail(self, error: BaseException) -> None:
         """Say that it is not in the log, or that nobody knows."""
@@ -103,15 +103,15 @@ class Rider(Generic[S, E]):
         """
         if self._error is not None:
             raise self._error
-        if self._done is None:
-            raise AssertionError("nobody has settled this rider")
-        return self._done
+        if self._landed is None:
+            raise AssertionError("nobody has answered this rider")
+        return self._landed
 
     def fate(self) -> str:
         """Return in words what is known, for one who was interrupted and waits no longer."""
         name = f"commit {self.request.commit_id}"
-        if self._done is not None:
-            return f"{name} has landed in version {self._done.version}"
+        if self._landed is not None:
+            return f"{name} has landed in version {self._landed.version}"
         if isinstance(self._error, LedgerError) and not isinstance(self._error, CommitUnknownError):
             return f"{name} did not land: {self._error}"
         known = "is on its way and may land" if self._error is None else "may have landed"
@@ -124,11 +124,11 @@ class Rider(Generic[S, E]):
 class Group(Generic[S, E]):
     """Gathers what threads ask for while a commit is under way, and lets one thread land it.
 
-    Those that are settled go on one waking the next: if all woke at once, the thread that lands
+    Those that are answered go on one waking the next: if all woke at once, the thread that lands
     would wait for each of them to give up Python's lock before it reached the store.
 
     Args:
-        land: Settles all the riders that it is given.
+        land: Answers all the riders that it is given.
     """
 
     def __init__(self, land: Callable[[Sequence[Rider[S, E]]], None]) -> None:
@@ -179,7 +179,7 @@ class Group(Generic[S, E]):
             self._land(riders)
         except BaseException as error:  # noqa: BLE001 - each raises it in a thread of its own
             for each in self._taken:
-                if not each.is_settled:
+                if not each.is_answered:
                     each.fail(twin(error))
         taken, self._taken = self._taken, []
         chain = [each for each in taken if not each.gone]
@@ -195,7 +195,7 @@ class Group(Generic[S, E]):
         self._taken = []
         self._riders.clear()
         for each in waiting:
-            if not each.is_settled:
+            if not each.is_answered:
                 each.fail(
                     StoreError(
                         f"this process was forked while commit {each.request.commit_id} was under "

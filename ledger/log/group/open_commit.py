@@ -14,7 +14,7 @@ from ledger.evolution.stream import Builder, StateLike
 from ledger.log.checkpoint import Head
 from ledger.log.clock import Moment
 from ledger.log.codec import digest, encode, encode_transaction
-from ledger.log.landing import Draft
+from ledger.log.landing import LogFile
 from ledger.log.request import Request
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, InvalidInputError, UpgradeRequiredError
@@ -31,7 +31,7 @@ class Proposal(Generic[S, E]):
     """A commit ready to be created, and the head that it would make."""
 
     commit: Commit[E]
-    draft: Draft
+    file: LogFile
     head: Head[S]
 
 
@@ -156,11 +156,11 @@ class OpenCommit(Generic[S, E]):
         """Return the commit, ready to be created."""
         commit = self.commit()
         body = encode(self._of(self._format, *map(Raw, self._bodies)))
-        draft = Draft(self._log.layout.commit(commit.version), body, commit.version)
+        file = LogFile(self._log.layout.commit(commit.version), body, commit.version)
         state = self.state()
         if state is None:
             raise AssertionError("a commit that is proposed holds a transaction")
-        return Proposal(commit, draft, Head(state, digest(body)))
+        return Proposal(commit, file, Head(state, digest(body)))
 
     def _begun(self) -> Builder[S, E]:
         """Return a builder after all that have joined."""
