@@ -1,0 +1,579 @@
+"""A second reader of a ledger's bytes, written from FORMAT.md alone; it imports nothing of it.
+
+`streams(root)` checks the chains and yields every stream's commits; `Table` and `Catalog` fold
+them. What they come to is plain JSON, for somebody else to compare.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pyarrow import parquet
+
+Doc = dict[str, Any]
+
+SCHEMA_EVENTS = frozenset(
+    {
+        *("setOption", "removeOption", "updateComment", "addColumn", "renameColumn", "dropColumn"),
+        *("updateColumnType", "updateColumnNullability", "updateColumnComment"),
+        *("updateColumnDefaultValue", "updateColumnPosition", "dropPrimaryKey", "updateKeys"),
+        "setIdentifierFields",
+    }
+)
+SNAPSHOT_FACTS = (
+    *("snapshotId", "schemaId", "commitUser", "totalRecordCount", "deltaRecordCount"),
+    *("watermark", "statistics", "snapshotProperties", "deltaManifestList", "baseManifestList"),
+)
+NO_IDENTIFIER = 2**63 - 1
+FIRST_PARTITION_FIELD = 1000
+
+
+class BrokenError(Exception):
+    """The bytes are not as FORMAT.md says."""
+
+
+def holds(condition: object, message: str) -> None:
+    """Refuse what is not so."""
+    if not condition:
+        raise BrokenError(message)
+
+
+def refuse_float(text: str) -> None:
+    """Refuse a number that is not whole."""
+    raise BrokenError(f"{text} is a floating-point number")
+
+
+def commits(folder: Path) -> Iterator[Doc]:
+    """Yield a stream's commits, whose chain holds."""
+    parent: str | None = None
+    time_millis = -1
+    for version, path in enumerate(sorted((folder / "log").glob("*.json"))):
+        holds(path.name == f"{version:020d}.json", f"{path}: version {version} is missing")
+        body = path.read_bytes()
+        holds(body.endswith(b"\n") and body.count(b"\n") == 1, f"{path}: not one line")
+        commit = json.loads(body, parse_float=refuse_float)
+        holds(commit["format"] in {1, 2}, f"{path}: of a later format")
+        holds(commit["version"] == version, f"{path}: says version {commit['version']}")
+        holds(commit.get("parent") == parent, f"{path}: the chain is broken")
+        is_later = commit["timeMillis"] > time_millis
+        is_equal = commit["timeMillis"] == time_millis and commit["format"] == 2
+        holds(is_later or is_equal, f"{path}: its time is before the one before")
+        holds(commit["transactions"], f"{path}: no transaction")
+        time_millis = commit["timeMillis"]
+        parent = f"sha256:{hashlib.sha256(body).hexdigest()}"
+        yield commit
+
+
+def tables(root: Path) -> Iterator[Path]:
+    """Yield the folders of the streams of all tables that lie below a root."""
+    for each in sorted(root.rglob("_ledger/log")):
+        if each.parent.parent != root:
+            yield each.parent
+
+
+# Types: a text ends in NOT NULL where there can be none; an object says the same in its `type`.
+
+
+def nullable(data_type: Any) -> bool:
+    """Return whether a type holds NULL."""
+    text = data_type if isinstance(data_type, str) else data_type["type"]
+    return not text.endswith(" NOT NULL")
+
+
+def with_nullability(data_type: Any, *, is_nullable: bool) -> Any:
+    """Return a type that holds NULL, or not."""
+    text = data_type if isinstance(data_type, str) else data_type["type"]
+    text = text.removesuffix(" NOT NULL") + ("" if is_nullable else " NOT NULL")
+    return text if isinstance(data_type, str) else {**data_type, "type": text}
+
+
+def kind(data_type: Any) -> str:
+    """Return what is constructed: ROW, ARRAY, MAP, ... or the whole text of a plain type."""
+    text: str = data_type if isinstance(data_type, str) else data_type["type"]
+    return text.removesuffix(" NOT NULL")
+
+
+def ids_in(data_type: Any) -> Iterator[int]:
+    """Yield the ids inside a type."""
+    if isinstance(data_type, str):
+        return
+    for key in ("elementId", "keyId", "valueId"):
+        if key in data_type:
+            yield data_type[key]
+    for key in ("element", "key", "value"):
+        yield from ids_in(data_type.get(key, ""))
+    for each in data_type.get("fields", ()):
+        yield each["id"]
+        yield from ids_in(each["type"])
+
+
+class Place:
+    """Something that has a type, wherever it stands: a field, an element, a map's value."""
+
+    def __init__(self, holder: Doc, key: str) -> None:
+        self.holder, self.key = holder, key
+
+    @property
+    def type(self) -> Any:
+        """What stands there."""
+        return self.holder[self.key]
+
+    def inside(self, segment: str) -> Place:
+        """Return the place that a path's next segment means."""
+        what = kind(self.type)
+        if what == "ROW":
+            return Place(named(self.type["fields"], segment), "type")
+        wanted = {"ARRAY": "element", "MAP": "value"}.get(what)
+        holds(wanted is not None and segment == wanted, f"{segment} is nothing below {what}")
+        return Place(self.type, segment)
+
+
+def named(fields: list[Doc], name: str) -> Doc:
+    """Return the field of a name."""
+    found = [each for each in fields if each["name"] == name]
+    holds(len(found) == 1, f"{name} is missing, or there twice")
+    return found[0]
+
+
+def put(fields: list[Doc], new: Doc, move: Doc | None) -> None:
+    """Put a field among others where a move says; last without one."""
+    if move is None or move["type"] == "LAST":
+        fields.append(new)
+        return
+    if move["type"] == "FIRST":
+        fields.insert(0, new)
+        return
+    reference = [each["name"] for each in fields].index(move["referenceFieldName"])
+    fields.insert(reference + {"BEFORE": 0, "AFTER": 1}[move["type"]], new)
+
+
+class Table:
+    """A table's stream, folded."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.state: Doc = {}
+        self.files: dict[str, Doc] = {}
+
+    def fold(self, commit: Doc) -> None:
+        """Take one commit in."""
+        for transaction in commit["transactions"]:
+            moment = transaction.get("effectiveTimeMillis", commit["timeMillis"])
+            events = transaction.get("events", [])
+            for event in events:
+                holds(not self.state.get("dropped"), "nothing can follow a seal")
+                holds(self.state or event["type"] == "createTable", "a table begins with its birth")
+                getattr(self, event["type"])(event, moment, commit)
+            if commit["version"] and any(each["type"] in SCHEMA_EVENTS for each in events):
+                self.state["schemaId"] += 1
+                self.state["schemaTime"] = moment
+            self.state["updated"] = [moment, transaction.get("author", "")]
+        self.state["version"] = commit["version"]
+
+    # Birth and end
+
+    def createTable(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
+        holds(commit["version"] == 0, "a table is created by version 0")
+        schema = event["schema"]
+        self.fields: list[Doc] = copy.deepcopy(schema["fields"])
+        self.options: dict[str, str] = dict(schema.get("options", {}))
+        self.state = {
+            "tableId": event["tableId"],
+            "path": event["path"],
+            "external": event.get("isExternal", False),
+            "schemaId": 0,
+            "schemaTime": moment,
+            "comment": schema.get("comment"),
+            "highestFieldId": schema["highestFieldId"],
+            "partitionKeys": schema.get("partitionKeys", []),
+            "primaryKeys": schema.get("primaryKeys", []),
+            "identifierFieldIds": schema.get("identifierFieldIds", []),
+            "snapshot": None,
+            "earliest": 1,
+            "totals": [0, 0, 0, None],
+            "tags": {},
+            "statistics": {},
+            "rules": {},
+            "created": [moment, None],
+            "dropped": False,
+        }
+        self.state["orders"] = {0: []}
+        self.state["order"] = 0
+        self.lay_out_by_keys()
+        if "partitionSpec" in event:
+            self.state["specs"] = {0: event["partitionSpec"]}
+        if "sortOrder" in event:
+            self.state["orders"] = {1: event["sortOrder"]}
+            self.state["order"] = 1
+
+    def lay_out_by_keys(self) -> None:
+        """Let spec 0 be the identity of the partition keys."""
+        fields = [
+            {
+                "sourceId": named(self.fields, name)["id"],
+                "fieldId": FIRST_PARTITION_FIELD + number,
+                "name": name,
+                "transform": "identity",
+            }
+            for number, name in enumerate(self.state["partitionKeys"])
+        ]
+        self.state["specs"], self.state["spec"] = {0: fields}, 0
+
+    def dropTable(self, _event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        self.state["dropped"] = True
+
+    # Schema
+
+    def siblings(self, path: list[str]) -> list[Doc]:
+        """Return the fields among which a path's last segment stands."""
+        if len(path) == 1:
+            return self.fields
+        place = Place(named(self.fields, path[0]), "type")
+        for segment in path[1:-1]:
+            place = place.inside(segment)
+        holds(kind(place.type) == "ROW", f"{path} is no member of a ROW")
+        found: list[Doc] = place.type["fields"]
+        return found
+
+    def place(self, path: list[str]) -> Place:
+        """Return what a path means."""
+        place = Place(named(self.fields, path[0]), "type")
+        for segment in path[1:]:
+            place = place.inside(segment)
+        return place
+
+    def own(self, event: Doc) -> Doc:
+        """Return the field that an event is about."""
+        field = named(self.siblings(event["fieldNames"]), event["fieldNames"][-1])
+        holds(field["id"] == event["fieldId"], f"{event['fieldNames']} has another id")
+        return field
+
+    def give_out(self, ids: list[int]) -> None:
+        """Take ids that nobody had."""
+        highest = self.state["highestFieldId"]
+        holds(len(set(ids)) == len(ids) and all(each > highest for each in ids), "ids return")
+        self.state["highestFieldId"] = max([highest, *ids])
+
+    def setOption(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        self.options[event["key"]] = event["value"]
+
+    def removeOption(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        self.options.pop(event["key"], None)
+
+    def updateComment(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        self.state["comment"] = event.get("comment")
+
+    def addColumn(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        path = event["fieldNames"]
+        siblings = self.siblings(path)
+        holds(all(each["name"] != path[-1] for each in siblings), f"{path} is there already")
+        self.give_out([event["fieldId"], *ids_in(event["dataType"])])
+        new = {"id": event["fieldId"], "name": path[-1], "type": copy.deepcopy(event["dataType"])}
+        if event.get("comment") is not None:
+            new["description"] = event["comment"]
+        if event.get("defaultValue") is not None:
+            new["defaultValue"] = new["initialDefault"] = event["defaultValue"]
+        put(siblings, new, event.get("move"))
+
+    def renameColumn(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        path, name = event["fieldNames"], event["newName"]
+        siblings, field = self.siblings(path), self.own(event)
+        holds(all(each["name"] != name for each in siblings), f"{name} is taken")
+        field["name"] = name
+        if len(path) == 1:
+            holds(path[0] not in self.state["partitionKeys"], "a partition key keeps its name")
+            keys = self.state["primaryKeys"]
+            self.state["primaryKeys"] = [name if each == path[0] else each for each in keys]
+
+    def dropColumn(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        path = event["fieldNames"]
+        siblings, field = self.siblings(path), self.own(event)
+        holds(len(siblings) > 1, f"{path} is the last")
+        keys = [*self.state["partitionKeys"], *self.state["primaryKeys"]]
+        holds(len(path) > 1 or path[0] not in keys, f"{path} is in a key")
+        siblings.remove(field)
+
+    def updateColumnType(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        place, new = self.place(event["fieldNames"]), copy.deepcopy(event["newDataType"])
+        self.give_out(list(ids_in(new)))
+        if event.get("keepNullability", False):
+            new = with_nullability(new, is_nullable=nullable(place.type))
+        place.holder[place.key] = new
+
+    def updateColumnNullability(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        place = self.place(event["fieldNames"])
+        new = with_nullability(place.type, is_nullable=event["newNullability"])
+        place.holder[place.key] = new
+
+    def updateColumnComment(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        set_or_remove(self.own(event), "description", event.get("newComment"))
+
+    def updateColumnDefaultValue(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        set_or_remove(self.own(event), "defaultValue", event.get("newDefaultValue"))
+
+    def updateColumnPosition(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        move = event["move"]
+        siblings = self.siblings(event.get("fieldNames") or [move["fieldName"]])
+        field = named(siblings, move["fieldName"])
+        holds(field["id"] == event["fieldId"], f"{move['fieldName']} has another id")
+        siblings.remove(field)
+        put(siblings, field, move)
+
+    def dropPrimaryKey(self, _event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        self.state["primaryKeys"] = []
+
+    def updateKeys(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        self.state["partitionKeys"] = event.get("partitionKeys", [])
+        self.state["primaryKeys"] = event.get("primaryKeys", [])
+        self.lay_out_by_keys()
+
+    def setIdentifierFields(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        self.state["identifierFieldIds"] = event["fieldIds"]
+
+    # Layout
+
+    def updatePartitionSpec(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        spec_id = event["specId"]
+        there = self.state["specs"].setdefault(spec_id, event["fields"])
+        holds(there == event["fields"], f"spec {spec_id} has other fields")
+        if event.get("setDefault", True):
+            self.state["spec"] = spec_id
+
+    def replaceSortOrder(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        order_id = event["orderId"]
+        there = self.state["orders"].setdefault(order_id, event["fields"])
+        holds(there == event["fields"], f"order {order_id} has other fields")
+        self.state["order"] = order_id
+
+    # Snapshots
+
+    def commitSnapshot(self, event: Doc, moment: int, _commit: Doc) -> None:  # noqa: N802
+        self.take_snapshot(event, moment, event["commitKind"])
+
+    def rollback(self, event: Doc, moment: int, _commit: Doc) -> None:
+        self.take_snapshot(event, moment, "OVERWRITE")
+
+    def take_snapshot(self, event: Doc, moment: int, commit_kind: str) -> None:
+        """Take in a snapshot, its files and its sums."""
+        before = self.state["snapshot"]
+        last = before["snapshotId"] if before else 0
+        holds(event["snapshotId"] == last + 1, f"snapshot {event['snapshotId']} after {last}")
+        records, size, count, created = self.state["totals"]
+        records += event["deltaRecordCount"]
+        holds(event["totalRecordCount"] == records, "the total is another")
+        size += event.get("deltaFileSizeInBytes", 0)
+        count += event.get("deltaFileCount", 0)
+        newest = [each for each in (created, event.get("lastFileCreationTime")) if each is not None]
+        self.state["totals"] = [records, size, count, max(newest, default=None)]
+        facts = {key: event[key] for key in SNAPSHOT_FACTS if key in event}
+        self.state["snapshot"] = {
+            **facts,
+            "commitKind": commit_kind,
+            "commitIdentifier": event.get("commitIdentifier", NO_IDENTIFIER),
+            "timeMillis": moment,
+        }
+        for change in self.changes(event):
+            if change.get("kind", "ADD") == "ADD":
+                self.files[change["path"]] = change
+            else:
+                self.files.pop(change["path"])
+
+    def changes(self, event: Doc) -> list[Doc]:
+        """Return a snapshot's file changes, wherever they stand."""
+        if "changes" not in event:
+            found: list[Doc] = event.get("files", [])
+            return found
+        reference = event["changes"]
+        body = (self.folder / reference["path"]).read_bytes()
+        holds(hashlib.sha256(body).hexdigest() == reference["sha256"], "the list was changed")
+        rows = parquet.read_table(io.BytesIO(body)).to_pylist()
+        holds(len(rows) == reference["count"], "the list is not whole")
+        return [
+            {
+                "kind": each["kind"],
+                "path": each["path"],
+                "recordCount": each["record_count"],
+                "fileSizeInBytes": each["file_size_in_bytes"],
+                "partition": [json.loads(value) for value in each["partition"]],
+                "specId": each["spec_id"],
+            }
+            for each in rows
+        ]
+
+    def createTag(self, event: Doc, moment: int, _commit: Doc) -> None:  # noqa: N802
+        holds(event["tagName"] not in self.state["tags"], "the tag is there")
+        self.set_tag(event, moment)
+
+    def replaceTag(self, event: Doc, moment: int, _commit: Doc) -> None:  # noqa: N802
+        holds(event["tagName"] in self.state["tags"], "the tag is not there")
+        self.set_tag(event, moment)
+
+    def set_tag(self, event: Doc, moment: int) -> None:
+        """Name a snapshot."""
+        retained = event.get("timeRetainedMillis")
+        self.state["tags"][event["tagName"]] = [event["snapshotId"], moment, retained]
+        self.forget_statistics()
+
+    def deleteTag(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        del self.state["tags"][event["tagName"]]
+        self.forget_statistics()
+
+    def expireSnapshots(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        earliest = event["earliestSnapshotId"]
+        last = self.state["snapshot"]["snapshotId"]
+        holds(self.state["earliest"] <= earliest <= last, "what expires is not there")
+        self.state["earliest"] = earliest
+        self.forget_statistics()
+
+    def setPartitionStatistics(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        file = [event["statisticsPath"], event["fileSizeInBytes"]]
+        self.state["statistics"][event["snapshotId"]] = file
+
+    def forget_statistics(self) -> None:
+        """Let the statistics of snapshots go that nobody can read."""
+        tagged = {each[0] for each in self.state["tags"].values()}
+        kept = self.state["statistics"].items()
+        earliest = self.state["earliest"]
+        self.state["statistics"] = {k: v for k, v in kept if k >= earliest or k in tagged}
+
+    # What stands in commits of format 2 alone
+
+    def clockCorrected(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
+        holds(commit["format"] == 2, "clockCorrected is of format 2")
+        latest = event["trueTimeMillis"]
+        holds(event["firstVersion"] < commit["version"] and latest <= moment, "no such correction")
+        self.state["schemaTime"] = min(self.state["schemaTime"], latest)
+        self.state["created"][0] = min(self.state["created"][0], latest)
+        if self.state["snapshot"]:
+            time_millis = self.state["snapshot"]["timeMillis"]
+            self.state["snapshot"]["timeMillis"] = min(time_millis, latest)
+        for tag in self.state["tags"].values():
+            tag[1] = min(tag[1], latest)
+
+    def formatRulesRaised(self, event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
+        holds(commit["format"] == 2, "formatRulesRaised is of format 2")
+        rules = self.state["rules"]
+        holds(all(v > rules.get(k, 1) for k, v in event["rules"].items()), "rules go down")
+        rules |= event["rules"]
+
+    def outline(self) -> Doc:
+        """Return all that was found, as JSON has it."""
+        return {**self.state, "fields": self.fields, "options": self.options}
+
+
+def set_or_remove(field: Doc, key: str, value: str | None) -> None:
+    """Set a key, or remove it where there is no value."""
+    if value is None:
+        field.pop(key, None)
+    else:
+        field[key] = value
+
+
+class Catalog:
+    """The catalog's stream, folded: what there is, by name."""
+
+    def __init__(self) -> None:
+        self.format = 1
+        self.databases: dict[str, Doc] = {}
+        self.tables: dict[str, Doc] = {}
+        self.views: dict[str, Doc] = {}
+        self.paths: set[str] = set()
+
+    def fold(self, commit: Doc) -> None:
+        """Take one commit in."""
+        self.format = max(self.format, commit["format"])
+        for transaction in commit["transactions"]:
+            for event in transaction.get("events", []):
+                getattr(self, event["type"])(event)
+
+    def take(self, path: str) -> None:
+        """Give out a location, once for ever."""
+        holds(path not in self.paths, f"{path} was given out before")
+        self.paths.add(path)
+
+    def createDatabase(self, event: Doc) -> None:  # noqa: N802
+        holds(event["name"] not in self.databases, "the database is there")
+        self.take(event["path"])
+        self.databases[event["name"]] = dict(event.get("options", {}))
+
+    def alterDatabase(self, event: Doc) -> None:  # noqa: N802
+        options = self.databases[event["name"]]
+        for key in event.get("removals", []):
+            options.pop(key, None)
+        options |= event.get("updates", {})
+
+    def dropDatabase(self, event: Doc) -> None:  # noqa: N802
+        prefix = f"{event['name']}."
+        inside = [each for each in (*self.tables, *self.views) if each.startswith(prefix)]
+        holds(not inside, "the database is not empty")
+        del self.databases[event["name"]]
+
+    def createTable(self, event: Doc) -> None:  # noqa: N802
+        name = full(event["identifier"])
+        self.check_free(name)
+        self.take(event["path"])
+        self.tables[name] = {"tableId": event["tableId"], "path": event["path"]}
+
+    def renameTable(self, event: Doc) -> None:  # noqa: N802
+        self.rename(self.tables, event, "tableId")
+
+    def dropTable(self, event: Doc) -> None:  # noqa: N802
+        entry = self.tables.pop(full(event["identifier"]))
+        holds(entry["tableId"] == event["tableId"], "another table has that name")
+
+    def createView(self, event: Doc) -> None:  # noqa: N802
+        name = full(event["identifier"])
+        self.check_free(name)
+        self.views[name] = {"viewId": event["viewId"], **copy.deepcopy(event["schema"])}
+
+    def alterView(self, event: Doc) -> None:  # noqa: N802
+        view = self.views[full(event["identifier"])]
+        holds(view["viewId"] == event["viewId"], "another view has that name")
+        for each in event["changes"]:
+            match each["type"]:
+                case "setOption":
+                    view.setdefault("options", {})[each["key"]] = each["value"]
+                case "removeOption":
+                    view.get("options", {}).pop(each["key"], None)
+                case "updateComment":
+                    set_or_remove(view, "comment", each.get("comment"))
+                case "addDialect" | "updateDialect":
+                    view.setdefault("dialects", {})[each["dialect"]] = each["query"]
+                case "dropDialect":
+                    del view["dialects"][each["dialect"]]
+
+    def renameView(self, event: Doc) -> None:  # noqa: N802
+        self.rename(self.views, event, "viewId")
+
+    def dropView(self, event: Doc) -> None:  # noqa: N802
+        entry = self.views.pop(full(event["identifier"]))
+        holds(entry["viewId"] == event["viewId"], "another view has that name")
+
+    def upgradeLedger(self, event: Doc) -> None:  # noqa: N802
+        holds(event["format"] <= self.format, "a commit opens no later format than its own")
+
+    def clockCorrected(self, _event: Doc) -> None:  # noqa: N802
+        """Change times, which are not followed here."""
+
+    def rename(self, entries: dict[str, Doc], event: Doc, key: str) -> None:
+        """Give an entry another name."""
+        self.check_free(full(event["destination"]))
+        entry = entries.pop(full(event["source"]))
+        holds(entry[key] == event[key], "another one has that name")
+        entries[full(event["destination"])] = entry
+
+    def check_free(self, name: str) -> None:
+        """Refuse a name that is taken, or in no database."""
+        holds(name.partition(".")[0] in self.databases, f"{name} is in no database")
+        holds(name not in self.tables and name not in self.views, f"{name} is taken")
+
+
+def full(identifier: Doc) -> str:
+    """Return a name as people write it."""
+    return f"{identifier.get('databaseName')}.{identifier.get('tableName')}"

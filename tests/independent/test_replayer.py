@@ -1,0 +1,291 @@
+"""A reader that knows FORMAT.md alone comes to the same state at every version, and sees damage."""
+
+from __future__ import annotations
+
+import json
+import random
+import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import ledger
+from ledger import FileChange, Ledger, LedgerError, SetIdentifierFields, SetOption, Table
+from ledger.events.catalog_events import AddDialect
+from ledger.evolution.state import TableState
+from ledger.model.types import ArrayType, MapType, VarCharType
+from ledger.model.types.wire import field_to_wire, type_from_json
+from ledger.stores import LocalStore
+from tests.histories import random_changes, start_schema
+from tests.independent.replayer import BrokenError, Catalog, Doc, commits, tables
+from tests.independent.replayer import Table as Replayed
+from tests.lakes import format_1, lake_on
+
+DATA = Path(__file__).parents[1] / "data"
+COMMITS = 150
+ROW = type_from_json(
+    {
+        "type": "ROW",
+        "fields": [
+            {"name": "a", "type": "INT"},
+            {"name": "b", "type": {"type": "ARRAY", "element": "STRING"}},
+        ],
+    }
+)
+COLUMNS = ledger.Schema.of(
+    {
+        "id": "BIGINT NOT NULL",
+        "amount": "DECIMAL(9, 2)",
+        "place": ROW,
+        "list": ArrayType(ROW),
+        "map": MapType(VarCharType(9), ROW),
+        "day": "DATE",
+    },
+    options={"ledger.formats": "iceberg"},
+)
+
+
+def outline(state: TableState) -> Doc:
+    """Return a state as the other reader says it."""
+    schema, snapshot, totals = state.schema, state.snapshot, state.totals
+    found: Doc = {
+        "tableId": state.table_id,
+        "path": state.path,
+        "external": state.is_external,
+        "schemaId": schema.id,
+        "schemaTime": schema.time_millis,
+        "comment": schema.comment,
+        "highestFieldId": schema.highest_field_id,
+        "partitionKeys": list(schema.partition_keys),
+        "primaryKeys": list(schema.primary_keys),
+        "identifierFieldIds": list(schema.identifier_field_ids),
+        "fields": msgspec.to_builtins([field_to_wire(each) for each in schema.fields]),
+        "options": dict(schema.options),
+        "specs": {each.spec_id: [_camel(f) for f in each.fields] for each in state.specs},
+        "spec": state.default_spec_id,
+        "orders": {each.order_id: [_camel(f) for f in each.fields] for each in state.sort_orders},
+        "order": state.default_order_id,
+        "earliest": state.earliest_snapshot_id,
+        "totals": [
+            totals.record_count,
+            totals.file_size_in_bytes,
+            totals.file_count,
+            totals.last_file_creation_time,
+        ],
+        "tags": {
+            each.name: [each.snapshot_id, each.create_time_millis, each.time_retained_millis]
+            for each in state.tags.values()
+        },
+        "statistics": {
+            key: [each.path, each.file_size_in_bytes]
+            for key, each in state.partition_statistics.items()
+        },
+        "rules": dict(state.format_rules),
+        "created": [state.created_at, None],
+        "updated": [state.updated_at, state.updated_by],
+        "dropped": state.dropped,
+        "version": state.version,
+        "snapshot": None,
+    }
+    if snapshot is not None:
+        found["snapshot"] = {
+            "snapshotId": snapshot.id,
+            "schemaId": snapshot.schema_id,
+            "commitUser": snapshot.commit_user,
+            "commitIdentifier": snapshot.commit_identifier,
+            "commitKind": snapshot.commit_kind,
+            "timeMillis": snapshot.time_millis,
+            "totalRecordCount": snapshot.total_record_count,
+            "deltaRecordCount": snapshot.delta_record_count,
+        }
+        more = {
+            "watermark": snapshot.watermark,
+            "statistics": snapshot.statistics,
+            "snapshotProperties": snapshot.properties,
+            "deltaManifestList": snapshot.delta_manifest_list,
+            "baseManifestList": snapshot.base_manifest_list,
+        }
+        found["snapshot"] |= {key: value for key, value in more.items() if value is not None}
+    return found
+
+
+def _camel(field: Any) -> Doc:
+    names = {
+        "source_id": "sourceId",
+        "field_id": "fieldId",
+        "name": "name",
+        "transform": "transform",
+        "direction": "direction",
+        "null_order": "nullOrder",
+    }
+    return {names[key]: getattr(field, key) for key in names if hasattr(field, key)}
+
+
+def agrees(root: Path, lake: Ledger) -> int:
+    """Compare both readers at every version of every table; return how many versions that were."""
+    catalog = Catalog()
+    for commit in commits(root / "_ledger"):
+        catalog.fold(commit)
+    state = lake.state
+    assert catalog.databases == {name: dict(each.options) for name, each in state.databases.items()}
+    assert catalog.tables == {
+        str(name): {"tableId": each.table_id, "path": each.path}
+        for name, each in state.tables.items()
+    }
+    assert {name: view["query"] for name, view in catalog.views.items()} == {
+        str(name): each.schema.query for name, each in state.views.items()
+    }
+    compared = 0
+    for name, entry in catalog.tables.items():
+        table = lake.table(name)
+        other = Replayed(root / entry["path"] / "_ledger")
+        for commit in commits(other.folder):
+            other.fold(commit)
+            mine = table.at(version=commit["version"])
+            assert json.loads(json.dumps(other.outline())) == json.loads(
+                json.dumps(outline(mine.state))
+            ), (name, commit)
+            compared += 1
+        live = {each.path: each for each in table.at().files}
+        assert other.files.keys() == live.keys()
+        for path, change in other.files.items():
+            assert change["recordCount"] == live[path].record_count
+            assert list(change.get("partition", [])) == list(live[path].partition)
+    return compared
+
+
+def courses(rng: random.Random, table: Table, number: int) -> list[Callable[[], object]]:
+    """Return what may be done to a table."""
+    head = table.state
+    some = rng.randint(1, max(1, head.last_snapshot_id))
+    file = FileChange(
+        path=f"{number}.parquet", record_count=rng.randrange(9), file_size_in_bytes=100 + number
+    )
+    tag, column = f"t{rng.randrange(3)}", rng.choice(head.schema.names)
+    later = msgspec.structs.replace(file, path=f"{number}-b.parquet", creation_time=number)
+    return [
+        lambda: table.alter(random_changes(rng, head.schema, length=rng.randint(1, 3))),
+        lambda: table.alter(random_changes(rng, head.schema, length=1)),
+        lambda: table.alter(random_changes(rng, head.schema, length=1)),
+        lambda: table.append([file]),
+        lambda: table.append([file, later]),
+        lambda: table.create_tag(tag, snapshot=some, time_retained_millis=86_400_000),
+        lambda: table.replace_tag(tag, snapshot=some),
+        lambda: table.delete_tag(tag),
+        lambda: table.rollback(snapshot=some),
+        lambda: table.expire_snapshots(before=max(1, some - 5)),
+        lambda: table.delete_files([rng.choice(table.at().files).path]),
+        lambda: table.update_spec().add_field(column).commit(),
+        lambda: table.replace_sort_order().asc(column).commit(),
+        lambda: table.set_partition_statistics(some, f"stats-{number}.parquet", 10),
+        lambda: table.alter([SetIdentifierFields((("id",),))]),
+        lambda: table.alter([SetOption(f"k{rng.randrange(3)}", str(number))]),
+    ]
+
+
+def a_life(lake: Ledger, seed: int) -> None:
+    """Let a ledger have databases, views, and tables with every kind of change."""
+    rng = random.Random(seed)
+    lake.create_database("db", {"a": "1", "b": "2"})
+    lake.create_database("gone")
+    lake.alter_database("db", removals=["a"], updates={"c": "3"})
+    lake.drop_database("gone")
+    view = ledger.ViewSchema(fields=start_schema().fields, query="SELECT 1")
+    lake.create_view("db.v", view)
+    lake.create_view("db.x", view)
+    lake.alter_view("db.v", [SetOption("k", "1"), AddDialect("spark", "SELECT 2")])
+    lake.rename_view("db.v", "db.w")
+    lake.drop_view("db.x")
+    table = lake.create_table("db.t", COLUMNS)
+    for number in range(COMMITS):
+        # What the rules refuse is no change.
+        with suppress(LedgerError, IndexError):
+            rng.choice(courses(rng, table, number))()
+    lake.rename_table("db.t", "db.u")
+    keyed = lake.create_table(
+        "db.keyed", ledger.Schema.of({"k": "INT NOT NULL"}, primary_keys=["k"])
+    )
+    keyed.alter([ledger.RenameColumn(("k",), "key")])
+    keyed.alter([ledger.DropPrimaryKey()])
+    lake.drop_table("db.keyed")
+    other = lake.create_table("db.t", {"id": "INT", "day": "DATE"})
+    other.alter([SetOption("partition", "day"), SetOption("primary-key", "id,day")])
+    other = lake.create_table("db.long", {"id": "INT"})
+    many = [
+        FileChange(path=f"{number}.parquet", record_count=1, file_size_in_bytes=9)
+        for number in range(1_001)
+    ]
+    other.append(many)
+    other.overwrite([msgspec.structs.replace(many[0], path="all.parquet")], where={})
+
+
+NOT_MADE_HERE = {"clockCorrected", "formatRulesRaised", "upgradeLedger"}
+"""They stand in logs of format 2 alone, and need a clock that is off, later rules, an old log."""
+
+
+def events_of(other: type) -> set[str]:
+    return {name for name in vars(other) if name != name.lower() or name == "rollback"}
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def lived(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    roots = []
+    for seed in range(4):
+        root = tmp_path_factory.mktemp(f"lived-{request.param}")
+        store = LocalStore(root)
+        a_life(lake_on(format_1(store) if request.param == 1 else store), seed)
+        roots.append(root)
+    return roots
+
+
+def test_every_kind_of_event_happened(lived: list[Path]) -> None:
+    streams = [each for root in lived for each in (root / "_ledger", *tables(root))]
+    seen = {
+        event["type"]
+        for stream in streams
+        for commit in commits(stream)
+        for transaction in commit["transactions"]
+        for event in transaction.get("events", [])
+    }
+    assert events_of(Replayed) | events_of(Catalog) == seen | NOT_MADE_HERE
+
+
+def test_a_reader_of_the_format_alone_comes_to_the_same_state_at_every_version(
+    lived: list[Path],
+) -> None:
+    assert sum(agrees(root, lake_on(LocalStore(root))) for root in lived) > COMMITS
+
+
+def test_a_ledger_of_the_first_version_is_read_the_same(tmp_path: Path) -> None:
+    with tarfile.open(DATA / "paimon" / "projected_by_0.1.0.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+
+    assert agrees(tmp_path, ledger.open(str(tmp_path))) > 0
+
+
+def bodies(root: Path) -> Iterator[Path]:
+    for stream in (root / "_ledger", *tables(root)):
+        yield from sorted((stream / "log").glob("*.json"))
+
+
+def test_a_flipped_bit_in_any_commit_but_the_newest_is_seen(tmp_path: Path) -> None:
+    lake = lake_on(LocalStore(tmp_path))
+    lake.create_database("db")
+    table = lake.create_table("db.t", {"id": "INT"})
+    for number in range(4):
+        table.alter([SetOption("k", str(number))])
+    paths = list(bodies(tmp_path))
+    newest = {max(each.parent.glob("*.json")) for each in paths}
+    rng = random.Random(1)
+    for path in set(paths) - newest:
+        whole = path.read_bytes()
+        spoilt = bytearray(whole)
+        spoilt[rng.randrange(len(spoilt))] ^= 1 << rng.randrange(7)
+        path.write_bytes(spoilt)
+        with pytest.raises((BrokenError, ValueError, KeyError)):
+            list(commits(path.parent.parent))
+        path.write_bytes(whole)
