@@ -8,6 +8,7 @@ from attrs import define, field
 
 from ledger.evolution.declared.format import Arrival, Batch, Birth, FileForm, History, Refusal
 from ledger.evolution.state import TableState
+from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 
 
@@ -41,9 +42,9 @@ class ToyRules:
                 yield Refusal(f"file {each.path}", "toys come in no files", "rename it")
 
     def name_problems(
-        self, schema: Schema, schema_ids: Collection[int], state: TableState, history: History
+        self, schema: Schema, files: Collection[FileChange], state: TableState, history: History
     ) -> Iterator[Refusal]:
-        del schema, schema_ids, state, history
+        del schema, files, state, history
         return iter(())
 
     def tag_problems(self, name: str) -> Iterator[Refusal]:

@@ -168,6 +168,14 @@ class TablePast:
             return schema_id in state.named_schema_ids
         return self._met.get(schema_id, 0) >= state.earliest_snapshot_id
 
+    def live(self, state: TableState) -> Collection[FileChange]:
+        """Return the files that are live at a state."""
+        if state.snapshot is None:
+            return ()
+        if state.version > head_state(self._log).version:
+            raise Postponed
+        return self._live.at_state(state).values()
+
     def reach(self, state: TableState) -> Reach:
         """Return what the snapshots hold that can be read at a state, tagged ones included.
 

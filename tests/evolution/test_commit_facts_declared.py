@@ -38,6 +38,10 @@ class Past:
     def holds(self, state: TableState, schema_id: int) -> bool:
         return schema_id in state.named_schema_ids
 
+    def live(self, state: TableState) -> Collection[FileChange]:
+        del state
+        return (self.file,)
+
     def reach(self, state: TableState) -> Reach:
         return Reach(frozenset({state.schema.id}), files=(self.file,))
 

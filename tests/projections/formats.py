@@ -11,11 +11,13 @@ from attrs import frozen
 
 from ledger import Table
 from ledger.stores import Store
+from projections.delta import materialise as of_delta
 from projections.iceberg import materialise as of_iceberg
 from projections.materialising import Difference, Materialisation
 from projections.paimon import materialise as of_paimon
 from tests.faults import Died, DiesAfter, Wrapped
 from tests.lakes import lake_on, memory
+from tests.projections.delta import projecting as delta_projecting
 from tests.projections.iceberg import projecting as iceberg_projecting
 from tests.projections.paimon import projecting as paimon_projecting
 
@@ -117,6 +119,13 @@ ICEBERG = Format(
     iceberg_projecting,
     lambda table: iceberg_projecting.Left.by(table).newest(table),
     ("-m0.avro", "snap", "metadata/0", "metadata/v"),
+)
+DELTA = Format(
+    "delta",
+    of_delta.DELTA,
+    delta_projecting,
+    lambda table: delta_projecting.Left.by(table).files,
+    (".json", ".checkpoint.parquet"),
 )
 
 

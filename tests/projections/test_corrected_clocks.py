@@ -7,11 +7,12 @@ import json
 import pytest
 from attrs import define
 
-from ledger import Table
+from ledger import Schema, Table
 from ledger.model.errors import StoreError
 from ledger.stores import Store
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders
-from tests.projections.formats import ICEBERG, PAIMON, Format
+from tests.projections.delta import projecting as delta_projecting
+from tests.projections.formats import DELTA, ICEBERG, PAIMON, Format
 
 A_YEAR = 365 * 86_400_000
 AN_HOUR = 3_600_000
@@ -28,7 +29,10 @@ class Clock:
 
 def ahead(store: Store, clock: Clock) -> Table:
     """Return a table with snapshots 1 and 2 at their times, 3 and 4 a year ahead, 5 after them."""
-    table = orders(lake_on(store, clock))
+    columns = {"id": "BIGINT NOT NULL", "day": "DATE", "amount": "INT"}
+    options = {"ledger.formats": "paimon,iceberg,delta"}
+    schema = Schema.of(columns, partition_keys=["day"], options=options)
+    table = orders(lake_on(store, clock), schema)
     table.append([data_file("1.parquet")])
     table.append([data_file("2.parquet")])
     fast = lake_on(store, lambda: clock() + A_YEAR).table("shop.orders")
@@ -94,6 +98,20 @@ def test_paimons_snapshots_are_found_by_their_true_times() -> None:
     for snapshot_id, moment in enumerate(times, 1):
         newest = max(number for number, each in enumerate(times, 1) if each <= moment)
         assert table.at(timestamp=moment).state.last_snapshot_id == newest >= snapshot_id
+
+
+def test_deltas_versions_are_found_by_their_true_times() -> None:
+    table = ahead(memory(), Clock())
+    DELTA.project(table)
+    corrected(table)
+    DELTA.project(table)
+
+    infos = delta_projecting.Left.by(table).infos()
+    times = [infos[each]["inCommitTimestamp"] for each in sorted(infos)]
+    (known,) = table.state.corrections
+    assert times == sorted(set(times))
+    assert times[3:6] == [known.true_time_millis + each for each in range(3)]
+    assert times[-1] <= table.state.effective_millis
 
 
 def test_icebergs_logs_are_in_order() -> None:

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from ledger import Schema, Table
+from projections.delta import materialise as delta
 from projections.iceberg import materialise as iceberg
 from projections.paimon import materialise as paimon
 from tests.lakes import data_file, lake_on, memory
@@ -17,12 +18,13 @@ from tests.lakes import data_file, lake_on, memory
 def table() -> Table:
     lake = lake_on(memory())
     lake.create_database("db")
-    table = lake.create_table("db.t", Schema.of({"id": "BIGINT"}))
+    options = {"ledger.formats": "paimon,iceberg,delta"}
+    table = lake.create_table("db.t", Schema.of({"id": "BIGINT"}, options=options))
     table.append([replace(data_file("a.parquet"), partition=())])
     return table
 
 
-@pytest.mark.parametrize("projection", [iceberg, paimon], ids=["iceberg", "paimon"])
+@pytest.mark.parametrize("projection", [delta, iceberg, paimon], ids=["delta", "iceberg", "paimon"])
 def test_files_without_a_position_are_told(table: Table, projection: ModuleType) -> None:
     assert projection.verify(table).is_empty
     projection.project(table)
@@ -37,8 +39,12 @@ def test_files_without_a_position_are_told(table: Table, projection: ModuleType)
 
 @pytest.mark.parametrize(
     ("projection", "path"),
-    [(iceberg, "metadata/v1.metadata.json"), (paimon, "schema/schema-0")],
-    ids=["iceberg", "paimon"],
+    [
+        (delta, "_delta_log/00000000000000000000.json"),
+        (iceberg, "metadata/v1.metadata.json"),
+        (paimon, "schema/schema-0"),
+    ],
+    ids=["delta", "iceberg", "paimon"],
 )
 def test_files_of_somebody_else_are_no_damage(
     table: Table, projection: ModuleType, path: str

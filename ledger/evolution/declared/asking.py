@@ -141,25 +141,25 @@ def raised_rules(
 
 def refuse_names(
     schema: Schema,
-    schema_ids: Collection[int],
+    files: Collection[FileChange],
     state: TableState,
     history: History,
     formats: Formats,
 ) -> None:
-    """Refuse files without field ids whose names one of the table's formats cannot tell apart.
+    """Refuse files by whose names one of the table's formats does not find its columns.
 
     Args:
         schema: The table's schema.
-        schema_ids: The schemas whose names the files use.
+        files: What comes and goes.
         state: The table before.
         history: Its past.
         formats: The formats that there are.
 
     Raises:
-        FormatError: A name would stand for two fields.
+        FormatError: A name would stand for two fields, or a field have two names.
     """
     for each in _declared(schema, state, formats):
-        for refusal in each.name_problems(schema, schema_ids, state, history):
+        for refusal in each.name_problems(schema, files, state, history):
             raise _worded(each.name, refusal, declared_by(schema.options).formats)
 
 

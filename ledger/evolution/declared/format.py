@@ -84,6 +84,9 @@ class History(Protocol):
         Reads nothing; where that would be needed, it is not sure.
         """
 
+    def live(self, state: TableState) -> Collection[FileChange]:
+        """Return the files that are live at a state; reads them."""
+
     def reach(self, state: TableState) -> Reach:
         """Return what can be read at a state; may read every file change that is live."""
 
@@ -215,13 +218,13 @@ class FormatRules(Protocol):
         """Yield what it cannot say of a snapshot's files."""
 
     def name_problems(
-        self, schema: Schema, schema_ids: Collection[int], state: TableState, history: History
+        self, schema: Schema, files: Collection[FileChange], state: TableState, history: History
     ) -> Iterator[Refusal]:
-        """Yield what is wrong with files without field ids that use the names of older schemas.
+        """Yield what is wrong with the names that files hold columns by.
 
         Args:
             schema: The table's schema.
-            schema_ids: The schemas whose names the files use.
+            files: What comes and goes; each file that comes says whose names it uses.
             state: The table before.
             history: Its past.
         """

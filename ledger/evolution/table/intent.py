@@ -41,9 +41,6 @@ from ledger.evolution.table.changes import (
 )
 from ledger.evolution.table.conflicts import Needs, contradiction, lost, taken
 from ledger.evolution.table.decision import Decided, TableWishes
-from ledger.evolution.table.snapshots import (
-    is_named,
-)
 from ledger.evolution.table.touched import FileWish, RecentlyTouched
 from ledger.model.errors import (
     AlreadyExistsError,
@@ -198,9 +195,8 @@ class TableIntent:
     def _refuse_names(
         self, state: TableState, schema: Schema, change: CommitSnapshot | Rollback
     ) -> None:
-        named = {each.schema_id for each in change.files if is_named(each)} - {schema.id}
-        if named:
-            refuse_names(schema, named, state, self._history, self._formats)
+        if change.files:
+            refuse_names(schema, change.files, state, self._history, self._formats)
 
     def _refuse_conflicts(self, state: TableState, winners: Sequence[Commit[TableEvent]]) -> None:
         if self._needed is None:

@@ -19,6 +19,7 @@ from ledger.evolution.declared.format import (
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.state import TableState
+from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 from projections.iceberg.rules import files, names, schemas
 from projections.iceberg.rules.steps import Step
@@ -77,10 +78,10 @@ class IcebergRules:
         return known.problems(arrival.files)
 
     def name_problems(
-        self, schema: Schema, schema_ids: Collection[int], state: TableState, history: History
+        self, schema: Schema, come: Collection[FileChange], state: TableState, history: History
     ) -> Iterator[Refusal]:
         """Yield the names of files without field ids that mean other fields than the schema's."""
-        return names.file_name_problems(schema, schema_ids, state, history)
+        return names.file_name_problems(schema, come, state, history)
 
     def tag_problems(self, name: str) -> Iterator[Refusal]:
         """Yield why it can have no tag of a name."""

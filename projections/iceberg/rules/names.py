@@ -11,22 +11,26 @@ from collections.abc import Collection, Iterable, Iterator
 from ledger.evolution.declared.format import Batch, History, Refusal
 from ledger.evolution.declared.names import binding_of, bindings, named_places
 from ledger.evolution.state import TableState
+from ledger.evolution.table.snapshots import is_named
 from ledger.evolution.tree.places import TypePlace
+from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 
 
 def file_name_problems(
-    schema: Schema, schema_ids: Collection[int], state: TableState, history: History
+    schema: Schema, files: Collection[FileChange], state: TableState, history: History
 ) -> Iterator[Refusal]:
     """Yield the names of files without field ids that mean other fields than the schema's.
 
     Args:
         schema: The table's schema, which is to be expressible in Iceberg.
-        schema_ids: The schemas whose names the files use.
+        files: What comes and goes.
         state: The table before.
         history: Its past.
     """
-    used = set(schema_ids) - {schema.id}
+    used = {each.schema_id for each in files if is_named(each)} - {schema.id}
+    if not used:
+        return
     # What is held was compared with the schema when the one or the other came.
     new = {each for each in used if not history.holds(state, each)}
     if not new:

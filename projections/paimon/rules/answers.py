@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from ledger.evolution.declared.format import Arrival, Batch, Birth, FileForm, History, Refusal
 from ledger.evolution.state import TableState
+from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 from projections.paimon.rules import files, schemas
 
@@ -57,10 +58,10 @@ class PaimonRules:
         yield from files.FileRules(state.schema, state.specs).problems(arrival.files)
 
     def name_problems(
-        self, schema: Schema, schema_ids: Collection[int], state: TableState, history: History
+        self, schema: Schema, come: Collection[FileChange], state: TableState, history: History
     ) -> Iterator[Refusal]:
         """Yield nothing: its files' names are those of the schema that they were written by."""
-        del schema, schema_ids, state, history
+        del schema, come, state, history
         return iter(())
 
     def tag_problems(self, name: str) -> Iterator[Refusal]:

@@ -1,0 +1,145 @@
+"""Classic checkpoints: what a prefix of the log adds up to, as one Parquet file.
+
+Parquet's bytes depend on the library that writes it, so checkpoints are compared by content.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from projections.delta.actions import Add, Reconciled, Remove, Txn, by_path
+
+_KINDS = ("protocol", "metaData", "txn", "add", "remove")
+
+
+def to_parquet(found: Reconciled) -> bytes:
+    """Return a checkpoint's bytes: one row an action, each kind a column of its own."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.Table.from_pylist(list(_rows(found)), schema=_schema())
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="snappy")
+    return sink.getvalue()
+
+
+def from_parquet(body: bytes) -> Reconciled:
+    """Return what a checkpoint of this ledger's says.
+
+    Raises:
+        ValueError: It is none.
+    """
+    found = Reconciled()
+    for row in _read(body).to_pylist():
+        match next((each, row[each]) for each in _KINDS if row[each] is not None):
+            case "protocol", protocol:
+                found.protocol = msgspec.json.encode(_present(protocol))
+            case "metaData", metadata:
+                found.metadata = msgspec.json.encode(_present(metadata))
+            case "txn", txn:
+                found.txns[txn["appId"]] = msgspec.convert(txn, Txn)
+            case "add", add:
+                found.adds[add["path"]] = msgspec.convert(_mapped(add), Add)
+            case "remove", remove:
+                found.removes[remove["path"]] = msgspec.convert(_mapped(remove), Remove)
+    return found
+
+
+def is_same(one: bytes, other: bytes) -> bool:
+    """Return whether two checkpoints say the same, whatever wrote them."""
+    if one == other:
+        return True
+    try:
+        return bool(_read(one).equals(_read(other)))
+    except (ValueError, OSError):
+        return False
+
+
+def _read(body: bytes) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_table(io.BytesIO(body)).cast(_schema())
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"no checkpoint: {error}") from error
+
+
+def _rows(found: Reconciled) -> Iterator[dict[str, Any]]:
+    yield {"protocol": msgspec.json.decode(found.protocol)}
+    metadata = msgspec.json.decode(found.metadata)
+    configuration = list(metadata["configuration"].items())
+    form = {**metadata["format"], "options": []}
+    yield {"metaData": {**metadata, "format": form, "configuration": configuration}}
+    for _, txn in sorted(found.txns.items()):
+        yield {"txn": msgspec.to_builtins(txn)}
+    for add in by_path(found.adds.values()):
+        # Whoever reads a checkpoint reads the whole table: nothing in it changes anything.
+        yield {"add": {**_listed(add), "dataChange": False}}
+    for remove in by_path(found.removes.values()):
+        yield {"remove": {**_listed(remove), "dataChange": False}}
+
+
+def _listed(action: Add | Remove) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.to_builtins(action)
+    return {**fields, "partitionValues": list(fields["partitionValues"].items())}
+
+
+def _mapped(fields: dict[str, Any]) -> dict[str, Any]:
+    return {**fields, "partitionValues": dict(fields["partitionValues"])}
+
+
+def _present(fields: dict[str, Any]) -> dict[str, Any]:
+    found = {key: value for key, value in fields.items() if value is not None}
+    if "configuration" in found:
+        form = {**found["format"], "options": {}}
+        found |= {"configuration": dict(found["configuration"]), "format": form}
+    return found
+
+
+def _schema() -> Any:
+    import pyarrow as pa
+
+    text, number, flag = pa.string(), pa.int64(), pa.bool_()
+    texts = pa.map_(text, text)
+    features = pa.list_(text)
+    form = pa.struct([("provider", text), ("options", texts)])
+    protocol = [
+        ("minReaderVersion", pa.int32()),
+        ("minWriterVersion", pa.int32()),
+        ("readerFeatures", features),
+        ("writerFeatures", features),
+    ]
+    metadata = [
+        ("id", text),
+        ("name", text),
+        ("description", text),
+        ("format", form),
+        ("schemaString", text),
+        ("partitionColumns", pa.list_(text)),
+        ("createdTime", number),
+        ("configuration", texts),
+    ]
+    txn = [("appId", text), ("version", number), ("lastUpdated", number)]
+    add = [
+        ("path", text),
+        ("partitionValues", texts),
+        ("size", number),
+        ("modificationTime", number),
+        ("dataChange", flag),
+        ("stats", text),
+    ]
+    remove = [
+        ("path", text),
+        ("deletionTimestamp", number),
+        ("dataChange", flag),
+        ("extendedFileMetadata", flag),
+        ("partitionValues", texts),
+        ("size", number),
+    ]
+    columns = zip(_KINDS, (protocol, metadata, txn, add, remove), strict=True)
+    return pa.schema([(name, pa.struct(fields)) for name, fields in columns])

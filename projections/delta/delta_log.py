@@ -1,0 +1,188 @@
+"""DeltaLog: the files of one `_delta_log`, as a run goes on from what stands there.
+
+A commit is there at once and whole; its checkpoint follows it, the hint comes last, and what only
+expired snapshots need is named in the position before anybody takes it away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+from attrs import evolve
+
+from ledger.model.errors import DamagedLogError
+from projections.delta.actions import Reconciled, commit_millis
+from projections.delta.checkpoint import from_parquet, is_same, to_parquet
+from projections.delta.names import (
+    FOLDER,
+    HINT,
+    checkpoint_path,
+    commit_path,
+    is_checkpoint,
+    version_of,
+)
+from projections.delta.position import Checkpointed, Position
+from projections.outputs import Outputs
+
+_FILE_ACTIONS = (b'{"add":', b'{"remove":')
+
+
+class DeltaLog:
+    """One table's log.
+
+    Args:
+        outputs: Where its files go.
+        start: Where the run before stopped.
+        oldest: The first version whose commit stands; None where it is still to come.
+    """
+
+    def __init__(self, outputs: Outputs, start: Position, oldest: int | None) -> None:
+        self._outputs = outputs
+        self._start = start
+        self._oldest = oldest
+        self._version = start.delta_version
+        self._millis = start.timestamp
+        self._checkpoint = start.checkpoint
+        self._hint = start.hint.encode()
+        is_first = start.delta_version < 0
+        # A run from the beginning leaves out what has expired; another one leaves no gap.
+        self._writes = not is_first or oldest is not None
+        self._replayed: Reconciled | None = Reconciled() if is_first else None
+        self._tail: list[bytes] = []
+        self._times: dict[int, int] = {}
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether there is a version."""
+        return self._version >= 0
+
+    def next(self, millis: int) -> tuple[int, int]:
+        """Go on to the next version; return it and its in-commit timestamp.
+
+        Args:
+            millis: When it came to be; timestamps increase, whatever clocks did.
+        """
+        self._version += 1
+        self._millis = self._times[self._version] = max(millis, self._millis + 1)
+        return self._version, self._millis
+
+    def begin_at(self, version: int) -> None:
+        """Let the log begin with a version: nobody reads the ones before."""
+        self._oldest, self._writes = version, True
+
+    def put(self, lines: Iterable[bytes], interval: int, removed_until: int) -> None:
+        """Write the commit of the newest version, and its checkpoint if it has one.
+
+        Args:
+            lines: Its actions.
+            interval: How many versions lie between two checkpoints, at least.
+            removed_until: Files that were removed up to this version are read by nobody.
+        """
+        said = tuple(lines)
+        body, version = b"".join(said), self._version
+        if self._writes:
+            self._outputs.put(commit_path(version), body)
+        if self._replayed is None:
+            self._tail.append(body)
+        else:
+            self._replayed.apply(body)
+        weight = 1 + sum(each.startswith(_FILE_ACTIONS) for each in said)
+        found = self._checkpoint = evolve(self._checkpoint, weight=self._checkpoint.weight + weight)
+        if found.due(version, interval):
+            replayed = self._reconciled()
+            replayed.forget_removed(self._time_of(removed_until))
+            self._checkpoint = Checkpointed(version, replayed.size)
+            if self._writes:
+                self._put_checkpoint(version, replayed)
+        elif version == self._oldest and version:
+            self._put_checkpoint(version, _without_removed(self._reconciled()))
+
+    def finish(self, reached: Position) -> Position:
+        """Write what the log begins with and the hint; return the position, garbage included."""
+        oldest = self._oldest or 0
+        is_new = oldest > self._start.oldest
+        if is_new and 0 < oldest <= self._start.delta_version:
+            self._begin_earlier(oldest)
+        if self._hint:
+            self._outputs.point(HINT, self._hint)
+        return evolve(
+            reached,
+            delta_version=self._version,
+            timestamp=self._millis,
+            oldest=oldest,
+            checkpoint=self._checkpoint,
+            hint=self._hint.decode(),
+            garbage=self._garbage(oldest) if is_new or self._start.version < 0 else (),
+        )
+
+    def _garbage(self, oldest: int) -> tuple[str, ...]:
+        found = [(version_of(path), path) for path in self._outputs.paths(FOLDER)]
+        gone = [(each, path) for each, path in found if each is not None and each < oldest]
+        return tuple(path for _, path in sorted(gone))
+
+    def _begin_earlier(self, version: int) -> None:
+        """Give a version of an earlier run the checkpoint that a log begins with."""
+        if self._outputs.read(checkpoint_path(version)) is None:
+            self._put_checkpoint(version, _without_removed(self._load(version)))
+
+    def _put_checkpoint(self, version: int, found: Reconciled) -> None:
+        path, body = checkpoint_path(version), to_parquet(found)
+        there = self._outputs.read(path)
+        if there is None or not is_same(there, body):
+            self._outputs.put(path, body)
+        if version >= self._hinted():
+            hint = {"version": version, "size": found.size, "numOfAddFiles": len(found.adds)}
+            self._hint = msgspec.json.encode(hint)
+
+    def _hinted(self) -> int:
+        return int(msgspec.json.decode(self._hint)["version"]) if self._hint else -1
+
+    def _reconciled(self) -> Reconciled:
+        """Return what the log adds up to, up to the newest version."""
+        if self._replayed is None:
+            self._replayed = self._load(self._start.delta_version)
+            for each in self._tail:
+                self._replayed.apply(each)
+            self._tail.clear()
+        return self._replayed
+
+    def _load(self, version: int) -> Reconciled:
+        """Return what the log of earlier runs adds up to, up to a version."""
+        standing = map(version_of, filter(is_checkpoint, self._outputs.paths(FOLDER)))
+        known = (each for each in standing if each is not None and each <= version)
+        newest = max(known, default=-1)
+        found = Reconciled()
+        if newest >= 0:
+            path = checkpoint_path(newest)
+            try:
+                found = from_parquet(self._read(path))
+            except (ValueError, LookupError) as error:
+                raise DamagedLogError(f"{path} is no checkpoint of the ledger's", path) from error
+        for each in range(newest + 1, version + 1):
+            path = commit_path(each)
+            try:
+                found.apply(self._read(path))
+            except msgspec.DecodeError as error:
+                raise DamagedLogError(f"{path} is no commit of the ledger's", path) from error
+        return found
+
+    def _time_of(self, version: int) -> int:
+        found = self._times.get(version)
+        if found is None:
+            path = commit_path(version)
+            try:
+                found = self._times[version] = commit_millis(self._read(path))
+            except (msgspec.DecodeError, ValueError) as error:
+                raise DamagedLogError(f"{path} is no commit of the ledger's", path) from error
+        return found
+
+    def _read(self, path: str) -> bytes:
+        body = self._outputs.read(path)
+        if body is None:
+            raise DamagedLogError(f"{path} is missing", path)
+        return body
+
+
+def _without_removed(found: Reconciled) -> Reconciled:
+    return Reconciled(found.adds, {}, found.txns, found.protocol, found.metadata)

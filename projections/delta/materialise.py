@@ -1,0 +1,186 @@
+"""Keeping a table's Delta log on its store: what Materialisation asks of the format."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+
+from attrs import evolve, frozen
+
+from ledger.evolution.state import TableState
+from ledger.model.errors import UnsupportedError
+from ledger.table import Table
+from projections.delta import position as positions
+from projections.delta.actions import is_own
+from projections.delta.checkpoint import is_same
+from projections.delta.names import FOLDER, HINT, is_checkpoint, version_of
+from projections.delta.position import RENDERER, Position
+from projections.delta.project import Projection
+from projections.materialising import (
+    Compared,
+    Difference,
+    Materialisation,
+    Otherwise,
+    PositionFile,
+    Progress,
+    files_of,
+    outputs_of,
+    target_state,
+)
+from projections.outputs import Outputs, StoreOutputs
+
+__all__ = ["DELTA", "expected", "follow", "project", "rebuild", "verify"]
+
+
+@frozen
+class _Renewing(StoreOutputs):
+    """A table's folder, where commits of the ledger's own make room for others."""
+
+    def put(self, path: str, body: bytes) -> None:
+        """Keep a file, in the place of one of our own if one stands there.
+
+        Raises:
+            StoreError: Another's file stands there.
+        """
+        there = self.read(path)
+        if there not in (None, body) and (is_checkpoint(path) or is_own(there or b"")):
+            self.store.replace(self.key(path), body)
+        else:
+            super().put(path, body)
+
+
+@frozen
+class DeltaFiles:
+    """The files of a Delta log; see `projections.materialising.FileFormat`."""
+
+    name: str = "delta"
+    title: str = "Delta"
+    folders: tuple[str, ...] = (FOLDER,)
+
+    @property
+    def hints(self) -> Mapping[str, str]:
+        """The newest checkpoint's, which is no number."""
+        return {HINT: ""}
+
+    @property
+    def positions(self) -> PositionFile[Position]:
+        """Where a position is kept."""
+        return positions.FILE
+
+    def run(
+        self,
+        table: Table,
+        outputs: Outputs,
+        start: Position,
+        target: TableState,
+        on_progress: Progress,
+    ) -> Position:
+        """Write what a stretch of the log brings; return the new position.
+
+        A clock that was corrected since changes the times of versions that stand already.
+        """
+        is_corrected = len(target.corrections) != start.corrections
+        if is_corrected and isinstance(outputs, StoreOutputs):
+            renewing = _Renewing(outputs.store, outputs.root)
+            return Projection(table, renewing, Position(), target).run(on_progress)
+        return Projection(table, outputs, start, target).run(on_progress)
+
+    def otherwise(self, table: Table, stood: Position) -> Otherwise | None:
+        """Return whether another renderer made files."""
+        del table
+        if stood.version < 0 or stood.renderer == RENDERER:
+            return None
+        return Otherwise("older_renderer_replaced", {"renderer": stood.renderer})
+
+    def renew(
+        self, table: Table, older: Position, target: TableState, on_progress: Progress
+    ) -> Position:
+        """Make files that another renderer made as they are made now, where they stand."""
+        del older
+        outputs = outputs_of(table)
+        renewing = _Renewing(outputs.store, outputs.root)
+        return Projection(table, renewing, Position(), target).run(on_progress)
+
+    def compare(self, table: Table, stood: Position, at: TableState) -> Compared:
+        """Compare what stands on the store with what the log makes of it.
+
+        Checkpoints are compared by content. A file of somebody else's in a place that is or will
+        be the ledger's is told as changed. Rebuilding makes the files of the newest version.
+        """
+        outputs = outputs_of(table)
+        there = {path: outputs.read(path) or b"" for path in outputs.paths(FOLDER)}
+        wanted, newest = files_of(self, table, at), target_state(table, None)
+        behind = at.version < newest.version
+        later = _later(self, table, at, newest) if behind else ({}, {})
+        # What only expired snapshots need goes after the position is kept.
+        going = set(stood.garbage)
+        last = max(filter(None, map(version_of, {**wanted, **later[0]})), default=0)
+        lost = sorted(wanted.keys() - there.keys() - {HINT})
+        missing = [path for path in lost if not behind or path in later[0]]
+        changed, foreign, in_the_way = [], [], []
+        for path, body in sorted(there.items()):
+            kinds = [each[path] for each in (wanted, *later) if path in each]
+            if any(_is_as_made(path, body, each) for each in kinds):
+                continue
+            version = version_of(path)
+            if path in wanted:
+                changed.append(path)
+            elif kinds or (version is not None and version > last):
+                in_the_way.append(path)
+            elif path == HINT:
+                changed.append(path)
+            elif path not in going:
+                foreign.append(path)
+        found = Difference(tuple(missing), tuple(sorted((*changed, *in_the_way))), tuple(foreign))
+        return Compared(found, wanted, tuple(in_the_way), newest)
+
+    def lost(self, table: Table, stood: Position) -> Mapping[str, bytes]:
+        """Return all files that are lost or damaged, as readers go back in time, too."""
+        wanted = files_of(self, table, target_state(table, stood.version))
+        outputs = outputs_of(table)
+        found = {path: outputs.read(path) for path in wanted}
+        return {
+            path: body
+            for path, body in wanted.items()
+            if not _is_as_made(path, found[path] or b"", body)
+        }
+
+    def make_way(self, outputs: StoreOutputs, path: str) -> None:
+        """Set a file of somebody else's aside, under a name that readers pass over."""
+        body = outputs.read(path)
+        if body is not None and not is_checkpoint(path) and not is_own(body):
+            name = path.rpartition("/")[2]
+            outputs.put(f"{FOLDER}/_aside.{hashlib.sha256(body).hexdigest()[:16]}.{name}", body)
+        outputs.remove(path)
+
+    def projected(self, outputs: StoreOutputs, at: TableState) -> Collection[str]:
+        """Return nothing: what names a file is not followed."""
+        del outputs, at
+        return ()
+
+
+def _is_as_made(path: str, body: bytes, wanted: bytes) -> bool:
+    return body == wanted or (is_checkpoint(path) and is_same(body, wanted))
+
+
+def _later(
+    files: DeltaFiles, table: Table, stood: TableState, newest: TableState
+) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """Return what the newest version has, and what a run to it may have written on the way."""
+    found = []
+    for target in (newest, evolve(newest, earliest_snapshot_id=stood.earliest_snapshot_id)):
+        try:
+            found.append(files_of(files, table, target))
+        except UnsupportedError:
+            # What cannot be projected now, no run has projected either.
+            found.append({})
+    return found[0], found[1]
+
+
+DELTA = Materialisation(DeltaFiles())
+
+project = DELTA.project
+follow = DELTA.follow
+expected = DELTA.expected
+verify = DELTA.verify
+rebuild = DELTA.rebuild

@@ -1,0 +1,152 @@
+"""What a version says of the table as a whole: its protocol, and its metadata.
+
+The protocol is as low as the table allows. In-commit timestamps are always there, since files that
+were projected later say nothing of when a version came to be; only writers have to know them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import msgspec
+from attrs import frozen
+
+from ledger.model.partition import PartitionSpec
+from ledger.model.schema import Schema
+from ledger.model.types import DataField
+from projections.delta.types import INVARIANTS, Naming, needs, struct_json
+
+IN_COMMIT_TIMESTAMP = "inCommitTimestamp"
+COLUMN_MAPPING = "columnMapping"
+TYPE_WIDENING = "typeWidening"
+
+_FOR_WRITERS_ALONE = frozenset({IN_COMMIT_TIMESTAMP, INVARIANTS})
+_FIRST_READER, _MAPPING_READER, _FEATURE_READER = 1, 2, 3
+_FEATURE_WRITER = 7
+_OWN_PREFIX = "delta."
+_HARMLESS = (
+    "delta.autoOptimize",
+    "delta.checkpointInterval",
+    "delta.dataSkippingNumIndexedCols",
+    "delta.dataSkippingStatsColumns",
+    "delta.deletedFileRetentionDuration",
+    "delta.logRetentionDuration",
+    "delta.parquet.",
+    "delta.randomizeFilePrefixes",
+    "delta.targetFileSize",
+    "delta.tuneFileSizesForRewrites",
+)
+"""Options that need nothing of the protocol: the beginnings of their names."""
+
+_INTERVAL = "delta.checkpointInterval"
+_DEFAULT_INTERVAL = 10
+_KEPT = "interval 36500 days"
+"""Files go when the ledger expires them; no VACUUM of an engine's takes what it still reads."""
+
+_ENCODER = msgspec.json.Encoder()
+
+
+def is_reserved(option: str) -> bool:
+    """Whether an option would say what the projection has to say of itself."""
+    return option.startswith(_OWN_PREFIX) and not option.startswith(_HARMLESS)
+
+
+def checkpoint_interval(schema: Schema) -> int:
+    """Return how many versions lie between two checkpoints, at least."""
+    text = schema.options.get(_INTERVAL, "")
+    wanted = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0  # noqa: PLR2004
+    return wanted or _DEFAULT_INTERVAL
+
+
+def partition_columns(schema: Schema, spec: PartitionSpec) -> tuple[DataField, ...]:
+    """Return the columns that partition the Delta table: those that a spec keeps as they are.
+
+    Fields of other transforms are nothing to Delta; their columns are in the files.
+    """
+    columns = {each.id: each for each in schema.fields}
+    kept = (each.source_id for each in spec.fields if each.transform == "identity")
+    return tuple(columns[each] for each in kept if each in columns)
+
+
+def protocol_json(features: Collection[str]) -> bytes:
+    """Return the lowest protocol that has some table features.
+
+    Example:
+        >>> protocol_json({"inCommitTimestamp"})
+        b'{"minReaderVersion":1,"minWriterVersion":7,"writerFeatures":["inCommitTimestamp"]}'
+    """
+    reading = sorted(set(features) - _FOR_WRITERS_ALONE)
+    found: dict[str, Any] = {"minReaderVersion": _FIRST_READER, "minWriterVersion": _FEATURE_WRITER}
+    if reading == [COLUMN_MAPPING]:
+        # It is older than table features, and so has a reader version of its own.
+        found["minReaderVersion"] = _MAPPING_READER
+    elif reading:
+        found |= {"minReaderVersion": _FEATURE_READER, "readerFeatures": reading}
+    return _ENCODER.encode({**found, "writerFeatures": sorted(features)})
+
+
+@frozen
+class TableMetadata:
+    """What the metadata is made of.
+
+    Attributes:
+        table_id: A UUID.
+        created_millis: When the table was created, Unix milliseconds.
+        schema: The ledger's.
+        spec: The partition spec in force.
+        naming: What its columns are called in files.
+        features: The table features in force.
+    """
+
+    table_id: str
+    created_millis: int
+    schema: Schema
+    spec: PartitionSpec
+    naming: Naming
+    features: frozenset[str]
+
+    def to_json(self) -> bytes:
+        """Return the metadata action's content.
+
+        Raises:
+            UnsupportedError: Delta cannot say the schema.
+        """
+        schema = self.schema
+        found: dict[str, Any] = {"id": self.table_id}
+        if schema.comment is not None:
+            found["description"] = schema.comment
+        fields = struct_json(schema.fields, self.naming)
+        found |= {
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": _ENCODER.encode(fields).decode(),
+            "partitionColumns": [each.name for each in partition_columns(schema, self.spec)],
+            "createdTime": self.created_millis,
+            "configuration": dict(sorted(self._configuration())),
+        }
+        return _ENCODER.encode(found)
+
+    def _configuration(self) -> Iterator[tuple[str, str]]:
+        yield "delta.deletedFileRetentionDuration", _KEPT
+        yield "delta.logRetentionDuration", _KEPT
+        for key, value in self.schema.options.items():
+            if not is_reserved(key):
+                yield key, value
+        yield "delta.enableInCommitTimestamps", "true"
+        if COLUMN_MAPPING in self.features:
+            yield "delta.columnMapping.mode", "name"
+            yield "delta.columnMapping.maxColumnId", str(self.schema.highest_field_id)
+        if TYPE_WIDENING in self.features:
+            yield "delta.enableTypeWidening", "true"
+
+
+def features_of(
+    schema: Schema, known: Collection[str], *, is_mapped: bool, changes: Mapping[int, Any]
+) -> frozenset[str]:
+    """Return the table features that a schema needs; one that was needed once stays."""
+    found = {IN_COMMIT_TIMESTAMP, *known, *needs(schema.fields)}
+    if is_mapped:
+        found.add(COLUMN_MAPPING)
+    if changes:
+        found.add(TYPE_WIDENING)
+    return frozenset(found)

@@ -1,0 +1,54 @@
+"""What a change of a table's schema or layout means for Delta: its files, and its readers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attrs import frozen
+
+from ledger.evolution.state import TableState
+from projections.delta.mapping import renames_or_drops
+from projections.delta.names import FOLDER
+from projections.delta.rules.schemas import widened
+
+
+@frozen
+class Planned:
+    """What `lakeledger plan` shows of Delta; called, it gives the files of a change."""
+
+    def __call__(self, before: TableState, after: TableState) -> tuple[str, ...]:
+        """Return the files that projecting a change writes, relative to the table's location.
+
+        One commit; which version it is depends on how many there are already.
+
+        Args:
+            before: The table before the change.
+            after: The table after it, with the same snapshots and tags.
+        """
+        return (f"{FOLDER}/*.json",) if after.schema.id != before.schema.id else ()
+
+    def warnings(self, before: TableState, after: TableState) -> tuple[str, ...]:
+        """Return which readers will no longer open the table.
+
+        Args:
+            before: The table before the change.
+            after: The table after it.
+        """
+        return tuple(_warnings(before, after)) if before.snapshot is not None else ()
+
+
+def _warnings(before: TableState, after: TableState) -> Iterator[str]:
+    if renames_or_drops(before.schema, after.schema):
+        yield (
+            "Delta maps columns by name from the first rename or drop on, and neither Polars nor "
+            "delta-rs' to_pyarrow_table opens such a table; delta-rs' QueryBuilder, DuckDB and "
+            "Spark do"
+        )
+    if widened(before.schema, after.schema):
+        yield (
+            "Delta reads wider types by the table feature typeWidening, which neither Polars nor "
+            "delta-rs opens; DuckDB and Spark do"
+        )
+
+
+planned = Planned()

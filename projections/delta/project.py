@@ -1,0 +1,298 @@
+"""Projecting a table to a Delta log: incremental, idempotent, and restartable at any point.
+
+Every snapshot and every schema step of the ledger is a version of the Delta table, in order, each a
+whole table by itself. Everything is a function of the log, so two projectors at once, or one that
+was killed and begins again, write the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from attrs import frozen
+
+from ledger.events import TableEvent
+from ledger.events.commit import Transaction
+from ledger.events.snapshot_events import (
+    RolledBack,
+    SnapshotCommitted,
+    SnapshotsExpired,
+    TagCreated,
+    TagDeleted,
+    TagReplaced,
+)
+from ledger.events.statistics_events import PartitionStatisticsSet
+from ledger.evolution.declared.format import declared_by
+from ledger.evolution.state import TableState
+from ledger.evolution.table_builder import TableBuilder
+from ledger.files.change_file import event_files
+from ledger.history.older import schemas_by_id
+from ledger.log.replay import Read
+from ledger.log.travel import at_version, effective_millis
+from ledger.model.errors import UnsupportedError
+from ledger.model.file_change import FileChange
+from ledger.model.schema import Schema
+from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from ledger.table import Table
+from projections.delta.actions import line
+from projections.delta.commits import commit_info, metrics_of, snapshot_operation, step_operation
+from projections.delta.delta_log import DeltaLog
+from projections.delta.metadata import checkpoint_interval
+from projections.delta.position import Position
+from projections.delta.table_files import TableFiles
+from projections.delta.table_fold import TableFold, txn_line
+from projections.delta.versions import Versions
+from projections.materialising import Progress, new_commits
+from projections.outputs import Outputs
+
+_OWN_FORMAT = "delta"
+_OF_FILES = SnapshotsExpired | TagCreated | TagReplaced | TagDeleted | PartitionStatisticsSet
+
+
+@frozen
+class Projection:
+    """One run over a table's log, from a position to a version.
+
+    Attributes:
+        table: The table.
+        outputs: Where its files go.
+        start: Where the run before stopped.
+        target: The state at the version to reach.
+    """
+
+    table: Table
+    outputs: Outputs
+    start: Position
+    target: TableState
+
+    def run(self, on_progress: Progress) -> Position:
+        """Write what is new; return the new position, and in it what is to be taken away.
+
+        Raises:
+            DamagedLogError: What the run before left is gone or damaged.
+            StoreError: A file that the ledger did not project stands in a place of its own.
+            UnsupportedError: Delta has no such files.
+        """
+        if _OWN_FORMAT not in declared_by(self.target.schema.options).formats:
+            raise UnsupportedError(
+                f"{self.table.identifier} is not declared to be a Delta table: add delta to its "
+                "option ledger.formats"
+            )
+        run = _Run(self)
+        total = self.target.version - self.start.version
+        for done, read in enumerate(new_commits(self.table, self.start, self.target), 1):
+            run.commit(read)
+            on_progress(done, total)
+        return run.finish()
+
+
+class _Run:
+    def __init__(self, projection: Projection) -> None:
+        table, start, target = projection.table, projection.start, projection.target
+        self._table, self._start, self._target = table, start, target
+        self._digest = start.commit
+        before = at_version(table.log, start.version) if start.version >= 0 else None
+        self._builder = TableBuilder(before)
+        self._known: dict[int, Schema] = {} if before is None else {before.schema.id: before.schema}
+        self._fold = TableFold.at(start, before, self._schemas)
+        last = 0 if before is None else before.last_snapshot_id
+        self._versions = Versions(start.snapshots, start.unlisted, last=last)
+        self._unsaid = dict(start.unsaid)
+        self._oldest_snapshot = oldest_readable(target)
+        oldest = self._versions.version_of(self._oldest_snapshot)
+        self._log = DeltaLog(projection.outputs, start, oldest if self._oldest_snapshot > 1 else 0)
+
+    def _schemas(self, schema_ids: Iterable[int]) -> Mapping[int, Schema]:
+        wanted = set(schema_ids)
+        missing = wanted - self._known.keys()
+        if missing:
+            self._known |= schemas_by_id(self._table.log, missing)
+        return {each: self._known[each] for each in sorted(wanted)}
+
+    def commit(self, read: Read[TableEvent]) -> None:
+        """Project one commit."""
+        commit, self._digest = read.commit, read.digest
+        millis = effective_millis(commit, self._target.corrections)
+        self._builder.begin(commit.version, commit.time_millis, commit.format)
+        for transaction in commit.transactions:
+            stood = self._builder.schema_id if self._log.has_begun else -1
+            self._builder.add(transaction)
+            state = self._builder.freeze()
+            self._known[state.schema.id] = state.schema
+            happened = [each for each in transaction.events if not _is_snapshot(each)]
+            lines = list(self._fold.learn(state)) if _alters(happened) else []
+            if lines or state.schema.id != stood:
+                self._step(transaction, happened, lines, state, millis)
+            for event in transaction.events:
+                if isinstance(event, SnapshotCommitted | RolledBack):
+                    self._snapshot(transaction, event, state, millis)
+
+    def _step(
+        self,
+        transaction: Transaction[TableEvent],
+        events: list[TableEvent],
+        lines: list[bytes],
+        state: TableState,
+        millis: int,
+    ) -> None:
+        version, at = self._log.next(millis)
+        info = commit_info(
+            transaction,
+            millis=at,
+            version=version,
+            ledger_version=state.version,
+            operation=step_operation(events),
+            parameters={"schemaId": str(state.schema.id)},
+            metrics={},
+        )
+        self._log.put((info, *lines), checkpoint_interval(state.schema), self._removed_until(state))
+
+    def _snapshot(
+        self,
+        transaction: Transaction[TableEvent],
+        event: SnapshotCommitted | RolledBack,
+        state: TableState,
+        millis: int,
+    ) -> None:
+        files = event_files(self._table.log.store, self._table.log.layout, event)
+        said = self._said(files, state)
+        version, at = self._log.next(millis)
+        self._versions.add(event, version)
+        if event.snapshot_id == self._oldest_snapshot > 1:
+            self._log.begin_at(version)
+        for each in said:
+            self._fold.count(each.schema_id, 1 if each.kind == "ADD" else -1)
+        lines = list(self._fold.learn(state)) if said else []
+        if self._target.reachable(event.snapshot_id):
+            self._refuse_unsaid(event.snapshot_id)
+        restored = None
+        if isinstance(event, RolledBack):
+            restored = self._versions.version_of(event.target_snapshot_id)
+        operation, parameters = snapshot_operation(event, files, restored)
+        info = commit_info(
+            transaction,
+            millis=at,
+            version=version,
+            ledger_version=state.version,
+            operation=operation,
+            parameters=parameters,
+            metrics=metrics_of(files),
+        )
+        self._log.put(
+            (info, *lines, *_txn(event, at), *self._file_lines(event, said, state, at)),
+            checkpoint_interval(state.schema),
+            self._removed_until(state),
+        )
+
+    def _said(self, files: tuple[FileChange, ...], state: TableState) -> list[FileChange]:
+        """Return the files of a snapshot that Delta can say; of the others, remember why not."""
+        rendering = TableFiles(state, self._schemas)
+        said = []
+        for each in files:
+            if each.kind == "DELETE":
+                if self._unsaid.pop(each.path, None) is None:
+                    said.append(each)
+                continue
+            problem = self._problem(each, rendering, state)
+            if problem is None:
+                said.append(each)
+            else:
+                self._unsaid[each.path] = problem
+        return said
+
+    def _problem(self, file: FileChange, rendering: TableFiles, state: TableState) -> str | None:
+        if state.schema.primary_keys:
+            return (
+                f"{file.path} is a file of a table with a primary key, whose newest rows only "
+                "Paimon's merge finds"
+            )
+        try:
+            rendering.add(file, changes_data=True)
+        except UnsupportedError as error:
+            return error.message
+        return None
+
+    def _refuse_unsaid(self, snapshot_id: int) -> None:
+        """Refuse a snapshot, which can be read, that Delta cannot say.
+
+        Raises:
+            UnsupportedError: It cannot.
+        """
+        problem = next(iter(self._unsaid.values()), None)
+        if self._fold.problem is not None:
+            problem = self._fold.problem.message
+        if self._versions.is_unlisted(snapshot_id):
+            problem = "it holds files that only manifests of their engine list"
+        if problem is not None:
+            raise UnsupportedError(
+                f"snapshot {snapshot_id} of {self._table.identifier} has no Delta version: "
+                f"{problem}; expire the snapshots up to it and delete their tags, or leave format "
+                "delta"
+            )
+
+    def _file_lines(
+        self,
+        event: SnapshotCommitted | RolledBack,
+        said: list[FileChange],
+        state: TableState,
+        millis: int,
+    ) -> Iterator[bytes]:
+        rendering = TableFiles(state, self._schemas)
+        # A compaction only puts the same rows into other files.
+        changes = isinstance(event, RolledBack) or event.commit_kind != "COMPACT"
+        for each in said:
+            if each.kind == "DELETE":
+                yield line("remove", rendering.remove(each, millis, changes_data=changes))
+        for each in said:
+            if each.kind == "ADD":
+                yield line("add", rendering.add(each, changes_data=changes))
+
+    def _removed_until(self, state: TableState) -> int:
+        """Return the version up to which nothing that was removed is read by a snapshot."""
+        oldest = oldest_readable(state)
+        return (self._versions.version_of(oldest) if oldest > 1 else None) or 0
+
+    def finish(self) -> Position:
+        """Write the hint; return the position."""
+        fold = self._fold
+        if self._target.snapshot is None and fold.problem is not None:
+            raise UnsupportedError(
+                f"{self._table.identifier} has no Delta version: {fold.problem.message}"
+            )
+        return self._log.finish(
+            Position(
+                version=self._target.version,
+                commit=self._digest,
+                protocol=fold.protocol.decode(),
+                metadata=fold.metadata.decode(),
+                features=tuple(sorted(fold.features)),
+                schema_id=-1 if fold.said is None else fold.said.id,
+                type_changes=fold.changes,
+                live=fold.live,
+                snapshots=tuple(self._versions.runs),
+                unlisted=self._versions.flips,
+                unsaid=self._unsaid,
+                corrections=len(self._target.corrections),
+            )
+        )
+
+
+def oldest_readable(state: TableState) -> int:
+    """Return the oldest snapshot that can be read; 1 where none has gone."""
+    return min([state.earliest_snapshot_id, *(each.snapshot_id for each in state.tags.values())])
+
+
+def _is_snapshot(event: TableEvent) -> bool:
+    return isinstance(event, SnapshotCommitted | RolledBack)
+
+
+def _alters(events: list[TableEvent]) -> bool:
+    """Whether some events may change what a table is, and not only what it holds."""
+    return not all(isinstance(each, _OF_FILES) for each in events)
+
+
+def _txn(event: SnapshotCommitted | RolledBack, millis: int) -> Iterator[bytes]:
+    """Yield the line that tells a writer with keys of its own how far it has come."""
+    if isinstance(event, RolledBack) or event.commit_identifier == BATCH_COMMIT_IDENTIFIER:
+        return
+    yield txn_line(event.commit_user, event.commit_identifier, millis)

@@ -1,0 +1,115 @@
+"""DeltaRules: whether a table stays expressible in Delta."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from itertools import pairwise
+from types import MappingProxyType
+
+from ledger.evolution.declared.format import Arrival, Batch, Birth, FileForm, History, Refusal
+from ledger.evolution.state import TableState
+from ledger.model.file_change import FileChange
+from ledger.model.schema import Schema
+from projections.delta.rules import files, held, schemas
+
+
+class DeltaRules:
+    """Delta's answers; see `FormatRules`."""
+
+    name = "delta"
+    title = "Delta"
+    number = 1
+    binds_names = False
+    file_forms: Mapping[str, FileForm] = MappingProxyType({})
+
+    def version(self, options: Mapping[str, str]) -> int:
+        """Return one and the same: the protocol is as low as the table allows."""
+        del options
+        return 1
+
+    def birth_problems(self, birth: Birth) -> Iterator[Refusal]:
+        """Yield what it cannot express of a new table."""
+        schema = birth.schema
+        yield from schemas.column_problems(schema.fields)
+        yield from schemas.name_problems(schema)
+        yield from schemas.option_problems(schema.options)
+        yield from schemas.spec_problems(schema, birth.layout.spec)
+
+    def problems(self, batch: Batch) -> Iterator[Refusal]:
+        """Yield what it cannot express of what a batch makes of a table."""
+        is_new = batch.is_new(self)
+        stood = {} if is_new else batch.before.schema.options
+        options = batch.schema.options
+        yield from schemas.option_problems({k: v for k, v in options.items() if k not in stood})
+        if batch.is_same_shape and not is_new:
+            return
+        columns = batch.schema.fields if is_new else batch.changed_columns()
+        yield from schemas.column_problems(columns)
+        if is_new:
+            yield from _past_problems(batch)
+        elif columns:
+            yield from _step(batch, batch.before.schema).problems(columns)
+        yield from _whole_problems(batch, is_new=is_new)
+
+    def last_problems(self, batch: Batch) -> Iterator[Refusal]:
+        """Yield nothing: it has said everything."""
+        del batch
+        return iter(())
+
+    def file_problems(self, arrival: Arrival) -> Iterator[Refusal]:
+        """Yield what it cannot say of a snapshot's files."""
+        state = arrival.state
+        yield from files.engine_problems(arrival.facts)
+        yield from files.FileRules(state.schema, state.specs, state.spec).problems(arrival.files)
+
+    def name_problems(
+        self, schema: Schema, come: Collection[FileChange], state: TableState, history: History
+    ) -> Iterator[Refusal]:
+        """Yield the columns that live files would hold under several names."""
+        return held.arriving_problems(schema, come, state, history)
+
+    def tag_problems(self, name: str) -> Iterator[Refusal]:
+        """Yield nothing: Delta has no tags, and keeps the versions that are tagged here."""
+        del name
+        return iter(())
+
+
+def _whole_problems(batch: Batch, *, is_new: bool) -> Iterator[Refusal]:
+    schema, before = batch.schema, batch.before
+    spec = batch.layout.spec
+    found = [*schemas.name_problems(schema), *schemas.spec_problems(schema, spec)]
+    if found and not is_new:
+        stood = {
+            *schemas.name_problems(before.schema),
+            *schemas.spec_problems(before.schema, before.spec),
+        }
+        found = [each for each in found if each not in stood]
+    yield from found
+    if not is_new and before.snapshot is not None:
+        yield from schemas.layout_problems((before.schema, before.spec), (schema, spec))
+
+
+def _past_problems(batch: Batch) -> Iterator[Refusal]:
+    """Yield what Delta cannot say of what can still be read, and of how it came to be."""
+    reach = batch.history.reach(batch.before)
+    if reach.spec_ids:
+        # Nobody adds a primary key later, so that all files stand under it.
+        yield from files.key_problems(batch.before.schema, "of an older snapshot")
+    rules = files.FileRules(batch.schema, batch.layout.specs, batch.layout.spec)
+    yield from rules.problems(reach.files)
+    older = batch.history.schemas(reach.schema_ids - {batch.schema.id})
+    for each in older:
+        yield from schemas.column_problems(each.fields)
+        yield from schemas.name_problems(each)
+    # The change itself counts, too, however few rows can be read.
+    known = {each.id for each in older}
+    newest = [each for each in (batch.before.schema,) if each.id not in known]
+    for before, after in pairwise([*older, *newest, batch.schema]):
+        yield from _step(batch, before).problems(after.fields)
+    yield from held.past_problems(batch.schema, reach, batch.history)
+
+
+def _step(batch: Batch, before: Schema) -> schemas.Step:
+    return schemas.Step(
+        before, may_require=batch.rules.allow_incompatible or batch.before.snapshot is None
+    )

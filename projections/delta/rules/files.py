@@ -1,0 +1,107 @@
+"""What Delta can say of data files that a snapshot adds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from ledger.evolution.declared.format import Refusal
+from ledger.model.errors import UnsupportedError
+from ledger.model.excerpt import excerpt
+from ledger.model.file_change import FileChange
+from ledger.model.partition import PartitionSpec
+from ledger.model.schema import Schema
+from ledger.model.types import DataField
+from projections.delta.metadata import partition_columns
+from projections.delta.values import partition_text
+
+
+@attrs.define
+class FileRules:
+    """The files that a Delta table can have.
+
+    Attributes:
+        schema: The table's.
+        specs: Its partition specs.
+        spec: The one in force.
+    """
+
+    schema: Schema
+    specs: tuple[PartitionSpec, ...]
+    spec: PartitionSpec
+    _sound: set[tuple[object, ...]] = attrs.Factory(set)
+
+    def problems(self, files: Iterable[FileChange]) -> Iterator[Refusal]:
+        """Yield what Delta cannot say of the files that come; what goes is no problem."""
+        columns = partition_columns(self.schema, self.spec)
+        come = [each for each in files if each.kind == "ADD"]
+        if come:
+            yield from key_problems(self.schema, come[0].path)
+        for each in come:
+            yield from _kind(each)
+            yield from self._partition(each, columns)
+
+    def _partition(self, file: FileChange, columns: Sequence[DataField]) -> Iterator[Refusal]:
+        # Many files have one partition; without their types, 1 and True would be one key.
+        key = file.spec_id, file.partition, *map(type, file.partition)
+        if not columns or key in self._sound:
+            return
+        spec = next(each for each in self.specs if each.spec_id == file.spec_id)
+        places = {
+            each.source_id: place
+            for place, each in enumerate(spec.fields)
+            if each.transform == "identity"
+        }
+        for column in columns:
+            if column.id not in places:
+                rule = f"its spec {file.spec_id} has no identity({column.name}), which partitions"
+                yield _refusal(file, f"{rule} the table", "write it under a spec that has")
+                return
+            value = file.partition[places[column.id]]
+            try:
+                text = partition_text(value, column.type)
+            except UnsupportedError as error:
+                what = f"partition column {column.name}: {error.message}"
+                yield _refusal(file, what, "give the file a value that is one")
+                return
+            if text is None and value is not None:
+                rule = f"an empty text in partition column {column.name} is NULL to readers"
+                yield _refusal(file, rule, "give the file NULL, or another text")
+                return
+        self._sound.add(key)
+
+
+def key_problems(schema: Schema, path: str) -> Iterator[Refusal]:
+    """Yield what is wrong with a file that stands in a snapshot of a table with a primary key."""
+    if schema.primary_keys:
+        yield Refusal(
+            f"file {path}",
+            "only Paimon's merge finds the newest rows of a table with a primary key, so that "
+            "others would show older ones, too",
+            "drop the primary key before there are files",
+        )
+
+
+def engine_problems(facts: Mapping[str, Any]) -> Iterator[Refusal]:
+    """Yield what is wrong with a snapshot whose files only its engine's manifests list."""
+    if isinstance(facts.get("base_manifest_list"), str):
+        yield Refusal(
+            "the snapshot",
+            "its files stand in manifests of its engine, which Delta's readers do not know",
+            "let the engine commit its files to the ledger",
+        )
+
+
+def _kind(file: FileChange) -> Iterator[Refusal]:
+    if file.content != "data":
+        rule = f"it has no files of {excerpt(file.content)}"
+        yield _refusal(file, rule, "rewrite the data files without the rows")
+    elif file.format.lower() != "parquet":
+        rule = f"its files are Parquet, and this one is {excerpt(file.format)}"
+        yield _refusal(file, rule, "write it again as Parquet")
+
+
+def _refusal(file: FileChange, rule: str, alternative: str) -> Refusal:
+    return Refusal(f"file {file.path}", rule, alternative)
