@@ -59,7 +59,7 @@ if TYPE_CHECKING:
         schema_change_to_json,
         schema_from_json,
     )
-    from ledger.files.like import schema_of_files
+    from ledger.files.registering.like import schema_of_files
     from ledger.files.snapshot_plan import SnapshotPlan
     from ledger.ledger import Ledger, open  # noqa: A004 - `ledger.open(url)` is what reads well
     from ledger.model.errors import (
@@ -204,7 +204,7 @@ _HOMES = {
         "UnsupportedError",
         "UpgradeRequiredError",
     ),
-    "ledger.files.like": ("schema_of_files",),
+    "ledger.files.registering.like": ("schema_of_files",),
     "ledger.model.file_change": ("FileChange",),
     "ledger.model.identifier": ("Identifier",),
     "ledger.model.schema": ("Schema",),

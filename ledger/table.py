@@ -348,7 +348,7 @@ class Table:
         self, paths: Paths, on_progress: Progress = no_progress
     ) -> tuple[FileChange, ...]:
         """Return what `add_files` would register, without registering it."""
-        from ledger.files.register import data_files
+        from ledger.files.registering.register import data_files
 
         return data_files(
             its.path_texts(paths),

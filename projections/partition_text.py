@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from ledger.files.hive import DEFAULT_NAME, escape
+from ledger.files.registering.hive import DEFAULT_NAME, escape
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.file_change import PartitionValue
 from ledger.model.partition import PartitionSpec

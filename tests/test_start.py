@@ -27,7 +27,12 @@ DECIDING = {
     ),
     *("ledger.formats", "ledger.evolution.table.intent"),
     *("ledger.evolution.validation.whole",),
-    *("ledger.files.register", "ledger.plan", "ledger.planning.plan", "ledger.sql.statement"),
+    *(
+        "ledger.files.registering.register",
+        "ledger.plan",
+        "ledger.planning.plan",
+        "ledger.sql.statement",
+    ),
 }
 METADATA = {"importlib.metadata"}
 

@@ -14,7 +14,7 @@ from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import CommitSnapshot, Isolation, snapshot_key_of
 from ledger.evolution.table.snapshots import readable_files
 from ledger.files.live import LiveFiles
-from ledger.files.partition_text import typed_value
+from ledger.files.registering.partition_text import typed_value
 from ledger.locations import FileNames
 from ledger.log.request import fresh_id
 from ledger.model.errors import InvalidChangeError, InvalidInputError

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import frozen
 
 from ledger.evolution.state import TableState
-from ledger.files.expand import open_path
-from ledger.files.footers import read_footer
 from ledger.files.live import LiveFiles
+from ledger.files.registering.expand import open_path
+from ledger.files.registering.footers import read_footer
 from ledger.history.finding import FROM_BACKUP, Finding
 from ledger.locations import is_absolute
 from ledger.model.errors import InvalidInputError, NotFoundError

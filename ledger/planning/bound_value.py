@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import struct
 
-from ledger.files.bounds import lower_bound
-from ledger.files.facts import ColumnFacts
+from ledger.files.registering.bounds import lower_bound
+from ledger.files.registering.facts import ColumnFacts
 from ledger.model import types as t
 from ledger.model.errors import UnsupportedError
 from ledger.model.excerpt import excerpt

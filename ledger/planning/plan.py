@@ -20,15 +20,16 @@ from ledger.model.types.field_ids import walk_fields
 from ledger.planning.expression import FALSE, TRUE, Column, Expression, Predicate, reduced, text_of
 from ledger.planning.filter import Filter, parse_filter
 from ledger.planning.metrics import ColumnMetrics, holds_in, metrics_of
-from ledger.planning.reason import (
+from ledger.planning.spec_plan import (
     EmptyFile,
     NothingMatches,
     OtherValues,
+    Partition,
     Reason,
+    SpecPlan,
     columns_of,
     failed_part,
 )
-from ledger.planning.spec_plan import Partition, SpecPlan
 from ledger.planning.verdict import holds_for
 
 _NEWEST_FORMAT = 3

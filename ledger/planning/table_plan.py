@@ -1,11 +1,14 @@
 """Plans over Arrow tables of file changes, which make objects only of the files that are kept.
 
-Each distinct partition is judged once. Files whose partition may match are judged by their bounds a
-column at a time, and what is left by the metrics of the filter's columns, a batch at a time.
+A million files are 60 MB so, and gigabytes as objects. Each distinct partition is judged once.
+Files whose partition may match are judged by their bounds a column at a time: the common case of
+`metrics`, whole numbers and moments of the type's own width, for a million files in a second. What
+is left is judged by the metrics of the filter's columns, a batch at a time.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -14,19 +17,183 @@ from msgspec import UNSET
 
 from ledger.events import TableEvent
 from ledger.evolution.state import TableState
-from ledger.files.change_table import from_table
+from ledger.files.change_table import from_table, parsed, to_table
+from ledger.files.live import LiveFiles
+from ledger.files.runs import Net, Placed
+from ledger.log.layout import CHECKPOINT_INTERVAL
+from ledger.log.lookup import tiles
 from ledger.log.stream_log import StreamLog
+from ledger.model import types as t
+from ledger.model.errors import UpgradeRequiredError
 from ledger.model.file_change import FileChange
 from ledger.model.partition import PartitionSpec
 from ledger.model.schema import Schema
-from ledger.planning.bound_columns import outside
-from ledger.planning.change_tables import change_tables, live_tables
-from ledger.planning.expression import FALSE, Expression
+from ledger.planning.expression import FALSE, And, Expression, Op, Predicate
 from ledger.planning.filter import Filter
 from ledger.planning.plan import Counts, FilePlan, PlannedFile, PrunedFile, TableFilter
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+def change_tables(log: StreamLog[TableState, TableEvent], state: TableState) -> Iterator[pa.Table]:
+    """Yield the net file changes up to a state, in the form of `change_table`, newest first.
+
+    Raises:
+        DamagedLogError: A commit or a list of file changes is missing or damaged.
+    """
+    live, version = LiveFiles(log), state.version
+    # Beside later snapshots in one commit, the interval that it ends is not the state's.
+    whole = version - live.goes_on_after(state)
+    boundary = whole - whole % CHECKPOINT_INTERVAL
+    tail = live.snapshot_changes(
+        1, state.last_snapshot_id, boundary + 1 if boundary else 0, version
+    )
+    yield _table_of(tail)
+    for first, last in tiles(boundary):
+        found = _kept(log, first, last)
+        yield _rebuilt(log, first, last) if found is None else found
+
+
+def _rebuilt(log: StreamLog[TableState, TableEvent], first: int, last: int) -> pa.Table:
+    return _table_of(LiveFiles(log).changes(first, last))
+
+
+def _table_of(changes: Iterable[Placed]) -> pa.Table:
+    return to_table([each.change for each in Net(changes).rows()])
+
+
+def _kept(log: StreamLog[TableState, TableEvent], first: int, last: int) -> pa.Table | None:
+    """Return an interval's run; None when there is none to use, as for one without rows."""
+    key = log.layout.file_run(first, last)
+    body, check = log.store.read(key), log.store.read(f"{key}.sha256")
+    if body is None or check != hashlib.sha256(body).hexdigest().encode():
+        return None
+    try:
+        return parsed(body)
+    except (ValueError, UpgradeRequiredError):
+        return None
+
+
+def live_tables(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the rows of the files that are live at the end.
+
+    Args:
+        tables: Net file changes, newest first.
+
+    Example:
+        >>> from ledger.model.file_change import FileChange
+        >>> a, b = (FileChange(path=each, record_count=1, file_size_in_bytes=1) for each in "ab")
+        >>> gone = FileChange(kind="DELETE", path="a", record_count=1, file_size_in_bytes=1)
+        >>> live = live_tables([to_table([gone]), to_table([a, b])])
+        >>> [each["path"].to_pylist() for each in live]
+        [[], ['b']]
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    # A file is removed before it is added again: its newest addition is the first one met.
+    gone = pa.array([], pa.string())
+    for table in tables:
+        is_added = pc.equal(table["kind"], "ADD")
+        added = table.filter(is_added)
+        if len(gone):
+            added = added.filter(pc.invert(pc.is_in(added["path"], value_set=gone)))
+        removed = table["path"].filter(pc.invert(is_added))
+        gone = pa.concat_arrays([gone, *removed.chunks])
+        yield added
+
+
+_INT, _LONG = 4, 8
+
+
+def outside(rows: pa.Table, expression: Expression, schema_ids: dict[int, list[int]]) -> pa.Array:
+    """Return for each row whether its bounds surely exclude the filter.
+
+    Args:
+        rows: File changes, in the form of `change_table`.
+        expression: The filter, without NOT; only the parts of an AND are looked at.
+        schema_ids: For each column, the schemas whose files have bounds of its type.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = pa.repeat(False, len(rows))  # noqa: FBT003 - a value
+    for each in expression.parts if isinstance(expression, And) else (expression,):
+        if not isinstance(each, Predicate) or each.op not in _BY_BOUNDS:
+            continue
+        width = _width(each.column.type)
+        # A moment of the year 9999 has no nanoseconds of 64 bits.
+        if width is None or not all(-(1 << 63) <= int(one) < 1 << 63 for one in each.values):
+            continue
+        known = pc.is_in(rows["schema_id"], value_set=pa.array(schema_ids[each.column.id], "int64"))
+        excluded = _excluded(rows, each, width)
+        found = pc.or_(found, pc.and_(pc.fill_null(excluded, fill_value=False), known))
+    return pc.and_(found, pc.equal(rows["content"], "data"))
+
+
+_BY_BOUNDS = frozenset({Op.LESS, Op.AT_MOST, Op.GREATER, Op.AT_LEAST, Op.EQUAL, Op.IN})
+
+
+def _width(data_type: t.DataType) -> int | None:
+    match data_type:
+        case t.TinyIntType() | t.SmallIntType() | t.IntType() | t.DateType():
+            return _INT
+        case t.BigIntType() | t.TimestampType() | t.LocalZonedTimestampType():
+            return _LONG
+        case _:
+            return None
+
+
+def _excluded(rows: pa.Table, predicate: Predicate, width: int) -> Any:
+    """Return whether all values lie on the wrong side; NULL where that is not known."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def bound(name: str) -> pa.Array:
+        texts = pc.map_lookup(rows[name], query_key=predicate.column.id, occurrence="first")
+        return _decoded(texts.combine_chunks(), width)
+
+    least, most = (pa.scalar(each, pa.int64()) for each in _ends(predicate))
+    match predicate.op:
+        case Op.LESS:
+            return pc.greater_equal(bound("lower_bounds"), most)
+        case Op.AT_MOST:
+            return pc.greater(bound("lower_bounds"), most)
+        case Op.GREATER:
+            return pc.less_equal(bound("upper_bounds"), least)
+        case Op.AT_LEAST:
+            return pc.less(bound("upper_bounds"), least)
+        case _:
+            above = pc.greater(bound("lower_bounds"), most)
+            return pc.or_kleene(above, pc.less(bound("upper_bounds"), least))
+
+
+def _ends(predicate: Predicate) -> tuple[int, int]:
+    # An expression that somebody built may hold them in any order.
+    numbers = [int(each) for each in predicate.values]
+    return min(numbers), max(numbers)
+
+
+def _decoded(texts: pa.Array, width: int) -> pa.Array:
+    """Return the numbers that texts of hex stand for; NULL for those of another width."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    fits = pc.fill_null(pc.equal(pc.binary_length(texts), 2 * width), fill_value=False)
+    fitting = texts.filter(fits)
+    # All of one width and none of them NULL, they stand side by side.
+    joined = fitting.buffers()[2].slice(0, len(fitting) * 2 * width) if len(fitting) else b""
+    try:
+        decoded = pa.py_buffer(bytes.fromhex(bytes(joined).decode()))
+    except ValueError:
+        # What is no bytes tells nothing, and the file is read.
+        is_hex = pc.match_substring_regex(texts, "^[0-9a-fA-F]*$")
+        return _decoded(pc.if_else(is_hex, texts, None), width)
+    kind = pa.int32() if width == _INT else pa.int64()
+    numbers = pa.Array.from_buffers(kind, len(fitting), [None, decoded]).cast(pa.int64())
+    return pc.replace_with_mask(pa.nulls(len(texts), pa.int64()), fits, numbers)
+
 
 _BATCH = 65_536
 _SEPARATOR = "\x1f"

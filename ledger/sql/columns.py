@@ -1,6 +1,11 @@
-"""Columns: `ADD`, `DROP`, `RENAME` and `ALTER COLUMN`."""
+"""Columns: `ADD`, `DROP`, `RENAME` and `ALTER COLUMN`, with Spark's data types as the ledger's.
+
+`TIMESTAMP` is Spark's: a point on the time line; `TIMESTAMP_NTZ` is the one without a zone.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 from ledger.events.schema_changes import (
     AddColumn,
@@ -14,10 +19,117 @@ from ledger.events.schema_changes import (
     UpdateColumnPosition,
     UpdateColumnType,
 )
+from ledger.model import types as t
+from ledger.model.errors import InvalidTypeError
+from ledger.model.excerpt import excerpt
+from ledger.model.types.sql import read_type
 from ledger.model.types.wire import type_to_wire
 from ledger.sql.conditional import Asked, IfColumn
 from ledger.sql.cursor import Cursor
-from ledger.sql.types import spark_type
+
+_PLAIN: dict[str, t.DataType] = {
+    "BOOLEAN": t.BooleanType(),
+    "TINYINT": t.TinyIntType(),
+    "SMALLINT": t.SmallIntType(),
+    "INT": t.IntType(),
+    "BIGINT": t.BigIntType(),
+    "FLOAT": t.FloatType(),
+    "DOUBLE": t.DoubleType(),
+    "DATE": t.DateType(),
+    "TIMESTAMP": t.LocalZonedTimestampType(6),
+    "TIMESTAMPTZ": t.LocalZonedTimestampType(6),
+    "TIMESTAMPLTZ": t.LocalZonedTimestampType(6),
+    "TIMESTAMPNTZ": t.TimestampType(6),
+    "TEXT": t.STRING,
+    "BINARY": t.BYTES,
+    "VARBINARY": t.BYTES,
+    "VARIANT": t.VariantType(),
+    "UUID": t.UuidType(),
+}
+_SIZED = {"CHAR": t.CharType, "VARCHAR": t.VarCharType}
+_OWN = frozenset({"BLOB"})
+"""Types of the ledger that Spark's parser takes for others."""
+
+
+def spark_type(text: str) -> t.DataType:
+    """Return the type that Spark's text names; one that only the ledger has is read as its own.
+
+    Raises:
+        InvalidTypeError: It is neither.
+
+    Example:
+        >>> spark_type("struct<a: int, b: array<timestamp>>").fields[0].name
+        'a'
+    """
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
+    if text.strip().upper() in _OWN:
+        return read_type(text)
+    try:
+        # As a column's: the parser of a type alone forgets what follows it, and that of a CAST
+        # makes a STRING of VARCHAR(10), as Spark's casts do.
+        parsed: Any = sqlglot.parse_one(f"CREATE TABLE t (x {text})", dialect="spark")
+        found = _column_type(parsed)
+    except SqlglotError:
+        return read_type(text)
+    except RecursionError:
+        raise _too_deep(text) from None
+    return read_type(text) if found is None else found
+
+
+def _column_type(created: Any) -> t.DataType | None:
+    """Return the type of a table's only column; None when the text said anything beside it."""
+    column, *others = created.this.expressions
+    more = others or created.args.get("properties") or column.args.get("constraints")
+    kind = column.args.get("kind")
+    return None if more or not hasattr(getattr(kind, "this", None), "name") else _converted(kind)
+
+
+def _too_deep(text: str) -> InvalidTypeError:
+    return InvalidTypeError(f"type {excerpt(text)} nests deeper than {t.MAX_DEPTH}; flatten it")
+
+
+def _converted(parsed: Any) -> t.DataType | None:  # noqa: PLR0911 - one case a kind
+    """Return a parsed type; None when it is not one of Spark's."""
+    name, inner = parsed.this.name, list(parsed.expressions)
+    if name in _PLAIN and not inner:
+        return _PLAIN[name]
+    numbers = [int(each.name) for each in inner if each.name.isdecimal()]
+    if name in _SIZED and not inner:
+        raise InvalidTypeError(f"{name} needs a length; write {name}(n), or STRING")
+    if name in _SIZED and len(numbers) == len(inner) == 1:
+        return _SIZED[name](numbers[0])
+    if name == "DECIMAL" and len(numbers) == len(inner):
+        return t.DecimalType(*numbers)
+    if name == "STRUCT":
+        members = [_member(number, each) for number, each in enumerate(inner)]
+        return t.RowType(tuple(each for each in members if each)) if all(members) else None
+    types = [_converted(each) for each in inner if hasattr(each.this, "name")]
+    match name, types:
+        case "ARRAY", [t.DataType() as element]:
+            return t.ArrayType(element)
+        case "MAP", [t.DataType() as key, t.DataType() as value]:
+            return t.MapType(key, value)
+        case _:
+            return None
+
+
+def _member(number: int, parsed: Any) -> t.DataField | None:
+    if parsed.args.get("kind") is None:
+        raise InvalidTypeError(f"struct member {parsed.sql()!r} has no type; write NAME: TYPE")
+    data_type = _converted(parsed.args["kind"])
+    if data_type is None:
+        return None
+    comment = None
+    for constraint in parsed.args.get("constraints") or ():
+        kind = constraint.kind
+        if type(kind).__name__ == "CommentColumnConstraint":
+            comment = str(kind.this.name)
+        elif type(kind).__name__ == "NotNullColumnConstraint":
+            data_type = data_type.with_nullability(nullable=False)
+    return t.DataField(number, parsed.name, data_type, comment)
+
 
 _ENDS = ("COMMENT", "FIRST", "AFTER", "NOT", "NULL", "DEFAULT")
 

@@ -1,8 +1,11 @@
-"""Layout: partition fields, the write order and identifier fields, in Iceberg's words."""
+"""What a table has beside its columns: partition fields, write order, identifiers, tags, options.
+
+In Iceberg's words, but for `SET` and `UNSET TBLPROPERTIES`.
+"""
 
 from __future__ import annotations
 
-from ledger.events.schema_changes import SetIdentifierFields, SetOption
+from ledger.events.schema_changes import RemoveOption, SetIdentifierFields, SetOption, UpdateComment
 from ledger.events.spec_changes import (
     AddPartitionField,
     RemovePartitionField,
@@ -11,9 +14,85 @@ from ledger.events.spec_changes import (
     SortColumn,
     SpecUpdate,
 )
+from ledger.evolution.table.changes import CreateTag, DeleteTag, ReplaceTag
 from ledger.model.partition import Direction
-from ledger.sql.conditional import Asked, DropIdentifierFields, RemoveTerm, UpdateSpec
+from ledger.sql.conditional import Asked, DropIdentifierFields, IfTag, RemoveTerm, UpdateSpec
 from ledger.sql.cursor import Cursor
+
+_COMMENT = "comment"
+
+
+def set_properties(cursor: Cursor) -> list[Asked]:
+    """Read what follows `SET TBLPROPERTIES`."""
+    return [*cursor.items(_set)]
+
+
+def unset_properties(cursor: Cursor) -> list[Asked]:
+    """Read what follows `UNSET TBLPROPERTIES`; a key that is not set is no error."""
+    cursor.found("IF", "EXISTS")
+    return [*cursor.items(_unset)]
+
+
+def _set(cursor: Cursor) -> SetOption | UpdateComment:
+    key = _key(cursor)
+    # Spark reads `'a'='b'` and `'a' 'b'` alike.
+    cursor.found("=")
+    value = cursor.literal()
+    return UpdateComment(value) if key == _COMMENT else SetOption(key, value)
+
+
+def _unset(cursor: Cursor) -> RemoveOption | UpdateComment:
+    key = _key(cursor)
+    return UpdateComment() if key == _COMMENT else RemoveOption(key)
+
+
+def _key(cursor: Cursor) -> str:
+    return cursor.quoted() or ".".join(cursor.path())
+
+
+_MILLIS = {"DAYS": 86_400_000, "HOURS": 3_600_000, "MINUTES": 60_000}
+
+
+def create_tag(cursor: Cursor) -> list[Asked]:
+    """Read what follows `CREATE TAG`."""
+    if cursor.found("IF", "NOT", "EXISTS"):
+        return [IfTag(CreateTag(*_tag(cursor)), exists=False)]
+    return [CreateTag(*_tag(cursor))]
+
+
+def create_or_replace_tag(cursor: Cursor) -> list[Asked]:
+    """Read what follows `CREATE OR REPLACE TAG`."""
+    tag = _tag(cursor)
+    return [IfTag(CreateTag(*tag), exists=False), IfTag(ReplaceTag(*tag), exists=True)]
+
+
+def replace_tag(cursor: Cursor) -> list[Asked]:
+    """Read what follows `REPLACE TAG`."""
+    return [ReplaceTag(*_tag(cursor))]
+
+
+def drop_tag(cursor: Cursor) -> list[Asked]:
+    """Read what follows `DROP TAG`."""
+    if cursor.found("IF", "EXISTS"):
+        return [IfTag(DeleteTag(cursor.name()), exists=True)]
+    return [DeleteTag(cursor.name())]
+
+
+def _tag(cursor: Cursor) -> tuple[str, int | None, int | None]:
+    name = cursor.name()
+    snapshot_id = cursor.whole_number() if cursor.found("AS", "OF", "VERSION") else None
+    return name, snapshot_id, _retained(cursor)
+
+
+def _retained(cursor: Cursor) -> int | None:
+    if not cursor.found("RETAIN"):
+        return None
+    number = cursor.whole_number()
+    for unit, millis in _MILLIS.items():
+        if cursor.found(unit):
+            return number * millis
+    raise cursor.error(f"expected {', '.join(_MILLIS)}")
+
 
 DISTRIBUTION_MODE = "write.distribution-mode"
 _UNITS = ("year", "month", "day", "hour")

@@ -9,7 +9,7 @@ from attrs import frozen
 from ledger.model.errors import InvalidInputError
 from ledger.model.identifier import Identifier
 from ledger.model.path_text import shown_path
-from ledger.sql import columns, layout, properties, tags
+from ledger.sql import columns, layout
 from ledger.sql.conditional import Asked
 from ledger.sql.cursor import Cursor
 
@@ -53,12 +53,12 @@ _ACTIONS: dict[tuple[str, ...], _Reader] = {
     ("DROP", "COLUMNS"): columns.drop,
     ("RENAME", "COLUMN"): columns.rename,
     ("ALTER", "COLUMN"): columns.alter,
-    ("SET", "TBLPROPERTIES"): properties.set_properties,
-    ("UNSET", "TBLPROPERTIES"): properties.unset_properties,
-    ("CREATE", "OR", "REPLACE", "TAG"): tags.create_or_replace,
-    ("CREATE", "TAG"): tags.create,
-    ("REPLACE", "TAG"): tags.replace,
-    ("DROP", "TAG"): tags.drop,
+    ("SET", "TBLPROPERTIES"): layout.set_properties,
+    ("UNSET", "TBLPROPERTIES"): layout.unset_properties,
+    ("CREATE", "OR", "REPLACE", "TAG"): layout.create_or_replace_tag,
+    ("CREATE", "TAG"): layout.create_tag,
+    ("REPLACE", "TAG"): layout.replace_tag,
+    ("DROP", "TAG"): layout.drop_tag,
 }
 
 

@@ -12,7 +12,7 @@ from weakref import WeakSet
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile
 from pyiceberg.io.fsspec import FsspecInputFile
 
-from ledger.files.expand import open_path
+from ledger.files.registering.expand import open_path
 from ledger.model.errors import NotFoundError, UnsupportedError
 from ledger.stores.objects.services import service_of
 

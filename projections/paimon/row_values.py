@@ -11,7 +11,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from ledger.files.partition_text import value_of
+from ledger.files.registering.partition_text import value_of
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import PartitionValue

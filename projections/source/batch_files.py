@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
-from ledger.files.expand import open_path
-from ledger.files.hive import escape
+from ledger.files.registering.expand import open_path
+from ledger.files.registering.hive import escape
 from ledger.log.request import fresh_id
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ledger.files.hive import escape
+from ledger.files.registering.hive import escape
 from ledger.files.snapshot_plan import SnapshotPlan
 from ledger.ledger import open as open_ledger
 from ledger.log.request import fresh_id

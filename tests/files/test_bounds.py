@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.files.bounds import lower_bound, upper_bound
-from ledger.files.facts import ColumnFacts, Extreme
+from ledger.files.registering.bounds import lower_bound, upper_bound
+from ledger.files.registering.facts import ColumnFacts, Extreme
 from ledger.model import types as t
 from ledger.model.types.text import parse_type
 

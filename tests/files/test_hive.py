@@ -9,8 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from ledger.files.hive import escape, partition_path, partition_values, path_keys, unescape
-from ledger.files.partition_text import value_of
+from ledger.files.registering.hive import (
+    escape,
+    partition_path,
+    partition_values,
+    path_keys,
+    unescape,
+)
+from ledger.files.registering.partition_text import value_of
 from ledger.model import types as t
 from ledger.model.errors import InvalidChangeError, UnsupportedError
 from ledger.model.partition import PartitionField, PartitionSpec

@@ -10,8 +10,8 @@ from hypothesis import given, settings, strategies
 from pyarrow import parquet
 
 from ledger import InvalidInputError
-from ledger.files.hive import escape
-from ledger.files.like import schema_of_files
+from ledger.files.registering.hive import escape
+from ledger.files.registering.like import schema_of_files
 from ledger.model.types.text import format_type
 from tests.lakes import lake_on, memory
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from ledger.files.facts import FooterColumn
-from ledger.files.match import pairs, schema_id_of
+from ledger.files.registering.facts import FooterColumn
+from ledger.files.registering.match import pairs, schema_id_of
 from ledger.model import types as t
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema

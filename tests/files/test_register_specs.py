@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger import FileChange, InvalidChangeError, Schema, Table
-from ledger.files.facts import ColumnFacts
-from ledger.files.single_result import Unsaid, single_result
+from ledger.files.registering.facts import ColumnFacts
+from ledger.files.registering.partition_value import Unsaid, single_result
 from ledger.model import types as t
 from ledger.model.transforms import transform_of
 from ledger.model.transforms.values import decode_value

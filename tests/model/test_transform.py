@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ledger.files.partition_text import value_of as path_value
+from ledger.files.registering.partition_text import value_of as path_value
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.partition import PartitionField, PartitionSpec

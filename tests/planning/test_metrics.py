@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger.files.bounds import lower_bound, upper_bound
-from ledger.files.facts import ColumnFacts
+from ledger.files.registering.bounds import lower_bound, upper_bound
+from ledger.files.registering.facts import ColumnFacts
 from ledger.model import types as t
 from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import FileChange

@@ -29,8 +29,7 @@ from ledger.planning.expression import (
     without_not,
 )
 from ledger.planning.filter import predicate_on
-from ledger.planning.partition_column import PartitionColumn, partition_columns
-from ledger.planning.projection import inclusive, strict
+from ledger.planning.projection import PartitionColumn, inclusive, partition_columns, strict
 from ledger.planning.verdict import holds_for
 from tests.planning.iceberg_cases import cases, schema_of, spec_of
 from tests.planning.values import comparable_types, values_of

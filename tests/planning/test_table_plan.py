@@ -21,10 +21,9 @@ from ledger.model import types as t
 from ledger.model.file_change import FileChange
 from ledger.model.partition import PartitionField, PartitionSpec
 from ledger.model.types.wire import field_to_wire
-from ledger.planning.change_tables import change_tables, live_tables
-from ledger.planning.columns import column_named
+from ledger.planning.filter import column_named
 from ledger.planning.plan import FilePlan, TableFilter, plan_files
-from ledger.planning.table_plan import plan, plan_tables
+from ledger.planning.table_plan import change_tables, live_tables, plan, plan_tables
 from ledger.stores import open_store
 from tests.files.building import Table
 from tests.planning.test_plan import SCHEMA, SPECS, bounded, file

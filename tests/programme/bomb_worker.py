@@ -25,7 +25,7 @@ from pyarrow import parquet
 from ledger.events.snapshot_events import ChangesReference
 from ledger.files.change_file import load_changes
 from ledger.files.change_table import to_table
-from ledger.files.footers import read_footer
+from ledger.files.registering.footers import read_footer
 from ledger.log.layout import Layout
 from ledger.stores import MemoryStore
 from projections.avro_container import read_container

@@ -19,8 +19,8 @@ from ledger.events.snapshot_events import ChangesReference
 from ledger.evolution.catalog_record import CatalogStream
 from ledger.evolution.table_record import FOLD_VERSION, TableStream
 from ledger.files.change_file import load_changes, write_changes
-from ledger.files.footers import read_footer
-from ledger.files.hive import path_keys
+from ledger.files.registering.footers import read_footer
+from ledger.files.registering.hive import path_keys
 from ledger.files.runs import Runs
 from ledger.log.checkpoint import Checkpoints
 from ledger.log.codec import Codec, Gate
@@ -33,8 +33,8 @@ from ledger.model.transforms import transform_of
 from ledger.model.types.sql import read_type
 from ledger.model.types.text import parse_type
 from ledger.model.types.wire import type_from_json
+from ledger.sql.columns import spark_type
 from ledger.sql.statement import parse
-from ledger.sql.types import spark_type
 from ledger.stores import MemoryStore, open_store
 from projections.avro_container import read_container
 from projections.dlf.reading import read

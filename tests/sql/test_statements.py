@@ -32,6 +32,7 @@ from ledger.events.spec_changes import (
 from ledger.evolution.table.changes import CreateTag, DeleteTag, ReplaceTag
 from ledger.model.types.text import format_type
 from ledger.model.types.wire import type_to_wire
+from ledger.sql.columns import spark_type
 from ledger.sql.conditional import (
     DropIdentifierFields,
     IfColumn,
@@ -40,7 +41,6 @@ from ledger.sql.conditional import (
     UpdateSpec,
 )
 from ledger.sql.statement import AlterTable, RenameTable, parse
-from ledger.sql.types import spark_type
 
 
 def wire(text: str) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
+
+from msgspec import UNSET, UnsetType
 
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.refusals import state
@@ -14,12 +16,29 @@ from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
 from ledger.model.types.casting import can_promote
 from ledger.model.types.text import format_type
 
-if TYPE_CHECKING:
-    from ledger.evolution.update.update import SchemaUpdate
+
+class Update(Protocol):
+    """A schema's update, as far as a union asks something of it."""
+
+    def add_column(self, name: Path, data_type: DataType, *, doc: str | None) -> object:
+        """Add a column at the end of its struct."""
+
+    def update_column(
+        self,
+        name: Path,
+        data_type: DataType | UnsetType = UNSET,
+        *,
+        doc: str | UnsetType | None = UNSET,
+        default: str | UnsetType | None = UNSET,
+    ) -> object:
+        """Change a column's type, comment or default for new rows."""
+
+    def make_optional(self, name: Path) -> object:
+        """Let a column be NULL."""
 
 
 def union_columns(
-    update: SchemaUpdate, pending: Pending, columns: Sequence[DataField], parent: Path = ()
+    update: Update, pending: Pending, columns: Sequence[DataField], parent: Path = ()
 ) -> None:
     """Ask an update for what these members of the struct at `parent` have more or wider.
 
@@ -39,14 +58,14 @@ def union_columns(
             update.update_column(spot.path, default=each.default_value)
 
 
-def _add(update: SchemaUpdate, path: Path, column: DataField) -> None:
+def _add(update: Update, path: Path, column: DataField) -> None:
     optional = column.type.with_nullability(nullable=True)
     update.add_column(path, optional, doc=column.description)
     if column.default_value is not None:
         update.update_column(path, default=column.default_value)
 
 
-def _widen(update: SchemaUpdate, pending: Pending, spot: Spot, other: DataType) -> None:
+def _widen(update: Update, pending: Pending, spot: Spot, other: DataType) -> None:
     if other.nullable and not spot.type.nullable:
         update.make_optional(spot.path)
     match spot.type, other:
@@ -63,7 +82,7 @@ def _widen(update: SchemaUpdate, pending: Pending, spot: Spot, other: DataType) 
             _promote(update, pending, spot, other)
 
 
-def _promote(update: SchemaUpdate, pending: Pending, spot: Spot, other: DataType) -> None:
+def _promote(update: Update, pending: Pending, spot: Spot, other: DataType) -> None:
     version = Rules.of(pending.schema.options).format_version
     if can_promote(spot.type, other, format_version=version):
         update.update_column(spot.path, other)

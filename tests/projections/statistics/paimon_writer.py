@@ -13,7 +13,7 @@ from pypaimon import Schema as PaimonSchema
 
 import ledger
 from ledger import Schema, SnapshotPlan, Table
-from ledger.files.hive import DEFAULT_NAME
+from ledger.files.registering.hive import DEFAULT_NAME
 
 NAME = "shop.orders"
 COLUMNS = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("kind", pa.string())])

@@ -12,7 +12,7 @@ from ledger.cli.options import Place, Writing
 from ledger.cli.paths import key_and_value
 from ledger.cli.phrases import committed
 from ledger.evolution.table.changes import Isolation
-from ledger.files.expand import expand, ledger_names, open_path
+from ledger.files.registering.expand import expand, ledger_names, open_path
 from ledger.table import Table
 
 

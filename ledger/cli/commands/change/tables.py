@@ -80,7 +80,7 @@ class Columns:
         return self._like(str(self.like), place)
 
     def _like(self, model: str, place: Place) -> Schema:
-        from ledger.files.like import schema_of_files
+        from ledger.files.registering.like import schema_of_files
 
         is_files = model.endswith(".parquet") or "/" in model or "." not in model
         if is_files:

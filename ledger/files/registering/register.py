@@ -8,13 +8,13 @@ from typing import Any
 from attrs import frozen
 
 from ledger.evolution.state import TableState
-from ledger.files.bounds import lower_bound, upper_bound
-from ledger.files.expand import expand, ledger_names
-from ledger.files.facts import ColumnFacts, Footer, FooterColumn
-from ledger.files.footers import OnProgress, read_footers
-from ledger.files.hive import DEFAULT_NAME, partition_values, path_keys
-from ledger.files.match import Match, pairs, schema_id_of
-from ledger.files.partition_value import partition_value
+from ledger.files.registering.bounds import lower_bound, upper_bound
+from ledger.files.registering.expand import expand, ledger_names
+from ledger.files.registering.facts import ColumnFacts, Footer, FooterColumn
+from ledger.files.registering.footers import OnProgress, read_footers
+from ledger.files.registering.hive import DEFAULT_NAME, partition_values, path_keys
+from ledger.files.registering.match import Match, pairs, schema_id_of
+from ledger.files.registering.partition_value import partition_value
 from ledger.locations import FileNames
 from ledger.model.credentials import shown
 from ledger.model.errors import InvalidChangeError

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from ledger.files.expand import Found, expand
-from ledger.files.footers import read_footer
-from ledger.files.hive import DEFAULT_NAME, HIVE_DEFAULT_NAME, path_keys
-from ledger.files.partition_text import value_of
+from ledger.files.registering.expand import Found, expand
+from ledger.files.registering.footers import read_footer
+from ledger.files.registering.hive import DEFAULT_NAME, HIVE_DEFAULT_NAME, path_keys
+from ledger.files.registering.partition_text import value_of
 from ledger.model.errors import InvalidInputError
 from ledger.model.schema import Schema
 from ledger.model.types import STRING, BigIntType, DataField, DataType, DateType, IntType

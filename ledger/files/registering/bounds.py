@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 
-from ledger.files.facts import ColumnFacts, Extreme
+from ledger.files.registering.facts import ColumnFacts, Extreme
 from ledger.model import types as t
 
 TRUNCATE_LENGTH = 16

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import UNSET, UnsetType
 
-from ledger.files.partition_text import transformed_value_of
+from ledger.files.registering.partition_text import transformed_value_of
 from ledger.model.errors import InvalidChangeError, UnsupportedError
 from ledger.model.file_change import PartitionValue
 from ledger.model.partition import PartitionSpec

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from ledger.files.facts import ColumnFacts, Footer, FooterColumn
+from ledger.files.registering.facts import ColumnFacts, Footer, FooterColumn
 from ledger.model.errors import InvalidInputError, InvalidTypeError, UnsupportedError
 from ledger.model.types import DataType, DecimalType
 from ledger.model.types.arrow import FIELD_ID_KEY, from_arrow_type
