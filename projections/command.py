@@ -48,11 +48,14 @@ class FormatCommand:
         kept: Its Materialisation.
         flags: The class of its own flags, annotated with cyclopts' `Parameter(name="*")`.
         files: Its kinds of file, as they stand in the help.
+        opens: The file that readers open, below the table's location, with the version reached as
+            `{version}`; empty where they open the location itself.
     """
 
     kept: Materialisation[Any]
     flags: type[OwnFlags]
     files: str
+    opens: str = ""
 
     def command(self) -> Callable[..., None]:
         """Return the function behind the command, whose signature and docstring are its help."""
@@ -83,7 +86,7 @@ class FormatCommand:
             else:
                 with screen.progress("projecting") as progress:
                     reached = own.project(table, progress)
-                _say_version(table, screen, reached)
+                self._say_version(table, screen, reached)
 
         command.__annotations__["own"] = self.flags
         command.__doc__ = _HELP.format(title=self.kept.format.title, files=self.files, name=name)
@@ -91,7 +94,7 @@ class FormatCommand:
 
     def _follow(self, table: Table, screen: Screen) -> None:
         for version in self.kept.follow(table):
-            _say_version(table, screen, version)
+            self._say_version(table, screen, version)
             sys.stdout.flush()
 
     def _verify(self, table: Table, screen: Screen) -> None:
@@ -118,6 +121,17 @@ class FormatCommand:
         with screen.progress("rebuilding") as progress:
             found = self.kept.rebuild(table, on_progress=progress)
         self._say_difference(table, screen, found, "nothing was to be restored")
+
+    def _say_version(self, table: Table, screen: Screen, version: int) -> None:
+        opened = f"{table.location}/{self.opens.format(version=version)}".rstrip("/")
+        document = {
+            "table": str(table.identifier),
+            "path": table.location,
+            "version": version,
+            "opens": opened,
+        }
+        said = f"{table.identifier} stands at version {version}; readers open {opened}"
+        screen.result(document, lambda to: to.line(said))
 
     def _say_difference(
         self, table: Table, screen: Screen, found: Difference, nothing: str
@@ -167,14 +181,6 @@ def register(app: App) -> None:
     )
     for name, offered in load_all(MATERIALISATIONS).items():
         families.add(family, name, offered.command())
-
-
-def _say_version(table: Table, screen: Screen, version: int) -> None:
-    document = {"table": str(table.identifier), "path": table.location, "version": version}
-    screen.result(
-        document,
-        lambda to: to.line(f"{table.identifier} stands at version {version} in {table.location}"),
-    )
 
 
 def _behind(versions: int) -> str:

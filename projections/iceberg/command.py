@@ -31,4 +31,9 @@ class IcebergFlags:
         return project(table, version=self.version, every=self.every, on_progress=on_progress)
 
 
-COMMAND = FormatCommand(ICEBERG, IcebergFlags, "metadata, manifest lists, manifests")
+COMMAND = FormatCommand(
+    ICEBERG,
+    IcebergFlags,
+    "metadata, manifest lists, manifests",
+    opens="metadata/v{version}.metadata.json",
+)

@@ -57,14 +57,19 @@ def test_the_files_are_where_paimon_looks_for_them(
     ran = shop(*PROJECT)
 
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out == f"{TABLE} stands at version 3 in {orders.location}\n"
+    assert ran.out == f"{TABLE} stands at version 3; readers open {orders.location}\n"
     for path, body in expected(orders).items():
         assert (folder(tmp_path, orders) / path).read_bytes() == body
 
 
 def test_a_version_may_be_named_and_only_goes_forward(shop: Run, orders: Table) -> None:
     first = shop(*PROJECT, "--version", "1", "--output", "json")
-    assert first.document == {"table": TABLE, "path": orders.location, "version": 1}
+    assert first.document == {
+        "table": TABLE,
+        "path": orders.location,
+        "version": 1,
+        "opens": orders.location,
+    }
     assert shop(*PROJECT, "--version", "2").code == 0
 
     ran = shop(*PROJECT, "--version", "1")
@@ -220,7 +225,9 @@ def test_a_table_projects_itself_by_a_formats_name(orders: Table) -> None:
 
 
 def test_a_projection_that_nobody_gives_says_what_there_is(orders: Table) -> None:
-    with pytest.raises(MissingDependencyError, match="'papaya', but iceberg, paimon; install"):
+    with pytest.raises(
+        MissingDependencyError, match="'papaya', but delta, iceberg, paimon; install"
+    ):
         orders.project("papaya")
 
 

@@ -40,7 +40,9 @@ def test_the_files_are_where_iceberg_looks_for_them(shop: Run, orders: Table) ->
     ran = shop(*PROJECT)
 
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out == f"{TABLE} stands at version 2 in {orders.location}\n"
+    assert ran.out == (
+        f"{TABLE} stands at version 2; readers open {orders.location}/metadata/v2.metadata.json\n"
+    )
     for path, body in expected(orders).items():
         assert (metadata(orders).parent / path).read_bytes() == body
     assert (metadata(orders) / "version-hint.text").read_text() == "2"
