@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+import ledger
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted([*ROOT.glob("ledger/**/*.py"), *ROOT.glob("projections/**/*.py")])
@@ -43,6 +47,16 @@ def module_of(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
+OURS = [path for path in SOURCES if path.relative_to(ROOT).parts[0] == "ledger"]
+KNOWN = {module_of(path) for path in OURS}
+DOORS = {
+    module_of(path): ast.get_docstring(ast.parse(path.read_text())) or ""
+    for path in OURS
+    if path.stem == "__init__"
+}
+STORES = ("LocalStore", "MemoryStore", "ObjectStore")
+
+
 def imports_of(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -65,6 +79,21 @@ def room_of(module: str) -> str:
     parts = module.split(".")
     room = ".".join(parts[:2])
     return room if room in ROOMS else "ledger.shell"
+
+
+def modules_imported_by(path: Path) -> Iterator[str]:
+    """Yield the modules of `ledger` that a module imports, at its top or later, but for itself."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            found = name if name in KNOWN else name.rpartition(".")[0]
+            if found in KNOWN and found != module_of(path):
+                yield found
 
 
 def within(module: str, package: str) -> bool:
@@ -157,18 +186,59 @@ def test_the_top_level_is_fixed() -> None:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_of)
-def test_rooms_within_evolution_are_entered_by_their_front_doors(path: Path) -> None:
-    own = room_within_evolution(module_of(path))
-    for imported in imports_of(path):
-        room = room_within_evolution(imported)
-        if room in {None, own} or imported == room:
-            continue
-        doors = (ROOT / Path(*str(room).split(".")) / "__init__.py").read_text()
-        name = imported.removeprefix(f"{room}.").split(".")[0]
-        assert f"    `{name}`" in doors, f"{room} does not open {name} to others"
+def test_rooms_are_entered_by_their_front_doors(path: Path) -> None:
+    module = module_of(path)
+    for imported in modules_imported_by(path):
+        parts = imported.split(".")
+        for depth in range(2, len(parts)):
+            room = ".".join(parts[:depth])
+            if room not in DOORS or within(module, room):
+                continue
+            assert parts[depth] in opened_by(DOORS[room]), (
+                f"{module} imports {imported}, which the docstring of {room} does not open"
+            )
 
 
-def room_within_evolution(module: str) -> str | None:
-    parts = module.split(".")[:3]
-    is_room = (ROOT / Path(*parts)).is_dir() and parts[:2] == ["ledger", "evolution"]
-    return ".".join(parts) if is_room and len(parts) == 3 else None
+def opened_by(door: str) -> set[str]:
+    """Return the modules that a room's docstring names, or only those that others may import."""
+    if "Others may import" not in door:
+        return set(re.findall(r"`(\w+)`", door))
+    listed = re.findall(r"^(?:- |    )((?:`\w+`(?:, )?)+)", door, re.MULTILINE)
+    return {name for names in listed for name in re.findall(r"\w+", names)}
+
+
+def test_no_circle_is_imported() -> None:
+    graph = {module_of(path): set(modules_imported_by(path)) for path in OURS}
+    try:
+        tuple(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail(f"a circle: {' <- '.join(error.args[1])}")
+
+
+@pytest.mark.parametrize("path", OURS, ids=module_of)
+def test_no_module_only_forwards(path: Path) -> None:
+    if path.stem not in {"__init__", "__main__"}:
+        imports = ast.Import | ast.ImportFrom | ast.Expr
+        assert not all(isinstance(each, imports) for each in ast.parse(path.read_text()).body)
+
+
+def test_what_lies_loose_is_what_a_user_holds() -> None:
+    allowed = {
+        *("__init__", "__main__", "formats", "ledger", "locations", "plan", "plugins"),
+        *("table", "table_at", "transforms", "updates"),
+    }
+    assert {path.stem for path in ROOT.glob("ledger/*.py")} <= allowed
+
+
+def test_what_a_user_holds_has_no_chain_of_bases() -> None:
+    assert ledger.Ledger.__bases__ == ledger.Table.__bases__ == (object,)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_of)
+def test_only_the_stores_ask_which_class_a_store_is(path: Path) -> None:
+    if within(module_of(path), "ledger.stores"):
+        return
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"isinstance", "type"}:
+            said = ast.unparse(node)
+            assert not any(each in said for each in STORES), f"{said}: ask the store, not its class"

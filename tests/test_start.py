@@ -118,6 +118,68 @@ def test_every_public_name_is_found_and_listed() -> None:
     assert "ledger.table" in loaded_by(program)
 
 
+FIRST_NAMES = [
+    "AddColumn",
+    "AddPartitionField",
+    "AlreadyExistsError",
+    "ColumnExistsError",
+    "ColumnNotFoundError",
+    "CommitConflictError",
+    "CommitUnknownError",
+    "DamagedLogError",
+    "DataField",
+    "DropColumn",
+    "DropPrimaryKey",
+    "FileChange",
+    "FormatError",
+    "Identifier",
+    "InvalidChangeError",
+    "InvalidInputError",
+    "InvalidNameError",
+    "InvalidTypeError",
+    "Ledger",
+    "LedgerError",
+    "MissingDependencyError",
+    "Move",
+    "NotFoundError",
+    "RemoveOption",
+    "RemovePartitionField",
+    "RenameColumn",
+    "RenamePartitionField",
+    "ReplaceSortOrder",
+    "Schema",
+    "SchemaChange",
+    "SetIdentifierFields",
+    "SetOption",
+    "SnapshotPlan",
+    "SortColumn",
+    "StoreError",
+    "Table",
+    "TableAt",
+    "TableDroppedError",
+    "UnsupportedError",
+    "UpdateColumnComment",
+    "UpdateColumnDefaultValue",
+    "UpdateColumnNullability",
+    "UpdateColumnPosition",
+    "UpdateColumnType",
+    "UpdateComment",
+    "UpdatePartitionSpec",
+    "UpgradeRequiredError",
+    "ViewSchema",
+    "evolve",
+    "open",
+    "schema_change_from_json",
+    "schema_change_to_json",
+    "schema_from_json",
+]
+
+
+def test_every_name_that_was_public_once_is_public_still() -> None:
+    assert set(FIRST_NAMES) <= set(ledger.__all__)
+    loaded_by(f"from ledger import {', '.join(FIRST_NAMES)}")
+
+
 def test_a_room_is_reached_as_an_attribute() -> None:
     program = "import ledger; ledger.transforms.day; ledger.model.errors"
     assert "ledger.transforms" in loaded_by(program)

@@ -4,6 +4,7 @@
 became; `table_events`, `snapshot_events`, `statistics_events`, `clock_events` and `catalog_events`
 hold the rest, `iceberg_events` what only tables say that were born there. `formats` says which
 version of the format each needs.
+`rules_events` say how high a table's formats' rules are, `commit` what commits hold them.
 `FORMAT.md` describes their bytes.
 """
 

@@ -22,5 +22,7 @@ Fold:
                                  a table's commits in, its state and its checkpoint out
     `stream`                     what the log asks of a kind of stream
 
-The catalog's counterparts begin with `catalog_`. Each room's docstring says what others may import.
+The catalog's counterparts begin with `catalog_`: `catalog_state`, `catalog_builder`,
+`catalog_record`, `catalog_birth`, `catalog_request`, `catalog_decide`, `catalog_location`; both
+have `decide_clock`. Each room's docstring says what others may import.
 """

@@ -6,6 +6,7 @@
 - `finding`: one thing that does not fit, and what to do about it.
 - `subject`: a stream to look at, a table's or the catalog's.
 - `chain`: the commits of a stream along their hashes, and which of two is to blame.
+- `clocks`: whether a stream's newest commit is ahead of the time.
 - `facts`: what events say, against what they may say.
 - `repeats`: ids, snapshots' keys and live files that a log names twice.
 - `caches`: the caches beside a log, compared with what the log makes them.
