@@ -10,7 +10,7 @@ changed under it. What a failed attempt leaves is named by no commit, and readin
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ledger.files.registering.hive import escape
 from ledger.files.snapshot_plan import SnapshotPlan
@@ -22,7 +22,7 @@ from projections.source.batch_files import BatchFiles, refuse_unfit
 from projections.source.zones import in_the_tables_zones
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 WriteFiles = Callable[["DataFrame", Table, str], Sequence[str]]
 """Writes rows for a table as new files below a folder (a URL); returns the files' paths."""
@@ -132,10 +132,21 @@ def write_parquet(rows: DataFrame, table: Table, folder: str) -> Sequence[str]:
 
 
 def _user_of(rows: DataFrame) -> str:
-    found = rows.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
+    found = _query_of(rows.sparkSession)
     if not found:
         raise InvalidInputError(
-            "no streaming query is running here, so nothing says which stream this batch is of; "
-            "pass the function to foreachBatch, or give commit_user"
+            "nothing says which stream this batch is of: no streaming query is running here, or, "
+            "through Spark Connect, several are; pass the function to foreachBatch, or give "
+            "commit_user"
         )
     return f"spark-{found}"
+
+
+def _query_of(session: SparkSession) -> str | None:
+    """Return the id of the streaming query that runs here, as its checkpoint keeps it."""
+    java = getattr(session, "_jsc", None)
+    if java is not None:
+        return cast("str | None", java.getLocalProperty(_QUERY_ID))
+    # Through Spark Connect a batch does not say whose it is, but the session's queries are known.
+    ids = {each.id for each in session.streams.active}
+    return ids.pop() if len(ids) == 1 else None

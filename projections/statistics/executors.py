@@ -183,9 +183,13 @@ def _collected(told: DataFrame) -> list[tuple[int, object]]:
     except PySparkException as error:
         lines = [each.strip() for each in str(error).splitlines() if each.strip()]
         reason = next((each for each in reversed(lines) if "Error" in each), lines[-1:])
-        raise StoreError(
-            f"Spark gave up: {reason}; what was acknowledged is kept, asking again goes on there"
-        ) from error
+        # Executors of another machine have what is installed there.
+        hint = (
+            "install lakeledger where Spark's executors run"
+            if "No module named" in str(reason)
+            else "what was acknowledged is kept, asking again goes on there"
+        )
+        raise StoreError(f"Spark gave up: {reason}; {hint}") from error
     found = [(int(row[0]), pickle.loads(bytes(row[1]))) for row in rows]  # noqa: S301 - our executors'
     for _, answer in sorted(found, key=lambda each: each[0]):
         if isinstance(answer, LedgerError):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 import sys
+import tempfile
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ledger.model.errors import MissingDependencyError
+from ledger.model.errors import MissingDependencyError, StoreError
 from projections.statistics.java import require_java
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ def spark_session(*, class_archive: Path | None = None) -> SparkSession:
 
     Raises:
         MissingDependencyError: pyspark, pandas or a Java of version 17 or newer is not installed.
+        StoreError: Java does not start.
     """
     # pyspark hands Arrow batches to Python only where pandas is installed, but does not ask for it.
     for package in ("pyspark", "pandas"):
@@ -58,17 +61,54 @@ def spark_session(*, class_archive: Path | None = None) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     # Spark looks the host's name up before it reads its configuration.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    settings = {
+        **_LOCAL,
+        "spark.driver.extraJavaOptions": _java_options(class_archive),
+        # Workers import this package too, wherever the caller's process has it from.
+        "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    launch(settings)
     builder = SparkSession.builder
-    for key, value in _LOCAL.items():
+    for key, value in settings.items():
         builder = builder.config(key, value)
-    builder = builder.config("spark.driver.extraJavaOptions", _java_options(class_archive))
-    # Workers import this package too, wherever the caller's process has it from.
-    builder = builder.config("spark.executorEnv.PYTHONPATH", str(Path(__file__).parents[2]))
     return builder.getOrCreate()
 
 
+def launch(settings: Mapping[str, str]) -> None:
+    """Start the JVM for a session, and keep what it says to itself.
+
+    Java says that a module is incubating, and Spark which log level it takes: neither is news, and
+    nothing turns them off. What goes wrong comes as an exception.
+
+    Raises:
+        StoreError: It ended at once; the message has its last words.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is not None:  # noqa: SLF001 - one that a stopped session left is used again
+        return
+    conf = SparkConf(loadDefaults=False)
+    for key, value in settings.items():
+        conf.set(key, value)
+    with tempfile.TemporaryFile() as words:
+        try:
+            gateway = launch_gateway(  # type: ignore[no-untyped-call]
+                conf, popen_kwargs={"stderr": words}
+            )
+        except PySparkRuntimeError as error:
+            words.seek(0)
+            last = words.read().decode(errors="replace").strip().splitlines()[-3:]
+            raise StoreError(f"Spark's Java ended at once: {' / '.join(last)}") from error
+    SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - as a context does that is given one
+
+
 def active_session() -> SparkSession | None:
-    """Return the session that the caller runs already; None when there is none, or no pyspark."""
+    """Return the session that the caller runs already, one through Spark Connect included.
+
+    None when there is none, or no pyspark.
+    """
     try:
         from pyspark.sql import SparkSession
     except ModuleNotFoundError:

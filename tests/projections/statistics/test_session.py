@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ledger.model.errors import MissingDependencyError
+from ledger.model.errors import MissingDependencyError, StoreError
 from projections.statistics.java import require_java
-from projections.statistics.session import spark_session
+from projections.statistics.session import launch, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,6 +80,41 @@ def test_without_java_no_session_starts_and_the_message_is_one_line() -> None:
 
     assert "none is on PATH" in done.stdout
     assert done.stdout.count("\n") == 1
+
+
+@pytest.mark.spark
+def test_a_session_of_ours_says_nothing_on_the_screen() -> None:
+    program = (
+        "from projections.statistics import spark_session\n"
+        "session = spark_session()\n"
+        "print(session.range(3).count())\n"
+        "session.stop()\n"
+    )
+    root = Path(__file__).parents[3]
+
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert (done.stdout, done.stderr) == ("3\n", "")
+
+
+# pyspark lets go of the ended process and its pipes.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_java_that_ends_at_once_is_told_with_its_last_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    SparkContext = pytest.importorskip("pyspark").SparkContext  # noqa: N806 - a class
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setenv("JAVA_HOME", str(a_java(tmp_path, "no room for a heap", code=1)))
+
+    with pytest.raises(StoreError, match="ended at once: no room for a heap"):
+        launch({})
 
 
 def test_importing_the_statistics_does_not_import_spark() -> None:
