@@ -124,7 +124,8 @@ def cores_of(session: SparkSession) -> int:
     from pyspark.sql import functions as F
 
     # What is shared out without saying how is shared out over all cores.
-    (found,) = session.range(1 << 16).agg(F.max(F.spark_partition_id()).alias("last")).collect()
+    shares = session.range(1 << 16).select(F.spark_partition_id().alias("share"))
+    (found,) = shares.agg(F.max("share").alias("last")).collect()
     return int(found["last"]) + 1
 
 
