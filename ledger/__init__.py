@@ -11,6 +11,7 @@ The map of this folder, each room importing only those before it:
 - `files`: data files, their footers, and which of them are live.
 - `planning`: which files a filter has to read.
 - `history`: what was, whether a log and what derives from it fit together, what nobody needs.
+- `audit`: two states compared, a change taken back, who made each column what it is.
 - `opening`: what opening a ledger and its tables takes, and their beginnings and ends.
 - `ledger`, `table`, `table_at`, `updates`, `plan`, `transforms`: what a user holds.
 - `cli`: the `lakeledger` command.

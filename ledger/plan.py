@@ -13,16 +13,16 @@ from typing import Any
 import attrs
 from attrs import field, frozen
 
+from ledger.audit.difference import Difference, differences
+from ledger.audit.trial import folded
 from ledger.events import SchemaChange, SpecChange, TableEvent
-from ledger.events.commit import NEWEST_FORMAT, OLDEST_FORMAT, Commit, Transaction
+from ledger.events.commit import NEWEST_FORMAT, OLDEST_FORMAT
 from ledger.evolution.decide_clock import CorrectClock
 from ledger.evolution.declared.asking import problems, refuse_unknown
 from ledger.evolution.declared.format import Formats, History
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.state import TableState
 from ledger.evolution.table.decision import Decided, TableWishes
-from ledger.evolution.table_builder import TableBuilder
-from ledger.history.difference import Difference, differences
 from ledger.log.stream_log import StreamLog
 from ledger.log.travel import at_timestamp, head_state
 from ledger.model.errors import FormatError, InvalidChangeError, InvalidInputError, NotFoundError
@@ -120,7 +120,7 @@ def plan_changes(
     """
     trial = _Trial(state, tuple(changes), history, formats)
     outcome = trial.outcome()
-    after = _folded(state, outcome.events)
+    after = folded(state, outcome.events)
     declared = Rules.of(after.schema.options).formats
     verdicts = []
     for name in _asked(declared, formats):
@@ -188,22 +188,6 @@ def _only(format_name: str) -> Callable[[Mapping[str, str]], Rules]:
 
 def _nobodys(options: Mapping[str, str]) -> Rules:
     return attrs.evolve(Rules.of(options), formats=frozenset())
-
-
-def _folded(state: TableState, events: Sequence[TableEvent]) -> TableState:
-    if not events:
-        return state
-    builder = TableBuilder(state)
-    transaction: Transaction[TableEvent] = Transaction(id="plan", events=tuple(events))
-    builder.commit(
-        Commit(
-            format=OLDEST_FORMAT,
-            version=state.version + 1,
-            time_millis=state.time_millis + 1,
-            transactions=(transaction,),
-        )
-    )
-    return builder.freeze()
 
 
 def _files(format_name: str, before: TableState, after: TableState) -> tuple[str, ...] | None:

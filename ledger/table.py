@@ -21,7 +21,7 @@ from ledger.evolution.stream import Landed
 from ledger.evolution.table_record import TableStream
 from ledger.files.change_file import INLINE_LIMIT, event_files, refuse_stale, store_changes
 from ledger.files.live import LiveFiles
-from ledger.history.older import schema_of_snapshot, schemas, state_at_snapshot
+from ledger.history.older import around, schema_of_snapshot, schemas, state_at_snapshot
 from ledger.history.past import TablePast
 from ledger.locations import is_absolute, place_of
 from ledger.log.append import Appender
@@ -52,6 +52,8 @@ from ledger.table_at import TableAt
 
 # What only some calls need is imported by them: to read starts fast.
 if TYPE_CHECKING:
+    from ledger.audit.difference import TableDiff
+    from ledger.audit.undoing import Undoing
     from ledger.evolution.table.changes import Isolation, TableChange
     from ledger.evolution.table.intent import TableIntent
     from ledger.evolution.table.touched import RecentlyTouched
@@ -298,6 +300,104 @@ class Table:
         from ledger.plan import plan_changes
 
         return plan_changes(self.state, self._asked(changes), self.past, INSTALLED)
+
+    def diff(
+        self, before: TableAt | Table | int, after: TableAt | Table | int | None = None
+    ) -> TableDiff:
+        """Return what differs between two instants of this table, or from another table.
+
+        Columns of one table are the same where their field ids are, so a rename is a rename and a
+        move a move; those of two tables where their names are.
+
+        Args:
+            before: What `at` gave, a version, or another table as it is.
+            after: The same; None for this table as it is.
+
+        Raises:
+            NotFoundError: There is no such version.
+
+        Example:
+            >>> import ledger
+            >>> lake = ledger.open("memory://table-diff")
+            >>> _ = lake.create_database("shop")
+            >>> orders = lake.create_table("shop.orders", ledger.Schema.of({"addr": "STRING"}))
+            >>> _ = orders.alter([ledger.RenameColumn(("addr",), "address")])
+            >>> orders.diff(0).to_json()
+            [{'type': 'renameColumn', 'fieldNames': ['addr'], 'newName': 'address'}]
+        """
+        from ledger.audit.difference import TableDiff
+
+        return TableDiff(self._compared(before), self._compared(after))
+
+    def _compared(self, given: TableAt | Table | int | None) -> TableState:
+        if isinstance(given, Table):
+            return given.state
+        at = given if isinstance(given, TableAt) else self.at(version=given)
+        return evolve(at.state, schema=at.schema)
+
+    @takes(version=its.whole, transaction=its.text.or_none())
+    def plan_undo(self, version: int, *, transaction: str | None = None) -> Undoing:
+        """Return what `undo` would do, or why it cannot; nothing is written."""
+        from ledger.audit.undoing import undone
+
+        head = self.state
+        return undone(*around(self.log, version, transaction)[:2], head)
+
+    @takes(version=its.whole, transaction=its.text.or_none())
+    def undo(
+        self, version: int, *, transaction: str | None = None, **options: Unpack[CommitOptions]
+    ) -> Appended[TableState]:
+        """Take one change back by a new one that keeps what came later.
+
+        Args:
+            version: The commit that made it.
+            transaction: Its transaction, where the commit holds several.
+            options: See CommitOptions; the message says by itself what is undone.
+
+        Raises:
+            InvalidChangeError: It cannot be taken back; the message says why.
+            NotFoundError: There is no such change.
+        """
+        from ledger.audit.undoing import undone
+
+        self.log.refresh()
+        before, after, undone_one = around(self.log, version, transaction)
+        said = f": {undone_one.message}" if undone_one.message else ""
+        given: CommitOptions = {"message": f"undo version {version}{said}", **options}
+
+        def plan(head: TableState) -> Sequence[TableChange]:
+            return undone(before, after, head).wanted(f"version {version} cannot be undone")
+
+        return self._commit(["undo", version, undone_one.id], given, plan)
+
+    def plan_revert(self, to: TableAt | int) -> Undoing:
+        """Return what `revert` would do, or why it cannot; nothing is written."""
+        from ledger.audit.undoing import reverted
+
+        return reverted(self._compared(to), self.state)
+
+    def revert(self, to: TableAt | int, **options: Unpack[CommitOptions]) -> Appended[TableState]:
+        """Give the table an earlier instant's schema, options and layout again.
+
+        Data and tags stay as they are: `rollback` puts a snapshot's contents back.
+
+        Args:
+            to: What `at` gave, or a version.
+            options: See CommitOptions; the message says by itself what is gone back to.
+
+        Raises:
+            InvalidChangeError: It cannot be gone back to; the message says why.
+            NotFoundError: There is no such version.
+        """
+        from ledger.audit.undoing import reverted
+
+        then = self._compared(to)
+        given: CommitOptions = {"message": f"revert to version {then.version}", **options}
+
+        def plan(head: TableState) -> Sequence[TableChange]:
+            return reverted(then, head).wanted(f"the table cannot go back to {then.version}")
+
+        return self._commit(["revert", then.version, then.schema.id], given, plan)
 
     def _asked(
         self, changes: Sequence[SchemaChange | SpecChange | Mapping[str, Any]]

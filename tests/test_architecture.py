@@ -33,6 +33,7 @@ ROOMS = [
     "ledger.files",
     "ledger.planning",
     "ledger.history",
+    "ledger.audit",
     "ledger.opening",
     "ledger.moving",
     "ledger.shell",

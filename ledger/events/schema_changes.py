@@ -49,6 +49,8 @@ class AddColumn(Record, frozen=True, tag="addColumn"):
     """Add a nullable column, or a member of a nested ROW; older files read as NULL there.
 
     `default_value` is Iceberg's: older files read as it, and new rows get it. Paimon cannot say it.
+    `field_id` is the id that it gets, and the ids inside its type are those that it has, where
+    none of them was ever given out; else, and left out, the next ones are given out.
     """
 
     field_names: tuple[str, ...]
@@ -56,6 +58,7 @@ class AddColumn(Record, frozen=True, tag="addColumn"):
     comment: str | None = None
     move: Move | None = None
     default_value: str | None = None
+    field_id: int | None = None
 
 
 class RenameColumn(Record, frozen=True, tag="renameColumn"):

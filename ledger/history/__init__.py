@@ -2,7 +2,6 @@
 
 - `older`: older snapshots and schemas of a table, found in its log.
 - `past`: what the formats' rules have to know of them.
-- `difference`: what differs between two states of a table.
 - `finding`: one thing that does not fit, and what to do about it.
 - `subject`: a stream to look at, a table's or the catalog's.
 - `chain`: the commits of a stream along their hashes, and which of two is to blame.

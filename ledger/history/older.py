@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from attrs import evolve
 
 from ledger.events import TableEvent
-from ledger.events.commit import Commit
+from ledger.events.commit import Commit, Transaction
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born import BornTable, born_snapshot, born_totals
@@ -56,6 +56,41 @@ def _born_at_snapshot(log: TableLog, born: BornTable, snapshot_id: int) -> Table
         snapshot=born_snapshot(snapshot, state.schema.id),
         totals=born_totals(snapshot),
     )
+
+
+def around(
+    log: TableLog, version: int, transaction_id: str | None
+) -> tuple[TableState, TableState, Transaction[TableEvent]]:
+    """Return the states right before and after a transaction, and the transaction.
+
+    Args:
+        log: The table's log.
+        version: The commit that it is in.
+        transaction_id: Its id; None where the commit has one alone.
+
+    Raises:
+        NotFoundError: There is no such commit, or it holds no such transaction.
+        InvalidInputError: The commit holds several; the message lists their ids.
+    """
+    commit = log.commit_at(version)
+    ids = [each.id for each in commit.transactions]
+    if transaction_id is None and len(ids) > 1:
+        raise InvalidInputError(
+            f"version {version} holds {len(ids)} transactions; name one of {', '.join(ids)}"
+        )
+    wanted = ids[0] if transaction_id is None else transaction_id
+    if wanted not in ids:
+        raise NotFoundError(f"version {version} holds no transaction {wanted}, but {ids}")
+    if version == 0:
+        raise InvalidInputError("version 0 created the table: drop the table to take that back")
+    before = after = at_version(log, version - 1)
+    builder = TableBuilder(before)
+    for each, _ in zip(commit.transactions, _steps(log, builder, commit), strict=True):
+        after = builder.freeze()
+        if each.id == wanted:
+            return before, after, each
+        before = after
+    raise AssertionError(wanted)
 
 
 def _snapshot_ids(commit: Commit[TableEvent]) -> Iterator[int]:

@@ -9,7 +9,7 @@ Others may import:
     `following`    a change in the names of a newer schema
     `directives`   comments that Paimon takes as orders
     `identifiers`  Iceberg's identifier fields
+    `iceberg_ids`  ids inside new types, as Paimon or Iceberg counts
 
-Inside: `adding`, `editing`, `retyping` and `guards` hold the rules a change; `iceberg_ids` counts
-ids as Iceberg does.
+Inside: `adding`, `editing`, `retyping` and `guards` hold the rules a change.
 """

@@ -19,8 +19,11 @@ from ledger.evolution.refusals import argument
 from ledger.evolution.tree.paths import dotted, member_named
 from ledger.model.errors import ColumnExistsError, ColumnNotFoundError, FormatError
 from ledger.model.types import DataField, DataType
-from ledger.model.types.field_ids import walk_fields
+from ledger.model.types.field_ids import walk_fields, walk_ids
 from ledger.model.types.wire import type_from_wire, type_to_wire
+
+MOST_SKIPPED_IDS = 10_000
+"""An id that is asked for lies at most so far ahead, so that nobody uses up a table's ids."""
 
 
 def decide_add(draft: Draft, change: AddColumn) -> Anchor:
@@ -42,8 +45,7 @@ def decide_add(draft: Draft, change: AddColumn) -> Anchor:
         raise ColumnExistsError(f"column {dotted(path)} exists already; choose another name")
     move = change.move or _default_move(draft, path, siblings)
     reference = _reference(move, siblings)
-    field_id = next_id(draft.working.highest_field_id, draft.working.field_id_policy, path)
-    typed, _ = numbered(wanted, field_id, draft.working.field_id_policy)
+    field_id, typed = _with_ids(draft, change, wanted)
     owners = [each for each in parents if each is not None]
     for key, value in edits:
         draft.record(option_event(key, value))
@@ -60,6 +62,20 @@ def decide_add(draft: Draft, change: AddColumn) -> Anchor:
     )
     assigned = tuple(each.id for each in walk_fields([DataField(field_id, name, typed)]))
     return Anchor((*parents, None), reference, assigned=assigned)
+
+
+def _with_ids(draft: Draft, change: AddColumn, wanted: DataType) -> tuple[int, DataType]:
+    """Return the new column's id, and its type with ids: those asked for where all are new."""
+    highest, policy = draft.working.highest_field_id, draft.working.field_id_policy
+    if change.field_id is not None:
+        asked = [change.field_id, *walk_ids(wanted)]
+        room = range(highest + 1, highest + MOST_SKIPPED_IDS + 1)
+        fresh, _ = numbered(wanted, change.field_id, policy)
+        is_numbered = len(list(walk_ids(fresh))) == len(asked) - 1
+        if is_numbered and len(set(asked)) == len(asked) and all(each in room for each in asked):
+            return change.field_id, wanted
+    field_id = next_id(highest, policy, change.field_names)
+    return field_id, numbered(wanted, field_id, policy)[0]
 
 
 def _check_older_rows(draft: Draft, change: AddColumn, wanted: DataType) -> None:

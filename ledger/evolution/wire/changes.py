@@ -114,7 +114,7 @@ def schema_change_to_json(
     refuse_iceberg_only(change, "Paimon's wire form")
     full = {_camel(name): plain.get(_camel(name)) for name in change.__struct_fields__}
     if isinstance(change, AddColumn):
-        del full["defaultValue"]
+        del full["defaultValue"], full["fieldId"]
     if isinstance(change, AddColumn) and change.move is not None:
         full["move"] = _full_move(change.move)
     return {"action": kind, **full, **_never_left_out(change)}

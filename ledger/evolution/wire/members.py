@@ -55,6 +55,18 @@ def _storable(value: object, path: str) -> str:
     return value
 
 
+def optional_number(obj: Mapping[str, Any], key: str, path: str) -> int | None:
+    """Return a whole number, or None where it is missing or null.
+
+    Raises:
+        InvalidChangeError: It is none.
+    """
+    value = obj.get(key)
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+        raise bad(f"{path}.{key}", f"is {excerpt(value)}, no whole number")
+    return value
+
+
 def flag(obj: Mapping[str, Any], key: str, path: str) -> bool:
     """Return a switch; False where it is missing or null, as Paimon reads it.
 

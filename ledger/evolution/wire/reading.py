@@ -73,6 +73,7 @@ def add_column(obj: _Json, path: str) -> AddColumn:
         read.optional_text(obj, "comment", path),
         None if move is None else _move(move, f"{path}.move"),
         read.optional_text(obj, "defaultValue", path),
+        read.optional_number(obj, "fieldId", path),
     )
 
 

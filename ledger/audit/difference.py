@@ -1,17 +1,57 @@
-"""What differs between two states of a table, row by row, for people and programs."""
+"""What differs between two states of a table, row by row, and the changes that lead across."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
 
+import msgspec
 from attrs import frozen
 
+from ledger.audit.migration import Change, Migration, migrate
 from ledger.evolution.state import TableState
 from ledger.evolution.tree.places import TypePlace, type_places
 from ledger.model.partition import PartitionSpec, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.types import DataField, DataType
 from ledger.model.types.text import format_type
+
+
+@frozen(slots=False)
+class TableDiff:
+    """Two states of a table, or of two tables, compared.
+
+    Attributes:
+        before: The one.
+        after: The other.
+    """
+
+    before: TableState
+    after: TableState
+
+    @cached_property
+    def migration(self) -> Migration:
+        """What leads from the one to the other, in schema and layout."""
+        return migrate(self.before, self.after)
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """A list that `alter` takes; columns keep their ids wherever they can be had."""
+        return self.migration.changes
+
+    @property
+    def rows(self) -> tuple[Difference, ...]:
+        """What is not as it was, columns by their field id first."""
+        return tuple(differences(self.before, self.after))
+
+    def __bool__(self) -> bool:
+        return any(self.rows)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the changes as JSON objects that `alter` takes."""
+        plain: list[dict[str, Any]] = msgspec.json.decode(msgspec.json.encode(self.changes))
+        return plain
 
 
 @frozen
@@ -41,6 +81,8 @@ def differences(before: TableState, after: TableState) -> Iterator[Difference]:
     yield from _texts("comment", one.comment, two.comment)
     yield from _texts("partition spec", _spec(before.spec, one), _spec(after.spec, two))
     yield from _texts("sort order", _order(before.sort_order, one), _order(after.sort_order, two))
+    yield from _mapped("tag ", _tags(before), _tags(after))
+    yield from _mapped("", _contents(before), _contents(after))
 
 
 def _columns(before: Schema, after: Schema) -> Iterator[Difference]:
@@ -85,6 +127,21 @@ def _mapped(
     new = {str(key): value for key, value in after.items()}
     for key in dict.fromkeys((*old, *new)):
         yield from _texts(f"{noun}{key}", old.get(key), new.get(key))
+
+
+def _tags(state: TableState) -> dict[str, str]:
+    return {name: f"snapshot {each.snapshot_id}" for name, each in state.tags.items()}
+
+
+def _contents(state: TableState) -> dict[str, str]:
+    totals = state.totals
+    return {
+        "snapshot": "none" if state.snapshot is None else str(state.snapshot.id),
+        "earliest snapshot": str(state.earliest_snapshot_id),
+        "rows": f"{totals.record_count:,}",
+        "files": f"{totals.file_count:,}",
+        "bytes": f"{totals.file_size_in_bytes:,}",
+    }
 
 
 def _texts(what: str, before: str | None, after: str | None) -> Iterator[Difference]:

@@ -1,0 +1,10 @@
+"""Who changed what, when and why: a table's history asked, compared and taken back.
+
+Others may import:
+    `difference`   what differs between two states of a table, and the changes that lead across
+    `migration`    those changes alone
+    `trial`        what changes would make of a state
+    `undoing`      one change taken back, keeping what came later
+
+Inside: `aligning`, `columns` and `layout` plan a migration.
+"""

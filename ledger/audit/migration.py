@@ -1,0 +1,175 @@
+"""From one state of a table to another: the changes that `alter` takes.
+
+They are tried out on the earlier state, by the same decision that a commit meets, so that what is
+promised here is what a commit does. Mostly one batch is enough. Paimon maps old names to new ones
+once a batch, so that some sets of renames need a transaction each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+from attrs import frozen
+
+from ledger.audit.aligning import Aligned, align
+from ledger.audit.columns import ColumnSteps, column_steps
+from ledger.audit.layout import layout_changes
+from ledger.audit.trial import tried
+from ledger.events import SchemaChange, SpecChange
+from ledger.events.schema_changes import (
+    DropPrimaryKey,
+    RemoveOption,
+    SetIdentifierFields,
+    SetOption,
+    UpdateComment,
+)
+from ledger.evolution.state import TableState
+from ledger.evolution.tree.places import type_places
+from ledger.model.errors import InvalidInputError
+from ledger.model.schema import Schema
+
+Change = SchemaChange | SpecChange
+Batch = tuple[Change, ...]
+
+
+@frozen
+class Migration:
+    """What leads from one state of a table to another.
+
+    Attributes:
+        batches: Changes that `alter` takes, one transaction each; none where nothing differs.
+        refusal: Why the rules of the earlier state do not take them; None where they do.
+        new_ids: Later field id to the one that stands for it, where its own cannot come again.
+    """
+
+    batches: tuple[Batch, ...]
+    refusal: str | None
+    new_ids: Mapping[int, int]
+
+    @property
+    def changes(self) -> Batch:
+        """All of them, in order."""
+        return tuple(change for batch in self.batches for change in batch)
+
+
+def migrate(before: TableState, after: TableState) -> Migration:
+    """Return the changes of schema and layout that lead from one state to another.
+
+    Columns of one table are the same where their field ids are, whatever they are called; those of
+    two tables where their names are. Snapshots and tags are no part of it.
+    """
+    aligned = align(before.schema, after.schema, is_one_table=before.table_id == after.table_id)
+    target = attrs.evolve(after, schema=aligned.schema)
+    refusals: list[str] = []
+    first: tuple[Batch, ...] = ()
+    for plan in (_in_one, _rename_by_rename):
+        try:
+            batches = tuple(plan(before, target, aligned))
+        except InvalidInputError as error:
+            refusals.append(error.message)
+            continue
+        first = first or batches
+        refusal = _refusal(before, target, batches)
+        if refusal is None:
+            return Migration(batches, None, aligned.lost)
+        refusals.append(refusal)
+    return Migration(first, refusals[0], aligned.lost)
+
+
+def _in_one(before: TableState, target: TableState, aligned: Aligned) -> Iterator[Batch]:
+    steps = _steps(before, target, renames_first=False)
+    columns = (*_keyless(before, target), *steps.drops, *steps.renames, *steps.rest)
+    batch = _completed(before, target, columns, aligned)
+    if batch:
+        yield batch
+
+
+def _rename_by_rename(before: TableState, target: TableState, aligned: Aligned) -> Iterator[Batch]:
+    steps = _steps(before, target, renames_first=True)
+    state = before
+    for each in steps.renames:
+        yield (each,)
+        state = tried(state, [each])
+    columns = (*_keyless(state, target), *steps.drops, *steps.rest)
+    batch = _completed(state, target, columns, aligned)
+    if batch:
+        yield batch
+
+
+def _steps(before: TableState, target: TableState, *, renames_first: bool) -> ColumnSteps:
+    schema = before.schema
+    if schema.primary_keys and not target.schema.primary_keys:
+        schema = attrs.evolve(schema, primary_keys=())
+    return column_steps(schema, target.schema, renames_first=renames_first)
+
+
+def _keyless(before: TableState, target: TableState) -> Iterator[Change]:
+    if before.schema.primary_keys and not target.schema.primary_keys:
+        yield DropPrimaryKey()
+
+
+def _completed(before: TableState, target: TableState, columns: Batch, aligned: Aligned) -> Batch:
+    """Return a batch with what else differs once its columns are as they should be."""
+    try:
+        reached = tried(before, columns).schema if columns else before.schema
+    except InvalidInputError:
+        # Whoever tries the whole batch is told why.
+        reached = before.schema
+    wanted = target.schema
+    rest: list[Change] = [*_options(reached, wanted), *_keys(reached, wanted)]
+    if reached.comment != wanted.comment:
+        rest.append(UpdateComment(wanted.comment))
+    if reached.identifier_field_ids != wanted.identifier_field_ids:
+        paths = {each.field.id: each.path for each in type_places(wanted.fields) if each.field}
+        found = (paths[each] for each in wanted.identifier_field_ids if each in paths)
+        rest.append(SetIdentifierFields(tuple(found)))
+    return (*columns, *rest, *layout_changes(before, target, aligned.lost))
+
+
+def _options(before: Schema, after: Schema) -> Iterator[Change]:
+    yield from (RemoveOption(key) for key in before.options if key not in after.options)
+    for key, value in after.options.items():
+        if before.options.get(key) != value:
+            yield SetOption(key, value)
+
+
+def _keys(before: Schema, after: Schema) -> Iterator[Change]:
+    keys = (
+        ("partition", before.partition_keys, after.partition_keys),
+        ("primary-key", before.primary_keys, after.primary_keys),
+    )
+    for option, old, new in keys:
+        if new and new != old:
+            yield SetOption(option, ",".join(new))
+
+
+def _refusal(before: TableState, target: TableState, batches: Sequence[Batch]) -> str | None:
+    state = before
+    try:
+        for batch in batches:
+            state = tried(state, batch)
+    except InvalidInputError as error:
+        return error.message
+    for what, found, wanted in _aspects(state, target):
+        if found != wanted:
+            return f"no changes lead to its {what}"
+    return None
+
+
+def _aspects(state: TableState, target: TableState) -> Iterator[tuple[str, object, object]]:
+    one, two = state.schema, target.schema
+    yield "columns", one.fields, two.fields
+    yield "options", one.options, two.options
+    yield "primary key", one.primary_keys, two.primary_keys
+    yield "partition keys", one.partition_keys, two.partition_keys
+    yield "comment", one.comment, two.comment
+    yield "identifier fields", one.identifier_field_ids, two.identifier_field_ids
+    shape = [(each.name, each.transform) for each in state.spec.fields]
+    yield "partition spec", shape, [(each.name, each.transform) for each in target.spec.fields]
+    rows = [(each.transform, each.direction, each.null_order) for each in state.sort_order.fields]
+    yield (
+        "sort order",
+        rows,
+        [(each.transform, each.direction, each.null_order) for each in target.sort_order.fields],
+    )

@@ -1,0 +1,60 @@
+"""What a batch of changes would make of a state, without any table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from ledger.events import SchemaChange, SpecChange, TableEvent
+from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
+from ledger.evolution.declared.format import Reach
+from ledger.evolution.declared.names import BoundNames
+from ledger.evolution.declared.rules import Rules
+from ledger.evolution.state import TableState
+from ledger.evolution.table.decision import TableWishes
+from ledger.evolution.table_builder import TableBuilder
+from ledger.model.schema import Schema
+
+
+class _NoPast:
+    """The past of a table that nobody asks for it."""
+
+    def schemas(self, _schema_ids: Collection[int]) -> list[Schema]:
+        return []
+
+    def names(self, _state: TableState, _more: Collection[int]) -> BoundNames:
+        return BoundNames()
+
+    def holds(self, _state: TableState, _schema_id: int) -> bool:
+        return False
+
+    def reach(self, _state: TableState) -> Reach:
+        return Reach()
+
+
+def tried(state: TableState, changes: Sequence[SchemaChange | SpecChange]) -> TableState:
+    """Return the state that changes lead to, by the rules that its options declare.
+
+    What a format refuses because of the table's files is not looked at.
+
+    Raises:
+        InvalidChangeError: A rule forbids a change.
+    """
+    wishes = TableWishes(changes, state.schema.highest_field_id)
+    return folded(state, wishes.decide(state, Rules.of, _NoPast()).events)
+
+
+def folded(state: TableState, events: Sequence[TableEvent]) -> TableState:
+    """Return the state after some facts; its version and times are of no meaning."""
+    if not events:
+        return state
+    builder = TableBuilder(state)
+    transaction: Transaction[TableEvent] = Transaction(id="trial", events=tuple(events))
+    builder.commit(
+        Commit(
+            format=OLDEST_FORMAT,
+            version=state.version + 1,
+            time_millis=state.time_millis + 1,
+            transactions=(transaction,),
+        )
+    )
+    return builder.freeze()

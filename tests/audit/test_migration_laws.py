@@ -1,0 +1,177 @@
+"""A diff is a migration: laws over random lives, forwards, backwards and between tables."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import attrs
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ledger import AddColumn, DropColumn, RenameColumn, Schema, evolve
+from ledger.audit.difference import TableDiff
+from ledger.audit.migration import Migration, migrate
+from ledger.audit.trial import tried
+from ledger.evolution.state import TableState
+from ledger.evolution.wire.layout import as_table_change
+from ledger.model.types.wire import type_from_json, type_to_wire
+from tests.audit.lives import first_state, random_life
+from tests.lakes import data_file, lake_on, memory, orders
+
+seeds = st.integers(0, 2**32 - 1)
+formats = st.sampled_from(["paimon", "iceberg"])
+
+ROW = type_to_wire(
+    type_from_json(
+        {"type": "ROW", "fields": [{"name": "a", "type": "INT"}, {"name": "b", "type": "STRING"}]}
+    )
+)
+
+# What no list of changes can say; each is told as a refusal.
+UNSAYABLE = (
+    "partition field",  # one that is called as another column is by now
+    "no changes lead to its partition spec",  # a source that was dropped
+    "no changes lead to its sort order",
+    "renames in this batch",
+    "is renamed more than once in this batch",
+)
+
+
+def applied(state: TableState, migration: Migration) -> TableState:
+    for batch in migration.batches:
+        # As JSON, since that is what people keep and send.
+        plain = json.loads(msgspec.json.encode(batch))
+        state = tried(state, [as_table_change(each) for each in plain])
+    return state
+
+
+@settings(deadline=None)
+@given(seed=seeds, declared=formats, data=st.data())
+def test_a_diff_applied_to_the_earlier_state_gives_the_later_one_ids_included(
+    seed: int, declared: str, data: st.DataObject
+) -> None:
+    states = random_life(seed, formats=declared)
+    one = data.draw(st.integers(0, len(states) - 1))
+    two = data.draw(st.integers(one, len(states) - 1))
+    before, after = states[one], states[two]
+
+    migration = migrate(before, after)
+
+    if migration.refusal is not None:
+        assert any(each in migration.refusal for each in UNSAYABLE), migration.refusal
+        return
+    assert not migration.new_ids
+    reached = applied(before, migration)
+    assert reached.schema.fields == after.schema.fields
+    assert not migrate(reached, after).batches
+    assert (reached.specs, reached.spec) == (after.specs, after.spec)
+    assert (reached.sort_orders, reached.sort_order) == (after.sort_orders, after.sort_order)
+
+
+@settings(deadline=None)
+@given(seed=seeds, declared=formats, data=st.data())
+def test_a_diff_backwards_gives_the_earlier_state_but_for_ids_that_cannot_come_again(
+    seed: int, declared: str, data: st.DataObject
+) -> None:
+    states = random_life(seed, formats=declared, steps=12)
+    one = data.draw(st.integers(0, len(states) - 1))
+    head, then = states[-1], states[one]
+
+    migration = migrate(head, then)
+
+    if migration.refusal is None:
+        reached = applied(head, migration)
+        assert not migrate(reached, then).changes or migration.new_ids
+        assert reached.schema.names == then.schema.names
+        assert reached.schema.options == then.schema.options
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=seeds)
+def test_a_state_does_not_differ_from_itself(seed: int) -> None:
+    for state in random_life(seed)[-3:]:
+        assert not TableDiff(state, state)
+        assert TableDiff(state, state).changes == ()
+
+
+@settings(deadline=None, max_examples=30)
+@given(one=seeds, two=seeds)
+def test_two_tables_are_compared_by_name(one: int, two: int) -> None:
+    first = random_life(one, formats="iceberg", steps=6)[-1]
+    second = attrs.evolve(random_life(two, formats="iceberg", steps=6)[-1], table_id="other")
+
+    migration = migrate(first, second)
+
+    if migration.refusal is None:
+        reached = applied(first, migration)
+        assert reached.schema.names == second.schema.names
+        assert not migrate(reached, second).changes
+
+
+def test_a_rename_is_a_rename_and_a_swap_needs_a_name_between() -> None:
+    before = first_state()
+    swapped = [
+        RenameColumn(("point",), "x"),
+        RenameColumn(("points",), "point"),
+        RenameColumn(("x",), "points"),
+    ]
+
+    changes = migrate(before, tried(before, swapped)).changes
+
+    assert all(isinstance(each, RenameColumn) for each in changes[:3])
+    assert tried(before, changes).schema.fields == tried(before, swapped).schema.fields
+
+
+def test_a_column_keeps_its_id_where_another_one_came_and_went_before_it() -> None:
+    before = Schema.of({"a": "INT"})
+    went = evolve(before, [AddColumn(("b",), "INT")])
+    after = evolve(evolve(went, [DropColumn(("b",))]), [AddColumn(("c",), ROW)])
+    typed = type_to_wire(after.field("c").type)
+
+    assert evolve(before, [AddColumn(("c",), typed, field_id=2)]).fields == after.fields
+
+
+@pytest.mark.parametrize("asked", [0, 1, 20_000])
+def test_an_id_that_cannot_be_had_is_the_next_one(asked: int) -> None:
+    before = Schema.of({"a": "INT", "b": "INT"})
+
+    after = evolve(before, [AddColumn(("c",), "INT", field_id=asked)])
+
+    assert after.field("c").id == 2
+
+
+def test_renames_of_which_paimon_takes_one_a_batch_are_transactions_of_their_own() -> None:
+    before = first_state("paimon")
+    after = tried(before, [RenameColumn(("point", "p"), "r")])
+    after = tried(after, [RenameColumn(("point", "q"), "s")])
+
+    migration = migrate(before, after)
+
+    assert len(migration.batches) == 2
+    assert applied(before, migration).schema.fields == after.schema.fields
+
+
+def test_a_life_of_nested_adds_keeps_its_ids() -> None:
+    rng = random.Random(7)
+    state = first_state("iceberg")
+    before = state
+    for number in range(30):
+        parent = rng.choice([(), ("point",), ("points", "element")])
+        state = tried(state, [AddColumn((*parent, f"c{number}"), ROW)])
+
+    assert tried(before, migrate(before, state).changes).schema.fields == state.schema.fields
+
+
+def test_rows_of_a_diff_name_tags_and_totals() -> None:
+    table = orders(lake_on(memory()))
+    before = table.state
+    table.append([data_file("a.parquet")])
+    table.create_tag("v1")
+
+    rows = {each.what: (each.before, each.after) for each in TableDiff(before, table.state).rows}
+
+    assert rows["tag v1"] == (None, "snapshot 1")
+    assert rows["rows"] == ("0", "10")
