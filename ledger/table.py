@@ -44,6 +44,7 @@ from ledger.model.instant import (
     instant_of,
     millis,
 )
+from ledger.model.path_text import whole_path
 from ledger.model.schema import Schema
 from ledger.opening.setting import Plan, Progress, TableSetting, no_progress
 from ledger.plugins import PROJECTIONS, load
@@ -52,7 +53,9 @@ from ledger.table_at import TableAt
 
 # What only some calls need is imported by them: to read starts fast.
 if TYPE_CHECKING:
+    from ledger.audit.blame import Blame
     from ledger.audit.difference import TableDiff
+    from ledger.audit.lives import Lives
     from ledger.audit.undoing import Undoing
     from ledger.evolution.table.changes import Isolation, TableChange
     from ledger.evolution.table.intent import TableIntent
@@ -334,6 +337,44 @@ class Table:
             return given.state
         at = given if isinstance(given, TableAt) else self.at(version=given)
         return evolve(at.state, schema=at.schema)
+
+    def blame(self, column: str | Sequence[str] | None = None) -> tuple[Blame, ...]:
+        """Return what made things what they are: the facts without which they would be others.
+
+        Args:
+            column: A column's path (`address.zip`, or its names); one that was dropped, or has
+                another name by now, is found, too. None for every column, then options, comment,
+                keys, layout and tags.
+
+        Raises:
+            ColumnNotFoundError: No column was ever called that.
+
+        Example:
+            >>> import ledger
+            >>> lake = ledger.open("memory://table-blame")
+            >>> _ = lake.create_database("shop")
+            >>> orders = lake.create_table("shop.orders", ledger.Schema.of({"addr": "STRING"}))
+            >>> rename = ledger.RenameColumn(("addr",), "address")
+            >>> _ = orders.alter([rename], author="ann", message="say it in full")
+            >>> for cause in orders.blame("address")[0].causes:
+            ...     print(cause.version, cause.author, cause.message)
+            0 ...
+            1 ann say it in full
+        """
+        from ledger.audit.blame import blame_column, blame_columns, blame_settings
+
+        lives = self._lives()
+        if column is None:
+            return (*blame_columns(lives), *blame_settings(lives))
+        path = whole_path(column) if isinstance(column, str) else tuple(column)
+        return (blame_column(lives, path),)
+
+    def _lives(self, watched: int | None = None) -> Lives:
+        from ledger.audit.lives import Lives
+
+        lives = Lives(watched)
+        lives.take(self.events())
+        return lives
 
     @takes(version=its.whole, transaction=its.text.or_none())
     def plan_undo(self, version: int, *, transaction: str | None = None) -> Undoing:

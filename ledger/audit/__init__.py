@@ -5,6 +5,8 @@ Others may import:
     `migration`    those changes alone
     `trial`        what changes would make of a state
     `undoing`      one change taken back, keeping what came later
+    `lives`        every column that a table ever had, by id, through all its names
+    `blame`        of each thing, the facts that made it what it is
 
 Inside: `aligning`, `columns` and `layout` plan a migration.
 """

@@ -1,0 +1,196 @@
+"""Blame: of each thing in a table, the facts that made it what it is, by whom, when and why.
+
+A fact is to blame where the thing would be another without it. A value that was set again to what
+it was already is nobody's alone: who made it so first is named, and is not to blame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from attrs import field, frozen
+
+from ledger.audit.lives import Cause, Held, Life, Lives, Path
+from ledger.model.errors import ColumnNotFoundError
+from ledger.model.path_text import shown_path
+from ledger.model.similar import meant
+
+
+@frozen
+class Origin:
+    """Where one aspect of a thing comes from.
+
+    Attributes:
+        aspect: `created`, `name`, `type`, `nullability`, `comment`, `default`, `order`, `lost`;
+            with `of element` and the like for places inside; `value` for settings.
+        value: What it is, as text; None where it is nothing.
+        cause: The first fact that made it so, since it was anything else.
+        repeats: How many facts said the same again.
+    """
+
+    aspect: str
+    value: str | None
+    cause: Cause
+    repeats: int = 0
+
+
+@frozen
+class Blame:
+    """What made one thing what it is.
+
+    Attributes:
+        subject: `column address.zip`, `option bucket`, `tag v1`, `primary key`, ...
+        field_id: The column's; None for anything else.
+        path: The column's, as it is called now; empty for anything else.
+        origins: Its own, the oldest first.
+        members: Of a column, those inside it.
+        died: What dropped it; None while it is there.
+        around: What made the columns that it is in, outermost last.
+    """
+
+    subject: str
+    field_id: int | None
+    path: Path
+    origins: tuple[Origin, ...]
+    members: tuple[Blame, ...] = field(default=(), repr=False)
+    died: Cause | None = None
+    around: tuple[Cause, ...] = field(default=(), repr=False)
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """The facts without which it would be another, what is inside it included; oldest first."""
+        found = [*self.around, *(each.cause for each in self.origins if not each.repeats)]
+        found += [each for member in self.members for each in member.causes]
+        if self.died is not None:
+            found.append(self.died)
+        unique = {(id(each.fact), each.version): each for each in found}
+        return tuple(sorted(unique.values(), key=lambda each: each.version))
+
+
+def blame_column(lives: Lives, path: Path) -> Blame:
+    """Return what made a column what it is; one that was dropped, or was called so before, too.
+
+    Raises:
+        ColumnNotFoundError: No column was ever called that.
+    """
+    life = lives.find(path)
+    if life is None:
+        known = [shown_path(each.path) for each in lives.living()]
+        raise ColumnNotFoundError(
+            f"no column was ever called {shown_path(path)}; {meant(shown_path(path), known)}"
+        )
+    return _of_life(lives, life)
+
+
+def blame_columns(lives: Lives) -> tuple[Blame, ...]:
+    """Return the blame of every column that is there, in their order."""
+    top = lives.orders.get((None, ()))
+    return tuple(_of_life(lives, lives.by_id[each]) for each in (top.ids if top else ()))
+
+
+def blame_settings(lives: Lives) -> tuple[Blame, ...]:
+    """Return the blame of everything else: options, comment, keys, order, layout, tags."""
+    found = [
+        Blame(
+            _subject(cell),
+            None,
+            (),
+            (Origin("value", _said(cell, held), held.cause, held.repeats),),
+        )
+        for cell, held in lives.settings.items()
+        if held.value is not None and held.value != ()
+    ]
+    top = lives.orders.get((None, ()))
+    moves = tuple(Origin("order", None, each) for each in (top.causes() if top else ()))
+    if moves:
+        found.append(Blame("column order", None, (), moves))
+    return tuple(sorted(found, key=lambda each: each.subject))
+
+
+def _of_life(lives: Lives, life: Life) -> Blame:
+    orders = [
+        (hops, order) for (owner, hops), order in lives.orders.items() if owner == life.field_id
+    ]
+    members = (lives.by_id[each] for _, order in orders for each in order.ids)
+    origins = [
+        *_own(life),
+        *(Origin("lost", _lost(each), each) for each in life.lost),
+        *(Origin("order", None, each) for _, order in orders for each in order.causes()),
+    ]
+    return Blame(
+        f"column {shown_path(life.path)}",
+        life.field_id,
+        life.path,
+        tuple(sorted(origins, key=lambda each: each.cause.version)),
+        tuple(_of_life(lives, each) for each in members),
+        life.died,
+        tuple(_around(life)),
+    )
+
+
+def _around(life: Life) -> Iterator[Cause]:
+    while life.parent is not None:
+        life = life.parent
+        yield life.born
+
+
+def _own(life: Life) -> Iterator[Origin]:
+    yield Origin("created", life.names[0][0], life.born)
+    for aspect, held in life.aspects.items():
+        if held.cause is not life.born:
+            yield Origin(_aspect(aspect), _value(held.value, aspect[0]), held.cause, held.repeats)
+
+
+def _aspect(aspect: tuple[str, ...]) -> str:
+    name, *rest = aspect
+    return f"{name} of {'.'.join(rest)}" if rest else name
+
+
+def _value(value: Any, aspect: str) -> str | None:
+    if aspect == "nullability":
+        return "NULL" if value else "NOT NULL"
+    return None if value is None else str(value)
+
+
+def _lost(cause: Cause) -> str:
+    names = getattr(cause.fact, "field_names", ())
+    return shown_path(tuple(names)) if names else "a member"
+
+
+_SUBJECTS: Mapping[str, str] = {
+    "option": "option",
+    "tag": "tag",
+    "ref": "ref",
+    "comment": "comment",
+    "primaryKey": "primary key",
+    "partitionKeys": "partition keys",
+    "identifierFields": "identifier fields",
+    "partitionSpec": "partition spec",
+    "sortOrder": "sort order",
+}
+
+
+def _subject(cell: tuple[Any, ...]) -> str:
+    return " ".join([_SUBJECTS.get(cell[0], cell[0]), *map(str, cell[1:])])
+
+
+def _said(cell: tuple[Any, ...], held: Held) -> str:
+    match cell[0], held.value:
+        case "tag", (snapshot_id, _):
+            return f"snapshot {snapshot_id}"
+        case "partitionSpec", (_, *fields):
+            return ", ".join(f"{name}={transform}" for _, transform, name in fields) or "none"
+        case "sortOrder", fields:
+            return ", ".join(f"{each[1]} {each[2]}" for each in fields) or "unsorted"
+        case _, tuple(names):
+            return ", ".join(map(str, names))
+        case _, value:
+            return str(value)
+
+
+def flat(blames: Iterable[Blame]) -> Iterator[Blame]:
+    """Yield each blame, and those inside it behind it."""
+    for each in blames:
+        yield each
+        yield from flat(each.members)

@@ -1,0 +1,576 @@
+"""Every column that a table ever had, by id: what made it what it is, through all its names.
+
+One pass over a log, oldest commit first, keeps of each thing that can be set its value and the fact
+that made it so. How much is kept goes with the number of things, not with the number of commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from attrs import define, field, frozen
+from msgspec import UNSET, UnsetType
+
+from ledger.events import TableEvent
+from ledger.events import iceberg_events as born
+from ledger.events.commit import Commit, Transaction
+from ledger.events.schema_events import (
+    ColumnAdded,
+    ColumnCommentUpdated,
+    ColumnDefaultValueUpdated,
+    ColumnDropped,
+    ColumnMoved,
+    ColumnNullabilityUpdated,
+    ColumnRenamed,
+    ColumnTypeUpdated,
+    UpdateKeys,
+)
+from ledger.events.snapshot_events import RolledBack, SnapshotCommitted, SnapshotsExpired
+from ledger.events.table_events import TableCreated
+from ledger.evolution.catalog_birth import first_schema
+from ledger.evolution.operations import BY_FACT
+from ledger.evolution.table_builder import TableBuilder
+from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
+from ledger.model.types.text import format_type
+from ledger.model.types.wire import type_from_wire
+
+Path = tuple[str, ...]
+Aspect = tuple[str, ...]
+"""What can be set of a column: `("name",)`, `("type", "element")`, ..."""
+
+
+@frozen
+class Cause:
+    """A fact, and who made it.
+
+    Attributes:
+        version: The commit.
+        transaction: Its transaction's id.
+        author: Who.
+        message: Why.
+        time_millis: When it took effect, Unix milliseconds.
+        fact: What.
+    """
+
+    version: int
+    transaction: str
+    author: str
+    message: str
+    time_millis: int
+    fact: TableEvent = field(eq=False, repr=False)
+
+
+@define
+class Held:
+    """A value, and the fact that made it so.
+
+    Attributes:
+        value: As it is now.
+        cause: The first of the facts since it was another value.
+        repeats: How many facts set the same value again; where there are any, no single fact's
+            removal would change it.
+    """
+
+    value: Any
+    cause: Cause
+    repeats: int = 0
+
+    def sets(self, value: Any, cause: Cause) -> bool:
+        """Take a new value; return whether it is another one."""
+        if value == self.value:
+            self.repeats += 1
+            return False
+        self.value, self.cause, self.repeats = value, cause, 0
+        return True
+
+
+@define(eq=False)
+class Life:
+    """One column's life.
+
+    Attributes:
+        field_id: What it is.
+        parent: The nearest named field around it; None on top.
+        hops: `element` and `value` between the two.
+        depth: How many names its path has.
+        born: What made it.
+        died: What dropped it, or what it was in; None while it lives.
+        aspects: What is set of it.
+        names: What it was called, and since which cause.
+        lost: What dropped members of it, newest value last.
+    """
+
+    field_id: int
+    parent: Life | None
+    hops: Path
+    depth: int
+    born: Cause
+    died: Cause | None = None
+    aspects: dict[Aspect, Held] = field(factory=dict, repr=False)
+    names: list[tuple[str, Cause]] = field(factory=list, repr=False)
+    lost: list[Cause] = field(factory=list, repr=False)
+
+    @property
+    def name(self) -> str:
+        """What it is called now, or was last."""
+        return self.names[-1][0]
+
+    @property
+    def path(self) -> Path:
+        """Where it stands, or stood last."""
+        around = () if self.parent is None else self.parent.path
+        return (*around, *self.hops, self.name)
+
+    def is_within(self, field_id: int) -> bool:
+        """Whether it is a column, or inside it."""
+        life: Life | None = self
+        while life is not None:
+            if life.field_id == field_id:
+                return True
+            life = life.parent
+        return False
+
+
+Cell = tuple[Any, ...]
+
+# What files and snapshots say is the snapshots' own history.
+_NO_SETTINGS = frozenset(
+    {"column", "name", "snapshots", "earliestSnapshot", "partitionStatistics", "clock", "table"}
+)
+
+
+class Lives:
+    """A table's columns and settings while facts go in, oldest first.
+
+    Args:
+        watched: The id of a column of which every change is to be remembered; None for none.
+    """
+
+    def __init__(self, watched: int | None = None) -> None:
+        self.by_id: dict[int, Life] = {}
+        self.settings: dict[Cell, Held] = {}
+        self.orders: dict[tuple[int | None, Path], Order] = {}
+        self.touching: list[tuple[int, str]] = []
+        self._watched = watched
+        self._builder: TableBuilder | None = None
+
+    def take(self, commits: Iterable[Commit[TableEvent]]) -> None:
+        """Take commits, from version 0 on."""
+        for commit in commits:
+            if commit.version == 0 and _is_born_elsewhere(commit):
+                self._builder = TableBuilder()
+            if self._builder is not None:
+                self._builder.commit(commit)
+            for transaction in commit.transactions:
+                for fact in transaction.events:
+                    rule = _RULES.get(type(fact))
+                    if rule is not None:
+                        rule(self, fact, _cause(commit, transaction, fact))
+                    elif type(fact) not in _SILENT:
+                        self._set(fact, commit, transaction)
+
+    def living(self) -> Iterator[Life]:
+        """Yield the columns that are there, each before those inside it."""
+        return (each for each in self.by_id.values() if each.died is None)
+
+    def find(self, path: Path) -> Life | None:
+        """Return the column at a path: one that is there, or the last one that was."""
+        gone: Life | None = None
+        for each in self.by_id.values():
+            if each.name == path[-1] and each.path == path:
+                if each.died is None:
+                    return each
+                gone = each
+        if gone is not None:
+            return gone
+        # What a column was called before counts, too.
+        for each in reversed(self.by_id.values()):
+            names = {name for name, _ in each.names}
+            if len(path) == each.depth and path[-1] in names and path[:-1] == each.path[:-1]:
+                return each
+        return None
+
+    # Settings: options, comment, keys, layout, tags.
+
+    def _set(
+        self, fact: TableEvent, commit: Commit[TableEvent], transaction: Transaction[TableEvent]
+    ) -> None:
+        for cell, value in BY_FACT[type(fact)].sets(fact):
+            if cell[0] not in _NO_SETTINGS:
+                self._hold(self.settings, cell, value, _cause(commit, transaction, fact))
+
+    @staticmethod
+    def _hold(held: dict[Any, Held], cell: Any, value: Any, cause: Cause) -> bool:
+        there = held.get(cell)
+        if there is None:
+            held[cell] = Held(value, cause)
+            return True
+        return there.sets(value, cause)
+
+    # Columns.
+
+    def _note(self, life: Life, cause: Cause) -> None:
+        if self._watched is not None and life.is_within(self._watched):
+            said = cause.version, cause.transaction
+            if not self.touching or self.touching[-1] != said:
+                self.touching.append(said)
+
+    def _bear(self, column: DataField, parent: Life | None, hops: Path, cause: Cause) -> Life:
+        """Let a column begin, and all that is inside it."""
+        depth = len(hops) + 1 + (0 if parent is None else parent.depth)
+        life = self.by_id.get(column.id)
+        if life is None or life.died is None:
+            life = Life(column.id, parent, hops, depth, cause)
+        life.died = None
+        self.by_id[column.id] = life
+        life.names.append((column.name, cause))
+        aspects = life.aspects
+        aspects[("name",)] = Held(column.name, cause)
+        aspects[("comment",)] = Held(column.description, cause)
+        aspects[("default",)] = Held(column.default_value, cause)
+        self._shape(life, (), column.type, cause)
+        self._order(parent, hops).add(column.id)
+        self._note(life, cause)
+        return life
+
+    def _shape(self, life: Life, rest: Path, data_type: DataType, cause: Cause) -> None:
+        """Hold the types from a place of a column inwards, and bear the columns inside."""
+        life.aspects[("type", *rest)] = Held(_text(data_type), cause)
+        life.aspects[("nullability", *rest)] = Held(data_type.nullable, cause)
+        match data_type:
+            case RowType(fields=fields):
+                for each in fields:
+                    self._bear(each, life, rest, cause)
+            case ArrayType(element=inner):
+                self._shape(life, (*rest, "element"), inner, cause)
+            case MapType(value=inner):
+                self._shape(life, (*rest, "value"), inner, cause)
+            case _:
+                return
+
+    def _order(self, parent: Life | None, hops: Path) -> Order:
+        key = None if parent is None else parent.field_id, hops
+        return self.orders.setdefault(key, Order())
+
+    def _members(self, parent: Life | None, hops: Path) -> Iterator[Life]:
+        key = None if parent is None else parent.field_id, hops
+        found = self.orders.get(key)
+        return (self.by_id[each] for each in found.ids) if found is not None else iter(())
+
+    def _create(self, fact: TableCreated, cause: Cause) -> None:
+        schema = first_schema(fact)
+        for each in schema.fields:
+            self._bear(each, None, (), cause)
+        for key, value in schema.options.items():
+            self.settings["option", key] = Held(value, cause)
+        self.settings["comment",] = Held(schema.comment, cause)
+        self.settings["primaryKey",] = Held(schema.primary_keys, cause)
+        self.settings["partitionKeys",] = Held(schema.partition_keys, cause)
+
+    def _add(self, fact: ColumnAdded, cause: Cause) -> None:
+        *around, name = fact.field_names
+        parent, hops = self._owner(tuple(around))
+        column = DataField(
+            fact.field_id,
+            name,
+            type_from_wire(fact.data_type),
+            fact.comment,
+            fact.default_value,
+            fact.default_value,
+        )
+        self._bear(column, parent, hops, cause)
+        move = fact.move
+        if move is not None and move.type != "LAST":
+            named = {each.name: each.field_id for each in self._members(parent, hops)}
+            reference = named.get(move.reference_field_name or "")
+            self._order(parent, hops).place_newest(move.type, reference)
+
+    def _owner(self, around: Path) -> tuple[Life | None, Path]:
+        """Return the nearest named column at or around a path, and what follows it."""
+        if not around:
+            return None, ()
+        members: Iterator[Life] = self._members(None, ())
+        owner = next(each for each in members if each.name == around[0])
+        rest = around[1:]
+        hops: Path = ()
+        for step in rest:
+            inner = next((each for each in self._members(owner, hops) if each.name == step), None)
+            if inner is None:
+                hops = (*hops, step)
+            else:
+                owner, hops = inner, ()
+        return owner, hops
+
+    def _rename(self, fact: ColumnRenamed, cause: Cause) -> None:
+        life = self.by_id[fact.field_id]
+        if life.aspects["name",].sets(fact.new_name, cause):
+            life.names.append((fact.new_name, cause))
+            self._note(life, cause)
+
+    def _drop(self, fact: ColumnDropped, cause: Cause) -> None:
+        life = self.by_id[fact.field_id]
+        self._die(life, cause)
+        if life.parent is not None:
+            life.parent.lost.append(cause)
+        self._order(life.parent, life.hops).remove(life.field_id)
+
+    def _die(self, life: Life, cause: Cause) -> None:
+        self._note(life, cause)
+        life.died = cause
+        for (owner, _), order in list(self.orders.items()):
+            if owner == life.field_id:
+                for each in order.ids:
+                    self._die(self.by_id[each], cause)
+                del self.orders[owner, _]
+
+    def _retype(self, fact: ColumnTypeUpdated, cause: Cause) -> None:
+        life = self.by_id[fact.field_id]
+        rest = fact.field_names[life.depth :]
+        wanted = type_from_wire(fact.new_data_type)
+        nullable = life.aspects["nullability", *rest]
+        if wanted.depth or (life.field_id, rest) in self.orders or _inner(life, rest):
+            self._lose_inside(life, rest, cause)
+            held = nullable
+            self._shape(life, rest, wanted, cause)
+            life.aspects["nullability", *rest] = held
+            self._note(life, cause)
+        elif life.aspects["type", *rest].sets(_text(wanted), cause):
+            self._note(life, cause)
+        if not fact.keep_nullability and nullable.sets(wanted.nullable, cause):
+            self._note(life, cause)
+
+    def _lose_inside(self, life: Life, rest: Path, cause: Cause) -> None:
+        for owner, hops in list(self.orders):
+            if owner == life.field_id and hops[: len(rest)] == rest:
+                for each in self.orders.pop((owner, hops)).ids:
+                    self._die(self.by_id[each], cause)
+        for aspect in _inner(life, rest):
+            del life.aspects[aspect]
+
+    def _allow_null(self, fact: ColumnNullabilityUpdated, cause: Cause) -> None:
+        life = self.by_id[fact.field_id]
+        rest = fact.field_names[life.depth :]
+        if life.aspects["nullability", *rest].sets(fact.new_nullability, cause):
+            self._note(life, cause)
+
+    def _comment(self, fact: ColumnCommentUpdated, cause: Cause) -> None:
+        life = self.by_id[fact.field_id]
+        if life.aspects["comment",].sets(fact.new_comment, cause):
+            self._note(life, cause)
+
+    def _default(self, fact: ColumnDefaultValueUpdated, cause: Cause) -> None:
+        life = self.by_id[fact.field_id]
+        if life.aspects["default",].sets(fact.new_default_value, cause):
+            self._note(life, cause)
+
+    def _move(self, fact: ColumnMoved, cause: Cause) -> None:
+        life = self.by_id[fact.field_id]
+        reference = None if isinstance(fact.reference_id, UnsetType) else fact.reference_id
+        order = self._order(life.parent, life.hops)
+        if order.move(life.field_id, fact.move.type, reference, cause):
+            # Where it stands is its own; what is inside a column is the column's, too.
+            self._note(life, cause)
+
+    def _key(self, fact: UpdateKeys, cause: Cause) -> None:
+        self._hold(self.settings, ("primaryKey",), fact.primary_keys, cause)
+        self._hold(self.settings, ("partitionKeys",), fact.partition_keys, cause)
+
+    # Whole schemas, of tables that were born elsewhere.
+
+    def _replace(self, _fact: object, cause: Cause) -> None:
+        if self._builder is not None:
+            self._become(None, (), self._builder.freeze().schema.fields, cause)
+
+    def _become(
+        self, parent: Life | None, hops: Path, fields: Sequence[DataField], cause: Cause
+    ) -> None:
+        wanted = {each.id for each in fields}
+        order = self._order(parent, hops)
+        for each in [self.by_id[key] for key in order.ids if key not in wanted]:
+            self._die(each, cause)
+            order.remove(each.field_id)
+            if parent is not None:
+                parent.lost.append(cause)
+        for column in fields:
+            life = self.by_id.get(column.id)
+            if life is None or life.died is not None:
+                self._bear(column, parent, hops, cause)
+                continue
+            if life.aspects["name",].sets(column.name, cause):
+                life.names.append((column.name, cause))
+                self._note(life, cause)
+            for aspect, value in (
+                ("comment", column.description),
+                ("default", column.default_value),
+            ):
+                if life.aspects[aspect,].sets(value, cause):
+                    self._note(life, cause)
+            self._become_type(life, (), column.type, cause)
+        order.become([each.id for each in fields], cause)
+
+    def _become_type(self, life: Life, rest: Path, data_type: DataType, cause: Cause) -> None:
+        held = life.aspects["type", *rest]
+        if held.value != _text(data_type):
+            self._lose_inside(life, rest, cause)
+            self._shape(life, rest, data_type, cause)
+            self._note(life, cause)
+            return
+        if life.aspects["nullability", *rest].sets(data_type.nullable, cause):
+            self._note(life, cause)
+        match data_type:
+            case RowType(fields=fields):
+                self._become(life, rest, fields, cause)
+            case ArrayType(element=inner):
+                self._become_type(life, (*rest, "element"), inner, cause)
+            case MapType(value=inner):
+                self._become_type(life, (*rest, "value"), inner, cause)
+            case _:
+                return
+
+
+def _is_born_elsewhere(commit: Commit[TableEvent]) -> bool:
+    facts = (each for transaction in commit.transactions for each in transaction.events)
+    return any(isinstance(each, TableCreated) and each.born is not UNSET for each in facts)
+
+
+def _inner(life: Life, rest: Path) -> list[Aspect]:
+    """Return the aspects of what is inside a place of a column."""
+    count = len(rest)
+    return [
+        each
+        for each in life.aspects
+        if each[0] in {"type", "nullability"} and len(each) > count + 1 and each[1:][:count] == rest
+    ]
+
+
+def _text(data_type: DataType) -> str:
+    """Return a type's text without what is said of its members by themselves."""
+    match data_type:
+        case RowType() | ArrayType():
+            return data_type.root
+        case MapType(key=key):
+            return f"MAP by {format_type(key)}"
+        case _:
+            return format_type(data_type.with_nullability(nullable=True))
+
+
+def _cause(
+    commit: Commit[TableEvent], transaction: Transaction[TableEvent], fact: TableEvent
+) -> Cause:
+    effective = transaction.effective_time_millis
+    return Cause(
+        commit.version,
+        transaction.id,
+        transaction.author,
+        transaction.message,
+        commit.time_millis if isinstance(effective, UnsetType) else effective,
+        fact,
+    )
+
+
+@define
+class Order:
+    """The order of one struct's members, and the moves that made it so."""
+
+    ids: list[int] = field(factory=list)
+    _base: list[int] = field(factory=list)
+    _steps: list[_Step] = field(factory=list)
+
+    def add(self, member: int) -> None:
+        """Take a new member, at the end."""
+        self._do(_Step("ADD", member))
+
+    def place_newest(self, kind: str, reference: int | None) -> None:
+        """Put the newest member elsewhere; that is a part of its coming."""
+        member = self._steps.pop().member
+        self.ids.pop()
+        self._do(_Step(kind, member, reference))
+
+    def remove(self, member: int) -> None:
+        """Let a member go."""
+        self._do(_Step("REMOVE", member))
+
+    def move(self, member: int, kind: str, reference: int | None, cause: Cause) -> bool:
+        """Put a member elsewhere; return whether it stood elsewhere before."""
+        before = list(self.ids)
+        self._do(_Step(kind, member, reference, cause))
+        return self.ids != before
+
+    def become(self, ids: list[int], cause: Cause) -> None:
+        """Have another order altogether."""
+        for index, each in enumerate(ids):
+            if self.ids[index] != each:
+                behind = ids[index - 1] if index else None
+                self.move(each, "AFTER" if index else "FIRST", behind, cause)
+
+    def _do(self, step: _Step) -> None:
+        step.on(self.ids)
+        self._steps.append(step)
+        if len(self._steps) > 2 * MOST_STEPS:
+            for each in self._steps[:MOST_STEPS]:
+                each.on(self._base)
+            del self._steps[:MOST_STEPS]
+
+    def causes(self) -> Iterator[Cause]:
+        """Yield the moves without which the order would be another one, oldest first."""
+        order = list(self._base)
+        for index, step in enumerate(self._steps):
+            if step.cause is not None and self._matters(index, order):
+                yield step.cause
+            step.on(order)
+
+    def _matters(self, index: int, before: list[int]) -> bool:
+        """Return whether the order would end otherwise without one step."""
+        one, two = list(before), list(before)
+        self._steps[index].on(one)
+        for step in self._steps[index + 1 :]:
+            if one == two:
+                return False
+            step.on(one)
+            step.on(two)
+        return one != two
+
+
+MOST_STEPS: Final = 2_000
+"""Of a struct's older moves it is only known what they came to."""
+
+
+@frozen
+class _Step:
+    kind: str
+    member: int
+    reference: int | None = None
+    cause: Cause | None = None
+
+    def on(self, ids: list[int]) -> None:
+        """Do it to an order."""
+        if self.member in ids:
+            ids.remove(self.member)
+        if self.kind == "REMOVE":
+            return
+        if self.kind == "FIRST":
+            ids.insert(0, self.member)
+        elif self.kind in {"AFTER", "BEFORE"} and self.reference in ids:
+            ids.insert(ids.index(self.reference) + (self.kind == "AFTER"), self.member)
+        else:
+            ids.append(self.member)
+
+
+_RULES: Final[Mapping[type, Callable[[Lives, Any, Cause], None]]] = {
+    TableCreated: Lives._create,  # noqa: SLF001 - the table of its rules
+    ColumnAdded: Lives._add,  # noqa: SLF001
+    ColumnRenamed: Lives._rename,  # noqa: SLF001
+    ColumnDropped: Lives._drop,  # noqa: SLF001
+    ColumnTypeUpdated: Lives._retype,  # noqa: SLF001
+    ColumnNullabilityUpdated: Lives._allow_null,  # noqa: SLF001
+    ColumnCommentUpdated: Lives._comment,  # noqa: SLF001
+    ColumnDefaultValueUpdated: Lives._default,  # noqa: SLF001
+    ColumnMoved: Lives._move,  # noqa: SLF001
+    UpdateKeys: Lives._key,  # noqa: SLF001
+    born.SchemaReplaced: Lives._replace,
+    born.CurrentSchemaSet: Lives._replace,
+}
+
+_SILENT: Final = frozenset({SnapshotCommitted, RolledBack, SnapshotsExpired, born.SnapshotAdded})
+"""Facts that come by the thousand and set nothing that is looked at here."""
