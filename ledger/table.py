@@ -45,7 +45,7 @@ from ledger.model.instant import (
     millis,
 )
 from ledger.model.path_text import whole_path
-from ledger.model.schema import Schema
+from ledger.model.schema import Schema, paths_of
 from ledger.opening.setting import Plan, Progress, TableSetting, no_progress
 from ledger.plugins import PROJECTIONS, load
 from ledger.stores import open_store
@@ -53,10 +53,11 @@ from ledger.table_at import TableAt
 
 # What only some calls need is imported by them: to read starts fast.
 if TYPE_CHECKING:
-    from ledger.audit.blame import Blame
     from ledger.audit.difference import TableDiff
+    from ledger.audit.entries import Entry
     from ledger.audit.lives import Lives
     from ledger.audit.undoing import Undoing
+    from ledger.audit.views import Blames, Rows
     from ledger.evolution.table.changes import Isolation, TableChange
     from ledger.evolution.table.intent import TableIntent
     from ledger.evolution.table.touched import RecentlyTouched
@@ -338,7 +339,7 @@ class Table:
         at = given if isinstance(given, TableAt) else self.at(version=given)
         return evolve(at.state, schema=at.schema)
 
-    def blame(self, column: str | Sequence[str] | None = None) -> tuple[Blame, ...]:
+    def blame(self, column: str | Sequence[str] | None = None) -> Blames:
         """Return what made things what they are: the facts without which they would be others.
 
         Args:
@@ -362,17 +363,98 @@ class Table:
             1 ann say it in full
         """
         from ledger.audit.blame import blame_column, blame_columns, blame_settings
+        from ledger.audit.views import Blames
 
         lives = self._lives()
         if column is None:
-            return (*blame_columns(lives), *blame_settings(lives))
+            return Blames((*blame_columns(lives), *blame_settings(lives)))
         path = whole_path(column) if isinstance(column, str) else tuple(column)
-        return (blame_column(lives, path),)
+        return Blames((blame_column(lives, path),))
 
-    def _lives(self, watched: int | None = None) -> Lives:
+    @takes(
+        last=its.whole.or_none(),
+        since=its.moment.or_none(),
+        until=its.moment.or_none(),
+        author=its.text.or_none(),
+        message=its.text.or_none(),
+        kinds=its.paths,
+    )
+    def entries(  # noqa: PLR0913 - each is a question of its own
+        self,
+        *,
+        last: int | None = None,
+        since: datetime | int | None = None,
+        until: datetime | int | None = None,
+        author: str | None = None,
+        kinds: Iterable[str] = (),
+        message: str | None = None,
+        column: str | Sequence[str] | None = None,
+    ) -> Iterator[Entry]:
+        """Yield the log's transactions, newest first; no more is read than is asked for.
+
+        Args:
+            last: None newer than this version: one less than the last one seen goes on from there.
+            since: Not before it: a datetime with a time zone, or Unix milliseconds.
+            until: Not after it.
+            author: A part of who committed.
+            kinds: Those with an event of these kinds, such as `addColumn`.
+            message: A regular expression that is found in the message.
+            column: A column's path, by any name that it had: whatever touched it, or what is in
+                it, through all renames.
+
+        Raises:
+            ColumnNotFoundError: No column was ever called that.
+            InvalidInputError: The message is no regular expression.
+        """
+        from ledger.audit.entries import Wanted, entries
+
+        self.log.refresh()
+        wanted = Wanted(
+            last=last,
+            since_millis=None if since is None else millis(since),
+            until_millis=None if until is None else millis(until),
+            author=author,
+            kinds=frozenset(its.path_texts(kinds)),
+            message=message,
+            column_id=None if column is None else self.column_id(column),
+        )
+        return entries(self.log, str(self.identifier), wanted)
+
+    def history(self, **wanted: Any) -> Rows:
+        """Return the log as rows, one an event, newest first: for pandas, DuckDB, Polars, Arrow.
+
+        Args:
+            wanted: As for `entries`.
+
+        Example:
+            >>> import ledger
+            >>> lake = ledger.open("memory://table-history")
+            >>> _ = lake.create_database("shop")
+            >>> orders = lake.create_table("shop.orders", ledger.Schema.of({"id": "BIGINT"}))
+            >>> [row["kind"] for row in orders.history()]
+            ['createTable']
+        """
+        from ledger.audit.views import history
+
+        return history(lambda: self.entries(**wanted))
+
+    def column_id(self, column: str | Sequence[str]) -> int:
+        """Return the field id of a column, by its path now or by any name that it ever had.
+
+        Raises:
+            ColumnNotFoundError: No column was ever called that.
+        """
+        from ledger.audit.blame import blame_column
+
+        path = whole_path(column) if isinstance(column, str) else tuple(column)
+        now = dict(paths_of(self.state.schema))
+        found = now.get(path)
+        return blame_column(self._lives(), path).field_id or 0 if found is None else found
+
+    def _lives(self) -> Lives:
         from ledger.audit.lives import Lives
 
-        lives = Lives(watched)
+        lives = Lives()
         lives.take(self.events())
         return lives
 

@@ -7,6 +7,8 @@ Others may import:
     `undoing`      one change taken back, keeping what came later
     `lives`        every column that a table ever had, by id, through all its names
     `blame`        of each thing, the facts that made it what it is
+    `entries`      a log's entries, newest first, filtered
+    `views`        all of that as rows and Arrow tables
 
 Inside: `aligning`, `columns` and `layout` plan a migration.
 """

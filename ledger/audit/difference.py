@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from attrs import frozen
 
 from ledger.audit.migration import Change, Migration, migrate
+from ledger.audit.views import DIFFERENCES, as_rows
 from ledger.evolution.state import TableState
 from ledger.evolution.tree.places import TypePlace, type_places
 from ledger.model.partition import PartitionSpec, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.types import DataField, DataType
 from ledger.model.types.text import format_type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @frozen(slots=False)
@@ -47,6 +51,14 @@ class TableDiff:
 
     def __bool__(self) -> bool:
         return any(self.rows)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as an Arrow table."""
+        return as_rows(DIFFERENCES, self.rows).to_arrow()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Hand the rows to another engine."""
+        return as_rows(DIFFERENCES, self.rows).__arrow_c_stream__(requested_schema)
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the changes as JSON objects that `alter` takes."""

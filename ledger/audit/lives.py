@@ -122,6 +122,15 @@ class Life:
         around = () if self.parent is None else self.parent.path
         return (*around, *self.hops, self.name)
 
+    def was_at(self, path: Path) -> bool:
+        """Whether its path could be read so, each name on it being one that there ever was."""
+        if len(path) != self.depth or path[-1] not in {name for name, _ in self.names}:
+            return False
+        around = path[: len(path) - 1 - len(self.hops)]
+        if path[len(around) : -1] != self.hops:
+            return False
+        return self.parent is None or self.parent.was_at(around)
+
     def is_within(self, field_id: int) -> bool:
         """Whether it is a column, or inside it."""
         life: Life | None = self
@@ -184,12 +193,8 @@ class Lives:
                 gone = each
         if gone is not None:
             return gone
-        # What a column was called before counts, too.
-        for each in reversed(self.by_id.values()):
-            names = {name for name, _ in each.names}
-            if len(path) == each.depth and path[-1] in names and path[:-1] == each.path[:-1]:
-                return each
-        return None
+        # What it and those around it were called before counts, too; the newest first.
+        return next((each for each in reversed(self.by_id.values()) if each.was_at(path)), None)
 
     # Settings: options, comment, keys, layout, tags.
 

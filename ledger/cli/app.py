@@ -112,7 +112,7 @@ _OTHER_WORDS = {
     **dict.fromkeys(("list", "tables", "databases"), "ls"),
     **dict.fromkeys(("rm", "remove", "delete"), "drop"),
     **dict.fromkeys(("append", "register"), "add-files"),
-    **dict.fromkeys(("undo", "revert", "restore"), "rollback"),
+    **dict.fromkeys(("restore",), "rollback"),
     **dict.fromkeys(("describe", "desc", "schema"), "show"),
     **dict.fromkeys(("select", "query", "scan", "cat"), "head"),
     **dict.fromkeys(("check", "fsck"), "verify"),

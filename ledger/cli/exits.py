@@ -107,7 +107,8 @@ def wants_json(line: Sequence[str]) -> bool:
         (True, False)
     """
     words = list(line[: line.index("--")] if "--" in line else line)
-    return "--output=json" in words or ("--output", "json") in pairwise(words)
+    said = {f"{one}={two}" for one, two in pairwise(words)}.union(words)
+    return not said.isdisjoint({"--output=json", "--output=jsonl"})
 
 
 def _written(message: str, code: int, line: Sequence[str], facts: Mapping[str, Any]) -> int:

@@ -37,7 +37,7 @@ class Place:
         tuple[str, ...],
         Parameter(negative="", show_default=False, help="KEY=VALUE for the store; repeatable."),
     ] = ()
-    output: Annotated[Output, Parameter(help="Text, or one JSON document.")] = "text"
+    output: Annotated[Output, Parameter(help="Text, one JSON document, or JSON a line.")] = "text"
 
     @property
     def screen(self) -> Screen:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import UnsetType
 
+from ledger.audit.views import without_files
 from ledger.cli.options import Writing
 from ledger.cli.screen import Screen
 from ledger.events import catalog_events as c
@@ -70,19 +71,7 @@ def when(commit: Commit[Any], transaction: Transaction[Any]) -> int:
 
 def plain(record: object) -> Any:
     """Return a record of the log as plain JSON, without the lists of files in it."""
-    return _without_files(json.loads(msgspec.json.encode(record)))
-
-
-def _without_files(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_without_files(each) for each in value]
-    if isinstance(value, dict):
-        return {
-            key: _without_files(each)
-            for key, each in value.items()
-            if not (key == "files" and "snapshotId" in value)
-        }
-    return value
+    return without_files(json.loads(msgspec.json.encode(record)))
 
 
 def committed(

@@ -14,7 +14,7 @@ import msgspec
 if TYPE_CHECKING:
     from rich.console import Console
 
-Output: TypeAlias = Literal["text", "json"]
+Output: TypeAlias = Literal["text", "json", "jsonl"]
 Document: TypeAlias = Mapping[str, Any]
 Cell: TypeAlias = str | int | None
 
@@ -39,7 +39,7 @@ class Screen:
     """What a command prints to. Texts from users are shown as they are, never as markup.
 
     Args:
-        output: Whether results are text or one JSON document.
+        output: Whether results are text, one JSON document, or JSON a line.
     """
 
     def __init__(self, output: Output = "text") -> None:
@@ -62,10 +62,30 @@ class Screen:
             document: Plain JSON; keys in camelCase.
             text: Prints the same for people, through `line`, `heading` and `table`.
         """
-        if self.output == "json":
-            sys.stdout.write(as_json(document, indent=2) + "\n")
+        match self.output:
+            case "json":
+                sys.stdout.write(as_json(document, indent=2) + "\n")
+            case "jsonl":
+                sys.stdout.write(as_json(document) + "\n")
+            case "text":
+                text(self)
+
+    def results(
+        self, name: str, documents: Iterable[Document], text: Callable[[Screen], None]
+    ) -> None:
+        """Print a command's result that is a list: JSON is one document, or a line a member.
+
+        Args:
+            name: What the list is called in the one document.
+            documents: The members; made only where JSON is wanted.
+            text: Prints the same for people.
+        """
+        if self.output == "jsonl":
+            for each in documents:
+                sys.stdout.write(as_json(each) + "\n")
+            sys.stdout.flush()
         else:
-            text(self)
+            self.result({name: list(documents)} if self.output == "json" else {}, text)
 
     def line(self, text: str = "", style: str = "") -> None:
         """Print one line of a result."""

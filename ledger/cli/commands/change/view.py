@@ -181,7 +181,7 @@ def show(
     """
     entry = place.open().view(name)
     screen = place.screen
-    document = plugged("json")(plugged("view")(entry)) if screen.output == "json" else {}
+    document = plugged("json")(plugged("view")(entry)) if screen.output != "text" else {}
     screen.result(document, lambda to: _print(to, entry))
 
 

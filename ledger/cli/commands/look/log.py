@@ -2,29 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
 from typing import Annotated, Any
 
-from cyclopts import Parameter, validators
+from attrs import evolve, frozen
+from cyclopts import Group, Parameter, validators
 from msgspec.structs import replace
 
-from ledger.cli.options import Place
+from ledger.audit.entries import Entry, Wanted, entries, merged
+from ledger.cli.exits import UsageError
+from ledger.cli.options import Place, read_time
+from ledger.cli.paths import whole_path
 from ledger.cli.phrases import phrases, plain, when
-from ledger.cli.screen import Cell, Screen
+from ledger.cli.screen import Cell, Document, Screen
 from ledger.events.commit import Commit
+from ledger.ledger import Ledger
 from ledger.model.errors import NotFoundError
-from ledger.model.excerpt import moment
+from ledger.model.excerpt import moment, size
+from ledger.model.instant import millis
+from ledger.table import Table
 
 COLUMNS = ("version", "time (UTC)", "author", "message", "what happened")
 
+_FILTERS = Group("Which of them (all that are named have to hold)", sort_key=10)
+_LOOK_EVERY_S = 1.0
 
-def log(
-    name: Annotated[str | None, Parameter(help="DATABASE.TABLE; none: the catalog's log.")] = None,
+
+@Parameter(name="*", group=_FILTERS)
+@frozen
+class Filters:
+    """Which entries of a log."""
+
+    before: Annotated[
+        int | None, Parameter(help="Older than this version; goes on where another call ended.")
+    ] = None
+    since: Annotated[str | None, Parameter(help="Not before this day or time.")] = None
+    until: Annotated[str | None, Parameter(help="Not after this day or time.")] = None
+    by: Annotated[str | None, Parameter(help="A part of the author's name.")] = None
+    kind: Annotated[
+        tuple[str, ...],
+        Parameter(negative="", show_default=False, help="Such as addColumn; repeatable."),
+    ] = ()
+    grep: Annotated[
+        str | None, Parameter(help="A regular expression that is found in the message.")
+    ] = None
+    column: Annotated[
+        str | None,
+        Parameter(help="Whatever touched this column, or what is in it, through all its names."),
+    ] = None
+
+    def wanted(self, table: Table | None) -> Wanted:
+        """Return what the log is asked for.
+
+        Raises:
+            UsageError: A column is named, and no table, or a time cannot be read.
+        """
+        if self.column is not None and table is None:
+            raise UsageError("--column is of one table; name the table, too")
+        return Wanted(
+            last=None if self.before is None else self.before - 1,
+            since_millis=None if self.since is None else _begin(self.since),
+            until_millis=None if self.until is None else millis(read_time(self.until)),
+            author=self.by,
+            kinds=frozenset(self.kind),
+            message=self.grep,
+            column_id=None
+            if table is None or self.column is None
+            else table.column_id(whole_path(self.column)),
+        )
+
+
+def _begin(text: str) -> int:
+    """Return when a time begins; a day is read as it ends everywhere else."""
+    is_day = len(text) == len("2013-01-31") and not text.isdecimal() and text != "yesterday"
+    return millis(read_time(f"{text}T00:00:00" if is_day else text))
+
+
+def log(  # noqa: PLR0913 - each is an option
+    name: Annotated[
+        str | None,
+        Parameter(help="DATABASE.TABLE, or DATABASE for all of its tables; none: the catalog's."),
+    ] = None,
     /,
     *,
+    all: Annotated[  # noqa: A002 - the option's name
+        bool, Parameter(negative="", help="The catalog and every table, in the order of time.")
+    ] = False,
     limit: Annotated[
         int, Parameter(validator=validators.Number(gte=1), help="How many commits at most.")
     ] = 50,
+    filters: Filters = Filters(),
+    stat: Annotated[
+        bool, Parameter(negative="", help="Say how many rows, files and bytes came or went.")
+    ] = False,
+    follow: Annotated[
+        bool, Parameter(negative="", help="Go on with what is committed from now on; Ctrl-C ends.")
+    ] = False,
     commit_id: Annotated[
         str | None,
         Parameter(show_default=False, help="Only what was committed under this id, if it landed."),
@@ -33,30 +108,137 @@ def log(
 ) -> None:
     """Say who changed a table, when, why and how; newest first.
 
-    In JSON the events stand as in the log, but without their lists of files.
+    In JSON the events stand as in the log, but without their lists of files. With --output jsonl
+    each commit is a line of its own.
 
     Example:
         lakeledger log shop.flights --limit 10
 
+        lakeledger log shop.flights --column origin --by ada --since 2013-01-01
+
         lakeledger log shop.orders --commit-id split-1
     """
     lake = place.open()
-    source = lake if name is None else lake.table(name)
-    head = source.state.version
-    commits: list[Commit[Any]]
-    if commit_id is None:
-        first = max(0, head - limit + 1)
-        commits = list(reversed(list(source.events(first))))[:limit]
-    else:
-        first, commits = 0, [_under(commit_id, source.find_commit(commit_id), head)]
+    shown = _Shown(place.screen, has_table=all or (name is not None and "." not in name), stat=stat)
+    if commit_id is not None:
+        source = lake if name is None else lake.table(name)
+        found = _under(commit_id, source.find_commit(commit_id), source.state.version)
+        shown.print([_Commit(name or "", found)])
+        return
+    sources = _sources(lake, name, is_all=all)
+    only = sources[0] if len(sources) == 1 and isinstance(sources[0], Table) else None
+    wanted = filters.wanted(only)
+    heads = [each.state.version for each in sources]
+    streams = (entries(each.log, _named(each), wanted) for each in sources)
+    commits = _commits(merged(streams))
+    newest = list(islice(commits, limit))
+    rest = next(commits, None)
+    shown.print(newest)
+    if rest is not None and len(sources) == 1 and not follow:
+        oldest = newest[-1].commit.version
+        place.screen.notice(f"there are older ones; --before {oldest} goes on from here")
+    elif rest is not None and not follow:
+        place.screen.notice(f"there are older ones; --limit {2 * limit} shows more")
+    while follow:
+        time.sleep(_LOOK_EVERY_S)
+        heads = _more(sources, heads, wanted, shown)
 
-    def text(screen: Screen) -> None:
-        screen.table(COLUMNS, rows(commits))
 
-    screen = place.screen
-    screen.result({"commits": [plain(each) for each in commits]}, text)
-    if first > 0:
-        screen.notice(f"{first:,} older commits are not shown; --limit {head + 1} shows all")
+def _sources(lake: Ledger, name: str | None, *, is_all: bool) -> Sequence[Ledger | Table]:
+    """Return the streams that are asked for.
+
+    Raises:
+        NotFoundError: There is no such database or table.
+    """
+    if name is not None and "." in name:
+        return [lake.table(name)]
+    if name is None and not is_all:
+        return [lake]
+    databases = lake.databases() if name is None else [name]
+    tables = [lake.table(f"{each}.{table}") for each in databases for table in lake.tables(each)]
+    return [*([lake] if name is None else []), *tables]
+
+
+def _named(source: Ledger | Table) -> str:
+    return str(source.identifier) if isinstance(source, Table) else ""
+
+
+def _more(
+    sources: Sequence[Ledger | Table], heads: list[int], wanted: Wanted, shown: _Shown
+) -> list[int]:
+    """Print what was committed since; return the newest versions now."""
+    now = [each.state.version for each in sources]
+    fresh = (
+        entries(source.log, _named(source), evolve(wanted, first=old + 1, last=None))
+        for source, old, new in zip(sources, heads, now, strict=True)
+        if new > old
+    )
+    # Who watches reads downwards.
+    found = list(_commits(merged(fresh)))[::-1]
+    if found:
+        shown.print(found)
+    return now
+
+
+@frozen
+class _Commit:
+    table: str
+    commit: Commit[Any]
+
+
+def _commits(found: Iterable[Entry]) -> Iterator[_Commit]:
+    """Yield the commits of entries, each with the transactions alone that are wanted."""
+    for (table, _), some in groupby(found, lambda each: (each.table, each.version)):
+        mine = list(some)
+        transactions = tuple(each.transaction for each in reversed(mine))
+        yield _Commit(table, replace(mine[0].commit, transactions=transactions))
+
+
+@frozen
+class _Shown:
+    """How commits are printed."""
+
+    screen: Screen
+    has_table: bool
+    stat: bool
+
+    def print(self, found: Sequence[_Commit]) -> None:
+        """Print commits."""
+        names = (("table",) if self.has_table else ()) + COLUMNS
+        names += ("rows", "files", "size") if self.stat else ()
+        self.screen.results(
+            "commits", map(self._document, found), lambda to: to.table(names, self._rows(found))
+        )
+
+    def _document(self, found: _Commit) -> Document:
+        document: dict[str, Any] = {"table": found.table} if self.has_table else {}
+        document |= plain(found.commit)
+        if self.stat:
+            rows, files, length = _sums(found.commit)
+            document |= {"stat": {"rows": rows, "files": files, "bytes": length}}
+        return document
+
+    def _rows(self, found: Sequence[_Commit]) -> Iterator[tuple[Cell, ...]]:
+        for each in found:
+            names: tuple[Cell, ...] = (each.table or "(catalog)",) if self.has_table else ()
+            sums = _shown_sums(each.commit) if self.stat else ()
+            for row in rows([each.commit]):
+                yield (*names, *row, *sums)
+                names, sums = ("",) * len(names), ("",) * len(sums)
+
+
+def _sums(commit: Commit[Any]) -> tuple[int, int, int]:
+    each = [Entry("", commit, transaction).sums for transaction in commit.transactions]
+    rows_, files, length = (sum(column) for column in zip(*each, strict=True))
+    return rows_, files, length
+
+
+def _shown_sums(commit: Commit[Any]) -> tuple[Cell, ...]:
+    count, files, length = _sums(commit)
+    if not any((count, files, length)):
+        return "", "", ""
+    sign = "-" if length < 0 else "+"
+    return f"{count:+,}", f"{files:+,}", f"{sign}{size(abs(length))}"
 
 
 def _under(commit_id: str, commit: Commit[Any] | None, head: int) -> Commit[Any]:

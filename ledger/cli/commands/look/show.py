@@ -107,7 +107,7 @@ def show(
     of_snapshot = {"snapshot", "tag"} & named.keys()
     tags = table.state.tags if of_snapshot or not named else at.tags
     screen = place.screen
-    document = _document(lake, table, at, tags) if screen.output == "json" else {}
+    document = _document(lake, table, at, tags) if screen.output != "text" else {}
     screen.result(document, lambda to: _print(to, f"{table.identifier}{when}", table, at, tags))
 
 

@@ -61,7 +61,7 @@ def snapshots(
                 "tags": tags_of(state, each.snapshot.id),
                 "snapshot": view("json")(each.snapshot),
             }
-            for each in (found if screen.output == "json" else ())
+            for each in (found if screen.output != "text" else ())
         ],
     }
 

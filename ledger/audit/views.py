@@ -1,0 +1,189 @@
+"""History as rows: plain dictionaries, Arrow tables, and Arrow's own interface for other engines.
+
+DuckDB, Polars and pandas take these as they are. Rows are made when they are asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from attrs import frozen
+
+from ledger.audit.blame import Blame, flat
+from ledger.audit.entries import Entry
+from ledger.evolution.operations import BY_FACT
+from ledger.model.path_text import shown_path
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Row = Mapping[str, Any]
+Kind = Literal["text", "number", "time"]
+Columns = Mapping[str, Kind]
+
+_BATCH = 4_096
+
+
+@frozen
+class Rows:
+    """Rows that are made when they are asked for; asked again, they are made again.
+
+    Attributes:
+        columns: Their names, and what each holds; a time is in UTC.
+        make: Makes them.
+    """
+
+    columns: Columns
+    make: Callable[[], Iterator[Row]]
+
+    def __iter__(self) -> Iterator[Row]:
+        return self.make()
+
+    def to_arrow(self) -> pa.Table:
+        """Return them as an Arrow table."""
+        import pyarrow as pa
+
+        return pa.Table.from_batches(self._batches(), schema=self._schema())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Hand them to another engine, batch by batch."""
+        import pyarrow as pa
+
+        reader = pa.RecordBatchReader.from_batches(self._schema(), self._batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def _schema(self) -> pa.Schema:
+        import pyarrow as pa
+
+        types = {"text": pa.string(), "number": pa.int64(), "time": pa.timestamp("ms", tz="UTC")}
+        return pa.schema([(name, types[kind]) for name, kind in self.columns.items()])
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        schema, rows = self._schema(), self.make()
+        while some := list(islice(rows, _BATCH)):
+            columns = [[row[name] for row in some] for name in self.columns]
+            arrays = [pa.array(each, schema.field(at).type) for at, each in enumerate(columns)]
+            yield pa.record_batch(arrays, schema=schema)
+
+
+HISTORY: Columns = {
+    "table": "text",
+    "version": "number",
+    "time": "time",
+    "author": "text",
+    "message": "text",
+    "transaction": "text",
+    "kind": "text",
+    "what": "text",
+    "field_id": "number",
+    "column": "text",
+    "rows": "number",
+    "files": "number",
+    "bytes": "number",
+    "event": "text",
+}
+
+
+def history(entries: Callable[[], Iterator[Entry]]) -> Rows:
+    """Return a row an event of some entries."""
+    return Rows(HISTORY, lambda: (row for each in entries() for row in _events(each)))
+
+
+def _events(entry: Entry) -> Iterator[Row]:
+    for event, kind in zip(entry.transaction.events, entry.kinds, strict=True):
+        operation = BY_FACT.get(type(event))
+        path = getattr(event, "field_names", ())
+        named = path and isinstance(path[0], str)
+        yield {
+            "table": entry.table,
+            "version": entry.version,
+            "time": entry.time_millis,
+            "author": entry.transaction.author,
+            "message": entry.transaction.message,
+            "transaction": entry.transaction.id,
+            "kind": kind,
+            "what": kind if operation is None else operation.says(event),
+            "field_id": getattr(event, "field_id", None),
+            "column": shown_path(tuple(path)) if named else None,
+            "rows": getattr(event, "delta_record_count", None),
+            "files": getattr(event, "delta_file_count", None),
+            "bytes": getattr(event, "delta_file_size_in_bytes", None),
+            "event": json.dumps(without_files(json.loads(msgspec.json.encode(event)))),
+        }
+
+
+def without_files(value: Any) -> Any:
+    """Return the plain JSON of a record without the lists of files in it."""
+    if isinstance(value, list):
+        return [without_files(each) for each in value]
+    if isinstance(value, dict):
+        return {
+            key: without_files(each)
+            for key, each in value.items()
+            if not (key == "files" and "snapshotId" in value)
+        }
+    return value
+
+
+BLAME: Columns = {
+    "subject": "text",
+    "field_id": "number",
+    "aspect": "text",
+    "value": "text",
+    "version": "number",
+    "time": "time",
+    "author": "text",
+    "message": "text",
+    "transaction": "text",
+    "repeats": "number",
+}
+
+
+class Blames(tuple[Blame, ...]):
+    """Blames, as a tuple and as rows."""
+
+    __slots__ = ()
+
+    @property
+    def rows(self) -> Rows:
+        """A row an aspect, nested columns behind those that they are in."""
+        return Rows(BLAME, lambda: (row for each in flat(self) for row in _origins(each)))
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as an Arrow table."""
+        return self.rows.to_arrow()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Hand the rows to another engine."""
+        return self.rows.__arrow_c_stream__(requested_schema)
+
+
+def _origins(blame: Blame) -> Iterator[Row]:
+    for each in blame.origins:
+        yield {
+            "subject": blame.subject,
+            "field_id": blame.field_id,
+            "aspect": each.aspect,
+            "value": each.value,
+            "version": each.cause.version,
+            "time": each.cause.time_millis,
+            "author": each.cause.author,
+            "message": each.cause.message,
+            "transaction": each.cause.transaction,
+            "repeats": each.repeats,
+        }
+
+
+DIFFERENCES: Columns = {"what": "text", "before": "text", "after": "text"}
+
+
+def as_rows(columns: Columns, things: Iterable[Any]) -> Rows:
+    """Return a row a thing: its attributes of the columns' names."""
+    kept: Sequence[Any] = tuple(things)
+    return Rows(columns, lambda: ({name: getattr(each, name) for name in columns} for each in kept))

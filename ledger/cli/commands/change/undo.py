@@ -1,0 +1,116 @@
+"""`lakeledger undo` and `lakeledger revert`: changes taken back, as a plan first."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from ledger.audit.difference import TableDiff
+from ledger.audit.undoing import Undoing
+from ledger.cli.exits import UsageError
+from ledger.cli.options import Place, When, Writing
+from ledger.cli.phrases import committed, phrase
+from ledger.cli.screen import Document, Screen
+from ledger.model.errors import InvalidChangeError
+
+Doing = Annotated[
+    bool,
+    Parameter(name="--yes", negative="", show_default=False, help="Commit it; without: show how."),
+]
+
+
+def undo(
+    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    version: Annotated[int, Parameter(help="The commit to take back.")],
+    /,
+    *,
+    transaction: Annotated[
+        str | None, Parameter(help="Which of its transactions, where it holds several.")
+    ] = None,
+    yes: Doing = False,
+    writing: Writing = Writing(),  # noqa: B008 - frozen
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    """Take one change back by a new one that keeps what came later; without --yes: show how.
+
+    What was changed again since is not taken back: the plan says what is in the way, and the
+    command ends with exit code 1. Data stays; `rollback` puts a snapshot's contents back.
+
+    Example:
+        lakeledger undo shop.flights 7
+
+        lakeledger undo shop.flights 7 --yes --message "the rename broke the dashboard"
+    """
+    table = place.table(name)
+    if yes:
+        appended = table.undo(version, transaction=transaction, **writing.options())
+        committed(place.screen, table, appended, writing)
+        return
+    plan = table.plan_undo(version, transaction=transaction)
+    _show(place.screen, name, f"undoing version {version}", plan)
+
+
+def revert(
+    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    /,
+    *,
+    to: Annotated[
+        str, Parameter(help="tag:NAME, snapshot:3, version:7, -3 (so many commits ago), or a time.")
+    ],
+    yes: Doing = False,
+    writing: Writing = Writing(),  # noqa: B008 - frozen
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    """Give a table an earlier instant's schema, options and layout again; without --yes: show how.
+
+    Data and tags stay as they are; `rollback` puts a snapshot's contents back.
+
+    Example:
+        lakeledger revert shop.flights --to tag:january
+
+        lakeledger revert shop.flights --to version:3 --yes --message "back to the agreed schema"
+    """
+    table = place.table(name)
+    when = When(version=int(to)) if to.isdecimal() and len(to) <= 10 else When(at=to)  # noqa: PLR2004
+    if not when.named():
+        raise UsageError("revert to what? --to names an instant before now")
+    then = when.of(table)
+    if yes:
+        committed(place.screen, table, table.revert(then, **writing.options()), writing)
+        return
+    _show(place.screen, name, f"reverting to version {then.version}", table.plan_revert(then))
+
+
+def _show(screen: Screen, name: str, what: str, plan: Undoing) -> None:
+    screen.result(_document(name, plan), lambda to: _print(to, name, what, plan))
+    if not plan.is_possible:
+        raise InvalidChangeError(f"{what} of {name} cannot be done: {'; '.join(plan.reasons)}")
+
+
+def _document(name: str, plan: Undoing) -> Document:
+    found = TableDiff(plan.before, plan.after)
+    document: dict[str, Any] = {
+        "table": name,
+        "version": plan.before.version,
+        "isPossible": plan.is_possible,
+        "reasons": list(plan.reasons),
+        "changes": found.to_json(),
+        "says": [phrase(each) for each in plan.migration.changes],
+        "tags": [str(each) for each in plan.tags],
+    }
+    return document
+
+
+def _print(screen: Screen, name: str, what: str, plan: Undoing) -> None:
+    screen.line(f"{what} of {name} at version {plan.before.version}; nothing was written")
+    for change in plan.migration.changes:
+        screen.line(f"  {phrase(change)}")
+    for tag in plan.tags:
+        screen.line(f"  {phrase(tag)}")
+    if plan.is_possible:
+        rows = TableDiff(plan.before, plan.after).rows
+        screen.table(
+            ("what", "before", "after"), [(each.what, each.before, each.after) for each in rows]
+        )
+        screen.line("--yes commits it")

@@ -1,0 +1,143 @@
+"""`log` with its filters, `diff`, `blame`, `undo`, `revert`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Ran, Run
+
+TABLE = "shop.orders"
+
+
+@pytest.fixture
+def changed(shop: Run) -> Run:
+    """A table whose nested column was renamed, dropped and commented, by two people."""
+
+    def alter(*words: str) -> None:
+        ran = shop("alter", TABLE, *words)
+        assert (ran.code, ran.err) == (0, "")
+
+    alter("--rename", "addr.city=town", "--author", "ann", "--message", "as the post says")
+    alter("--add", "addr.zip STRING", "--author", "bob", "--message", "for labels")
+    alter("--rename", "addr=address", "--author", "ann")
+    alter("--column-comment", "address.town=where", "--author", "eve", "--message", "docs")
+    alter("--set", "k=1", "--author", "eve")
+    return shop
+
+
+def versions(ran: Ran) -> list[int]:
+    assert ran.err.count("Traceback") == 0
+    return [each["version"] for each in ran.document["commits"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ((), [5, 4, 3, 2, 1, 0]),
+        (("--column", "address.town"), [4, 1, 0]),
+        (("--column", "addr.city"), [4, 1, 0]),
+        (("--column", "address"), [4, 3, 2, 1, 0]),
+        (("--by", "ANN"), [3, 1]),
+        (("--kind", "addColumn", "--kind", "setOption"), [5, 2]),
+        (("--grep", "^(docs|for)"), [4, 2]),
+        (("--before", "3"), [2, 1, 0]),
+        (("--since", "2999-01-01"), []),
+        (("--until", "2000-01-01"), []),
+    ],
+)
+def test_a_log_is_filtered(changed: Run, words: tuple[str, ...], wanted: list[int]) -> None:
+    assert versions(changed("log", TABLE, *words, "--output", "json")) == wanted
+
+
+def test_a_log_goes_on_where_it_ended(changed: Run) -> None:
+    first = changed("log", TABLE, "--limit", "4", "--output", "json")
+    assert "--before 2" in first.err
+
+    rest = changed("log", TABLE, "--before", "2", "--output", "json")
+
+    assert versions(first) + versions(rest) == [5, 4, 3, 2, 1, 0]
+
+
+def test_the_whole_ledger_is_told_in_the_order_of_time(changed: Run) -> None:
+    assert changed("create", "shop.other", "--column", "id INT").code == 0
+
+    found = changed("log", "--all", "--output", "json").document["commits"]
+
+    times = [each["timeMillis"] for each in found]
+    assert times == sorted(times, reverse=True)
+    assert {each["table"] for each in found} == {"", "shop.orders", "shop.other"}
+    one = changed("log", "shop", "--output", "json").document["commits"]
+    assert {each["table"] for each in one} == {"shop.orders", "shop.other"}
+
+
+def test_a_line_of_json_is_a_commit(changed: Run) -> None:
+    lines = changed("log", TABLE, "--stat", "--output", "jsonl").out.splitlines()
+
+    assert [json.loads(each)["version"] for each in lines] == [5, 4, 3, 2, 1, 0]
+    assert json.loads(lines[0])["stat"] == {"rows": 0, "files": 0, "bytes": 0}
+
+
+def test_a_diff_is_a_list_of_changes_that_alter_takes(changed: Run, tmp_path: Path) -> None:
+    document = changed("diff", TABLE, "0", "--output", "json").document
+    file = tmp_path / "changes.json"
+    file.write_text(json.dumps(document["changes"]))
+    text = changed("diff", TABLE, "0", "version:3")
+    assert "renamed column addr to address" in text.out
+    assert changed("revert", TABLE, "--to", "version:0", "--yes").code == 0
+    assert changed("create", "shop.staging", "--like", TABLE).code == 0
+
+    assert changed("alter", TABLE, "--changes", str(file)).code == 0
+
+    assert changed("alter", "shop.staging", "--changes", str(file)).code == 0
+    assert changed("diff", TABLE, "shop.staging", "--output", "json").document["changes"] == []
+    # The column that went keeps its id, so the one that takes its place has a new one.
+    found = changed("diff", TABLE, "5", "--output", "json").document["changes"]
+    assert [each["type"] for each in found] == ["dropColumn", "addColumn"]
+
+
+def test_blame_says_who_and_why(changed: Run) -> None:
+    document = changed("blame", TABLE, "--column", "addr.city", "--output", "json").document
+    (town,) = document["blame"]
+
+    assert [(each["author"], each["message"]) for each in town["causes"]][1:] == [
+        ("ann", "as the post says"),
+        ("eve", "docs"),
+    ]
+    text = changed("blame", TABLE)
+    assert "option k" in text.out
+    assert "comment: where" in text.out
+
+
+def test_undo_is_a_plan_first(changed: Run) -> None:
+    plan = changed("undo", TABLE, "3")
+
+    assert (plan.code, plan.err) == (0, "")
+    assert "nothing was written" in plan.out
+    assert versions(changed("log", TABLE, "--output", "json"))[0] == 5
+    done = changed("undo", TABLE, "3", "--yes", "--author", "ann")
+    assert "renamed column address to addr" in done.out
+
+
+def test_what_cannot_be_undone_ends_with_the_reason(changed: Run) -> None:
+    assert changed("alter", TABLE, "--rename", "address=place").code == 0
+
+    ran = changed("undo", TABLE, "3")
+
+    assert ran.code == 1
+    assert "changed again since" in ran.err
+    assert changed("undo", TABLE, "77").code == 3
+
+
+def test_revert_gives_an_earlier_schema_again(changed: Run) -> None:
+    assert changed("alter", TABLE, "--rename", "address=place", "--set", "k=2").code == 0
+
+    assert changed("revert", TABLE, "--to", "version:5").code == 0
+    assert changed("revert", TABLE, "--to", "version:5", "--yes").code == 0
+
+    found: Any = changed("diff", TABLE, "5", "--output", "json").document
+    assert found["changes"] == []
