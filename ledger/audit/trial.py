@@ -12,6 +12,7 @@ from ledger.evolution.declared.rules import Rules
 from ledger.evolution.state import TableState
 from ledger.evolution.table.decision import TableWishes
 from ledger.evolution.table_builder import TableBuilder
+from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 
 
@@ -26,6 +27,9 @@ class _NoPast:
 
     def holds(self, _state: TableState, _schema_id: int) -> bool:
         return False
+
+    def live(self, _state: TableState) -> Collection[FileChange]:
+        return ()
 
     def reach(self, _state: TableState) -> Reach:
         return Reach()
