@@ -36,6 +36,7 @@ from ledger.evolution.columns.iceberg_ids import numbered
 from ledger.evolution.schema_builder import SchemaBuilder
 from ledger.evolution.tree.paths import locate
 from ledger.evolution.tree.places import TypePlace, type_places
+from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
 from ledger.model.types.field_ids import walk_fields, walk_ids
@@ -154,11 +155,17 @@ class _Planner:
             aside = [each for each in blockers if names[each] in taken]
             for each in aside:
                 self._rename(each, self._free(names.values(), taken, names[each]), names)
+            waiting: set[int] = set()
             while pending:
                 held = set(names.values())
                 ready = next((key for key, name in pending.items() if name not in held), None)
                 if ready is None:
-                    first = next(iter(pending))
+                    first = next((each for each in pending if each not in waiting), None)
+                    if first is None:
+                        raise InvalidChangeError(
+                            f"two columns cannot both be called {next(iter(pending.values()))}"
+                        )
+                    waiting.add(first)
                     self._rename(first, self._free(held, taken, names[first]), names)
                 else:
                     self._rename(ready, pending.pop(ready), names)

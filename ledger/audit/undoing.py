@@ -7,7 +7,8 @@ since, it is not: whoever undoes that change first can go on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -101,7 +102,8 @@ def reverted(then: TableState, head: TableState) -> Undoing:
 def _outcome(
     head: TableState, target: TableState, tags: tuple[TagChange, ...], reasons: list[str]
 ) -> Undoing:
-    migration = migrate(head, target)
+    # What contradicts itself is no target.
+    migration = Migration((), None, {}) if reasons else migrate(head, target)
     if not reasons:
         names = {each: name for name, each in _paths(target.schema)}
         reasons += [
@@ -228,7 +230,7 @@ class _Merge:
             found[each.id] = self._field(*twins, each, path)
         gone = [key for key in old if key not in new and key not in there]
         found |= {key: old[key] for key in gone}
-        self._refuse_twins(found, gone, path)
+        self._refuse_twins(found.values(), path)
         order = self._order([*old], [*new], [*there], path)
         behind = {key: index for index, key in enumerate(old)}
         for key in gone:
@@ -242,14 +244,13 @@ class _Merge:
             f"column {shown_path(path)}, which it added, was changed since; undo that first"
         )
 
-    def _refuse_twins(
-        self, found: Mapping[int, DataField], back: Sequence[int], path: tuple[str, ...]
-    ) -> None:
-        names = {each.name for key, each in found.items() if key not in back}
-        for key in back:
-            if found[key].name in names:
-                shown = shown_path((*path, found[key].name))
-                self.reasons.append(f"the name {shown} belongs to another column by now")
+    def _refuse_twins(self, found: Iterable[DataField], path: tuple[str, ...]) -> None:
+        counts = Counter(each.name for each in found)
+        self.reasons += [
+            f"the name {shown_path((*path, name))} belongs to another column by now"
+            for name, count in counts.items()
+            if count > 1
+        ]
 
     def _field(
         self,

@@ -48,7 +48,7 @@ def applied(state: TableState, migration: Migration) -> TableState:
     return state
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(seed=seeds, declared=formats, data=st.data())
 def test_a_diff_applied_to_the_earlier_state_gives_the_later_one_ids_included(
     seed: int, declared: str, data: st.DataObject
@@ -71,7 +71,7 @@ def test_a_diff_applied_to_the_earlier_state_gives_the_later_one_ids_included(
     assert (reached.sort_orders, reached.sort_order) == (after.sort_orders, after.sort_order)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(seed=seeds, declared=formats, data=st.data())
 def test_a_diff_backwards_gives_the_earlier_state_but_for_ids_that_cannot_come_again(
     seed: int, declared: str, data: st.DataObject
@@ -89,7 +89,7 @@ def test_a_diff_backwards_gives_the_earlier_state_but_for_ids_that_cannot_come_a
         assert reached.schema.options == then.schema.options
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(seed=seeds)
 def test_a_state_does_not_differ_from_itself(seed: int) -> None:
     for state in random_life(seed)[-3:]:
@@ -97,7 +97,7 @@ def test_a_state_does_not_differ_from_itself(seed: int) -> None:
         assert TableDiff(state, state).changes == ()
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(one=seeds, two=seeds)
 def test_two_tables_are_compared_by_name(one: int, two: int) -> None:
     first = random_life(one, formats="iceberg", steps=6)[-1]
