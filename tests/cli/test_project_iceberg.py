@@ -53,7 +53,9 @@ def test_an_older_version_is_written_beside_the_newest(shop: Run, orders: Table)
 
     ran = shop(*PROJECT, "--version", "0", "--output", "json")
 
-    assert ran.document == {"table": TABLE, "path": orders.location, "version": 0}
+    opens = f"{orders.location}/metadata/v0.metadata.json"
+    known = {"table": TABLE, "path": orders.location, "version": 0, "opens": opens}
+    assert ran.document == known
     (oldest,) = metadata(orders).glob("00000-*.metadata.json")
     assert json.loads(oldest.read_bytes())["current-snapshot-id"] == -1
     assert (metadata(orders) / "version-hint.text").read_text() == "2"

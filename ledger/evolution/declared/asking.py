@@ -191,7 +191,8 @@ def refuse_files(
     """
     rules = declared_by(state.schema.options)
     arrival = Arrival(state, rules, files, facts, is_back)
-    for each in _declared(state.schema, state, formats):
+    # In reverse: formats beside the first know values and bytes, and say best what is wrong.
+    for each in reversed(list(_declared(state.schema, state, formats))):
         for refusal in each.file_problems(arrival):
             raise _worded(each.name, refusal, rules.formats)
 
