@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
-from projections.iceberg.readers import LIMITS
+from projections.iceberg.planned import LIMITS
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

@@ -1,8 +1,12 @@
 """Delta: a table's `_delta_log`, one commit a snapshot or schema step, with classic checkpoints.
 
-`materialise` keeps it on a store, `rules` says what Delta can hold, `planned` what a change would
-write and who will no longer read it, and `format` and `command` are what entry points name.
+Others may import:
+    `format`       Delta as a format of tables, which the entry point names
+    `materialise`  keeping the log on a store
+    `command`      its flags on the command line
+    `planned`      what a change would write, and who will no longer read it
 
+`rules` says what Delta can hold.
 Inside: `project` goes over the ledger's log by `delta_log` (files and checkpoints), `table_fold`
 (protocol and metadata), `table_files` (add and remove), `commits` (who and why) and `versions`;
 `types`, `mapping` and `values` say how Delta writes types, names and values.

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
-from projections.manifest_lists import names_lists
+from projections.manifest_files.lists import names_lists
 
 
 class Versions:

@@ -6,6 +6,11 @@ Snapshot, Identifier, DataField, DataType, Instant, SchemaChange and Move are th
 all other objects are small attrs classes here, by resource: `tables`, `views`, `snapshots`,
 `partitions`, `refs` (tags, branches, consumers), `databases`, `functions`, `service`.
 
+Others may import:
+    `objects`      the objects of the API, by resource
+    `wire`         their JSON
+    `table_views`  views of a table's state, and of a view's
+
 Source: the DLF page; Paimon's REST classes.
 
 Example:
@@ -19,7 +24,7 @@ Example:
 
 from __future__ import annotations
 
-from projections.dlf import (
+from projections.dlf.objects import (
     databases,
     functions,
     partitions,
@@ -29,14 +34,14 @@ from projections.dlf import (
     tables,
     views,
 )
-from projections.dlf.partitions import Partition
-from projections.dlf.reading import read
-from projections.dlf.rendering import render
-from projections.dlf.snapshots import ApiInstant, TableSnapshot
-from projections.dlf.style import Style
+from projections.dlf.objects.partitions import Partition
+from projections.dlf.objects.snapshots import ApiInstant, TableSnapshot
+from projections.dlf.objects.tables import GetTableResponse
+from projections.dlf.objects.views import GetViewResponse
 from projections.dlf.table_views import get_table_response, get_view_response, table_snapshot
-from projections.dlf.tables import GetTableResponse
-from projections.dlf.views import GetViewResponse
+from projections.dlf.wire.keys import Style
+from projections.dlf.wire.reading import read
+from projections.dlf.wire.rendering import render
 
 __all__ = [
     "ApiInstant",

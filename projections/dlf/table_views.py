@@ -11,10 +11,10 @@ from ledger.evolution.catalog_state import ViewEntry
 from ledger.evolution.state import TableState
 from ledger.model.identifier import Identifier
 from ledger.model.snapshot import Snapshot
-from projections.dlf.snapshots import TableSnapshot
-from projections.dlf.tables import GetTableResponse
-from projections.dlf.views import GetViewResponse
-from projections.manifest_lists import list_names
+from projections.dlf.objects.snapshots import TableSnapshot
+from projections.dlf.objects.tables import GetTableResponse
+from projections.dlf.objects.views import GetViewResponse
+from projections.manifest_files.lists import list_names
 
 
 def get_table_response(

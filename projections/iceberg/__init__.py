@@ -1,5 +1,16 @@
 """Iceberg: a table's metadata files, manifest lists and manifests, of format versions 1 to 3.
 
-`materialise` keeps them on a store, `metadata` is the pure model of a metadata file, and `planned`
-says what a change would write.
+Others may import:
+    `format`       Iceberg as a format of tables, which the entry point names
+    `materialise`  keeping the files on a store
+    `command`      its flags on the command line
+    `planned`      what a change would write, and what readers get wrong of it
+    `names`        the names of the files
+    `manifests`    manifests and lists
+    `metadata`     the pure model of a metadata file
+    `rows`         reading rows by PyIceberg
+
+Inside: `project` is one run over the log, on `table` and `snapshots`; `position` says where it
+stands, `standing` compares what stands; `committing` applies what engines commit; `rules` says what
+Iceberg can hold.
 """

@@ -12,11 +12,10 @@ from ledger.log.travel import at_version
 from ledger.model.errors import InvalidInputError, NotFoundError
 from ledger.table import Table
 from projections.iceberg import position as positions
-from projections.iceberg.comparison import compared
 from projections.iceberg.names import FOLDER, HINT, RENDERER, Names
 from projections.iceberg.position import Position
 from projections.iceberg.project import Projection, Wants, no_other
-from projections.iceberg.renewal import Renewing, projected
+from projections.iceberg.standing import Renewing, compared, projected
 from projections.materialising import (
     Compared,
     Materialisation,

@@ -1,11 +1,29 @@
-"""What a change of a table's schema or layout means for Iceberg: its files, and its readers."""
+"""What a change of a table's schema or layout means for Iceberg: its files, and its readers.
+
+What readers that people use get wrong is one table, which the tests keep true: a plan warns of what
+a change brings that a reader then gets wrong, and the documentation shows the same rows. When a
+reader is mended, the test of its row fails, and the row goes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+
 from attrs import frozen
 
+from ledger.evolution.declared.rules import Rules
 from ledger.evolution.state import TableState
-from projections.iceberg import readers
+from ledger.evolution.tree.places import TypePlace, type_places
+from ledger.model.types import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    LocalZonedTimestampType,
+    MapType,
+    RowType,
+    TimestampType,
+    TimeType,
+)
 from projections.iceberg.names import Names
 
 
@@ -34,7 +52,157 @@ class Planned:
             before: The table before the change.
             after: The table after it.
         """
-        return readers.warnings(before, after)
+        return warnings(before, after)
 
 
 planned = Planned()
+
+
+_MICROSECONDS = 6
+
+
+@frozen
+class Limit:
+    """One thing that a reader gets wrong.
+
+    Attributes:
+        reader: Its name, as people know it.
+        version: The one that it was seen with.
+        says: What it does, as half a sentence.
+        brought: From a table's state before and after a change to what is concerned that was not
+            before: columns, partition fields, or the table.
+    """
+
+    reader: str
+    version: str
+    says: str
+    brought: Callable[[TableState, TableState], Iterable[str]]
+
+    def warnings(self, before: TableState, after: TableState) -> Iterator[str]:
+        """Yield a sentence for each thing that a change brings and the reader gets wrong."""
+        for each in self.brought(before, after):
+            yield f"{each}: {self.reader} {self.version} {self.says}"
+
+
+def _columns(
+    is_meant: Callable[[TypePlace], bool],
+) -> Callable[[TableState, TableState], Iterator[str]]:
+    """Return what tells the places, at every depth, that are what is meant and were not."""
+
+    def brought(before: TableState, after: TableState) -> Iterator[str]:
+        had = {_key(each) for each in type_places(before.schema.fields) if is_meant(each)}
+        for each in type_places(after.schema.fields):
+            if is_meant(each) and _key(each) not in had:
+                yield f"column {each.name}"
+
+    return brought
+
+
+def _key(place: TypePlace) -> tuple[int | str | None, ...]:
+    """Return what a place keeps when it is renamed."""
+    return (place.field.id,) if place.field else (*place.level, place.path[-1])
+
+
+def _has_structs(place: TypePlace) -> bool:
+    inner: DataType | None = None
+    if isinstance(place.type, ArrayType):
+        inner = place.type.element
+    elif isinstance(place.type, MapType):
+        inner = place.type.value
+    return place.type.nullable and isinstance(inner, RowType)
+
+
+def _is_nullable_list_or_struct(place: TypePlace) -> bool:
+    return place.type.nullable and isinstance(place.type, ArrayType | RowType)
+
+
+def _is_time(place: TypePlace) -> bool:
+    return isinstance(place.type, TimeType)
+
+
+def _has_nanoseconds(place: TypePlace) -> bool:
+    is_moment = isinstance(place.type, TimestampType | LocalZonedTimestampType)
+    return is_moment and getattr(place.type, "precision", 0) > _MICROSECONDS
+
+
+def _defaults(before: TableState, after: TableState) -> Iterator[str]:
+    known = {e.field.id for e in type_places(before.schema.fields) if e.field is not None}
+    for each in type_places(after.schema.fields):
+        field = each.field
+        if field is not None and field.id not in known and field.initial_default is not None:
+            yield f"column {each.name}"
+
+
+def _widened_decimals(before: TableState, after: TableState) -> Iterator[TypePlace]:
+    known = {e.field.id: e.type for e in type_places(before.schema.fields) if e.field is not None}
+    for each in type_places(after.schema.fields):
+        older = known.get(each.field.id) if each.field is not None else None
+        if (
+            isinstance(each.type, DecimalType)
+            and isinstance(older, DecimalType)
+            and older.precision < each.type.precision
+        ):
+            yield each
+
+
+def _decimals(before: TableState, after: TableState) -> Iterator[str]:
+    return (f"column {each.name}" for each in _widened_decimals(before, after))
+
+
+def _decimals_in_structs(before: TableState, after: TableState) -> Iterator[str]:
+    return (f"column {e.name}" for e in _widened_decimals(before, after) if len(e.path) > 1)
+
+
+def _voids_of_version_1(before: TableState, after: TableState) -> Iterator[str]:
+    if Rules.of(after.schema.options).format_version > 1:
+        return
+    known = {(each.field_id, each.transform) for spec in before.specs for each in spec.fields}
+    for spec in after.specs:
+        for each in spec.fields:
+            if each.transform == "void" and (each.field_id, "void") not in known:
+                yield f"partition field {each.name}"
+
+
+LIMITS: tuple[Limit, ...] = (
+    Limit(
+        "PyIceberg",
+        "0.12",
+        "reads a NULL list or map of structs as an empty one",
+        _columns(_has_structs),
+    ),
+    Limit("Spark with Iceberg", "1.11", "cannot read TIME", _columns(_is_time)),
+    Limit("Spark with Iceberg", "1.11", "cannot read nanoseconds", _columns(_has_nanoseconds)),
+    Limit("Trino", "476", "reads NULL where older files have the default", _defaults),
+    Limit("ClickHouse", "26.9", "reads NULL where older files have the default", _defaults),
+    Limit("ClickHouse", "26.9", "reads TIME as whole seconds", _columns(_is_time)),
+    Limit(
+        "ClickHouse",
+        "26.9",
+        "reads a NULL list or struct as an empty one",
+        _columns(_is_nullable_list_or_struct),
+    ),
+    Limit(
+        "ClickHouse",
+        "26.9",
+        "refuses a DECIMAL that was widened inside a struct",
+        _decimals_in_structs,
+    ),
+    Limit(
+        "DuckDB",
+        "1.5",
+        "can abort on a void partition field of format version 1",
+        _voids_of_version_1,
+    ),
+    Limit("Polars (native)", "1.44", "fails on a DECIMAL that was widened", _decimals),
+)
+"""Every limit that a change of schema or layout can bring, by reader."""
+
+
+def warnings(before: TableState, after: TableState) -> tuple[str, ...]:
+    """Return what readers get wrong of what a change brings; empty where none is known to.
+
+    Args:
+        before: The table before the change.
+        after: The table after it.
+    """
+    return tuple(said for each in LIMITS for said in each.warnings(before, after))

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from attrs import evolve, field, frozen
 
-from projections.iceberg.manifest_file import ManifestFile
+from projections.iceberg.manifests.file import ManifestFile
+from projections.iceberg.manifests.summary import NO_FILES, FileTotals
 from projections.iceberg.names import RENDERER
-from projections.iceberg.snapshot_summary import NO_FILES, FileTotals
 from projections.materialising import PositionFile
 
 

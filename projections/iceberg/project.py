@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 
+import msgspec
 from attrs import frozen
 
 from ledger.events import TableEvent
@@ -28,20 +29,19 @@ from ledger.evolution.state import TableState
 from ledger.evolution.table_builder import TableBuilder
 from ledger.log.replay import Read
 from ledger.log.travel import at_version, effective_millis
-from ledger.model.errors import DamagedLogError, UnsupportedError
+from ledger.model.errors import DamagedLogError, StoreError, UnsupportedError
 from ledger.table import Table
-from projections.iceberg.adders import Adders
-from projections.iceberg.facts_fold import FactsFold
-from projections.iceberg.foreign import refuse_foreign_table
-from projections.iceberg.garbage import Garbage
-from projections.iceberg.manifests import Manifests
+from projections.iceberg.manifests.writing import Manifests
 from projections.iceberg.names import FOLDER, HINT, Names
 from projections.iceberg.position import Position
-from projections.iceberg.properties import most_previous_versions
-from projections.iceberg.snapshots import Snapshots
-from projections.iceberg.statistics_files import StatisticsFiles
-from projections.iceberg.table_file import metadata_file
-from projections.iceberg.trail import Trail
+from projections.iceberg.snapshots.adders import Adders
+from projections.iceberg.snapshots.adding import Snapshots
+from projections.iceberg.snapshots.garbage import Garbage
+from projections.iceberg.table.facts_fold import FactsFold
+from projections.iceberg.table.file import metadata_file
+from projections.iceberg.table.properties import most_previous_versions
+from projections.iceberg.table.statistics_files import StatisticsFiles
+from projections.iceberg.table.trail import Trail
 from projections.materialising import Progress, new_commits
 from projections.outputs import Outputs
 
@@ -255,3 +255,30 @@ class _Run:
         for each in versions:
             yield self._names.metadata(each)
             yield self._names.hadoop(each)
+
+
+class _Table(msgspec.Struct, rename="kebab"):
+    table_uuid: str | None = None
+
+
+def refuse_foreign_table(outputs: Outputs, table_id: str) -> None:
+    """Refuse a folder whose hint leads to the metadata of another table.
+
+    Raises:
+        StoreError: It does.
+    """
+    hint = (outputs.read(HINT) or b"").decode(errors="replace").strip()
+    body = outputs.read(f"{FOLDER}/v{hint}.metadata.json") if hint.isalnum() else None
+    if body is None:
+        # It leads nowhere, so nobody reads by it.
+        return
+    try:
+        found = msgspec.json.decode(body, type=_Table).table_uuid
+    except (msgspec.DecodeError, UnicodeError):
+        found = None
+    if found is None or found.lower() != table_id.lower():
+        raise StoreError(
+            f"{HINT} leads to the metadata of another table, {found}, and is left as it is: look "
+            "at it, then move that table away",
+            kind="FOREIGN_FILE",
+        )

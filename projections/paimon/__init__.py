@@ -1,8 +1,23 @@
-"""The files of a Paimon table, as Paimon's own writers write them."""
+"""The files of a Paimon table, as Paimon's own writers write them.
+
+Others may import:
+    `format`       Paimon as a format of tables, which the entry point names
+    `materialise`  keeping the files on a store
+    `command`      its flags on the command line
+    `planned`      which files a change would write
+    `names`        the names of manifests and lists
+    `paths`        where files stand
+    `manifests`    manifests and lists
+    `files`        the small files
+    `rows`         binary rows
+
+Inside: `project` is one run over the log, `position` says where it stands; `rules` says what Paimon
+can hold.
+"""
 
 from __future__ import annotations
 
-from projections.paimon.json_text import paimon_json
-from projections.paimon.schema_file import schema_file, schema_from_json, schema_to_json
+from projections.paimon.files.json import paimon_json
+from projections.paimon.files.schema_file import schema_file, schema_from_json, schema_to_json
 
 __all__ = ["paimon_json", "schema_file", "schema_from_json", "schema_to_json"]

@@ -6,8 +6,8 @@ from uuid import UUID, uuid5
 
 from attrs import frozen
 
-from projections.manifest_lists import list_names
-from projections.paimon.tiers import Tile
+from projections.manifest_files.lists import list_names
+from projections.paimon.manifests.tiers import Tile
 
 
 @frozen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import evolve, field, frozen
 
 from projections.materialising import PositionFile
-from projections.paimon.manifest_records import ManifestFileMeta
+from projections.paimon.manifests.records import ManifestFileMeta
 
 RENDERER = 2
 """How files are made; one by another rule is made anew. The first listed, for every rollback, all

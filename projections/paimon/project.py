@@ -26,7 +26,12 @@ from ledger.model.snapshot import Snapshot, Tag
 from ledger.table import Table
 from projections.materialising import Progress, new_commits
 from projections.outputs import Outputs
-from projections.paimon.manifests import Manifests
+from projections.paimon.files.schema_file import schema_file
+from projections.paimon.files.snapshot_file import snapshot_file
+from projections.paimon.files.tag_file import tag_file
+from projections.paimon.manifests.tiers import Lines, Tile
+from projections.paimon.manifests.unlisted_files import UnlistedFiles
+from projections.paimon.manifests.writing import Manifests
 from projections.paimon.names import Names
 from projections.paimon.paths import (
     EARLIEST,
@@ -37,11 +42,6 @@ from projections.paimon.paths import (
     tag_path,
 )
 from projections.paimon.position import Position
-from projections.paimon.schema_file import schema_file
-from projections.paimon.snapshot_file import snapshot_file
-from projections.paimon.tag_file import tag_file
-from projections.paimon.tiers import Lines, Tile
-from projections.paimon.unlisted_files import UnlistedFiles
 
 
 @frozen

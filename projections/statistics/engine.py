@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from ledger.model.errors import LedgerError, MissingDependencyError
 from ledger.table import Table
-from projections.manifest_lists import names_lists
+from projections.manifest_files.lists import names_lists
 from projections.statistics import position as positions
 from projections.statistics.entries import entry_count
 from projections.statistics.executors import OnSpark

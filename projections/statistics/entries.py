@@ -16,7 +16,7 @@ from ledger.events.snapshot_events import ChangesReference
 from ledger.files.change_table import parsed
 from ledger.history.older import TableLog
 from ledger.model.errors import DamagedLogError
-from projections.manifest_lists import SnapshotEvent, names_lists
+from projections.manifest_files.lists import SnapshotEvent, names_lists
 from projections.statistics.definition import (
     DELETION_VECTORS,
     ENTRIES,

@@ -23,8 +23,8 @@ from ledger.model.errors import DamagedLogError, LedgerError, NotFoundError
 from ledger.model.schema import Schema
 from ledger.model.transforms.paths import field_types
 from ledger.model.transforms.values import encode_value
-from projections.avro_container import read_container
-from projections.iceberg.partition_struct import PartitionStruct
+from projections.iceberg.manifests.partition_struct import PartitionStruct
+from projections.manifest_files.container import read_container
 from projections.statistics.definition import content_of
 from projections.statistics.manifest_part import Row
 

@@ -16,7 +16,7 @@ from ledger.evolution.state import TableState
 from ledger.history.older import TableLog
 from ledger.log.travel import head_state
 from ledger.model.errors import DamagedLogError
-from projections.manifest_lists import names_lists
+from projections.manifest_files.lists import names_lists
 from projections.statistics.snapshot_contents import (
     Placed,
     SnapshotContents,

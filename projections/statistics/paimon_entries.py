@@ -18,11 +18,11 @@ from ledger.evolution.state import TableState
 from ledger.model.errors import DamagedLogError, InvalidInputError, UnsupportedError
 from ledger.model.file_change import PartitionValue
 from ledger.model.types import DataType
-from projections.avro_container import read_container
-from projections.paimon.binary_row import decode_row
-from projections.paimon.manifest_avro import MANIFEST_VERSION
+from projections.manifest_files.container import read_container
+from projections.paimon.manifests.avro import MANIFEST_VERSION
 from projections.paimon.paths import bucket_path
-from projections.paimon.row_values import scalar
+from projections.paimon.rows.binary_row import decode_row
+from projections.paimon.rows.values import scalar
 from projections.partition_text import PartitionText
 from projections.statistics.manifest_part import Row
 

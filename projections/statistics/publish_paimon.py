@@ -21,11 +21,15 @@ from ledger.model.types import DataField
 from ledger.table import Table
 from ledger.table_at import TableAt
 from projections.materialising import outputs_of
+from projections.paimon.files.statistics_file import (
+    ColumnStatistics,
+    TableStatistics,
+    statistics_file,
+    statistics_text,
+)
 from projections.paimon.materialise import project
 from projections.paimon.names import Names
 from projections.paimon.paths import statistics_path
-from projections.paimon.statistics_file import ColumnStatistics, TableStatistics, statistics_file
-from projections.paimon.statistics_text import statistics_text
 from projections.statistics.column_sums import ColumnSums, column_sums
 from projections.statistics.published import Published
 

@@ -10,7 +10,7 @@ from attrs import frozen
 from ledger.evolution.state import TableState
 from ledger.model.errors import NotFoundError
 from ledger.model.schema import Schema
-from projections.dlf.partitions import Partition, PartitionStatistics
+from projections.dlf.objects.partitions import Partition, PartitionStatistics
 from projections.statistics.definition import PLACE_NAMES
 from projections.statistics.fold import concatenated, grouped, running_totals, sums, up_to
 from projections.statistics.kept import Kept

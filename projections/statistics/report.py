@@ -12,7 +12,7 @@ from ledger.model.errors import StoreError
 from ledger.model.excerpt import moment, size
 from ledger.table import Table
 from projections.dlf import Style, render
-from projections.dlf.partitions import Partition
+from projections.dlf.objects.partitions import Partition
 from projections.materialising import Progress, nobody
 from projections.statistics.engine import Notice
 from projections.statistics.kept import Kept

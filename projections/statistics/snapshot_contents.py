@@ -19,7 +19,7 @@ from ledger.events.commit import Commit
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.history.older import TableLog, state_at_snapshot
 from ledger.log.travel import effective_millis
-from projections.manifest_lists import (
+from projections.manifest_files.lists import (
     SnapshotEvent,
     delta_list,
     lists_files,

@@ -9,7 +9,7 @@ from attrs import field, frozen
 
 from ledger.model.errors import InvalidInputError
 from ledger.table import Table
-from projections.manifest_lists import names_lists, snapshot_events
+from projections.manifest_files.lists import names_lists, snapshot_events
 from projections.source.span import Root, TablePlace
 from projections.statistics.opening import Opening
 

@@ -9,8 +9,8 @@ from ledger.cli.screen import Screen
 from ledger.model.excerpt import moment, size
 from ledger.table import Table
 from projections.dlf import Style, render
-from projections.dlf.partitions import ListPartitionsResponse, PartitionStatistics
-from projections.paimon.manifest_entries import UNBUCKETED
+from projections.dlf.objects.partitions import ListPartitionsResponse, PartitionStatistics
+from projections.paimon.manifests.entries import UNBUCKETED
 from projections.statistics.kept import Kept
 from projections.statistics.query import Instant, paimon_rendering_of, partition_deltas, partitions
 

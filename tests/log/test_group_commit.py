@@ -24,7 +24,7 @@ from ledger import (
 )
 from ledger.stores import MemoryStore, Store
 from projections.iceberg import materialise as iceberg
-from projections.iceberg.metadata import read_metadata
+from projections.iceberg.metadata.table_json import read_metadata
 from projections.paimon.materialise import project, verify
 from tests.faults import Wrapped
 from tests.lakes import data_file, lake_on, memory, no_time

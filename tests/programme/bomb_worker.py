@@ -28,7 +28,7 @@ from ledger.files.change_table import to_table
 from ledger.files.registering.footers import read_footer
 from ledger.log.layout import Layout
 from ledger.stores import MemoryStore
-from projections.avro_container import read_container
+from projections.manifest_files.container import read_container
 from tests.lakes import data_file
 
 LIMIT_BYTES: Final = 6 << 30

@@ -36,25 +36,20 @@ from ledger.model.types.wire import type_from_json
 from ledger.sql.columns import spark_type
 from ledger.sql.statement import parse
 from ledger.stores import MemoryStore, open_store
-from projections.avro_container import read_container
-from projections.dlf.reading import read
-from projections.dlf.tables import GetTableResponse
-from projections.iceberg.metadata import read_metadata
-from projections.iceberg.metadata import schema_from_json as iceberg_schema
-from projections.iceberg.metadata.requirements import requirement_from_json
-from projections.iceberg.metadata.type_text import primitive_type
-from projections.iceberg.metadata.updates import table_update_from_json, view_update_from_json
-from projections.iceberg.metadata.view_json import read_view_metadata
-from projections.paimon.consumer_file import consumer_from_json
-from projections.paimon.manifest_avro import (
-    read_index_manifest,
-    read_manifest,
-    read_manifest_list,
-)
-from projections.paimon.schema_file import schema_from_json as paimon_schema
-from projections.paimon.snapshot_file import snapshot_from_json
-from projections.paimon.statistics_file import statistics_from_json
-from projections.paimon.tag_file import tag_from_json
+from projections.dlf.objects.tables import GetTableResponse
+from projections.dlf.wire.reading import read
+from projections.iceberg.committing.requirements import requirement_from_json
+from projections.iceberg.committing.updates import table_update_from_json, view_update_from_json
+from projections.iceberg.metadata.schema_json import schema_from_json as iceberg_schema
+from projections.iceberg.metadata.table_json import read_metadata
+from projections.iceberg.metadata.types import primitive_type
+from projections.iceberg.metadata.view import read_view_metadata
+from projections.manifest_files.container import read_container
+from projections.paimon.files.schema_file import schema_from_json as paimon_schema
+from projections.paimon.files.snapshot_file import snapshot_from_json
+from projections.paimon.files.statistics_file import statistics_from_json
+from projections.paimon.files.tag_file import consumer_from_json, tag_from_json
+from projections.paimon.manifests.avro import read_index_manifest, read_manifest, read_manifest_list
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.programme.mutations import documents, files, texts
 from tests.segments import is_same_segment

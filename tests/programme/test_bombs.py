@@ -16,7 +16,7 @@ from ledger import DamagedLogError, Identifier, LedgerError
 from ledger.model.types.sql import read_type
 from ledger.model.types.text import parse_type
 from ledger.sql.statement import asked_of
-from projections.avro_container import read_container
+from projections.manifest_files.container import read_container
 from tests.programme.bomb_worker import CASES
 
 REPOSITORY = Path(__file__).parents[2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from projections.iceberg import layout
+from projections.iceberg.manifests import layout
 from tests.projections.formats import DELTA, ICEBERG, PAIMON, Format
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ledger import FileChange, Ledger, Schema, Table
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted, SnapshotsExpired
 from ledger.stores import open_store
-from projections.dlf.partitions import Partition
+from projections.dlf.objects.partitions import Partition
 from projections.statistics import Kept, query, refresh
 from tests.lakes import lake_on, no_time
 from tests.projections.statistics.lives import Life

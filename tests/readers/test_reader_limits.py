@@ -29,7 +29,7 @@ from ledger.events.spec_changes import (
 from ledger.model.types.sql import read_type
 from ledger.model.types.wire import type_to_wire
 from projections.iceberg.names import Names
-from projections.iceberg.readers import LIMITS
+from projections.iceberg.planned import LIMITS
 from tests.readers.engines import HAS_CHDB, HAS_DUCKDB, chdb_rows
 from tests.readers.lakehouse import add_rows, folder_of
 

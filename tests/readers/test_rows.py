@@ -32,7 +32,7 @@ from ledger import (
 )
 from projections.iceberg.materialise import project
 from projections.iceberg.names import Names
-from projections.iceberg.rows import scan
+from projections.iceberg.rows.reading import scan
 from tests.readers.lakehouse import Rows, add_rows, by_id, folder_of
 from tests.readers.typed_rows import mixed_table, row_of
 
@@ -268,7 +268,7 @@ def test_a_table_that_is_not_icebergs_is_refused_with_a_reason(lake: Ledger) -> 
 def test_without_pyiceberg_the_message_says_what_to_install(
     mixed: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for each in [name for name in sys.modules if name.startswith("projections.iceberg.row_")]:
+    for each in [name for name in sys.modules if name.startswith("projections.iceberg.rows")]:
         monkeypatch.delitem(sys.modules, each)
     monkeypatch.setitem(sys.modules, "pyiceberg.table", None)
     with pytest.raises(MissingDependencyError, match=r'pip install "lakeledger\[iceberg\]"'):
@@ -276,7 +276,9 @@ def test_without_pyiceberg_the_message_says_what_to_install(
 
 
 def test_ledger_starts_without_pyiceberg() -> None:
-    program = "import sys, ledger, projections.iceberg.rows; print('pyiceberg' in sys.modules)"
+    program = (
+        "import sys, ledger, projections.iceberg.rows.reading; print('pyiceberg' in sys.modules)"
+    )
     ran = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,
@@ -346,5 +348,5 @@ def test_rows_are_read_where_nothing_may_be_written(
     def refuse(_table: Table) -> int:
         raise ledger.StoreError("read-only", "READ_ONLY")
 
-    monkeypatch.setattr("projections.iceberg.rows.advance", refuse)
+    monkeypatch.setattr("projections.iceberg.rows.reading.advance", refuse)
     assert table.at().to_arrow()["id"].to_pylist() == [1, 2, 3]

@@ -37,8 +37,8 @@ from projections.iceberg.metadata.table import (
     SEQUENCES_SINCE,
     SUPPORTED_VERSIONS,
     TableMetadata,
+    check_table,
 )
-from projections.iceberg.metadata.table_checks import check_table
 from projections.iceberg.metadata.wire import Int, Long, decoded, encoded, inflated, not_a
 
 _WHAT = "table metadata"

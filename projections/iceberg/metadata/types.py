@@ -1,12 +1,13 @@
-"""Iceberg's data types as values; how they are written stands in `type_text` and `schema_json`.
+"""Iceberg's data types as values, and primitive ones as the strings that stand in its JSON.
 
-Source: the Iceberg table specification, "Schemas and Data Types".
+Source: the Iceberg table specification, "Schemas and Data Types", appendix C.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from attrs import field, frozen
 
@@ -142,3 +143,85 @@ class MapType:
 
 
 Type: TypeAlias = PrimitiveType | StructType | ListType | MapType
+
+
+_PLAIN = frozenset(get_args(PlainName))
+_NUMBER = r"\s*([0-9]{1,10})\s*"
+
+
+def _geography(crs: str | None, algorithm: str | None) -> GeographyType:
+    known = get_args(EdgeAlgorithm)
+    name = (algorithm or "spherical").lower()
+    if name not in known:
+        raise InvalidTypeError(f"edge algorithm {algorithm!r} is none of {', '.join(known)}")
+    default = GeographyType()
+    return GeographyType((crs or "").strip() or default.crs, cast("EdgeAlgorithm", name))
+
+
+def _geometry(crs: str | None) -> GeometryType:
+    return GeometryType((crs or "").strip() or GeometryType().crs)
+
+
+_PARAMETERISED: tuple[tuple[re.Pattern[str], Callable[..., PrimitiveType]], ...] = (
+    (re.compile(rf"fixed\[{_NUMBER}\]", re.IGNORECASE), lambda length: FixedType(int(length))),
+    (
+        re.compile(rf"decimal\({_NUMBER},{_NUMBER}\)", re.IGNORECASE),
+        lambda precision, scale: DecimalType(int(precision), int(scale)),
+    ),
+    (re.compile(r"geometry(?:\(([^(),]*)\))?", re.IGNORECASE), _geometry),
+    (
+        re.compile(r"geography(?:\(([^(),]*)(?:,\s*([a-z]+)\s*)?\))?", re.IGNORECASE),
+        _geography,
+    ),
+)
+
+
+def primitive_type(text: str) -> PrimitiveType:
+    """Return the type that a string names; blanks between parameters do not matter.
+
+    Raises:
+        InvalidTypeError: No version of the specification has such a type.
+
+    Example:
+        >>> primitive_type("decimal(9,2)")
+        DecimalType(precision=9, scale=2)
+    """
+    lowered = text.lower()
+    if lowered in _PLAIN:
+        return PlainType(cast("PlainName", lowered))
+    for pattern, build in _PARAMETERISED:
+        if found := pattern.fullmatch(text):
+            return build(*found.groups())
+    raise InvalidTypeError(
+        f"{text!r:.80} is no primitive type; Iceberg has {', '.join(sorted(_PLAIN))}, fixed[L], "
+        "decimal(P, S), geometry(C), geography(C, A)"
+    )
+
+
+def type_text(primitive: PrimitiveType) -> str:
+    """Return the string of a type, with all its parameters.
+
+    Example:
+        >>> type_text(GeographyType())
+        'geography(OGC:CRS84, spherical)'
+    """
+    match primitive:
+        case PlainType(name=name):
+            return name
+        case FixedType(length=length):
+            return f"fixed[{length}]"
+        case DecimalType(precision=precision, scale=scale):
+            return f"decimal({precision}, {scale})"
+        case GeometryType(crs=crs):
+            return f"geometry({crs})"
+        case GeographyType(crs=crs, algorithm=algorithm):
+            return f"geography({crs}, {algorithm})"
+
+
+def type_name(kind: Type) -> str:
+    """Return how a type is called in a message; nested types go by their kind alone."""
+    match kind:
+        case StructType() | ListType() | MapType():
+            return type(kind).__name__.removesuffix("Type").lower()
+        case _:
+            return type_text(kind)

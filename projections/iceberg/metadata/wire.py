@@ -6,6 +6,7 @@ Numbers have Java's ranges, which is what every other reader has room for.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -96,3 +97,24 @@ def kebab(class_name: str) -> str:
     """
     words = "".join(f"-{each.lower()}" if each.isupper() else each for each in class_name)
     return words.removeprefix("-")
+
+
+def whole_number(properties: Mapping[str, str], key: str, default: int) -> int:
+    """Return a property that is a whole number.
+
+    Raises:
+        InvalidInputError: It is set to something else.
+    """
+    text = properties.get(key)
+    if text is None:
+        return default
+    try:
+        return int(text)
+    except ValueError as error:
+        raise InvalidInputError(f"property {key} is {text!r:.80} and should be a number") from error
+
+
+def truth(properties: Mapping[str, str], key: str, *, default: bool) -> bool:
+    """Return a property that is true or false; as in Java, all but `true` is false."""
+    text = properties.get(key)
+    return default if text is None else text.lower() == "true"

@@ -23,9 +23,9 @@ from ledger.model.snapshot import Snapshot
 from ledger.model.types import DataField, DataType
 from ledger.model.view import ViewSchema
 from projections.dlf import ApiInstant, GetTableResponse, Style, read, render
-from projections.dlf.functions import FunctionChange, FunctionDefinition
-from projections.dlf.objects import VIEWS
-from projections.dlf.tables import RenameRequest
+from projections.dlf.objects.functions import FunctionChange, FunctionDefinition
+from projections.dlf.objects.tables import RenameRequest
+from projections.dlf.wire.kinds import VIEWS
 
 JAVA: dict[str, Any] = json.loads(
     (Path(__file__).parents[2] / "data/paimon/rest_objects.json").read_text(encoding="utf-8")

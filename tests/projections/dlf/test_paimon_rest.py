@@ -11,19 +11,18 @@ import pytest
 from ledger.model.identifier import Identifier
 from ledger.model.instant import SnapshotInstant
 from projections.dlf import Style, read, render
-from projections.dlf.databases import (
+from projections.dlf.objects.databases import (
     AlterDatabaseRequest,
     CreateDatabaseRequest,
     GetDatabaseResponse,
     ListDatabasesResponse,
 )
-from projections.dlf.objects import VIEWS
-from projections.dlf.partitions import (
+from projections.dlf.objects.partitions import (
     CreatePartitionsRequest,
     ListPartitionsByFilterRequest,
     ListPartitionsResponse,
 )
-from projections.dlf.refs import (
+from projections.dlf.objects.refs import (
     CreateBranchRequest,
     CreateTagRequest,
     GetTagResponse,
@@ -32,14 +31,14 @@ from projections.dlf.refs import (
     ListTagsResponse,
     RenameBranchRequest,
 )
-from projections.dlf.service import ConfigResponse, ErrorResponse, GetTableTokenResponse
-from projections.dlf.snapshots import (
+from projections.dlf.objects.service import ConfigResponse, ErrorResponse, GetTableTokenResponse
+from projections.dlf.objects.snapshots import (
     CommitTableRequest,
     CommitTableResponse,
     GetTableSnapshotResponse,
     RollbackTableRequest,
 )
-from projections.dlf.tables import (
+from projections.dlf.objects.tables import (
     AlterTableRequest,
     CreateTableRequest,
     GetTableResponse,
@@ -48,6 +47,7 @@ from projections.dlf.tables import (
     ListTablesResponse,
     RenameRequest,
 )
+from projections.dlf.wire.kinds import VIEWS
 
 DATA = Path(__file__).parents[2] / "data/paimon"
 JAVA: dict[str, Any] = json.loads((DATA / "rest_objects.json").read_text(encoding="utf-8"))

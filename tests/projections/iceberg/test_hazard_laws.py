@@ -16,7 +16,7 @@ from ledger import (
     Schema,
     Table,
 )
-from projections.iceberg import layout
+from projections.iceberg.manifests import layout
 from projections.iceberg.materialise import IcebergFiles, advance, expected, project, verify
 from projections.iceberg.metadata.table_json import read_metadata
 from projections.materialising import Materialisation

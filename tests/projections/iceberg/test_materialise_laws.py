@@ -10,7 +10,7 @@ import pytest
 from ledger import Table
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.files.change_file import event_files
-from projections.iceberg import layout
+from projections.iceberg.manifests import layout
 from projections.iceberg.materialise import IcebergFiles, advance, project, verify
 from projections.iceberg.metadata.table_json import read_metadata
 from projections.materialising import Difference, Materialisation

@@ -15,14 +15,14 @@ from ledger.model.errors import AlreadyExistsError
 from ledger.model.snapshot import Snapshot
 from ledger.stores import Store
 from projections.materialising import outputs_of
-from projections.paimon.binary_row import decode_row
-from projections.paimon.manifest_avro import read_manifest, read_manifest_list
-from projections.paimon.manifest_entries import file_change
-from projections.paimon.manifest_records import ManifestEntry
+from projections.paimon.files.snapshot_file import snapshot_from_json
+from projections.paimon.files.tag_file import tag_from_json
+from projections.paimon.manifests.avro import read_manifest, read_manifest_list
+from projections.paimon.manifests.entries import file_change
+from projections.paimon.manifests.records import ManifestEntry
 from projections.paimon.paths import FOLDERS, bucket_path, manifest_path
-from projections.paimon.row_values import scalar
-from projections.paimon.snapshot_file import snapshot_from_json
-from projections.paimon.tag_file import tag_from_json
+from projections.paimon.rows.binary_row import decode_row
+from projections.paimon.rows.values import scalar
 from projections.partition_text import PartitionText
 from tests.histories import random_changes
 from tests.lakes import data_file, lake_on, orders

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ledger.model.errors import DamagedLogError, UnsupportedError
-from projections.paimon import manifest_schemas
-from projections.paimon.manifest_avro import (
+from projections.paimon.manifests import avro
+from projections.paimon.manifests.avro import (
     read_index_manifest,
     read_manifest,
     read_manifest_list,
@@ -22,7 +22,7 @@ from projections.paimon.manifest_avro import (
     write_manifest,
     write_manifest_list,
 )
-from projections.paimon.manifest_records import (
+from projections.paimon.manifests.records import (
     DataFileMeta,
     DeletionVectorRange,
     GlobalIndex,
@@ -222,14 +222,14 @@ def test_a_sync_marker_has_sixteen_bytes() -> None:
 def test_every_codec_reads(codec: str) -> None:
     rows = raw(JAVA_MANIFEST)
 
-    body = packed(manifest_schemas.MANIFEST, rows, codec)
+    body = packed(avro.MANIFEST, rows, codec)
 
     expected = read_manifest(JAVA_MANIFEST.read_bytes(), "java")
     assert read_manifest(body, codec) == expected
 
 
 def test_missing_nullable_fields_read_as_none_and_unknown_ones_are_ignored() -> None:
-    fields = [each for each in manifest_schemas.MANIFEST_LIST["fields"] if "default" not in each]
+    fields = [each for each in avro.MANIFEST_LIST["fields"] if "default" not in each]
     schema = {
         "type": "record",
         "name": "other",
@@ -243,7 +243,7 @@ def test_missing_nullable_fields_read_as_none_and_unknown_ones_are_ignored() -> 
 
 
 def test_a_missing_required_field_is_damage() -> None:
-    fields = [each for each in manifest_schemas.MANIFEST["fields"] if each["name"] != "_PARTITION"]
+    fields = [each for each in avro.MANIFEST["fields"] if each["name"] != "_PARTITION"]
     schema = {"type": "record", "name": "other", "fields": fields}
 
     with pytest.raises(DamagedLogError, match="partition") as raised:
@@ -255,14 +255,14 @@ def test_a_kind_that_nobody_knows_is_damage() -> None:
     for kind in (2, -3):
         rows = [{**row, "_KIND": kind} for row in raw(JAVA_MANIFEST)]
         with pytest.raises(DamagedLogError, match="torn"):
-            read_manifest(packed(manifest_schemas.MANIFEST, rows), "torn")
+            read_manifest(packed(avro.MANIFEST, rows), "torn")
 
 
 def test_another_version_is_refused_by_number() -> None:
     rows = [{**row, "_VERSION": 3} for row in raw(JAVA_MANIFEST)]
 
     with pytest.raises(UnsupportedError, match="newer holds records of version 3"):
-        read_manifest(packed(manifest_schemas.MANIFEST, rows), "newer")
+        read_manifest(packed(avro.MANIFEST, rows), "newer")
 
 
 def test_a_file_cut_anywhere_is_refused_by_name() -> None:
@@ -316,13 +316,13 @@ def with_block(schema: Any, count: int, content: bytes, codec: str = "null") -> 
 )
 def test_a_gigabyte_that_is_only_declared_is_refused(codec: str, content: bytes) -> None:
     for count in (1, 2**40, -1):
-        body = with_block(manifest_schemas.MANIFEST, count, content, codec)
+        body = with_block(avro.MANIFEST, count, content, codec)
         with pytest.raises(DamagedLogError, match="bomb"):
             read_manifest(body, "bomb")
 
 
 def test_a_block_longer_than_its_file_is_refused() -> None:
-    header = packed(manifest_schemas.MANIFEST, [], sync_marker=MARKER)
+    header = packed(avro.MANIFEST, [], sync_marker=MARKER)
 
     with pytest.raises(DamagedLogError, match="does not end in its mark"):
         read_manifest(header + varint(1) + varint(2**30) + b"x" * 100, "long")

@@ -13,7 +13,7 @@ from ledger.files.registering.facts import ColumnFacts
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.types.text import parse_type
-from projections.paimon.row_values import from_bound, native, scalar, to_bound
+from projections.paimon.rows.values import from_bound, native, scalar, to_bound
 
 MICROS = dt.datetime.fromisoformat("2024-01-01T01:02:03.456789")
 

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from ledger.model.errors import InvalidInputError
 from ledger.model.snapshot import Snapshot
 from projections.paimon import schema_file, schema_from_json
-from projections.paimon.consumer_file import consumer_file, consumer_from_json
-from projections.paimon.snapshot_file import (
+from projections.paimon.files.snapshot_file import (
     NO_WATERMARK,
     snapshot_file,
     snapshot_from_json,
     snapshot_to_json,
 )
-from projections.paimon.statistics_file import statistics_file, statistics_from_json
+from projections.paimon.files.statistics_file import statistics_file, statistics_from_json
+from projections.paimon.files.tag_file import consumer_file, consumer_from_json
 
 ROOT = Path(__file__).parents[2] / "data/paimon"
 JAVA = sorted((ROOT / "java_wh").glob("**/snapshot/snapshot-*"))

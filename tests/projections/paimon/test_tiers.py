@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from projections.paimon.tiers import Lines, Tile
+from projections.paimon.manifests.tiers import Lines, Tile
 
 
 def rolled_back(seed: int, snapshots: int) -> dict[int, int]:

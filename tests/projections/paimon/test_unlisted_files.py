@@ -11,8 +11,8 @@ from ledger import FileChange, SnapshotPlan, Table, UnsupportedError
 from ledger.cli.commands.keep.verify import differences
 from projections.materialising import outputs_of
 from projections.paimon import position as positions
+from projections.paimon.manifests.unlisted_files import UnlistedFiles
 from projections.paimon.materialise import expected, project, rebuild, verify
-from projections.paimon.unlisted_files import UnlistedFiles
 from projections.statistics import publish_paimon
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.projections.statistics.paimon_writer import PaimonWriter, a_ledger_table, rows

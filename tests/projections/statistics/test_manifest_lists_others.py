@@ -20,7 +20,7 @@ from ledger import FileChange, LedgerError, Schema, SnapshotPlan, Table
 from ledger.model.file_change import PartitionValue
 from ledger.transforms import bucket, hour, month, truncate
 from projections.iceberg.materialise import project
-from projections.paimon.schema_file import schema_from_json
+from projections.paimon.files.schema_file import schema_from_json
 from projections.statistics import (
     Kept,
     iceberg_entries,

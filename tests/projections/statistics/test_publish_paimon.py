@@ -17,7 +17,7 @@ from ledger import (
 )
 from projections.materialising import outputs_of
 from projections.paimon import materialise as paimon
-from projections.paimon.statistics_file import statistics_from_json
+from projections.paimon.files.statistics_file import statistics_from_json
 from projections.statistics import Kept, publish_paimon
 from projections.statistics.views import document, every_snapshot, snapshot_statistics
 from tests.lakes import lake_on, memory

@@ -21,22 +21,11 @@ from ledger.model.errors import (
     NotFoundError,
     UnsupportedError,
 )
-from projections.iceberg.metadata import (
-    Schema,
-    StaleBaseError,
-    TableMetadata,
-    apply_updates,
-    check_requirements,
-    read_metadata,
-    requirement_from_json,
-    schema_from_json,
-    table_update_from_json,
-    write_metadata,
-)
-from projections.iceberg.metadata import updates as rest
-from projections.iceberg.metadata.creation import NewTable, creating
-from projections.iceberg.metadata.expiry import Retention, expiring
-from projections.iceberg.metadata.heads import (
+from projections.iceberg.committing import updates as rest
+from projections.iceberg.committing.creation import NewTable, creating
+from projections.iceberg.committing.expiry import Retention, expiring
+from projections.iceberg.committing.fold import apply_updates
+from projections.iceberg.committing.heads import (
     create_ref,
     fast_forward,
     remove_ref,
@@ -45,9 +34,18 @@ from projections.iceberg.metadata.heads import (
     set_current_snapshot,
     set_ref,
 )
+from projections.iceberg.committing.requirements import (
+    StaleBaseError,
+    check_requirements,
+    requirement_from_json,
+)
+from projections.iceberg.committing.updates import TableUpdate, table_update_from_json
 from projections.iceberg.metadata.layout import PartitionSpec, SortOrder
+from projections.iceberg.metadata.schema import Schema
+from projections.iceberg.metadata.schema_json import schema_from_json
 from projections.iceberg.metadata.snapshot import SnapshotRef
-from projections.iceberg.metadata.updates import TableUpdate
+from projections.iceberg.metadata.table import TableMetadata
+from projections.iceberg.metadata.table_json import read_metadata, write_metadata
 
 DATA = Path(__file__).parents[3] / "data/iceberg"
 NOW_MS = 1_760_000_000_000

@@ -14,17 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger.model.errors import InvalidInputError, LedgerError
-from projections.iceberg.metadata import (
-    read_metadata,
-    read_view_metadata,
-    requirement_from_json,
-    schema_from_json,
-    table_update_from_json,
-    view_update_from_json,
-    write_metadata,
-)
-from projections.iceberg.metadata.schema_json import DEEPEST
-from projections.iceberg.metadata.type_text import primitive_type
+from projections.iceberg.committing.requirements import requirement_from_json
+from projections.iceberg.committing.updates import table_update_from_json, view_update_from_json
+from projections.iceberg.metadata.schema_json import DEEPEST, schema_from_json
+from projections.iceberg.metadata.table_json import read_metadata, write_metadata
+from projections.iceberg.metadata.types import primitive_type
+from projections.iceberg.metadata.view import read_view_metadata
 from tests.projections.iceberg.metadata.cases import DATA
 
 TABLE = (DATA / "generated/java-life/v3/12.metadata.json").read_bytes()

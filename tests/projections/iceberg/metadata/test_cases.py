@@ -8,27 +8,23 @@ from typing import Any
 import msgspec
 import pytest
 
-from projections.iceberg.metadata import (
-    apply_view_updates,
+from projections.iceberg.committing.creation import with_fresh_ids
+from projections.iceberg.committing.fold_layouts import partition_type
+from projections.iceberg.committing.heads import ancestors, snapshot_id_as_of
+from projections.iceberg.committing.requirements import (
     check_requirements,
-    read_metadata,
-    read_view_metadata,
     requirement_from_json,
     requirement_to_json,
     requirements_of,
-    schema_from_json,
-    schema_to_json,
-    table_update_from_json,
-    view_update_from_json,
-    write_metadata,
-    write_view_metadata,
 )
-from projections.iceberg.metadata.creation import with_fresh_ids
-from projections.iceberg.metadata.history import ancestors, snapshot_id_as_of
+from projections.iceberg.committing.updates import table_update_from_json, view_update_from_json
+from projections.iceberg.committing.views import apply_view_updates
 from projections.iceberg.metadata.layout import PartitionSpec
-from projections.iceberg.metadata.schema_checks import check_features
-from projections.iceberg.metadata.transform_types import partition_type
-from projections.iceberg.metadata.type_text import type_name
+from projections.iceberg.metadata.schema import check_features
+from projections.iceberg.metadata.schema_json import schema_from_json, schema_to_json
+from projections.iceberg.metadata.table_json import read_metadata, write_metadata
+from projections.iceberg.metadata.types import type_name
+from projections.iceberg.metadata.view import read_view_metadata, write_view_metadata
 from projections.iceberg.metadata.wire import converted, encoded
 from tests.projections.iceberg.metadata.cases import (
     CASES,

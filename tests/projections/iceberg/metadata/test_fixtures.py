@@ -11,23 +11,22 @@ import pytest
 from attrs import evolve
 
 from ledger.model.errors import InvalidInputError, LedgerError, UpgradeRequiredError
-from projections.iceberg.metadata import (
-    TableMetadata,
-    apply_updates,
-    apply_view_updates,
+from projections.iceberg.committing.fold import apply_updates
+from projections.iceberg.committing.requirements import (
     check_requirements,
-    check_same_table,
-    read_metadata,
-    read_view_metadata,
     requirement_to_json,
     requirements_of,
-    snapshot_json,
+)
+from projections.iceberg.committing.updates import (
     table_update_from_json,
     update_to_json,
     view_update_from_json,
-    write_metadata,
-    write_view_metadata,
 )
+from projections.iceberg.committing.views import apply_view_updates
+from projections.iceberg.metadata.snapshot import snapshot_json
+from projections.iceberg.metadata.table import TableMetadata, check_same_table
+from projections.iceberg.metadata.table_json import read_metadata, write_metadata
+from projections.iceberg.metadata.view import read_view_metadata, write_view_metadata
 from tests.projections.iceberg.metadata.cases import DATA
 
 REFUSED: dict[str, type[LedgerError]] = {

@@ -8,15 +8,12 @@ import pytest
 from attrs import evolve
 
 from ledger.model.errors import InvalidInputError, UnsupportedError
-from projections.iceberg.metadata import (
-    StaleBaseError,
-    apply_updates,
-    read_metadata,
-    write_metadata,
-)
-from projections.iceberg.metadata.creation import NewTable, creating
+from projections.iceberg.committing.creation import NewTable, creating
+from projections.iceberg.committing.fold import apply_updates
+from projections.iceberg.committing.requirements import StaleBaseError
 from projections.iceberg.metadata.layout import PartitionField, PartitionSpec, SortField, SortOrder
 from projections.iceberg.metadata.snapshot import SnapshotLogEntry
+from projections.iceberg.metadata.table_json import read_metadata, write_metadata
 from tests.projections.iceberg.metadata.cases import UUID
 from tests.projections.iceberg.metadata.small_tables import (
     SCHEMA,

@@ -9,24 +9,23 @@ import pytest
 from attrs import evolve
 
 from ledger.model.errors import InvalidInputError
-from projections.iceberg.metadata import (
+from projections.iceberg.committing.expiry import Retention, expiring
+from projections.iceberg.committing.file_names import file_version, next_location
+from projections.iceberg.committing.fold import apply_updates
+from projections.iceberg.committing.heads import remove_ref, rollback_to, set_current_snapshot
+from projections.iceberg.committing.requirements import (
+    AssertTableUuid,
     StaleBaseError,
-    apply_updates,
-    apply_view_updates,
     check_requirements,
     check_view_requirements,
-    read_view_metadata,
     requirement_from_json,
     requirements_of,
     requirements_of_replacement,
-    schema_from_json,
-    table_update_from_json,
-    view_update_from_json,
 )
-from projections.iceberg.metadata.expiry import Retention, expiring
-from projections.iceberg.metadata.file_names import file_version, next_location
-from projections.iceberg.metadata.heads import remove_ref, rollback_to, set_current_snapshot
-from projections.iceberg.metadata.requirements import AssertTableUuid
+from projections.iceberg.committing.updates import table_update_from_json, view_update_from_json
+from projections.iceberg.committing.views import apply_view_updates
+from projections.iceberg.metadata.schema_json import schema_from_json
+from projections.iceberg.metadata.view import read_view_metadata
 from tests.projections.iceberg.metadata.cases import DATA, UUID
 from tests.projections.iceberg.metadata.small_tables import (
     START_MS,

@@ -1,0 +1,286 @@
+"""The bytes of Iceberg's manifests and manifest lists, format versions 1 to 3, and their schemas.
+
+Equal records give equal bytes.
+
+Source: the Iceberg table specification, "Manifests" and "Manifest Lists"; every field carries its
+id, by which readers find it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from ledger.model.errors import DamagedLogError
+from projections.iceberg.manifests.entry import DELETED, ManifestEntry, from_avro, to_avro
+from projections.iceberg.manifests.file import ManifestFile
+from projections.iceberg.manifests.partition_struct import PartitionStruct
+from projections.iceberg.metadata.layout import PartitionField
+from projections.iceberg.metadata.table import ROW_IDS_SINCE, SEQUENCES_SINCE
+from projections.manifest_files.container import read_container, write_container
+
+_CONTENTS = ("data", "deletes")
+
+
+def write_manifest(
+    entries: Iterable[ManifestEntry],
+    struct: PartitionStruct,
+    *,
+    content: int,
+    schema: bytes,
+    format_version: int,
+    sync_marker: bytes,
+) -> bytes:
+    """Return a manifest.
+
+    Args:
+        entries: In order.
+        struct: Of their partition spec.
+        content: Of the files: data (0) or position deletes (1).
+        schema: The table's current schema as JSON, for the header.
+        format_version: 1, 2 or 3.
+        sync_marker: 16 bytes, see `write_container`.
+    """
+    fields = [
+        PartitionField(each.name, each.transform, each.source_id, field_id=each.field_id)
+        for each in struct.spec.fields
+    ]
+    metadata = {
+        "schema": schema.decode(),
+        "schema-id": str(msgspec.json.decode(schema, type=_Numbered).schema_id),
+        "partition-spec": msgspec.json.encode(fields).decode(),
+        "partition-spec-id": str(struct.spec.spec_id),
+        "format-version": str(format_version),
+    }
+    if format_version >= SEQUENCES_SINCE:
+        metadata["content"] = _CONTENTS[content]
+    avro = manifest_schema(format_version, [each.avro_field() for each in struct.columns])
+    records = (to_avro(each, struct, format_version=format_version) for each in entries)
+    return write_container(avro, records, sync_marker=sync_marker, metadata=metadata)
+
+
+class _Numbered(msgspec.Struct, rename="kebab"):
+    schema_id: int
+
+
+def read_manifest(
+    body: bytes | None, manifest: ManifestFile, struct: PartitionStruct
+) -> Iterator[ManifestEntry]:
+    """Yield a manifest's live files, each with all that it inherits.
+
+    Args:
+        body: Its bytes; None if it is gone.
+        manifest: What is known of it.
+        struct: Of its partition spec.
+
+    Raises:
+        DamagedLogError: The bytes are not those that were written.
+    """
+    if body is None or hashlib.sha256(body).hexdigest() != manifest.check:
+        raise DamagedLogError(
+            f"{manifest.path} is not the manifest that the ledger projected; restore it by "
+            "rebuilding the projection",
+            manifest.path,
+        )
+    next_row_id = manifest.first_row_id
+    for record in read_container(body, manifest.path):
+        entry = from_avro(record, struct, sequence_number=manifest.sequence_number)
+        if entry.status == DELETED:
+            continue
+        if entry.first_row_id is None and next_row_id is not None:
+            entry = replace(entry, first_row_id=next_row_id)
+            next_row_id += entry.records
+        yield entry
+
+
+def read_row_ids(
+    body: bytes, path: str, first_row_id: int | None, *, is_gone: bool
+) -> Iterator[tuple[str, int]]:
+    """Yield the URI of each of a manifest's files whose rows have ids, and the first id.
+
+    Args:
+        body: The manifest's bytes.
+        path: Of the manifest, for messages.
+        first_row_id: What its list says of it.
+        is_gone: Whether the files are meant that go, and not the live ones.
+
+    Raises:
+        DamagedLogError: The bytes are no manifest.
+    """
+    next_row_id = first_row_id
+    for record in read_container(body, path):
+        file = record["data_file"]
+        row_id = file.get("first_row_id")
+        if row_id is None and next_row_id is not None and record["status"] != DELETED:
+            row_id, next_row_id = next_row_id, next_row_id + file["record_count"]
+        if row_id is not None and (record["status"] == DELETED) == is_gone:
+            yield file["file_path"], row_id
+
+
+def write_manifest_list(
+    manifests: Iterable[ManifestFile],
+    *,
+    location: str,
+    format_version: int,
+    sync_marker: bytes,
+    metadata: Mapping[str, str],
+) -> bytes:
+    """Return a manifest list.
+
+    Args:
+        manifests: In order.
+        location: The table's.
+        format_version: 1, 2 or 3.
+        sync_marker: 16 bytes, see `write_container`.
+        metadata: Keys and values for the header.
+    """
+    records = (_list_record(each, location, format_version) for each in manifests)
+    avro = manifest_list_schema(format_version)
+    return write_container(avro, records, sync_marker=sync_marker, metadata=metadata)
+
+
+def _list_record(each: ManifestFile, location: str, format_version: int) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "manifest_path": f"{location}/{each.path}",
+        "manifest_length": each.length,
+        "partition_spec_id": each.part.spec_id,
+        "added_snapshot_id": each.added_snapshot_id,
+        "added_files_count": each.added_files,
+        "existing_files_count": each.existing_files,
+        "deleted_files_count": each.deleted_files,
+        "added_rows_count": each.added_rows,
+        "existing_rows_count": each.existing_rows,
+        "deleted_rows_count": each.deleted_rows,
+        "partitions": [msgspec.structs.asdict(summary) for summary in each.partitions],
+    }
+    if format_version >= SEQUENCES_SINCE:
+        record["content"] = 1 if each.part.content else 0
+        record["sequence_number"] = each.sequence_number
+        record["min_sequence_number"] = each.min_sequence_number
+    if format_version >= ROW_IDS_SINCE:
+        record["first_row_id"] = each.first_row_id
+    return record
+
+
+Avro = dict[str, Any]
+
+
+def _required(field_id: int, name: str, kind: Any) -> Avro:
+    return {"name": name, "type": kind, "field-id": field_id}
+
+
+def _optional(field_id: int, name: str, kind: Any) -> Avro:
+    return {"name": name, "type": ["null", kind], "default": None, "field-id": field_id}
+
+
+def _list(element_id: int, kind: Any) -> Avro:
+    return {"type": "array", "items": kind, "element-id": element_id}
+
+
+def _map(key_id: int, value_id: int, value: str) -> Avro:
+    """Return a map with whole numbers as keys, which Avro says as an array of pairs."""
+    pair = {
+        "type": "record",
+        "name": f"k{key_id}_v{value_id}",
+        "fields": [_required(key_id, "key", "int"), _required(value_id, "value", value)],
+    }
+    return {"type": "array", "logicalType": "map", "items": pair}
+
+
+def manifest_schema(format_version: int, partition: list[Avro]) -> Avro:
+    """Return the schema of a manifest.
+
+    Args:
+        format_version: 1, 2 or 3.
+        partition: The fields of the partition struct.
+    """
+    sequenced = format_version >= SEQUENCES_SINCE
+    snapshot_id = _optional if sequenced else _required
+    fields = [_required(0, "status", "int"), snapshot_id(1, "snapshot_id", "long")]
+    if sequenced:
+        fields += [
+            _optional(3, "sequence_number", "long"),
+            _optional(4, "file_sequence_number", "long"),
+        ]
+    data_file = {"type": "record", "name": "r2", "fields": _data_file(format_version, partition)}
+    return {
+        "type": "record",
+        "name": "manifest_entry",
+        "fields": [*fields, _required(2, "data_file", data_file)],
+    }
+
+
+def _data_file(format_version: int, partition: list[Avro]) -> list[Avro]:
+    sequenced = format_version >= SEQUENCES_SINCE
+    has_rows = format_version >= ROW_IDS_SINCE
+    struct = {"type": "record", "name": "r102", "fields": partition}
+    return [
+        *([_required(134, "content", "int")] if sequenced else []),
+        _required(100, "file_path", "string"),
+        _required(101, "file_format", "string"),
+        _required(102, "partition", struct),
+        _required(103, "record_count", "long"),
+        _required(104, "file_size_in_bytes", "long"),
+        *([] if sequenced else [_required(105, "block_size_in_bytes", "long")]),
+        _optional(108, "column_sizes", _map(117, 118, "long")),
+        _optional(109, "value_counts", _map(119, 120, "long")),
+        _optional(110, "null_value_counts", _map(121, 122, "long")),
+        _optional(137, "nan_value_counts", _map(138, 139, "long")),
+        _optional(125, "lower_bounds", _map(126, 127, "bytes")),
+        _optional(128, "upper_bounds", _map(129, 130, "bytes")),
+        _optional(131, "key_metadata", "bytes"),
+        _optional(132, "split_offsets", _list(133, "long")),
+        *([_optional(135, "equality_ids", _list(136, "int"))] if sequenced else []),
+        _optional(140, "sort_order_id", "int"),
+        *([_optional(142, "first_row_id", "long")] if has_rows else []),
+        *([_optional(143, "referenced_data_file", "string")] if sequenced else []),
+        *([_optional(144, "content_offset", "long")] if has_rows else []),
+        *([_optional(145, "content_size_in_bytes", "long")] if has_rows else []),
+    ]
+
+
+def manifest_list_schema(format_version: int) -> Avro:
+    """Return the schema of a manifest list."""
+    sequenced = format_version >= SEQUENCES_SINCE
+    count = _required if sequenced else _optional
+    return {
+        "type": "record",
+        "name": "manifest_file",
+        "fields": [
+            _required(500, "manifest_path", "string"),
+            _required(501, "manifest_length", "long"),
+            _required(502, "partition_spec_id", "int"),
+            *(_SEQUENCES if sequenced else []),
+            _required(503, "added_snapshot_id", "long"),
+            count(504, "added_files_count", "int"),
+            count(505, "existing_files_count", "int"),
+            count(506, "deleted_files_count", "int"),
+            count(512, "added_rows_count", "long"),
+            count(513, "existing_rows_count", "long"),
+            count(514, "deleted_rows_count", "long"),
+            _optional(507, "partitions", _list(508, _FIELD_SUMMARY)),
+            _optional(519, "key_metadata", "bytes"),
+            *([_optional(520, "first_row_id", "long")] if format_version >= ROW_IDS_SINCE else []),
+        ],
+    }
+
+
+_SEQUENCES = [
+    _required(517, "content", "int"),
+    _required(515, "sequence_number", "long"),
+    _required(516, "min_sequence_number", "long"),
+]
+_FIELD_SUMMARY = {
+    "type": "record",
+    "name": "r508",
+    "fields": [
+        _required(509, "contains_null", "boolean"),
+        _optional(518, "contains_nan", "boolean"),
+        _optional(510, "lower_bound", "bytes"),
+        _optional(511, "upper_bound", "bytes"),
+    ],
+}

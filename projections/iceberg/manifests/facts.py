@@ -1,0 +1,56 @@
+"""TableFacts: what manifests and lists say of the table that they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import field, frozen
+
+from ledger.model import types as t
+from ledger.model.partition import PartitionSpec
+from projections.iceberg.manifests.partition_struct import PartitionStruct
+from projections.iceberg.metadata.table import ROW_IDS_SINCE, SEQUENCES_SINCE
+
+
+@frozen
+class TableFacts:
+    """A table while a snapshot is made.
+
+    Attributes:
+        location: Its URI.
+        format_version: 1, 2 or 3.
+        first_sequenced: The first snapshot that has a sequence number, its own id; 0 if none has.
+        schema: The current schema as JSON.
+        specs: Every partition spec by id.
+        types: Of the specs' source columns by field id; dropped ones have the type they had last.
+    """
+
+    location: str
+    format_version: int
+    first_sequenced: int
+    schema: bytes
+    specs: Mapping[int, PartitionSpec] = field(hash=False)
+    types: Mapping[int, t.DataType] = field(hash=False)
+
+    @property
+    def has_row_ids(self) -> bool:
+        """Whether rows have ids."""
+        return self.format_version >= ROW_IDS_SINCE
+
+    @property
+    def has_sequences(self) -> bool:
+        """Whether snapshots have sequence numbers."""
+        return self.format_version >= SEQUENCES_SINCE
+
+    def sequence_number(self, snapshot_id: int) -> int:
+        """Return a snapshot's sequence number; 0 for those of version 1."""
+        return snapshot_id if 0 < self.first_sequenced <= snapshot_id else 0
+
+    def struct(self, spec_id: int) -> PartitionStruct:
+        """Return the partition struct of a spec."""
+        return PartitionStruct.of(self.specs[spec_id], self.types)
+
+    def uri(self, path: str) -> str:
+        """Return where a file is whose path the log has."""
+        outside = "://" in path or path.startswith("/")
+        return path if outside else f"{self.location}/{path}"

@@ -1,0 +1,163 @@
+"""ManifestFile: what a manifest list says of a manifest, and where it stands in the layout."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+import msgspec
+from attrs import frozen
+
+from projections.iceberg.manifests.entry import ADDED, DELETED, EXISTING, ManifestEntry
+from projections.iceberg.manifests.partition_struct import FieldSummary, PartitionStruct
+
+Key = tuple[int, str]
+
+
+class Part(msgspec.Struct, frozen=True):
+    """Which files a manifest is for: fixed when it is formed, whatever is removed from it later.
+
+    Attributes:
+        first: The first snapshot whose files it takes.
+        last: The last one.
+        spec_id: The files' partition spec.
+        content: Whether they are data (0) or position deletes (1).
+        number: From 0, where the files of one interval are too many for one manifest.
+    """
+
+    first: int
+    last: int
+    spec_id: int
+    content: int
+    number: int
+
+    @property
+    def name(self) -> str:
+        """What the manifest's name is made of, besides its newest snapshot."""
+        return f"{self.first} {self.last} {self.spec_id} {self.content} {self.number}"
+
+    @property
+    def group(self) -> tuple[int, int]:
+        """What all of its files share: the spec's id and the content."""
+        return (self.spec_id, self.content)
+
+    @property
+    def place(self) -> tuple[int, int, int, int, int]:
+        """Where it stands in manifest lists: oldest files first."""
+        return (self.first, self.last, self.spec_id, self.content, self.number)
+
+
+class ManifestFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A manifest.
+
+    Attributes:
+        part: Which files it is for.
+        path: Below the table's location.
+        length: Bytes.
+        check: SHA-256 of the bytes, in hex.
+        low: The least key among the files that it was formed with.
+        high: The greatest.
+        sequence_number: Of the snapshot that wrote it.
+        min_sequence_number: The least of its live files'.
+        added_snapshot_id: The snapshot that wrote it.
+        added_files: How many files came with that snapshot; the other counts likewise.
+        partitions: One summary a partition field.
+        first_row_id: The id that the first new row gets; None before a list gave it out.
+        new_rows: How many rows get their ids from it.
+    """
+
+    part: Part
+    path: str
+    length: int
+    check: str
+    low: Key
+    high: Key
+    sequence_number: int
+    min_sequence_number: int
+    added_snapshot_id: int
+    added_files: int
+    existing_files: int
+    deleted_files: int
+    added_rows: int
+    existing_rows: int
+    deleted_rows: int
+    partitions: tuple[FieldSummary, ...]
+    first_row_id: int | None = None
+    new_rows: int = 0
+
+    @property
+    def live_files(self) -> int:
+        """How many files of the table it holds."""
+        return self.added_files + self.existing_files
+
+    def may_hold(self, key: Key, group: tuple[int, int]) -> bool:
+        """Return whether a file of a spec and content may stand in it."""
+        return self.part.group == group and self.low <= key <= self.high
+
+
+@frozen
+class Draft:
+    """A manifest to be written.
+
+    Attributes:
+        part: Which files it is for.
+        keys: The least and the greatest key of the files that it is formed with.
+        entries: In order.
+    """
+
+    part: Part
+    keys: tuple[Key, Key]
+    entries: tuple[ManifestEntry, ...]
+
+    @property
+    def removals(self) -> int:
+        """How many of its files go."""
+        return sum(each.status == DELETED for each in self.entries)
+
+
+def manifest_file(
+    draft: Draft, path: str, body: bytes, *, struct: PartitionStruct, by: tuple[int, int]
+) -> ManifestFile:
+    """Return what a list says of a manifest that a snapshot wrote.
+
+    Args:
+        draft: What it holds.
+        path: Below the table's location.
+        body: Its bytes.
+        struct: Of its partition spec.
+        by: The snapshot's id and sequence number.
+    """
+    entries = draft.entries
+    live = [each for each in entries if each.status != DELETED]
+    of = {
+        status: [each.records for each in entries if each.status == status]
+        for status in (ADDED, EXISTING, DELETED)
+    }
+    snapshot_id, sequence_number = by
+    return ManifestFile(
+        part=draft.part,
+        path=path,
+        length=len(body),
+        check=hashlib.sha256(body).hexdigest(),
+        low=draft.keys[0],
+        high=draft.keys[1],
+        sequence_number=sequence_number,
+        min_sequence_number=min((each.sequence_number for each in live), default=sequence_number),
+        added_snapshot_id=snapshot_id,
+        added_files=len(of[ADDED]),
+        existing_files=len(of[EXISTING]),
+        deleted_files=len(of[DELETED]),
+        added_rows=sum(of[ADDED]),
+        existing_rows=sum(of[EXISTING]),
+        deleted_rows=sum(of[DELETED]),
+        partitions=struct.summaries([each.partition for each in entries]),
+        first_row_id=_given(live),
+        new_rows=sum(each.records for each in live if each.first_row_id is None),
+    )
+
+
+def _given(live: Iterable[ManifestEntry]) -> int | None:
+    """Return the row id of a manifest whose rows all have one already."""
+    ids = [each.first_row_id for each in live]
+    given = [each for each in ids if each is not None]
+    return min(given) if given and len(given) == len(ids) else None

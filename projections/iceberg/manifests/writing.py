@@ -1,0 +1,260 @@
+"""A table's manifests and manifest lists, from one snapshot to the next."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from attrs import Factory, define, field, frozen
+from msgspec.structs import replace
+
+from ledger.model.errors import DamagedLogError
+from projections.iceberg.manifests.avro import (
+    read_manifest,
+    read_row_ids,
+    write_manifest,
+    write_manifest_list,
+)
+from projections.iceberg.manifests.entry import DELETED, EXISTING, ManifestEntry
+from projections.iceberg.manifests.facts import TableFacts
+from projections.iceberg.manifests.file import Draft, ManifestFile, manifest_file
+from projections.iceberg.manifests.layout import after_removal, formed, merges, newest_interval
+from projections.iceberg.names import FOLDER, Names
+from projections.manifest_files.container import read_container
+from projections.outputs import Outputs
+
+Group = tuple[int, int]
+"""A partition spec's id, and a content."""
+
+
+@frozen
+class Changes:
+    """What a snapshot does to the files.
+
+    Attributes:
+        snapshot_id: The snapshot.
+        added: The files that come, or come back.
+        removed: Those that go: by URI, the snapshot that added it and its group.
+    """
+
+    snapshot_id: int
+    added: tuple[ManifestEntry, ...]
+    removed: Mapping[str, tuple[int, Group]] = field(hash=False)
+
+
+@frozen
+class Listed:
+    """What a snapshot's manifest list names.
+
+    Attributes:
+        manifests: In order.
+        first_row_id: The first row id that the snapshot gives out.
+        added_rows: How many row ids it gives out.
+    """
+
+    manifests: tuple[ManifestFile, ...]
+    first_row_id: int
+    added_rows: int
+
+    @property
+    def paths(self) -> list[str]:
+        """Where its manifests are, below the table's location."""
+        return [each.path for each in self.manifests]
+
+
+@define
+class Manifests:
+    """The manifests that the newest snapshot's list names.
+
+    Those of a run are kept in memory until a list that stays names them, so that nothing is
+    written that expired meanwhile.
+
+    Attributes:
+        names: Of their files.
+        outputs: Where they go, and where those of earlier runs are.
+        current: With live files, oldest files first.
+        next_row_id: The first row id that no row has.
+        list_check: SHA-256 of the newest list that was written, in hex; empty before the first.
+    """
+
+    names: Names
+    outputs: Outputs
+    current: tuple[ManifestFile, ...] = ()
+    next_row_id: int = 0
+    list_check: str = ""
+    _bodies: dict[str, bytes] = Factory(dict)
+    _unwritten: set[str] = Factory(set)
+    _left: dict[str, int | None] = Factory(dict)
+
+    def snapshot(self, changes: Changes, facts: TableFacts) -> Listed:
+        """Go on to the next snapshot; return what its list names.
+
+        Raises:
+            DamagedLogError: A manifest of an earlier run is damaged or gone.
+        """
+        first_row_id = self.next_row_id
+        ordered = sorted(self._next(changes, facts), key=lambda each: each.part.place)
+        listed = tuple(self._numbered(each, facts) for each in ordered)
+        self.current = tuple(each for each in listed if each.live_files)
+        named = {each.path for each in listed}
+        self._bodies = {path: body for path, body in self._bodies.items() if path in named}
+        self._unwritten &= named
+        return Listed(listed, first_row_id, self.next_row_id - first_row_id)
+
+    def _next(self, changes: Changes, facts: TableFacts) -> Iterator[ManifestFile]:
+        gone = self._holders(changes, facts)
+        interval = newest_interval(changes.snapshot_id)
+        merging: dict[Group, list[ManifestFile]] = defaultdict(list)
+        drafts: list[Draft] = []
+        for each in self.current:
+            removed = gone.get(each.path, ())
+            if merges(each, len(removed), interval):
+                merging[each.part.group].append(each)
+            elif removed:
+                live = self._live(each, facts)
+                drafts.append(after_removal(each, live, removed, changes.snapshot_id))
+            else:
+                yield each
+        adding: dict[Group, list[ManifestEntry]] = defaultdict(list)
+        for entry in changes.added:
+            adding[entry.spec_id, entry.content].append(entry)
+        for group in sorted({*merging, *adding}):
+            older, added = merging[group], adding[group]
+            if len(older) == 1 and not added and older[0].path not in gone:
+                yield older[0]
+            else:
+                pairs = ((self._live(each, facts), gone.get(each.path, ())) for each in older)
+                drafts += formed(interval, pairs, added)
+        self._check(drafts, changes)
+        for draft in drafts:
+            yield self._form(draft, changes.snapshot_id, facts)
+
+    @staticmethod
+    def _check(drafts: list[Draft], changes: Changes) -> None:
+        if sum(each.removals for each in drafts) != len(changes.removed):
+            raise DamagedLogError(
+                f"snapshot {changes.snapshot_id} removes files that no manifest lists; restore "
+                "the Iceberg files by rebuilding the projection",
+                f"snapshot {changes.snapshot_id}",
+            )
+
+    def _holders(self, changes: Changes, facts: TableFacts) -> dict[str, list[str]]:
+        """Return by a manifest's path which of the files that go it holds."""
+        held: dict[str, set[str]] = {}
+        gone: dict[str, list[str]] = defaultdict(list)
+        for uri, (adder, group) in sorted(changes.removed.items()):
+            near = [each for each in self.current if each.may_hold((adder, uri), group)]
+            for each in near:
+                if len(near) > 1 and each.path not in held:
+                    held[each.path] = {entry.path for entry in self._live(each, facts)}
+                if len(near) == 1 or uri in held[each.path]:
+                    gone[each.path].append(uri)
+        return gone
+
+    def row_ids(
+        self, uris: Collection[str], snapshot_id: int, *, status: int = EXISTING
+    ) -> dict[str, int]:
+        """Return the id that the first row of each of some files had in an earlier snapshot.
+
+        Reads the manifests of that snapshot which are no longer listed, and none where the files
+        went in this run.
+
+        Args:
+            uris: Of files that are live in that snapshot, or go with it, and not in the newest.
+            snapshot_id: One with row ids.
+            status: `DELETED` if they go with it.
+
+        Raises:
+            DamagedLogError: A manifest or list of an earlier run is damaged or gone.
+        """
+        wanted = {each for each in uris if each not in self._left}
+        left = {each: self._left.pop(each) for each in uris if each in self._left}
+        found = {each: row_id for each, row_id in left.items() if row_id is not None}
+        known = {each.path for each in self.current}
+        for record in self._list_records(snapshot_id) if wanted else ():
+            path = f"{FOLDER}/{record['manifest_path'].rpartition('/')[2]}"
+            if record["content"] or path in known:
+                continue
+            body = self.outputs.read(path)
+            if body is None or len(body) != record["manifest_length"]:
+                raise DamagedLogError(f"{path} is not the manifest that was projected", path)
+            is_gone = status == DELETED
+            ids = read_row_ids(body, path, record.get("first_row_id"), is_gone=is_gone)
+            found.update((uri, row_id) for uri, row_id in ids if uri in wanted)
+        return found
+
+    def _list_records(self, snapshot_id: int) -> Iterable[dict[str, Any]]:
+        path = self.names.manifest_list(snapshot_id)
+        body = self.outputs.read(path)
+        if body is None:
+            raise DamagedLogError(f"{path} is not the manifest list that was projected", path)
+        return read_container(body, path)
+
+    def forget(self, uris: Iterable[str]) -> None:
+        """Forget the row ids of files that nothing brings back any more."""
+        for each in uris:
+            self._left.pop(each, None)
+
+    def _live(self, manifest: ManifestFile, facts: TableFacts) -> Iterator[ManifestEntry]:
+        body = self._bodies.get(manifest.path)
+        if body is None:
+            body = self.outputs.read(manifest.path)
+        return read_manifest(body, manifest, facts.struct(manifest.part.spec_id))
+
+    def _form(self, draft: Draft, snapshot_id: int, facts: TableFacts) -> ManifestFile:
+        part, struct = draft.part, facts.struct(draft.part.spec_id)
+        path = self.names.manifest(f"{part.name} {snapshot_id}", part.number)
+        body = write_manifest(
+            draft.entries,
+            struct,
+            content=part.content,
+            schema=facts.schema,
+            format_version=facts.format_version,
+            sync_marker=self.names.sync_marker(path),
+        )
+        self._bodies[path] = body
+        self._unwritten.add(path)
+        for each in draft.entries:
+            if each.status == DELETED and facts.has_row_ids:
+                self._left[each.path] = each.first_row_id
+        by = (snapshot_id, facts.sequence_number(snapshot_id))
+        return manifest_file(draft, path, body, struct=struct, by=by)
+
+    def _numbered(self, each: ManifestFile, facts: TableFacts) -> ManifestFile:
+        """Give row ids to the rows of a manifest that have none."""
+        if not facts.has_row_ids or each.part.content or each.first_row_id is not None:
+            return each
+        first, self.next_row_id = self.next_row_id, self.next_row_id + each.new_rows
+        return replace(each, first_row_id=first)
+
+    def write(self, listed: Listed, snapshot_id: int, facts: TableFacts) -> None:
+        """Write the newest snapshot's list, after the manifests in it that are not written yet."""
+        for path in listed.paths:
+            if path in self._unwritten:
+                self.outputs.put(path, self._bodies[path])
+                self._unwritten.discard(path)
+        path = self.names.manifest_list(snapshot_id)
+        body = write_manifest_list(
+            listed.manifests,
+            location=facts.location,
+            format_version=facts.format_version,
+            sync_marker=self.names.sync_marker(path),
+            metadata=_header(listed, snapshot_id, facts),
+        )
+        self.outputs.put(path, body)
+        self.list_check = hashlib.sha256(body).hexdigest()
+
+
+def _header(listed: Listed, snapshot_id: int, facts: TableFacts) -> dict[str, str]:
+    header = {
+        "snapshot-id": str(snapshot_id),
+        "parent-snapshot-id": str(snapshot_id - 1) if snapshot_id > 1 else "null",
+        "format-version": str(facts.format_version),
+    }
+    if facts.has_sequences:
+        header["sequence-number"] = str(facts.sequence_number(snapshot_id))
+    if facts.has_row_ids:
+        header["first-row-id"] = str(listed.first_row_id)
+    return header

@@ -1,0 +1,175 @@
+"""RowFiles: PyIceberg's way to a table's files, by the same clients that the ledger has.
+
+Position deletes name data files by their URI. A ledger that was copied or moved has delete files
+that name the files at the other place: a reader would find that none of them applies, and show
+deleted rows.
+"""
+
+from __future__ import annotations
+
+import atexit
+import io
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+from weakref import WeakSet
+
+from pyarrow import parquet
+from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile
+from pyiceberg.io.fsspec import FsspecInputFile
+
+from ledger.files.registering.expand import open_path
+from ledger.model.errors import NotFoundError, UnsupportedError
+from ledger.model.file_change import FileChange
+from ledger.stores.objects.services import service_of
+from ledger.table import Table
+
+_LONGEST_WAIT_S = 5.0
+
+# Whoever takes some rows only leaves Arrow's threads reading ahead, which abort a process that
+# ends while they are inside one of its files.
+_read: WeakSet[Any] = WeakSet()
+
+
+@atexit.register
+def _let_readers_finish() -> None:
+    until = time.monotonic() + _LONGEST_WAIT_S
+    while _read and time.monotonic() < until:
+        time.sleep(0.001)
+
+
+class RowFiles(FileIO):
+    """Reads files where they are, and some from memory; writes none.
+
+    Args:
+        ledger_url: The ledger's root; the storage options are for files on the same service.
+        storage_options: What fsspec takes there.
+        made: Files that are nowhere but here, by their URL.
+        may_fetch: Whether a file may be read at a place, which a log may name as it likes.
+    """
+
+    def __init__(
+        self,
+        ledger_url: str,
+        storage_options: Mapping[str, Any],
+        made: Mapping[str, bytes],
+        may_fetch: Callable[[str], bool],
+    ) -> None:
+        super().__init__()
+        self._ledger_url = ledger_url
+        self._storage_options = storage_options
+        self._made = made
+        self._may_fetch = may_fetch
+
+    def new_input(self, location: str) -> InputFile:
+        """Return a file to read; whether it exists shows when it is opened.
+
+        Raises:
+            UnsupportedError: It lies where nobody allowed to read.
+        """
+        body = self._made.get(location)
+        if body is not None:
+            return _MadeFile(location, body)
+        if not self._may_fetch(location):
+            raise UnsupportedError(
+                f"file {location} lies on another kind of storage than the ledger at "
+                f"{self._ledger_url}, or is a chain of them; nothing was asked for there. If you "
+                "trust who wrote the log, allow its folder by name: ledger.open(..., "
+                "allowed_locations=[...]), or LAKELEDGER_ALLOWED_LOCATIONS"
+            )
+        is_near = _service(location) == _service(self._ledger_url)
+        filesystem, inside = open_path(location, self._storage_options if is_near else None)
+        return _File(inside, filesystem)
+
+    def new_output(self, location: str) -> OutputFile:
+        """Refuse to write."""
+        raise _only_read(location)
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        """Refuse to delete."""
+        raise _only_read(location)
+
+
+def _only_read(location: object) -> UnsupportedError:
+    return UnsupportedError(
+        f"{location} cannot be changed through a scan: commit to the ledger instead"
+    )
+
+
+def _service(location: str) -> object:
+    scheme = location.partition("://")[0] if "://" in location else "file"
+    return service_of(scheme) or scheme
+
+
+class _File(FsspecInputFile):
+    def open(self, seekable: bool = True) -> InputStream:  # noqa: FBT001, FBT002 - PyIceberg's
+        """Open the file.
+
+        Raises:
+            NotFoundError: It is gone.
+        """
+        try:
+            stream = super().open(seekable)
+        except FileNotFoundError as error:
+            raise NotFoundError(
+                f"file {self.location} of the table does not exist: put it back, or take it out "
+                "of the table with delete_files"
+            ) from error
+        _read.add(stream)
+        return stream
+
+
+class _MadeFile(InputFile):
+    def __init__(self, location: str, body: bytes) -> None:
+        super().__init__(location=location)
+        self._body = body
+
+    def __len__(self) -> int:
+        return len(self._body)
+
+    def exists(self) -> bool:
+        """Return that it does."""
+        return True
+
+    def open(self, seekable: bool = True) -> InputStream:  # noqa: ARG002, FBT001, FBT002 - PyIceberg's
+        """Open the file."""
+        return io.BytesIO(self._body)
+
+
+_NAMES = "file_path"
+
+
+def refuse_lost_deletes(table: Table, files: Iterable[FileChange], io: RowFiles) -> None:
+    """Refuse to read where a delete file names a file that was never in the table.
+
+    Args:
+        table: The table.
+        files: Those that are to be read.
+        io: Reads them.
+
+    Raises:
+        NotFoundError: A delete file is gone.
+        UnsupportedError: One names a file of another place.
+    """
+    for each in files:
+        if each.content != "position-deletes" or each.format.lower() != "parquet":
+            continue
+        uri = table_uri(table, each.path)
+        with io.new_input(uri).open() as body:
+            names = set(parquet.read_table(body, columns=[_NAMES])[_NAMES].unique().to_pylist())
+        prefix = f"{table.location}/"
+        paths = {name: name.removeprefix(prefix) for name in names}
+        known = table.live.newest(sorted(paths.values()), table.state.version)
+        for name, path in sorted(paths.items()):
+            if path not in known:
+                raise UnsupportedError(
+                    f"{uri} deletes rows of {name}, which was never in {table.identifier} at "
+                    f"{table.location}: the ledger was copied or moved from another place after "
+                    "the deletes were written, and no reader would apply them; read the table "
+                    "where it was, or rewrite its data files without the rows there and copy again"
+                )
+
+
+def table_uri(table: Table, path: str) -> str:
+    """Return where a file is whose path the log has."""
+    return path if "://" in path or path.startswith("/") else f"{table.location}/{path}"

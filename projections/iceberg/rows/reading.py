@@ -1,0 +1,160 @@
+"""Rows: a table at an instant as a scan of PyIceberg, over the files that are projected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ledger.log.notice import warn
+from ledger.model.errors import (
+    ColumnNotFoundError,
+    InvalidInputError,
+    MissingDependencyError,
+    StoreError,
+    UnsupportedError,
+)
+from ledger.model.similar import meant
+from ledger.planning.filter import Filter, parse_filter
+from ledger.table import Table
+from ledger.table_at import TableAt
+from projections.iceberg import position as positions
+from projections.iceberg.materialise import advance
+from projections.iceberg.names import RENDERER, Names
+from projections.iceberg.position import Position
+from projections.iceberg.project import Projection
+from projections.materialising import nobody, outputs_of, target_state
+from projections.outputs import MemoryOutputs
+
+if TYPE_CHECKING:
+    from pyiceberg.schema import Schema
+    from pyiceberg.table import DataScan
+    from pyiceberg.table.metadata import TableMetadata
+
+
+def scan(
+    table: Table, at: TableAt, *, where: Filter = None, columns: Iterable[str] | None = None
+) -> DataScan:
+    """Return PyIceberg's scan of a table's rows at an instant.
+
+    Brings the table's Iceberg files up to date. A version whose snapshot expired since is read
+    through manifests that are made in memory, as long as its data files are there; so is a table
+    that was copied or moved after its files were made.
+
+    Args:
+        table: The table.
+        at: The instant; its schema is the one to read with.
+        where: As for `TableAt.plan`; NULL matches nothing but `is null`.
+        columns: Names, inside a ROW with the ROW's name before; they come in the table's order.
+
+    Raises:
+        ColumnNotFoundError: The schema has no such column.
+        InvalidInputError: The filter cannot be read, or no column is named.
+        MissingDependencyError: PyIceberg is not installed.
+        UnsupportedError: Iceberg cannot express the table, PyIceberg cannot reach it, or its
+            position deletes are of the place that the ledger was copied or moved from.
+    """
+    try:
+        from projections.iceberg.rows.files import RowFiles, refuse_lost_deletes, table_uri
+        from projections.iceberg.rows.scanning import RowScan, row_filter
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"rows are read by PyIceberg, which is not installed ({error}): pip install "
+            '"lakeledger[iceberg]"'
+        ) from error
+    if table.location.startswith("memory://"):
+        raise UnsupportedError(
+            f"{table.identifier} is at {table.location}, where no reader of files comes: keep the "
+            "ledger in a folder or in an object store to read rows"
+        )
+    # Before anything is written: a filter that cannot be read needs no files.
+    plan = at.plan(where)
+    metadata, made = _standing(table, at) or _rendered(table, at)
+    schema = metadata.schema()
+    files = RowFiles(table.ledger_url, table.storage_options, made, table.may_fetch)
+    refuse_lost_deletes(table, (each.file for each in plan.files), files)
+    return RowScan(
+        location=table.location,
+        table_metadata=metadata,
+        io=files,
+        row_filter=row_filter(parse_filter(where, at.schema), schema),
+        selected_fields=_selected(columns, schema),
+        residuals={
+            table_uri(table, each.file.path): row_filter(each.residual, schema)
+            for each in plan.files
+            if each.file.content == "data"
+        },
+    )
+
+
+def _standing(table: Table, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]] | None:
+    """Return the newest metadata, turned back to an instant; None if it cannot be."""
+    position = positions.FILE.load(table.log.store, table.log.layout)
+    if position.renderer == RENDERER and not position.leads_on(table.location):
+        # Somebody may read them where they lead; who asks for rows has not asked to take them over.
+        warn(
+            "projections.iceberg",
+            "iceberg_files_of_another_place",
+            table=str(table.identifier),
+            made_at=position.location,
+            table_at=table.location,
+            next_step=f"lakeledger project iceberg {table.identifier}",
+        )
+        return None
+    try:
+        version = advance(table)
+    except StoreError:
+        # Nothing may be written there, and reading needs not.
+        return None
+    position = positions.FILE.load(table.log.store, table.log.layout)
+    body = outputs_of(table).read(Names(at.state.table_id).metadata(version))
+    if body is None or version < at.version:
+        return None
+    metadata = _parsed(body)
+    snapshot_id = at.state.last_snapshot_id
+    if snapshot_id and metadata.snapshot_by_id(snapshot_id) is None:
+        return None
+    # PyIceberg judges partitions and bounds by the current schema even where it reads an older
+    # snapshot; so both go back together.
+    then = {
+        "current_snapshot_id": snapshot_id or None,
+        "current_schema_id": _schema_id(position, at.schema.id),
+    }
+    return metadata.model_copy(update=then), {}
+
+
+def _schema_id(position: Position, ledger_id: int) -> int:
+    return [iceberg_id for first, iceberg_id in position.schema_ids if first <= ledger_id][-1]
+
+
+def _rendered(table: Table, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]]:
+    """Return the metadata of a version as it was, and the files that are needed to read by it."""
+    made = MemoryOutputs()
+    Projection(table, made, Position(), target_state(table, at.version)).render(nobody)
+    path = Names(at.state.table_id).metadata(at.version)
+    metadata = _parsed(made.files[path])
+    if at.schema.id != at.state.schema.id:
+        snapshot = metadata.snapshot_by_id(at.state.last_snapshot_id)
+        metadata = metadata.model_copy(update={"current_schema_id": snapshot.schema_id})
+    return metadata, {f"{table.location}/{each}": body for each, body in made.files.items()}
+
+
+def _parsed(body: bytes) -> Any:
+    from pyiceberg.table.metadata import TableMetadataUtil
+
+    return TableMetadataUtil.parse_raw(body.decode())
+
+
+def _selected(columns: Iterable[str] | None, schema: Schema) -> tuple[str, ...]:
+    if columns is None:
+        return ("*",)
+    names = (columns,) if isinstance(columns, str) else tuple(columns)
+    if not names:
+        raise InvalidInputError("no columns were named; name at least one, or give None for all")
+    for each in names:
+        try:
+            schema.find_field(each)
+        except ValueError as error:
+            raise ColumnNotFoundError(
+                f"column {each} does not exist at that instant; {meant(each, schema.column_names)}"
+            ) from error
+    return names

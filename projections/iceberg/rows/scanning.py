@@ -1,0 +1,165 @@
+"""RowScan: PyIceberg's scan, over the files and by the filter that the ledger's plan gives.
+
+PyIceberg 0.12 plans with an error where the filter compares a partition value that is NULL, and by
+the newest schema where a snapshot is older; the ledger does neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from pyiceberg import expressions as e
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions.parser import parse
+from pyiceberg.schema import Schema
+from pyiceberg.table import DataScan, FileScanTask
+
+from ledger.model import types as t
+from ledger.model.errors import DamagedLogError
+from ledger.planning.expression import NEGATIVE, Always, And, Expression, Not, Op, Or, Predicate
+
+_OF_THE_SAME_FILES = {"selected_fields", "case_sensitive", "options", "limit"}
+_PROPERTIES = ("table_metadata", "io", "row_filter", "snapshot_id", *sorted(_OF_THE_SAME_FILES))
+
+
+class RowScan(DataScan):
+    """A scan whose files are known.
+
+    Args:
+        location: Where the table is.
+        residuals: By the URI of each data file to read, what is left to filter its rows by.
+        scan: What PyIceberg's scan takes.
+    """
+
+    def __init__(
+        self, *, location: str, residuals: Mapping[str, BooleanExpression], **scan: Any
+    ) -> None:
+        super().__init__(**scan)
+        self._location = location
+        self._residuals = residuals
+
+    def plan_files(self) -> Iterable[FileScanTask]:
+        """Return the files to read, with the deletes that apply to each.
+
+        Raises:
+            DamagedLogError: The projected files list others than the ledger's plan.
+        """
+        everything = list(self._with(DataScan, row_filter=AlwaysTrue()).plan_files())
+        found = [
+            FileScanTask(each.file, each.delete_files, self._residuals[each.file.file_path])
+            for each in everything
+            if each.file.file_path in self._residuals
+        ]
+        missing = sorted(self._residuals.keys() - {each.file.file_path for each in found})
+        if missing:
+            listed = next((each.file.file_path for each in everything), "no file at all")
+            raise DamagedLogError(
+                f"{len(missing)} files of the table at {self._location} are not among its Iceberg "
+                f"files, {missing[0]} for one; they list {listed}. They were made at another "
+                f"place, or changed since: remove {self._location}/metadata, then read again",
+                missing[0],
+            )
+        return found
+
+    def filter(self, expr: str | BooleanExpression) -> RowScan:
+        """Return this scan with fewer rows, of the same files."""
+        also = parse(expr) if isinstance(expr, str) else expr
+        narrowed = {path: e.And(each, also) for path, each in self._residuals.items()}
+        row_filter = e.And(self.row_filter, also)
+        scan: RowScan = self._with(
+            RowScan, location=self._location, row_filter=row_filter, residuals=narrowed
+        )
+        return scan
+
+    def update(self, **overrides: Any) -> Any:
+        """Return this scan with some properties changed; PyIceberg plans what needs other files."""
+        if overrides.keys() <= _OF_THE_SAME_FILES:
+            return self._with(
+                RowScan, location=self._location, residuals=self._residuals, **overrides
+            )
+        return self._with(DataScan, **overrides)
+
+    def _with(self, kind: Any, **overrides: Any) -> Any:
+        return kind(**{**{each: getattr(self, each) for each in _PROPERTIES}, **overrides})
+
+
+_MADE: dict[Op, Any] = {
+    Op.LESS: e.LessThan,
+    Op.AT_MOST: e.LessThanOrEqual,
+    Op.GREATER: e.GreaterThan,
+    Op.AT_LEAST: e.GreaterThanOrEqual,
+    Op.EQUAL: e.EqualTo,
+    Op.NOT_EQUAL: e.NotEqualTo,
+    Op.IN: e.In,
+    Op.NOT_IN: e.NotIn,
+    Op.IS_NULL: e.IsNull,
+    Op.NOT_NULL: e.NotNull,
+    Op.IS_NAN: e.IsNaN,
+    Op.NOT_NAN: e.NotNaN,
+    Op.STARTS_WITH: e.StartsWith,
+    Op.NOT_STARTS_WITH: e.NotStartsWith,
+}
+
+_EACH: dict[Op, tuple[Op, Any]] = {Op.IN: (Op.EQUAL, e.Or), Op.NOT_IN: (Op.NOT_EQUAL, e.And)}
+
+
+def row_filter(expression: Expression, schema: Schema) -> e.BooleanExpression:
+    """Return a filter for PyIceberg; NULL matches nothing but `is null`, as in SQL.
+
+    Args:
+        expression: The ledger's, bound to columns and free of NOT.
+        schema: PyIceberg's, of the table at the same instant; columns are found by field id.
+
+    Example:
+        >>> from pyiceberg.types import IntegerType, NestedField
+        >>> from ledger.planning.expression import Column
+        >>> price = Predicate(Op.LESS, Column(1, "price", t.IntType()), (5,))
+        >>> row_filter(price, Schema(NestedField(1, "price", IntegerType())))
+        LessThan(term=Reference(name='price'), literal=LongLiteral(5))
+    """
+    match expression:
+        case Always(holds=holds):
+            return e.AlwaysTrue() if holds else e.AlwaysFalse()
+        case And(parts=parts):
+            return e.And(*(row_filter(each, schema) for each in parts))
+        case Or(parts=parts):
+            return e.Or(*(row_filter(each, schema) for each in parts))
+        case Not(part=part):
+            return e.Not(row_filter(part, schema))
+        case Predicate():
+            return _predicate(expression, schema)
+
+
+def _predicate(predicate: Predicate, schema: Schema) -> e.BooleanExpression:
+    column, op = predicate.column, predicate.op
+    name = schema.find_column_name(column.id)
+    values = [_literal(each, column.type) for each in predicate.values]
+    made = _among(name, op, values) if op in _EACH else _MADE[op](name, *values)
+    # Left to itself, PyIceberg says yes or no of NULL depending on how the file was written.
+    return e.And(_MADE[Op.NOT_NULL](name), made) if op in NEGATIVE else made
+
+
+def _among(name: str | None, op: Op, values: Sequence[Any]) -> e.BooleanExpression:
+    made: e.BooleanExpression
+    if not any(isinstance(each, float) for each in values):
+        made = _MADE[op](name, set(values))
+        return made
+    # PyIceberg tells 0.0 from -0.0 in a set, and not when it compares one by one.
+    one, joined = _EACH[op]
+    parts: list[e.BooleanExpression] = [_MADE[one](name, each) for each in values]
+    made = parts[0] if len(parts) == 1 else joined(*parts)
+    return made
+
+
+def _literal(value: Any, data_type: t.DataType) -> Any:
+    """Return a value as PyIceberg takes it: days and moments are the same whole numbers there."""
+    match data_type:
+        case t.DecimalType(scale=scale):
+            return Decimal(value).scaleb(-scale)
+        case t.UuidType():
+            return UUID(bytes=value)
+        case _:
+            return value

@@ -1,0 +1,178 @@
+"""FactsFold: what manifests and metadata say of a table, from one version to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from attrs import Factory, define
+from msgspec.structs import replace
+
+from ledger.evolution.declared.rules import Rules
+from ledger.evolution.state import TableState
+from ledger.model import types as t
+from ledger.model.errors import UnsupportedError
+from ledger.model.schema import Schema
+from ledger.model.transforms.paths import field_types
+from ledger.model.types.text import format_type, parse_type
+from projections.iceberg.manifests.facts import TableFacts
+from projections.iceberg.metadata import snapshot as iceberg
+from projections.iceberg.metadata.table import SEQUENCES_SINCE
+from projections.iceberg.position import Position
+from projections.iceberg.table.schema import iceberg_schema
+from projections.iceberg.table.trail import Trail
+
+_NO_COLUMNS = b'{"type":"struct","schema-id":0,"fields":[]}'
+"""What manifests say of the schema while Iceberg could say none."""
+
+
+@define
+class FactsFold:
+    """A table's schema, format version and specs while its commits go by.
+
+    A schema that Iceberg cannot say is no problem once no snapshot of it can be read, and one that
+    a later format version can say gets its id when that version is declared.
+
+    Attributes:
+        location: The table's URI.
+        trail: Where schemas go.
+        facts: What holds after the newest commit.
+        schema: The ledger's, after the newest commit.
+        schema_ids: As in `Position`.
+        problem: Why Iceberg cannot say the schema; None if it can.
+    """
+
+    location: str
+    trail: Trail
+    facts: TableFacts
+    schema: Schema | None
+    schema_ids: list[tuple[int, int]]
+    problem: UnsupportedError | None = None
+    _waiting: dict[int, tuple[Schema, UnsupportedError]] = Factory(dict)
+    _unsaid: dict[int, tuple[iceberg.Snapshot, int, UnsupportedError]] = Factory(dict)
+
+    @classmethod
+    def at(
+        cls, location: str, trail: Trail, start: Position, before: TableState | None
+    ) -> FactsFold:
+        """Return what holds at a position.
+
+        Args:
+            location: The table's URI.
+            trail: The one at the position.
+            start: The position.
+            before: The table there; None before its first commit.
+        """
+        facts = TableFacts(
+            location,
+            start.format_version,
+            start.first_sequenced,
+            schema=trail.schema_body if before else b"",
+            specs={each.spec_id: each for each in before.specs} if before else {},
+            types={key: parse_type(text) for key, text in start.source_types.items()},
+        )
+        return cls(
+            location, trail, facts, before.schema if before else None, list(start.schema_ids)
+        )
+
+    def learn(self, state: TableState, last_snapshot_id: int) -> None:
+        """Go on to a version that changed more than files and tags.
+
+        Args:
+            state: The table after it.
+            last_snapshot_id: The newest snapshot before it.
+        """
+        facts, schema = self.facts, state.schema
+        rules = Rules.of(schema.options)
+        version = max(facts.format_version, rules.format_version)
+        if schema != self.schema or version != facts.format_version:
+            self._learn_schema(schema, version, is_declared="iceberg" in rules.formats)
+        self.schema = schema
+        is_first = version >= SEQUENCES_SINCE > facts.format_version
+        self.facts = TableFacts(
+            self.location,
+            version,
+            last_snapshot_id + 1 if is_first else facts.first_sequenced,
+            schema=self.trail.schema_body if self.trail.schemas else _NO_COLUMNS,
+            specs={each.spec_id: each for each in state.specs},
+            types=self._source_types(state),
+        )
+
+    def _learn_schema(self, schema: Schema, version: int, *, is_declared: bool) -> None:
+        self.problem = self._say(schema, version)
+        if self.problem is not None:
+            self._waiting[schema.id] = schema, self.problem
+        elif is_declared and self._waiting:
+            # A position is kept only where this was done, so that it need not know who waits.
+            for older, _ in self._waiting.values():
+                self._say(older, version)
+            self._waiting.clear()
+            self._say(schema, version)
+            self._say_snapshots()
+
+    def _say(self, schema: Schema, version: int) -> UnsupportedError | None:
+        """Make a schema current; return what Iceberg cannot say of it."""
+        try:
+            made = iceberg_schema(schema, schema_id=schema.id, format_version=version)
+        except UnsupportedError as error:
+            return error
+        self.trail.add_schema(made)
+        ids = dict(self.schema_ids)
+        if self._waiting or not ids or self.schema_ids[-1][1] != self.trail.schema_id:
+            ids[schema.id] = self.trail.schema_id
+            self.schema_ids = sorted(ids.items())
+        return None
+
+    def _say_snapshots(self) -> None:
+        said = dict(self.schema_ids)
+        for key, (snapshot, ledger_id, _) in list(self._unsaid.items()):
+            if ledger_id in said:
+                del self._unsaid[key]
+                if key in self.trail.snapshots:
+                    self.trail.add_snapshot(replace(snapshot, schema_id=said[ledger_id]))
+
+    def add_snapshot(self, snapshot: iceberg.Snapshot, ledger_id: int) -> None:
+        """Add a snapshot to the trail with Iceberg's id of its schema.
+
+        Args:
+            snapshot: Without that id.
+            ledger_id: The ledger's id of its schema.
+        """
+        self.trail.add_snapshot(replace(snapshot, schema_id=self.schema_id(ledger_id)))
+        if ledger_id in self._waiting:
+            problem = self._waiting[ledger_id][1]
+            self._unsaid[snapshot.snapshot_id] = snapshot, ledger_id, problem
+
+    def inexpressible(self, is_kept: Callable[[int], bool]) -> UnsupportedError | None:
+        """Return what Iceberg cannot say of the schema, or of that of a snapshot that is kept."""
+        if self.problem is not None:
+            return self.problem
+        for snapshot_id, (_, _, problem) in self._unsaid.items():
+            if is_kept(snapshot_id):
+                return UnsupportedError(
+                    f"snapshot {snapshot_id} has a schema that Iceberg cannot say: "
+                    f"{problem.message}; expire the snapshots up to it, and delete their tags"
+                )
+        return None
+
+    def _source_types(self, state: TableState) -> dict[int, t.DataType]:
+        known = field_types(state.schema)
+        sources = {each.source_id for spec in state.specs for each in spec.fields}
+        return {
+            each: known.get(each) or self.facts.types.get(each, t.UnknownType())
+            for each in sorted(sources)
+        }
+
+    @property
+    def source_types(self) -> dict[int, str]:
+        """What a position keeps of the sources' types."""
+        return {key: format_type(each) for key, each in self.facts.types.items()}
+
+    def schema_id(self, ledger_id: int) -> int:
+        """Return Iceberg's id of a ledger's schema."""
+        fitting = [iceberg_id for first, iceberg_id in self.schema_ids if first <= ledger_id]
+        return fitting[-1] if fitting else self.trail.schema_id
+
+    def iceberg_ids(self, ledger_ids: Iterable[int]) -> tuple[int, ...]:
+        """Return Iceberg's ids of some of the ledger's schemas, each once, last used last."""
+        newest_first = map(self.schema_id, sorted(ledger_ids, reverse=True))
+        return tuple(reversed(dict.fromkeys(newest_first)))

@@ -1,0 +1,129 @@
+"""A table's metadata at one version: the state, and what its history left in the trail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ledger.evolution.state import TableState
+from ledger.model.errors import UnsupportedError
+from ledger.model.partition import PartitionSpec, SortOrder
+from ledger.model.snapshot import Tag
+from projections.iceberg.manifests.facts import TableFacts
+from projections.iceberg.metadata import layout
+from projections.iceberg.metadata.schema import Schema
+from projections.iceberg.metadata.snapshot import MAIN, SnapshotRef
+from projections.iceberg.metadata.table import TableMetadata
+from projections.iceberg.table.properties import NAME_MAPPING, name_mapping, properties
+from projections.iceberg.table.statistics_files import partition_statistics
+from projections.iceberg.table.trail import Trail
+
+_REFS_END = "history.expire.max-ref-age-ms"
+"""The property that ends refs which do not say when they end."""
+
+_FOR_EVER = 2**63 - 1
+
+
+def metadata_file(
+    state: TableState,
+    trail: Trail,
+    facts: TableFacts,
+    *,
+    next_row_id: int,
+    named_schema_ids: Iterable[int],
+) -> bytes:
+    """Return the bytes of a table's metadata file at a version.
+
+    Args:
+        state: The table right after the version's commit.
+        trail: Its schemas, snapshots and logs up to it.
+        facts: Its location, format version and specs.
+        next_row_id: The first row id that no row has.
+        named_schema_ids: Iceberg's ids of the schemas whose names files without field ids use, last
+            used last.
+
+    Raises:
+        UnsupportedError: Iceberg cannot say the table.
+    """
+    last = state.last_snapshot_id
+    metadata = TableMetadata(
+        format_version=facts.format_version,
+        table_uuid=state.table_id,
+        location=facts.location,
+        last_sequence_number=facts.sequence_number(last),
+        last_updated_ms=state.effective_millis,
+        last_column_id=max(0, state.schema.highest_field_id),
+        current_schema_id=trail.schema_id,
+        # What stands in it comes from the trail.
+        schemas=(Schema(trail.schema_id),),
+        default_spec_id=state.default_spec_id,
+        partition_specs=tuple(map(_spec, state.specs)),
+        last_partition_id=state.last_partition_id,
+        default_sort_order_id=state.default_order_id,
+        sort_orders=tuple(map(_order, state.sort_orders)),
+        properties=_properties(state, trail, named_schema_ids),
+        current_snapshot_id=last or None,
+        next_row_id=next_row_id,
+        refs=_refs(state, trail),
+        partition_statistics=partition_statistics(state, facts),
+        snapshot_log=tuple(trail.snapshot_log),
+        metadata_log=tuple(trail.metadata_log),
+    )
+    return trail.render(metadata)
+
+
+def _spec(spec: PartitionSpec) -> layout.PartitionSpec:
+    fields = (
+        layout.PartitionField(each.name, each.transform, each.source_id, field_id=each.field_id)
+        for each in spec.fields
+    )
+    return layout.PartitionSpec(spec.spec_id, tuple(fields))
+
+
+def _order(order: SortOrder) -> layout.SortOrder:
+    fields = (
+        layout.SortField(
+            transform=each.transform,
+            source_id=each.source_id,
+            direction=each.direction,
+            null_order=each.null_order,
+        )
+        for each in order.fields
+    )
+    return layout.SortOrder(order.order_id, tuple(fields))
+
+
+def _properties(state: TableState, trail: Trail, named: Iterable[int]) -> Mapping[str, str]:
+    found = properties(state.schema)
+    schemas = tuple(named)
+    if schemas:
+        used = [trail.schema(each) for each in schemas if each != trail.schema_id]
+        found[NAME_MAPPING] = name_mapping([*used, trail.schema(trail.schema_id)])
+    return dict(sorted(found.items()))
+
+
+def _refs(state: TableState, trail: Trail) -> dict[str, SnapshotRef]:
+    if MAIN in state.tags:
+        raise UnsupportedError(
+            f"tag {MAIN!r} cannot stand in an Iceberg table, whose branch has that name: name the "
+            "tag otherwise"
+        )
+    refs = {}
+    if state.last_snapshot_id:
+        refs[MAIN] = SnapshotRef(snapshot_id=state.last_snapshot_id, type="branch")
+    for name, tag in sorted(state.tags.items()):
+        refs[name] = SnapshotRef(
+            snapshot_id=tag.snapshot_id, type="tag", max_ref_age_ms=_age(tag, state, trail)
+        )
+    return refs
+
+
+def _age(tag: Tag, state: TableState, trail: Trail) -> int | None:
+    """Return how old a tag's snapshot is when the tag ends; None where it never does.
+
+    Iceberg counts from the snapshot, and the ledger from the tag, which may be much younger.
+    """
+    retained = tag.time_retained_millis
+    if retained is None:
+        return _FOR_EVER if _REFS_END in state.schema.options else None
+    age_then = tag.create_time_millis - trail.timestamp_ms(tag.snapshot_id)
+    return min(max(1, age_then + retained), _FOR_EVER)

@@ -1,0 +1,183 @@
+"""Avro object containers in bytes: written so that equal records give equal bytes, read with care.
+
+The frame is read apart: each block is checked before it is unpacked.
+
+Source: the Avro specification, object container files.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from attrs import frozen
+
+from ledger.model.errors import DamagedLogError, MissingDependencyError
+from projections.manifest_files.codecs import unpacked
+from projections.manifest_files.schema import readable_schema
+
+_BLOCK_BYTES = 65_536
+
+
+def write_container(
+    schema: dict[str, Any],
+    records: Iterable[dict[str, Any]],
+    *,
+    sync_marker: bytes,
+    metadata: Mapping[str, str] | None = None,
+) -> bytes:
+    """Return an uncompressed container; a compression library's version must not change it.
+
+    Args:
+        schema: Avro's, decoded.
+        records: In order.
+        sync_marker: 16 bytes that stand between blocks; derive them from what the file is.
+        metadata: Keys and values for the file's header.
+    """
+    import fastavro
+
+    if len(sync_marker) != SYNC_BYTES:
+        raise ValueError(f"a sync marker has {SYNC_BYTES} bytes, not {len(sync_marker)}")
+    out = io.BytesIO()
+    fastavro.writer(
+        out,
+        schema,
+        records,
+        codec="null",
+        sync_interval=_BLOCK_BYTES,
+        sync_marker=sync_marker,
+        metadata=dict(metadata or {}),
+    )
+    return out.getvalue()
+
+
+def read_container(body: bytes, file: str) -> list[dict[str, Any]]:
+    """Return a container's records, logical types as their plain numbers.
+
+    A file cut exactly behind a block reads as a shorter file: Avro keeps no total. Compare its
+    size with the one that was recorded for it.
+
+    Args:
+        body: The whole file.
+        file: Its name, for errors.
+
+    Raises:
+        DamagedLogError: The bytes are no container, or are cut or changed.
+        MissingDependencyError: The package for the file's codec is not installed.
+    """
+    try:
+        return list(_records(body))
+    except MissingDependencyError:
+        raise
+    except Exception as error:
+        # Decoders fail in their own ways on bytes that nobody wrote; all of them mean the same.
+        raise DamagedLogError(
+            f"{file} is no readable Avro file: {type(error).__name__}: {error}; take the "
+            "snapshot that names it as lost, or restore the file from a copy",
+            file,
+        ) from error
+
+
+def _records(body: bytes) -> Iterator[dict[str, Any]]:
+    import fastavro
+
+    stream = io.BytesIO(body)
+    # fastavro reads the header here, and would unpack a block whole, however big that gets.
+    header: Any = fastavro.block_reader(stream)
+    schema = readable_schema(header.writer_schema)
+    for block, content in contents(body, stream.tell(), str(header.codec)):
+        yield from _block_records(block, content, schema)
+
+
+def _block_records(block: Block, content: bytes, schema: Any) -> Iterator[Any]:
+    import fastavro
+
+    size = len(content)
+    if not 0 <= block.count <= size:
+        raise ValueError(f"{block.count} records cannot stand in {size} bytes")
+    stream = io.BytesIO(content)
+    for _ in range(block.count):
+        yield fastavro.schemaless_reader(stream, schema, None)
+    if stream.tell() != size:
+        raise ValueError(f"{size - stream.tell()} bytes follow a block's last record")
+
+
+SYNC_BYTES: Final = 16
+
+MOST_BLOCK_BYTES: Final = 64 << 20
+"""How many bytes a block may unpack to: writers end one after some 16 to 64 kB, and PyIceberg,
+which puts a whole manifest list into one, after some 100 bytes a manifest."""
+
+MOST_EXPANSION: Final = 64
+"""How many times its size a file may unpack to, beyond the first `MOST_BLOCK_BYTES`: the paths and
+statistics of two files are never the same."""
+
+_MORE: Final = 0x80
+_LONGEST_NUMBER: Final = 10
+
+
+@frozen
+class Block:
+    """A block as it stands in the file.
+
+    Attributes:
+        count: How many records it says that it holds.
+        body: Packed.
+        position: Where it begins, in bytes from the file's begin.
+    """
+
+    count: int
+    body: bytes
+    position: int
+
+
+def contents(body: bytes, start: int, codec: str) -> Iterator[tuple[Block, bytes]]:
+    """Yield a container's blocks, each with its content.
+
+    Args:
+        body: The whole file.
+        start: Where the first block begins, right behind the header.
+        codec: The container's.
+
+    Raises:
+        ValueError: The blocks do not fill the file to its end, are torn, or unpack to more than
+            an honest writer's do.
+        MissingDependencyError: The package for the codec is not installed.
+    """
+    left = MOST_BLOCK_BYTES + MOST_EXPANSION * len(body)
+    for block in _blocks(body, start):
+        try:
+            content = unpacked(codec, block.body, min(MOST_BLOCK_BYTES, left))
+        except MissingDependencyError:
+            raise
+        except Exception as error:
+            # Each library has errors of its own for bytes that nobody wrote.
+            raise ValueError(
+                f"the block at byte {block.position} cannot be unpacked: {error}"
+            ) from error
+        left -= len(content)
+        yield block, content
+
+
+def _blocks(body: bytes, start: int) -> Iterator[Block]:
+    marker = body[start - SYNC_BYTES : start]
+    position = start
+    while position < len(body):
+        begin = position
+        count, position = _number(body, position)
+        size, position = _number(body, position)
+        end = position + size
+        if size < 0 or body[end : end + SYNC_BYTES] != marker:
+            raise ValueError(f"a block of {size} bytes at byte {position} does not end in its mark")
+        yield Block(count, body[position:end], begin)
+        position = end + SYNC_BYTES
+
+
+def _number(body: bytes, position: int) -> tuple[int, int]:
+    raw = 0
+    for index, byte in enumerate(body[position : position + _LONGEST_NUMBER]):
+        raw |= (byte & ~_MORE) << 7 * index
+        if byte < _MORE:
+            return raw >> 1 ^ -(raw & 1), position + index + 1
+    raise ValueError(f"no number ends behind byte {position}")

@@ -1,0 +1,10 @@
+"""Paimon's binary rows: how values lie in bytes, in manifests and in statistics.
+
+Others may import:
+    `binary_row`  a row in bytes, and its bucket
+    `types`       how each type lies in a row
+    `values`      a file's values as the ledger has them, and back
+    `bounds`      bounds of a column
+
+Inside: `slots` are the fixed parts of a row.
+"""
