@@ -38,6 +38,7 @@ from ledger.model.errors import (
     StoreError,
     TableDroppedError,
 )
+from ledger.model.excerpt import moment
 from ledger.model.html import html_table
 from ledger.model.identifier import Identifier
 from ledger.model.instant import millis
@@ -50,6 +51,8 @@ from ledger.table import Table
 
 # Rooms that only writing needs are entered by the methods that write: to read starts fast.
 if TYPE_CHECKING:
+    from ledger.audit.entries import Entry
+    from ledger.audit.views import Rows
     from ledger.events.spec_changes import AddPartitionField, SortColumn
     from ledger.evolution.catalog_request import CatalogRequest
     from ledger.model.schema import FieldIdPolicy
@@ -225,6 +228,36 @@ class Ledger:
         """Return the catalog's commit that holds what was asked under an id; see `Table`'s."""
         self.log.refresh()
         return self.log.find_commit(commit_id)
+
+    def report(self) -> str:
+        """Return an audit page of all tables: one HTML file that needs no network, no script.
+
+        Raises:
+            MissingDependencyError: jinja2 is not installed (the extra `report`).
+        """
+        from ledger.audit.report.page import ledger_page
+
+        names = [f"{each}.{name}" for each in self.databases() for name in self.tables(each)]
+        tables = {name: self.table(name) for name in names}
+        states = [(name, each.state) for name, each in tables.items()]
+        newest = max([self.state.time_millis, *(each.time_millis for _, each in states)])
+        return ledger_page(self.url, self.entries(), states, moment(newest))
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield the transactions of the catalog and of every table, newest first."""
+        from ledger.audit.entries import Wanted, entries, merged
+
+        names = [f"{each}.{name}" for each in self.databases() for name in self.tables(each)]
+        self.log.refresh()
+        streams = [entries(self.log, "", Wanted())] if self.log.head else []
+        streams += [self.table(each).entries() for each in names]
+        return merged(streams)
+
+    def history(self) -> Rows:
+        """Return the log of the catalog and of every table as rows, one an event, newest first."""
+        from ledger.audit.views import history
+
+        return history(self.entries)
 
     def databases(self) -> list[str]:
         """Return the names of all databases, sorted."""

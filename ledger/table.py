@@ -438,6 +438,24 @@ class Table:
 
         return history(lambda: self.entries(**wanted))
 
+    def report(self) -> str:
+        """Return the table's audit page: one HTML file that needs no network and runs no script.
+
+        Raises:
+            MissingDependencyError: jinja2 is not installed (the extra `report`).
+        """
+        from ledger.audit.partitions import partition_sums
+        from ledger.audit.report.page import table_page
+
+        at = self.at()
+        return table_page(
+            str(self.identifier),
+            at.state,
+            self.events(0, at.version),
+            self.schemas(),
+            partition_sums(at.state, at.files),
+        )
+
     def column_id(self, column: str | Sequence[str]) -> int:
         """Return the field id of a column, by its path now or by any name that it ever had.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import (
+    audit,
     commit_latency,
     contention,
     flat,
@@ -109,3 +110,10 @@ def test_flat_compares_every_change_of_every_table(tmp_path: Path) -> None:
     assert all(figure.value > 0 for figure in report.figures)
     assert all(figure.holds for figure in report.figures if figure.name.endswith(", requests"))
     assert report.figures[-2].name.startswith("worst: ")
+
+
+def test_audit_asks_the_ledger_and_git_the_same(tmp_path: Path) -> None:
+    report = audit.run(tmp_path, size=120, repeats=1, width=6)
+
+    assert report.fingerprint.startswith("version 120")
+    assert len(report.figures) == 9

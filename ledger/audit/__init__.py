@@ -9,6 +9,8 @@ Others may import:
     `blame`        of each thing, the facts that made it what it is
     `entries`      a log's entries, newest first, filtered
     `views`        all of that as rows and Arrow tables
+    `partitions`   rows, files and bytes of each partition
+    `report`       one page for an auditor
 
 Inside: `aligning`, `columns` and `layout` plan a migration.
 """

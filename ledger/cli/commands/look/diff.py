@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -10,10 +9,10 @@ from cyclopts import Parameter
 
 from ledger.audit.blame import Blame, flat
 from ledger.audit.difference import TableDiff
+from ledger.audit.partitions import Sums, changed_partitions, partition_sums
 from ledger.cli.options import Place, When, read_instant
 from ledger.cli.phrases import phrase, plain
 from ledger.cli.screen import Cell, Document, Screen
-from ledger.evolution.state import TableState
 from ledger.ledger import Ledger
 from ledger.model.excerpt import moment
 from ledger.table import Table
@@ -48,7 +47,10 @@ def diff(
     table = lake.table(name)
     one, two = _instant(lake, table, before), _instant(lake, table, after)
     found = table.diff(one, two)
-    counted = _partitions(one, two) if partitions else []
+    counted: list[_Partition] = []
+    if partitions:
+        sums = (partition_sums(each.state, each.files) for each in (one, two))
+        counted = changed_partitions(*sums)
     place.screen.result(
         _document(name, found, counted), lambda to: _print(to, name, found, counted)
     )
@@ -114,36 +116,7 @@ def _print(screen: Screen, name: str, found: TableDiff, counted: list[_Partition
         screen.line(f"id {old} cannot come again; {new} would stand for it")
 
 
-_Partition = tuple[str, tuple[int, int, int], tuple[int, int, int]]
-
-
-def _partitions(before: TableAt, after: TableAt) -> list[_Partition]:
-    """Return rows, files and bytes of every partition that is not as it was."""
-    one, two = _counted(before), _counted(after)
-    none = (0, 0, 0)
-    return [
-        (path, one.get(path, none), two.get(path, none))
-        for path in sorted({*one, *two})
-        if one.get(path) != two.get(path)
-    ]
-
-
-def _counted(at: TableAt) -> dict[str, tuple[int, int, int]]:
-    rows: Counter[str] = Counter()
-    files: Counter[str] = Counter()
-    length: Counter[str] = Counter()
-    for each in at.files:
-        path = _path(at.state, each.spec_id, each.partition)
-        rows[path] += each.record_count
-        files[path] += 1
-        length[path] += each.file_size_in_bytes
-    return {path: (rows[path], files[path], length[path]) for path in files}
-
-
-def _path(state: TableState, spec_id: int, values: tuple[object, ...]) -> str:
-    names = [each.name for each in state.spec_by_id(spec_id).fields]
-    pairs = zip(names, values, strict=False)
-    return "/".join(f"{name}={value}" for name, value in pairs) or "(unpartitioned)"
+_Partition = tuple[str, Sums, Sums]
 
 
 def blame(

@@ -1,0 +1,113 @@
+"""How long do questions about a table's history take, beside git's on as many commits?
+
+The log's newest entries, a filter that no entry passes (so that all are read), blame, and a diff;
+then the same of git, on one file of as many lines as the table has columns, a line changed a
+commit. Through sealed segments; warm file cache.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import tempfile
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+
+import cyclopts
+
+import ledger
+from benchmarks.history import TABLE, WIDTH, lake_at
+from benchmarks.measure import WORKDIR, Figure, Output, Report, in_turn, question_of, show
+from ledger.history.sealing import unsealed
+from ledger.history.subject import Subject
+
+AT_MOST_S = 1.0
+SECOND = 1e9
+
+
+def run(workdir: Path, *, size: int, repeats: int, width: int = WIDTH) -> Report:
+    table = ledger.open(str(lake_at(workdir, size, width=width))).table(TABLE)
+    assert table.state.version >= size
+    for each in unsealed(Subject(TABLE, table.log, has_files=True)):
+        table.log.store.replace(each.path, each.body)
+    with tempfile.TemporaryDirectory(dir=workdir) as folder:
+        git = _git(Path(folder), size, width)
+        before_kib = _memory_kib()
+        times = in_turn(
+            {
+                "log, the newest 50": lambda: list(islice(table.entries(), 50)),
+                "log, all filtered by author": lambda: list(table.entries(author="nobody")),
+                "blame, every column": table.blame,
+                "diff over a tenth of the history": lambda: table.diff(size - size // 10).changes,
+                "git log, the newest 50": git("log", "-n", "50"),
+                "git log, all filtered by author": git("log", "--author=nobody"),
+                "git blame": git("blame", "columns.txt"),
+                "git diff over a tenth of the history": git("diff", f"HEAD~{size // 10}"),
+            },
+            repeats,
+        )
+        grown = (_memory_kib() - before_kib) / 1024
+    figures = [
+        Figure(
+            name,
+            each.minimum_ns / SECOND,
+            "s",
+            at_most=None if name.startswith("git") else AT_MOST_S,
+        )
+        for name, each in times.items()
+    ]
+    figures.append(Figure("memory that all of them needed beside", grown, "MiB"))
+    print_of = f"version {table.state.version}, blames {len(table.blame())}"
+    return Report(question_of(__doc__), print_of, tuple(figures))
+
+
+def _memory_kib() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _git(folder: Path, size: int, width: int) -> Callable[..., Callable[[], object]]:
+    """Return what runs git on a new repository of so many commits."""
+
+    def git(*words: str, given: bytes | None = None) -> bytes:
+        command = ["git", "-C", str(folder), *words]
+        return subprocess.run(command, input=given, capture_output=True, check=True).stdout
+
+    git("init", "--quiet", "--initial-branch=main")
+    git("fast-import", "--quiet", given=b"".join(_commits(size, width)))
+    git("checkout", "--quiet", "main")
+    return lambda *words: lambda: git(*words)
+
+
+def _commits(size: int, width: int) -> list[bytes]:
+    lines = [f"column {nth} INT\n" for nth in range(width)]
+    found = []
+    for nth in range(size):
+        lines[nth * 7919 % width] = f"column {nth} STRING\n"
+        content = "".join(lines).encode()
+        head = f"commit refs/heads/main\ncommitter etl <etl@prod> {1_700_000_000 + nth} +0000\n"
+        found.append(
+            head.encode()
+            + b"data 1\nm\nM 100644 inline columns.txt\ndata %d\n" % len(content)
+            + content
+            + b"\n"
+        )
+    return found
+
+
+def main(
+    *, size: int = 100_000, repeats: int = 3, workdir: Path = WORKDIR, output: Output = "text"
+) -> None:
+    """Ask a table of 200 columns about its history.
+
+    Args:
+        size: Commits of the history.
+        repeats: How often each is asked; the least disturbed counts.
+        workdir: Where histories are kept.
+        output: text or json.
+    """
+    show(run(workdir, size=size, repeats=repeats), output)
+
+
+if __name__ == "__main__":
+    cyclopts.run(main)

@@ -1,0 +1,293 @@
+"""What is on an audit page: plain values, gathered in one pass over a log.
+
+However long the history is, the page stays small: the newest changes are told one by one, and
+older ones by month, people and kind.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Final
+
+from attrs import define, field, frozen
+
+from ledger.audit.entries import Entry
+from ledger.audit.lives import Life, Lives
+from ledger.evolution.operations import BY_FACT
+from ledger.evolution.tree.places import type_places
+from ledger.model.excerpt import moment, size
+from ledger.model.path_text import shown_path
+from ledger.model.schema import Schema
+from ledger.model.types.text import format_type
+
+NEWEST: Final = 400
+"""So many of the newest changes are told one by one."""
+
+MOST_COLUMNS: Final = 120
+MOST_SCHEMAS: Final = 25
+MOST_SCHEMA_COLUMNS: Final = 1_500
+MOST_PARTITIONS: Final = 40
+MOST_SNAPSHOTS: Final = 60
+MOST_POINTS: Final = 300
+MOST_EVENTS: Final = 12
+LONGEST_TEXT: Final = 300
+
+
+def text(given: object) -> str:
+    """Return a text from elsewhere without what is not to be seen, and not too long.
+
+    Example:
+        >>> text("a" + chr(27) + "b")
+        'a?b'
+    """
+    shown = "".join(each if each.isprintable() else "?" for each in str(given)[: LONGEST_TEXT + 1])
+    return shown if len(shown) <= LONGEST_TEXT else shown[:LONGEST_TEXT] + " ..."
+
+
+@frozen
+class Change:
+    """One transaction on the time line."""
+
+    table: str
+    version: int
+    time: str
+    author: str
+    message: str
+    events: tuple[str, ...]
+    more: int
+
+
+@frozen
+class Period:
+    """A month of older history."""
+
+    month: str
+    count: int
+    people: str
+    kinds: str
+
+
+@frozen
+class Part:
+    """A time under one name, in per mille of the whole."""
+
+    name: str
+    left: float
+    width: float
+    who: str
+
+
+@frozen
+class Bar:
+    """A column's life."""
+
+    path: str
+    field_id: int
+    is_alive: bool
+    parts: tuple[Part, ...]
+    told: str
+
+
+@frozen
+class SchemaPoint:
+    """The schema as it stood at one point."""
+
+    schema_id: int
+    time: str
+    columns: tuple[tuple[int, str, str], ...]
+
+
+@frozen
+class Partition:
+    """A partition with files."""
+
+    path: str
+    rows: int
+    files: int
+    bytes: str
+    share: float
+
+
+@frozen
+class Curve:
+    """How a number grew: points in a box of 1,000 by 200, and its greatest value."""
+
+    name: str
+    points: str
+    last: str
+    greatest: str
+
+
+@define
+class Gathered:
+    """What one pass over a log leaves.
+
+    Attributes:
+        changes: The newest transactions, oldest first.
+        periods: The older ones, by month.
+        people: How many changes everybody made.
+        kinds: How often each kind of event occurs.
+        total: How many transactions there are.
+    """
+
+    changes: deque[Entry] = field(factory=lambda: deque(maxlen=NEWEST))
+    months: dict[str, tuple[Counter[str], Counter[str]]] = field(factory=dict)
+    people: Counter[str] = field(factory=Counter)
+    kinds: Counter[str] = field(factory=Counter)
+    total: int = 0
+    growth: list[tuple[int, int, int]] = field(factory=list)
+    rows: int = 0
+    files: int = 0
+    _every: int = 1
+
+    def take(self, entry: Entry) -> None:
+        """Take the next entry."""
+        if len(self.changes) == NEWEST:
+            self.summarise(self.changes[0])
+        self.changes.append(entry)
+        self.total += 1
+        self.people[entry.transaction.author or "(nobody)"] += 1
+        self.kinds.update(entry.kinds)
+        rows, files, _ = entry.sums
+        if rows or files:
+            self.rows += rows
+            self.files += files
+            self.growth.append((entry.time_millis, self.rows, self.files))
+            if len(self.growth) > 2 * MOST_POINTS:
+                # The newest stays, whatever goes.
+                self.growth = [*self.growth[:-1:2], self.growth[-1]]
+
+    def summarise(self, entry: Entry) -> None:
+        """Count an entry that is not told by itself."""
+        month = datetime.fromtimestamp(entry.time_millis / 1000, UTC).strftime("%Y-%m")
+        people, kinds = self.months.setdefault(month, (Counter(), Counter()))
+        people[entry.transaction.author or "(nobody)"] += 1
+        kinds.update(entry.kinds)
+
+
+def change_of(entry: Entry) -> Change:
+    """Return an entry as the time line tells it."""
+    told = [_said(event) for event in entry.transaction.events[:MOST_EVENTS]]
+    return Change(
+        text(entry.table),
+        entry.version,
+        moment(entry.time_millis),
+        text(entry.transaction.author),
+        text(entry.transaction.message),
+        tuple(map(text, told)),
+        max(0, len(entry.transaction.events) - MOST_EVENTS),
+    )
+
+
+def _said(event: object) -> str:
+    operation = BY_FACT.get(type(event))
+    if operation is not None:
+        return operation.says(event)
+    tag: object = event.__struct_config__.tag  # type: ignore[attr-defined]  # every event has one
+    return str(tag)
+
+
+def periods_of(gathered: Gathered) -> tuple[Period, ...]:
+    """Return the older history by month, newest first."""
+    return tuple(
+        Period(month, sum(people.values()), _counted(people), _counted(kinds))
+        for month, (people, kinds) in sorted(gathered.months.items(), reverse=True)
+    )
+
+
+def _counted(counts: Counter[str]) -> str:
+    most = ", ".join(f"{text(name)} {count:,}" for name, count in counts.most_common(4))
+    return f"{most}, ..." if len(counts) > 4 else most  # noqa: PLR2004
+
+
+def bars_of(lives: Lives, begin: int, end: int) -> tuple[Bar, ...]:
+    """Return the columns' lives: those that are there in their order, then those that are gone."""
+    top = lives.orders.get((None, ()))
+    order = {key: at for at, key in enumerate(top.ids)} if top else {}
+    found = sorted(lives.by_id.values(), key=lambda each: _rank(each, order))
+    return tuple(_bar(each, begin, max(end, begin + 1)) for each in found[:MOST_COLUMNS])
+
+
+def _rank(life: Life, order: dict[int, int]) -> tuple[bool, int, tuple[str, ...]]:
+    outer = life
+    while outer.parent is not None:
+        outer = outer.parent
+    gone = -(life.died.version if life.died else 0)
+    return life.died is not None, gone or order.get(outer.field_id, 0), life.path
+
+
+def _bar(life: Life, begin: int, end: int) -> Bar:
+    last = end if life.died is None else life.died.time_millis
+    names = life.names[-20:]
+    stops = [*(cause.time_millis for _, cause in names[1:]), last]
+
+    def place(millis: int) -> float:
+        return round(1000 * (millis - begin) / (end - begin), 1)
+
+    parts = tuple(
+        Part(
+            text(name),
+            place(cause.time_millis),
+            max(2.0, round(place(stop) - place(cause.time_millis), 1)),
+            text(f"{name}: since {moment(cause.time_millis)}, by {cause.author}"),
+        )
+        for (name, cause), stop in zip(names, stops, strict=True)
+    )
+    told = f"since {moment(life.born.time_millis)} by {life.born.author}"
+    if len(life.names) > 1:
+        told += "; before: " + ", ".join(name for name, _ in life.names[:-1][-5:])
+    if life.died is not None:
+        told += f"; dropped {moment(life.died.time_millis)} by {life.died.author}"
+    return Bar(text(shown_path(life.path)), life.field_id, life.died is None, parts, text(told))
+
+
+def schemas_of(schemas: Iterable[Schema]) -> tuple[SchemaPoint, ...]:
+    """Return the newest schemas, as many as there is room for."""
+    found: list[SchemaPoint] = []
+    room = MOST_SCHEMA_COLUMNS
+    for schema in islice(schemas, MOST_SCHEMAS):
+        columns = tuple(
+            (each.field.id, text(each.name), text(format_type(each.type)))
+            for each in type_places(schema.fields)
+            if each.field is not None
+        )
+        room -= len(columns)
+        if found and room < 0:
+            break
+        found.append(SchemaPoint(schema.id, moment(schema.time_millis), columns[:500]))
+    return tuple(found)
+
+
+def partitions_of(counted: dict[str, tuple[int, int, int]]) -> tuple[Partition, ...]:
+    """Return the greatest partitions by bytes."""
+    greatest = sorted(counted.items(), key=lambda each: -each[1][2])[:MOST_PARTITIONS]
+    most = max((length for _, (_, _, length) in greatest), default=0) or 1
+    return tuple(
+        Partition(text(path), rows, files, size(length), round(100 * length / most, 1))
+        for path, (rows, files, length) in greatest
+    )
+
+
+def curves_of(growth: Sequence[tuple[int, int, int]]) -> tuple[Curve, ...]:
+    """Return how rows and files grew."""
+    if len(growth) < 2:  # noqa: PLR2004
+        return ()
+    every = -(-len(growth) // MOST_POINTS)
+    shown = [*growth[::every], growth[-1]]
+    return tuple(_curve(name, [(each[0], each[at]) for each in shown]) for at, name in _CURVES)
+
+
+_CURVES: Final = ((1, "rows"), (2, "files"))
+
+
+def _curve(name: str, points: Sequence[tuple[int, int]]) -> Curve:
+    begin, end = points[0][0], max(points[-1][0], points[0][0] + 1)
+    most = max(1, *(value for _, value in points))
+    line = " ".join(
+        f"{1000 * (at - begin) / (end - begin):.1f},{200 - 200 * max(value, 0) / most:.1f}"
+        for at, value in points
+    )
+    return Curve(name, line, f"{points[-1][1]:,}", f"{most:,}")

@@ -1,0 +1,123 @@
+"""The audit page: small, self-contained, and whatever a text says, it is only text."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from ledger import AddColumn, DropColumn, RenameColumn, Schema, SetOption, Table
+from ledger.audit.report.page import table_page
+from ledger.events import TableEvent
+from ledger.events.commit import Commit
+from ledger.events.schema_events import ColumnAdded
+from tests.evolution.folds import commit
+from tests.lakes import data_file, lake_on, memory, orders
+
+EVIL = (
+    "<script>document.body.dataset.pwned=1</script><img src=x onerror=alert(1)>\"'>&\u202e\x1b[2J"
+)
+ALLOWED = {
+    *("html", "head", "meta", "title", "style", "body", "header", "main", "footer", "section"),
+    *("h1", "h2", "h3", "p", "dl", "div", "dt", "dd", "nav", "a", "span", "bdi", "small", "strong"),
+    *("table", "thead", "tbody", "tr", "th", "td", "ol", "ul", "li", "details", "summary", "code"),
+    *("svg", "rect", "polyline"),
+}
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+        self.attributes: list[tuple[str, str | None]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.add(tag)
+        self.attributes += attrs
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    columns = {"id": "BIGINT NOT NULL", "day": "STRING"}
+    found = orders(lake_on(memory()), Schema.of(columns, partition_keys=["day"]))
+    found.alter([AddColumn((EVIL,), "INT", EVIL)], author=EVIL, message=EVIL)
+    found.append([data_file("a.parquet", EVIL), data_file("b.parquet")], author=EVIL)
+    found.alter([RenameColumn((EVIL,), "plain")], author="ann", message="say it plainly")
+    found.create_tag("v1")
+    found.alter([DropColumn(("plain",))], author="eve")
+    return found
+
+
+def test_hostile_texts_are_only_texts(table: Table) -> None:
+    tags = Tags()
+    tags.feed(table.report())
+
+    assert tags.found <= ALLOWED
+    assert not [name for name, _ in tags.attributes if name.startswith("on")]
+    links = [value for name, value in tags.attributes if name in {"href", "src"}]
+    assert all(value is not None and value.startswith("#") for value in links)
+    assert "\x1b" not in table.report()
+    assert "\u202e" not in table.report()
+
+
+def test_the_page_says_who_changed_what_and_why(table: Table) -> None:
+    page = table.report()
+
+    assert "say it plainly" in page
+    assert "renamed column" in page
+    assert "dropped column plain" in page
+    assert re.search(r"before: &lt;script&gt;", page)
+    assert "day=2013-01-01" in page
+    assert "v1" in page
+    assert page.index("dropped column plain") < page.index("say it plainly")
+
+
+def test_ten_thousand_commits_are_less_than_a_megabyte() -> None:
+    table = orders(lake_on(memory()))
+    (born,) = table.events()
+    made = [born, *map(long_commit, range(1, 10_001))]
+
+    page = table_page("shop.orders", table.state, made, table.schemas(), {})
+
+    assert len(page.encode()) < 1_000_000
+    assert "Before that" in page
+
+
+def long_commit(version: int) -> Commit[TableEvent]:
+    fact: TableEvent = SetOption(f"key-{version % 50}", "<value>" * 20)
+    if version % 10 == 0:
+        fact = ColumnAdded((f"column-{version}" * 3,), "STRING", field_id=version + 2)
+    return commit(version, fact, message="why <not> " * 100)
+
+
+def test_a_ledger_has_a_page_of_all_its_tables() -> None:
+    lake = lake_on(memory())
+    orders(lake)
+
+    page = lake.report()
+
+    assert "shop.orders" in page
+    assert "createDatabase" in page
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+def test_a_browser_runs_nothing_and_complains_of_nothing(table: Table, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(table.report(), "utf-8")
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"]
+
+    ran = subprocess.run(
+        ["chromium", *flags, f"--user-data-dir={tmp_path}/profile", file.as_uri()],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+
+    assert "data-pwned" not in ran.stdout
+    assert "Changes, newest first" in ran.stdout
+    assert "CONSOLE" not in ran.stderr

@@ -1,0 +1,58 @@
+"""Views of history are rows that other engines take as they are."""
+
+from __future__ import annotations
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pytest
+
+from ledger import RenameColumn, Table
+from tests.lakes import data_file, lake_on, memory, orders
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    found = orders(lake_on(memory()))
+    found.append([data_file("a.parquet")], author="etl")
+    found.alter([RenameColumn(("amount",), "total")], author="ann", message="a better name")
+    return found
+
+
+def test_history_is_rows_for_pandas_duckdb_and_polars(table: Table) -> None:
+    history = table.history()
+
+    frame = pd.DataFrame(list(history))
+    assert list(frame["kind"]) == ["renameColumn", "commitSnapshot", "createTable"]
+    assert frame["what"][0] == "renamed column amount to total (id 2)"
+    assert pl.DataFrame(history)["author"].to_list() == ["ann", "etl", "tester"]
+    arrow = history.to_arrow()
+    told = duckdb.sql("SELECT version FROM arrow WHERE rows = 10")
+    assert told is not None
+    assert told.fetchall() == [(1,)]
+    assert arrow.schema.field("time").type.tz == "UTC"
+
+
+def test_a_filtered_history_has_its_columns_even_without_rows(table: Table) -> None:
+    nothing = table.history(author="nobody").to_arrow()
+
+    assert nothing.num_rows == 0
+    assert "field_id" in nothing.column_names
+
+
+def test_blame_and_diff_are_arrow_too(table: Table) -> None:
+    blame = pl.DataFrame(table.blame().rows)
+    assert blame.filter(pl.col("aspect") == "name")["author"].to_list() == ["ann"]
+
+    rows = table.diff(0).to_arrow().to_pylist()
+    assert {"what": "field 2", "before": "amount INT", "after": "total INT"} in rows
+
+
+def test_a_ledgers_history_is_in_the_order_of_time() -> None:
+    lake = lake_on(memory())
+    orders(lake)
+
+    times = lake.history().to_arrow()["time"].to_pylist()
+
+    assert times == sorted(times, reverse=True)
+    assert {row["table"] for row in lake.history()} == {"", "shop.orders"}
