@@ -196,3 +196,24 @@ class DiesAfter(Wrapped):
         self.is_dead = self.is_dead or self.writes_left == 0
         self.writes_left -= 1
         return self._living()
+
+
+class Mortal(Wrapped):
+    """Dies at a write, after so many."""
+
+    def __init__(self, inner: Store, writes: int) -> None:
+        super().__init__(inner)
+        self.writes = writes
+
+    def _live(self) -> None:
+        self.writes -= 1
+        if self.writes < 0:
+            raise Died
+
+    def create(self, key: str, body: bytes) -> bool:
+        self._live()
+        return super().create(key, body)
+
+    def replace(self, key: str, body: bytes) -> None:
+        self._live()
+        super().replace(key, body)

@@ -40,6 +40,10 @@ MOST_DAMAGES = 100
 """After so many damages the rest of a log is not looked at: it is another log, or none."""
 
 _FOREIGN_ADVICE = "look at it and move it away; the ledger neither reads nor removes it"
+_FROM_SEGMENTS = (
+    "segments may hold it: lakeledger verify --repair gives back, byte for byte, what fits; else "
+    "restore it from a backup"
+)
 _MOST_DIGITS = 20
 _AHEAD = 8
 """So many spans a process are under way, so that none waits."""
@@ -311,6 +315,9 @@ def _gap(subject: Subject[Any, Any], gap: Gap) -> Finding:
     said = f"the commit is missing, but version {last + 1} exists"
     if last > first:
         said = f"the commits {first} to {last} are missing, but version {last + 1} exists"
+    segments = {segment_of(each) for each in (first, last)}
+    if any(subject.store.exists(subject.layout.segment(*each)) for each in segments):
+        return Finding("damage", said, subject.layout.commit(first), first, _FROM_SEGMENTS)
     return Finding("damage", said, subject.layout.commit(first), first)
 
 

@@ -124,12 +124,12 @@ def _last(log: AnyLog) -> int:
 
 
 def _until(birth: Birth, log: AnyLog, version: int | None) -> int:
-    last = _last(log)
+    """Return the last version to write: where one is asked for, nothing behind it is looked at."""
     if version is None:
-        return last
-    if not 0 <= version <= last:
+        return _last(log)
+    if version < 0 or not log.store.exists(log.layout.commit(version)):
         raise NotFoundError(
-            f"table {birth.identifier} has no version {version}; it has 0 to {last}"
+            f"table {birth.identifier} has no version {version}; it has 0 to {_last(log)}"
         )
     return version
 

@@ -29,7 +29,7 @@ from ledger.moving.bring import Brought, bring
 from ledger.moving.export import export
 from ledger.opening.setting import TableSetting
 from ledger.stores import MemoryStore, Store
-from tests.faults import Died, Wrapped
+from tests.faults import Died, Mortal
 from tests.histories import random_change, start_schema
 from tests.lakes import data_file, format_1, lake_on, memory, no_time, orders, ticking
 
@@ -142,6 +142,15 @@ def test_a_table_up_to_a_version_ends_there_and_a_later_export_goes_on() -> None
     assert lake_on(other).table("shop.orders").state.version == 2
 
 
+def test_before_a_hole_a_table_can_be_exported_up_to_a_version() -> None:
+    store, other = shop(), memory()
+    store.delete("shop.db/orders/_ledger/log/00000000000000000001.json")
+    with pytest.raises(DamagedLogError):
+        exported(store, "shop.orders")
+    brought(exported(store, "shop.orders", version=0), other)
+    assert lake_on(other).table("shop.orders").state.version == 0
+
+
 @pytest.mark.parametrize(("tables", "version"), [((), 1), (("shop.orders", "shop.items"), 1)])
 def test_a_version_is_one_tables(tables: tuple[str, ...], version: int) -> None:
     with pytest.raises(InvalidInputError, match="one table's"):
@@ -178,27 +187,6 @@ def test_another_ledger_is_never_written_into() -> None:
     with pytest.raises(AlreadyExistsError):
         brought(exported(shop()), other)
     assert files(other) == before
-
-
-class Mortal(Wrapped):
-    """Dies at a write."""
-
-    def __init__(self, inner: Store, writes: int) -> None:
-        super().__init__(inner)
-        self.writes = writes
-
-    def _live(self) -> None:
-        self.writes -= 1
-        if self.writes < 0:
-            raise Died
-
-    def create(self, key: str, body: bytes) -> bool:
-        self._live()
-        return super().create(key, body)
-
-    def replace(self, key: str, body: bytes) -> None:
-        self._live()
-        super().replace(key, body)
 
 
 def test_a_kill_at_any_write_leaves_no_ledger_or_all_of_it_and_asking_again_goes_on() -> None:

@@ -29,6 +29,7 @@ from ledger.history.births import Birth, Births, disagreements
 from ledger.history.clocks import ahead
 from ledger.history.data_files import DataFiles
 from ledger.history.finding import REPAIR, Expected, Finding
+from ledger.history.given_back import given_back
 from ledger.history.older import state_at_snapshot
 from ledger.history.subject import Subject
 from ledger.history.verify import Verification, repair, unmet
@@ -183,6 +184,8 @@ class _Run:
         quiet: frozenset[str] = frozenset(),
     ) -> None:
         self.verified.append((subject, verification))
+        for finding in given_back(subject, self.setting.patience) if self.repairs else ():
+            self.found.append(_Found(subject.name, finding, repaired=True))
         with _progress(self.screen, f"verifying {subject.name}") as progress:
             for finding in verification.run(progress):
                 if finding.kind not in quiet:
@@ -222,7 +225,7 @@ def verify(
         Parameter(negative="", show_default=False, help="A head noted elsewhere; repeatable."),
     ] = (),
     repair: Annotated[
-        bool, _Flag, Parameter(help="Restore what is derived from the log, never the log.")
+        bool, _Flag, Parameter(help="Restore what is derived, and log files that segments hold.")
     ] = False,
     data: Annotated[
         bool,
@@ -239,7 +242,8 @@ def verify(
     A log whose newest commit is ahead of this machine's clock does not pass either: one of the two
     is wrong (correct-clock).
 
-    Nothing is changed but by --repair, which restores what is derived and touches no log.
+    Nothing is changed but by --repair: it restores what is derived, and gives back, byte for byte,
+    commits that are gone from a log and that its segments hold. It rewrites no log.
     A long log is shared between processes, as many as there are processors.
 
     The last lines are the heads. Keep them elsewhere: a log that was cut, or rewritten whole, shows
