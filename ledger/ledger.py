@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from ledger.events.catalog_events import CatalogEvent, ViewChange, ViewCreated
 from ledger.events.commit import NEWEST_FORMAT, Commit
@@ -169,6 +170,27 @@ class Ledger:
     def _repr_html_(self) -> str:
         rows = [(each.database, each.name) for each in sorted(self.state.tables, key=str)]
         return html_table(("database", "table"), rows, caption=self.url)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self, timeout_s: float | None = None) -> bool:
+        """Wait until the files of all formats that follow this process's commits are there.
+
+        A process that ends waits at most ten seconds for them; whoever wants to be sure closes.
+
+        Args:
+            timeout_s: Give up after so many seconds; None: not at all.
+
+        Returns:
+            Whether they are there, or could not be made, which `Table.freshness` tells.
+        """
+        from ledger.following import wait
+
+        return wait(self.url, math.inf if timeout_s is None else timeout_s)
 
     @property
     def url(self) -> str:

@@ -21,6 +21,7 @@ from ledger.evolution.stream import Landed
 from ledger.evolution.table_record import TableStream
 from ledger.files.change_file import INLINE_LIMIT, event_files, refuse_stale, store_changes
 from ledger.files.live import LiveFiles
+from ledger.following import Freshness, follow, freshness
 from ledger.history.older import around, schema_of_snapshot, schemas, state_at_snapshot
 from ledger.history.past import TablePast
 from ledger.locations import is_absolute, place_of
@@ -829,6 +830,17 @@ class Table:
         """Bring a format's files, such as "paimon", up to a version; return where they stand."""
         return int(load(PROJECTIONS, format_name)(self, version=version))
 
+    def freshness(self) -> list[Freshness]:
+        """Return how far behind the files of each format are that follows the table.
+
+        Formats follow that the option `ledger.follow` names.
+        """
+        return freshness(self)
+
+    def again(self) -> Table:
+        """Return another handle on the same table, which shares nothing with this one."""
+        return type(self)(self.identifier, self.path, self._setting)
+
     def _commit(
         self, asked: Any, options: CommitOptions, plan: Plan, base: TableState | None = None
     ) -> Appended[TableState]:
@@ -850,7 +862,9 @@ class Table:
             intent = self._intent(newest, plan)
         if isinstance(intent, Landed):
             return self._appender.acknowledge(intent.version, request)
-        return self._appender.append(intent, request)
+        landed = self._appender.append(intent, request)
+        follow(self)
+        return landed
 
     def _intent(self, base: TableState, plan: Plan) -> TableIntent | Landed:
         load_what_commits_need()

@@ -22,7 +22,13 @@ from ledger.evolution.declared.format import (
     Refusal,
     declared_by,
 )
-from ledger.evolution.declared.rules import DEFAULT_FORMATS, FORMATS_OPTION, Rules
+from ledger.evolution.declared.rules import (
+    DEFAULT_FORMATS,
+    FOLLOW_OPTION,
+    FORMATS_OPTION,
+    Rules,
+    followed,
+)
 from ledger.evolution.state import TableState
 from ledger.evolution.tree.places import type_places
 from ledger.model.errors import FormatError, InvalidChangeError
@@ -34,7 +40,7 @@ _DEFAULT_FORMATS = tuple(DEFAULT_FORMATS.split(","))
 
 
 def refuse_unknown(options: Mapping[str, str], before: Mapping[str, str], formats: Formats) -> None:
-    """Refuse options that declare a format which there is not.
+    """Refuse options that declare a format which there is not, or follow one that is not declared.
 
     Args:
         options: The table's, as they shall be.
@@ -44,11 +50,25 @@ def refuse_unknown(options: Mapping[str, str], before: Mapping[str, str], format
     Raises:
         InvalidChangeError: They do.
     """
+    _refuse_following(options, before)
     if options.get(FORMATS_OPTION) == before.get(FORMATS_OPTION):
         return
     new = Rules.of(options).formats - declared_by(before).formats
     if not new <= set(formats.names()):
         raise _unknown(options, formats)
+
+
+def _refuse_following(options: Mapping[str, str], before: Mapping[str, str]) -> None:
+    if all(options.get(each) == before.get(each) for each in (FOLLOW_OPTION, FORMATS_OPTION)):
+        return
+    declared = Rules.of(options).formats
+    for each in followed(options):
+        if each not in declared:
+            raise InvalidChangeError(
+                f"option {FOLLOW_OPTION} names {each!r}, which the table does not declare: files "
+                f"of a format that nobody checks cannot follow. Name it in {FORMATS_OPTION}, too, "
+                f"or leave it out of {FOLLOW_OPTION}"
+            )
 
 
 def _unknown(options: Mapping[str, str], formats: Formats) -> InvalidChangeError:

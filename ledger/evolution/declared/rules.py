@@ -15,6 +15,9 @@ from attrs import frozen
 from ledger.model.errors import InvalidChangeError
 
 FORMATS_OPTION = "ledger.formats"
+FOLLOW_OPTION = "ledger.follow"
+"""Names the formats whose files go on with every commit, parted by commas."""
+
 FORMAT_VERSION_OPTION = "format-version"
 DEFAULT_FORMATS = "paimon,iceberg"
 DEFAULT_FORMAT_VERSION = 2
@@ -65,6 +68,17 @@ class Rules:
         formats = options.get(FORMATS_OPTION, DEFAULT_FORMATS)
         version = options.get(FORMAT_VERSION_OPTION, str(DEFAULT_FORMAT_VERSION))
         return _declared(formats, version, allow_incompatible=allow_incompatible)
+
+
+def followed(options: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of the formats that follow a table with some options.
+
+    Example:
+        >>> followed({"ledger.follow": "paimon, iceberg,paimon"}), followed({})
+        (('paimon', 'iceberg'), ())
+    """
+    names = (each.strip() for each in options.get(FOLLOW_OPTION, "").split(","))
+    return tuple(dict.fromkeys(each for each in names if each))
 
 
 # Every commit asks a few times, and tables have few answers.

@@ -1,0 +1,285 @@
+"""Following: a table's projected files go on with its commits, while nobody waits for them.
+
+A table says which formats in its option `ledger.follow`. Whoever commits leaves word, and a thread
+of the log's own brings the files on; a process that ends waits for it, at most ten seconds. What
+several processes would do, one does: projecting takes turns and goes on from where it stands, so
+whatever a kill left over, the next commit or `lakeledger follow` does. No failure here is a
+commit's: it is warned of, and `freshness` tells it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, Protocol
+
+from attrs import frozen
+
+from ledger.evolution.declared.rules import FOLLOW_OPTION, followed
+from ledger.log.notice import warn
+from ledger.log.request import now_millis
+from ledger.log.travel import head_state
+from ledger.log.worker import Worker
+from ledger.model.errors import LedgerError
+from ledger.plugins import load
+
+if TYPE_CHECKING:
+    from ledger.table import Table
+
+FOLLOWING: Final = "lakeledger.following"
+"""Entry points: by a format's name, what keeps its files; see `Kept`."""
+
+QUIET_S: Final = 0.05
+"""Once nobody committed for so long, files are brought on."""
+
+LATEST_S: Final = 2.0
+"""While others go on committing, files are brought on this long after the first commit."""
+
+SHARE: Final = 20
+"""While others go on committing, one part in so many of the time goes into their files."""
+
+
+class Stands(Protocol):
+    """How far files have come."""
+
+    @property
+    def version(self) -> int:
+        """The version that they stand at; -1 without files."""
+
+    @property
+    def newest(self) -> int:
+        """The log's newest."""
+
+
+class Kept(Protocol):
+    """A format's files, kept beside the logs of tables."""
+
+    def advance(self, table: Table) -> int:
+        """Bring a table's files up to the newest version; return the version that they stand at."""
+
+    def freshness(self, table: Table) -> Stands:
+        """Return how far they have come."""
+
+
+@frozen
+class Freshness:
+    """How far behind its log a format's files are.
+
+    Attributes:
+        format: The format's name.
+        version: The version that they stand at; -1 without files.
+        newest: The log's newest.
+        millis: For how long they lack something; 0 where they lack nothing.
+        problem: Why they could not be looked at, or brought on by this process; None: for nothing.
+    """
+
+    format: str
+    version: int
+    newest: int
+    millis: int = 0
+    problem: str | None = None
+
+    @property
+    def behind(self) -> int:
+        """How many versions they lack."""
+        return max(0, self.newest - self.version)
+
+    def __str__(self) -> str:
+        if self.problem is not None:
+            return f"version {self.version}; {self.problem}"
+        if not self.behind:
+            return f"version {self.version}, the newest"
+        commits = "commit" if self.behind == 1 else "commits"
+        since = f"{self.millis / 1000:,.1f} s"
+        return f"version {self.version}, {self.behind:,} {commits} and {since} behind"
+
+
+def kept(name: str) -> Kept:
+    """Return what keeps a format's files.
+
+    Raises:
+        MissingDependencyError: Nothing that is installed does.
+    """
+    found: Kept = load(FOLLOWING, name)
+    return found
+
+
+def freshness(table: Table) -> list[Freshness]:
+    """Return how far behind the files of the formats that follow a table are."""
+    state = table.state
+    return [_freshness(table, each, state.version) for each in followed(state.schema.options)]
+
+
+def _freshness(table: Table, name: str, newest: int) -> Freshness:
+    follower = _followers.get(_key(table))
+    problem = None if follower is None else follower.problems.get(name)
+    try:
+        stands = kept(name).freshness(table)
+        version = stands.version
+        if version >= newest:
+            return Freshness(name, version, newest)
+        (lacking,) = table.log.known_commits(version + 1, version + 1)
+        millis = max(0, now_millis() - lacking.commit.time_millis)
+        return Freshness(name, version, newest, millis, problem)
+    except (LedgerError, OSError) as error:
+        return Freshness(name, -1, newest, problem=problem or str(error))
+
+
+def advance(table: Table) -> Iterator[tuple[str, int | Exception]]:
+    """Bring on the files of all formats that follow a table.
+
+    Yields:
+        Each format's name, and the version that its files stand at, or why they could not go on.
+    """
+    table.log.refresh()
+    state = head_state(table.log)
+    for name in () if state.dropped else followed(state.schema.options):
+        try:
+            yield name, kept(name).advance(table)
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong in one, the others go on
+            yield name, error
+
+
+class Follower:
+    """Brings on the files of one table, in a thread of its own.
+
+    Args:
+        table: A handle that nobody else uses.
+
+    Attributes:
+        problems: By a format's name, why its files could not go on at the last attempt.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._worker = Worker("lakeledger-follow", self._work)
+        self._asked_s = 0.0
+        self._first_s: float | None = None
+        self._took_s = 0.0
+        self.problems: dict[str, str] = {}
+
+    def ask(self) -> None:
+        """Say that there is a new commit; return at once."""
+        now = time.monotonic()
+        self._asked_s = now
+        if self._first_s is None:
+            self._first_s = now
+        self._worker.ask()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether all that was asked is done, and nothing is wrong."""
+        return self._worker.is_quiet and not self.problems
+
+    def wait(self, timeout_s: float) -> bool:
+        """Return once the files stand where the log does, or False after so long."""
+        _hurried.set()
+        try:
+            return self._worker.wait(timeout_s)
+        finally:
+            if not _ends.is_set():
+                _hurried.clear()
+
+    def _work(self) -> bool:
+        first = self._first_s
+        if first is None:
+            return False
+        self._linger(first)
+        self._first_s = None
+        begun = time.monotonic()
+        try:
+            for name, reached in advance(self._table):
+                self._note(name, reached)
+        except Exception as error:  # noqa: BLE001 - no thread may end by it, and readers are told
+            warn(
+                "ledger.follow",
+                "follow_failed",
+                table=str(self._table.identifier),
+                error=str(error),
+            )
+        self._took_s = time.monotonic() - begun
+        return self._first_s is not None
+
+    def _linger(self, first_s: float) -> None:
+        """Wait until nobody commits, or for so long that files take a small share of the time."""
+        latest = first_s + max(LATEST_S, SHARE * self._took_s)
+        while not _hurried.is_set():
+            now = time.monotonic()
+            due = min(latest, self._asked_s + QUIET_S)
+            if now >= due:
+                return
+            _hurried.wait(due - now)
+
+    def _note(self, name: str, reached: int | Exception) -> None:
+        if isinstance(reached, int):
+            self.problems.pop(name, None)
+            return
+        said = str(getattr(reached, "message", reached))
+        if self.problems.get(name) != said:
+            warn(
+                "ledger.follow",
+                "format_could_not_follow",
+                table=str(self._table.identifier),
+                format=name,
+                error=said,
+                advice=f"look at it with: lakeledger project {name} {self._table.identifier}",
+            )
+        self.problems[name] = said
+
+
+_followers: Final[dict[tuple[str, str], Follower]] = {}
+"""Of this process, by the ledger and the table's path."""
+
+_MOST_KEPT: Final = 256
+_hurried: Final = threading.Event()
+_ends: Final = threading.Event()
+_promised: Final[list[bool]] = []
+
+
+def follow(table: Table) -> None:
+    """Leave word that a table has a new commit, if formats follow it."""
+    head = table.log.head
+    if head is None or not head.state.schema.options.get(FOLLOW_OPTION):
+        return
+    key = _key(table)
+    found = _followers.get(key)
+    try:
+        if found is None:
+            _forget_quiet()
+            found = _followers.setdefault(key, Follower(table.again()))
+        found.ask()
+    except (LedgerError, OSError) as error:
+        # The commit has landed, whatever comes of files.
+        warn("ledger.follow", "follow_failed", table=str(table.identifier), error=str(error))
+    if not _promised:
+        # After the worker's promise, so that this comes before it.
+        _promised.append(True)
+        atexit.register(_hurry)
+
+
+def _forget_quiet() -> None:
+    """Let go of tables whose files are there, where there are many; the next commit begins anew."""
+    if len(_followers) >= _MOST_KEPT:
+        for key, each in list(_followers.items()):
+            if each.is_quiet:
+                _followers.pop(key, None)
+
+
+def _key(table: Table) -> tuple[str, str]:
+    return table.ledger_url, table.path
+
+
+def _hurry() -> None:
+    """Let nobody linger who holds up the end of the process."""
+    _ends.set()
+    _hurried.set()
+
+
+def wait(ledger_url: str, timeout_s: float) -> bool:
+    """Return once all files of a ledger that this process brings on are there, or False."""
+    deadline = time.monotonic() + timeout_s
+    mine = [each for (url, _), each in list(_followers.items()) if url == ledger_url]
+    waited = [each.wait(deadline - time.monotonic()) for each in mine]
+    return all(waited)

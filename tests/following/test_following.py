@@ -1,0 +1,198 @@
+"""Files of the formats that `ledger.follow` names go on with commits, and no commit waits."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyiceberg.table import StaticTable
+
+import ledger
+from ledger import InvalidChangeError, Ledger, Schema, SetOption, Table
+from ledger import following as followed
+from ledger.following import advance
+from ledger.model.errors import StoreError
+from projections.iceberg.materialise import ICEBERG
+from projections.materialising import Materialisation, files_of, target_state
+from projections.paimon.materialise import PAIMON
+from tests.lakes import data_file
+
+COLUMNS = {"id": "BIGINT NOT NULL", "day": "DATE", "amount": "INT"}
+BOTH: dict[str, Materialisation[Any]] = {"iceberg": ICEBERG, "paimon": PAIMON}
+
+
+@pytest.fixture(autouse=True)
+def offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Offer the formats as an installation does; a checkout may have been installed before."""
+    monkeypatch.setattr(followed, "kept", BOTH.__getitem__)
+
+
+def table_in(folder: Path, follow: str = "iceberg,paimon") -> tuple[Ledger, Table]:
+    lake = ledger.open(folder)
+    lake.create_database("shop")
+    schema = Schema.of(COLUMNS, partition_keys=["day"], options={"ledger.follow": follow})
+    return lake, lake.create_table("shop.orders", schema)
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    kinds = ("metadata", "schema", "snapshot", "manifest", "tag")
+    found = (each for kind in kinds for each in (folder / kind).rglob("*") if each.is_file())
+    return {str(each.relative_to(folder)): each.read_bytes() for each in found}
+
+
+def as_new(table: Table, name: str) -> dict[str, bytes]:
+    return files_of(BOTH[name].format, table, target_state(table, None))
+
+
+def stands(table: Table) -> list[tuple[str, int]]:
+    return [(each.format, each.behind) for each in table.freshness()]
+
+
+def test_after_close_every_format_has_the_newest_commit(tmp_path: Path) -> None:
+    with table_in(tmp_path)[0] as lake:
+        table = lake.table("shop.orders")
+        for number in range(5):
+            table.append([data_file(f"{number}.parquet")])
+    assert stands(table) == [("iceberg", 0), ("paimon", 0)]
+    (metadata,) = {
+        each
+        for each in (tmp_path / "shop.db/orders/metadata").glob("*.metadata.json")
+        if each.name.startswith("00005")
+    }
+    read = StaticTable.from_metadata(str(metadata))
+    snapshot = read.current_snapshot()
+    assert snapshot is not None
+    assert snapshot.snapshot_id == 5
+    assert (tmp_path / "shop.db/orders/snapshot/snapshot-5").exists()
+
+
+SCRIPT = """
+import sys, ledger
+from tests.lakes import data_file
+ledger.open(sys.argv[1]).table("shop.orders").append([data_file("late.parquet")])
+"""
+
+
+def test_a_script_that_appends_and_exits_leaves_the_snapshot_readable(
+    tmp_path: Path, installed: None
+) -> None:
+    del installed
+    lake, table = table_in(tmp_path)
+    lake.close()
+    ran = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[2],
+        env={"PYTHONPATH": f"{Path(__file__).parents[2]}:{tmp_path / 'site'}"},
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert stands(table) == [("iceberg", 0), ("paimon", 0)]
+    assert (tmp_path / "shop.db/orders/snapshot/snapshot-1").exists()
+
+
+def test_a_commit_does_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    let_go = threading.Event()
+
+    class Slow:
+        def advance(self, table: Table) -> int:
+            assert let_go.wait(60)
+            return PAIMON.advance(table)
+
+        def freshness(self, table: Table) -> Any:
+            return PAIMON.freshness(table)
+
+    monkeypatch.setattr(followed, "kept", lambda _: Slow())
+    lake, table = table_in(tmp_path, "paimon")
+    for number in range(3):
+        table.append([data_file(f"{number}.parquet")])
+    assert not lake.close(timeout_s=0.2)
+    (told,) = table.freshness()
+    assert (told.version, told.behind) == (-1, 4)
+    assert told.millis > 0
+    let_go.set()
+    assert lake.close()
+    assert stands(table) == [("paimon", 0)]
+
+
+def test_a_format_that_fails_is_told_and_fails_no_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Broken:
+        def advance(self, _table: Table) -> int:
+            raise StoreError("the disk is full")
+
+        def freshness(self, table: Table) -> Any:
+            return ICEBERG.freshness(table)
+
+    monkeypatch.setattr(
+        followed, "kept", lambda name: Broken() if name == "iceberg" else BOTH[name]
+    )
+    lake, table = table_in(tmp_path)
+    table.append([data_file("a.parquet")])
+    assert lake.close()
+    iceberg, paimon = table.freshness()
+    assert (iceberg.behind, paimon.behind) == (2, 0)
+    assert iceberg.problem == "the disk is full"
+    assert "format_could_not_follow" in capsys.readouterr().err
+    monkeypatch.setattr(followed, "kept", BOTH.__getitem__)
+    # The next commit heals it.
+    table.append([data_file("b.parquet")])
+    lake.close()
+    assert [(each.behind, each.problem) for each in table.freshness()] == [(0, None)] * 2
+
+
+def test_several_followers_at_once_make_what_one_makes(tmp_path: Path) -> None:
+    lake, table = table_in(tmp_path)
+    for number in range(8):
+        table.append([data_file(f"{number}.parquet")])
+    threads = [threading.Thread(target=lambda: [*advance(table.again())]) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for number in range(8, 12):
+        table.append([data_file(f"{number}.parquet")])
+    for each in threads:
+        each.join()
+    assert lake.close()
+    right = as_new(table, "iceberg") | as_new(table, "paimon")
+    there = files_in(tmp_path / "shop.db/orders")
+    # On the way metadata was written for versions that are not the newest any more.
+    assert {key: there.get(key) for key in right} == right
+
+
+def test_what_is_not_declared_cannot_follow(tmp_path: Path) -> None:
+    _, table = table_in(tmp_path, "")
+    for wrong in ("delta", "iceberg,csv"):
+        with pytest.raises(InvalidChangeError, match=r"ledger\.follow names"):
+            table.alter([SetOption("ledger.follow", wrong)])
+    table.alter([SetOption("ledger.follow", "paimon")])
+    with pytest.raises(InvalidChangeError, match=r"ledger\.follow names 'paimon'"):
+        table.alter([SetOption("ledger.formats", "iceberg")])
+
+
+def test_a_table_without_the_option_writes_no_files_and_starts_no_thread(tmp_path: Path) -> None:
+    before = {*threading.enumerate()}
+    lake, table = table_in(tmp_path, "")
+    table.append([data_file("a.parquet")])
+    assert lake.close()
+    assert table.freshness() == []
+    assert files_in(tmp_path / "shop.db/orders") == {}
+    new = {*threading.enumerate()} - before
+    assert not [each for each in new if each.name == "lakeledger-follow"]
+
+
+def test_a_renamed_and_a_dropped_table_are_no_failure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake, table = table_in(tmp_path)
+    table.append([data_file("a.parquet")])
+    lake.rename_table("shop.orders", "shop.sales")
+    lake.table("shop.sales").append([data_file("b.parquet")])
+    lake.drop_table("shop.sales")
+    assert lake.close()
+    assert capsys.readouterr().err == ""
