@@ -13,7 +13,7 @@ import atexit
 import threading
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from attrs import frozen
 
@@ -85,6 +85,18 @@ class Freshness:
     def behind(self) -> int:
         """How many versions they lack."""
         return max(0, self.newest - self.version)
+
+    def document(self) -> dict[str, Any]:
+        """Return it as plain JSON."""
+        facts = {
+            "format": self.format,
+            "version": self.version,
+            "newest": self.newest,
+            "behind": self.behind,
+            "millisBehind": self.millis,
+            "problem": self.problem,
+        }
+        return {key: value for key, value in facts.items() if value is not None}
 
     def __str__(self) -> str:
         if self.problem is not None:

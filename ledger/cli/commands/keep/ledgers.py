@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, Writing
 from ledger.cli.screen import Screen
+from ledger.following import Freshness
 from ledger.history.clocks import ahead as ahead_of
 from ledger.history.finding import Finding
 from ledger.history.subject import Subject
@@ -22,6 +23,7 @@ from ledger.log.clock import check_clock, is_far, millis_ahead
 from ledger.log.landing import Patience
 from ledger.log.request import fresh_id, now_millis
 from ledger.model.errors import LedgerError, StoreError
+from ledger.opening.root import ROOT_KEY, copied_from, id_of
 from ledger.opening.setting import TableSetting
 from ledger.plan import UpgradePlan
 from ledger.stores import Store, open_store
@@ -60,7 +62,8 @@ def doctor(
 ) -> None:
     """Try out whether a place can hold a ledger: writes a key of its own, and removes it again.
 
-    Of a ledger that is there, it looks whether a clock that was ahead has left its times wrong.
+    Of a ledger that is there, it looks whether a clock that was ahead has left its times wrong, how
+    far behind the formats are that follow its tables, and whose copy it is.
 
     Example:
         lakeledger doctor lake
@@ -83,24 +86,30 @@ def doctor(
         with suppress(LedgerError):
             late += _ahead(store, place)
     healthy = not failed and not is_far(ahead) and not late
+    of_ledger = _of_ledger(store) if not failed else {}
+    stale = _stale(store, place) if of_ledger else []
     place.screen.result(
         {
             "url": store.url,
             "healthy": healthy,
             "checks": done,
+            **of_ledger,
             "clock_millis_ahead": ahead,
+            "following": [{"table": name, **each.document()} for name, each in stale],
             "streams_ahead": [
                 {"stream": name, "version": each.version, "what": each.what} for name, each in late
             ],
         },
         lambda screen: screen.facts(
             {"url": store.url}
+            | _said_of(of_ledger)
             | {
                 str(each["check"]): f"{'yes' if each['holds'] else 'NO'}, {each['millis']} ms"
                 for each in done
             }
             | ({} if ahead is None else {"this machine's clock": _distance(ahead)})
             | {f"the times of {name}": f"NO, {each.what}" for name, each in late}
+            | {f"the {each.format} files of {name}": f"at {each}" for name, each in stale}
         ),
     )
     if failed:
@@ -126,6 +135,36 @@ def _ahead(store: Store, place: Place) -> Iterator[tuple[str, Finding]]:
         found = None if state is None else ahead_of(subject, state, now_millis())
         if found is not None:
             yield subject.name, found
+
+
+def _of_ledger(store: Store) -> dict[str, str]:
+    """Return which ledger is there, and whose copy it is; nothing where there is none."""
+    body = store.read(ROOT_KEY)
+    if body is None:
+        return {}
+    try:
+        original = copied_from(body)
+        return {"ledgerId": id_of(body)} | ({} if original is None else {"copiedFrom": original})
+    except LedgerError:
+        return {}
+
+
+def _said_of(of_ledger: dict[str, str]) -> dict[str, str]:
+    copied = of_ledger.get("copiedFrom")
+    said = {"ledger": of_ledger["ledgerId"]} if of_ledger else {}
+    return said if copied is None else {**said, "a copy of": copied}
+
+
+def _stale(store: Store, place: Place) -> list[tuple[str, Freshness]]:
+    """Return how far behind followed formats are, by table; what cannot be read is verify's."""
+    found: list[tuple[str, Freshness]] = []
+    with suppress(LedgerError):
+        setting = TableSetting(store, place.storage_options(), author="")
+        for entry in Ledger(setting).state.tables.values():
+            with suppress(LedgerError, OSError):
+                table = Table(entry.identifier, entry.path, setting)
+                found += [(str(entry.identifier), each) for each in table.freshness()]
+    return found
 
 
 def _distance(ahead_millis: int) -> str:

@@ -162,6 +162,8 @@ class _Run:
             self._take(subject, finding)
         if verification.version >= 0 and birth.dropped_millis is None:
             self._projections(table, birth.name)
+            if verification.state is not None:
+                self._freshness(table, birth.name)
         if self.looks_at_data and verification.state is not None:
             self._data(table, subject, verification.state)
 
@@ -208,6 +210,15 @@ class _Run:
             self.found.extend(
                 _Found(name, each, done and each.kind == "derived") for each in findings
             )
+
+    def _freshness(self, table: Table, name: str) -> None:
+        """Tell which followed formats lack commits; that fails nothing."""
+        for each in table.freshness():
+            if each.behind:
+                said = f"the {each.format} files stand at {each}"
+                advice = f"bring them on with: lakeledger follow {name} --once"
+                finding = Finding("unfinished", said, "", each.version, advice)
+                self.found.append(_Found(name, finding, repaired=False))
 
     def _heads(self) -> None:
         names = {subject.name for subject, _ in self.verified}

@@ -118,6 +118,7 @@ def _document(lake: Ledger, table: Table, at: TableAt, tags: Mapping[str, Tag]) 
         "identifier": render(table.identifier),
         "version": at.version,
         "table": render(view("table")(state, table.identifier, root_url=lake.url)),
+        "following": [each.document() for each in table.freshness()],
         "tags": [
             {"tagName": name, "snapshotId": each.snapshot_id} for name, each in sorted(tags.items())
         ],
@@ -138,6 +139,7 @@ def _print(screen: Screen, title: str, table: Table, at: TableAt, tags: Mapping[
             "partitioned by": ", ".join(at.schema.partition_keys) or None,
             "primary key": ", ".join(at.schema.primary_keys) or None,
             **_contents(at),
+            **{f"{each.format} files": f"at {each}" for each in table.freshness()},
         }
     )
     screen.table(("id", "column", "type", "default", "comment"), _columns(at.schema))
