@@ -15,5 +15,6 @@
 - `data_files`: the data files that a table names: there, as long, as many rows.
 - `births`: every table that the catalog ever named, against the table's own stream.
 - `sealing`: the segments that a log lacks.
+- `given_back`: commits that a log lacks and that its segments hold.
 - `orphans`: what nobody needs any more, and how to remove it beside writers.
 """
