@@ -188,7 +188,7 @@ class Ledger:
         Returns:
             Whether they are there, or could not be made, which `Table.freshness` tells.
         """
-        from ledger.following import wait
+        from ledger.following.files import wait
 
         return wait(self.url, math.inf if timeout_s is None else timeout_s)
 

@@ -21,7 +21,7 @@ from ledger.evolution.stream import Landed
 from ledger.evolution.table_record import TableStream
 from ledger.files.change_file import INLINE_LIMIT, event_files, refuse_stale, store_changes
 from ledger.files.live import LiveFiles
-from ledger.following import Freshness, follow, freshness
+from ledger.following.files import Freshness, follow, freshness
 from ledger.history.older import around, schema_of_snapshot, schemas, state_at_snapshot
 from ledger.history.past import TablePast
 from ledger.locations import is_absolute, place_of

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ledger import open as open_ledger
-from ledger.following import wait
+from ledger.following.files import wait
 from tests.cli.conftest import Run
 
 

@@ -13,8 +13,8 @@ from pyiceberg.table import StaticTable
 
 import ledger
 from ledger import InvalidChangeError, Ledger, Schema, SetOption, Table
-from ledger import following as followed
-from ledger.following import advance
+from ledger.following import files as followed
+from ledger.following.files import advance
 from ledger.model.errors import StoreError
 from projections.iceberg.materialise import ICEBERG
 from projections.materialising import Materialisation, files_of, target_state

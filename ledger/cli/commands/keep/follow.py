@@ -15,7 +15,7 @@ from cyclopts import Parameter
 
 from ledger.cli.options import Place
 from ledger.cli.screen import Screen, as_json
-from ledger.following import advance
+from ledger.following.files import advance
 from ledger.ledger import Ledger
 from ledger.model.errors import LedgerError, StoreError
 from ledger.table import Table

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, Writing
 from ledger.cli.screen import Screen
-from ledger.following import Freshness
+from ledger.following.files import Freshness
 from ledger.history.clocks import ahead as ahead_of
 from ledger.history.finding import Finding
 from ledger.history.subject import Subject

@@ -13,20 +13,21 @@ import atexit
 import threading
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol, Self
 
 from attrs import frozen
 
+from ledger.events import TableEvent
 from ledger.evolution.declared.rules import FOLLOW_OPTION, followed
+from ledger.evolution.state import TableState
 from ledger.log.notice import warn
 from ledger.log.request import now_millis
+from ledger.log.stream_log import StreamLog
 from ledger.log.travel import head_state
 from ledger.log.worker import Worker
 from ledger.model.errors import LedgerError
+from ledger.model.identifier import Identifier
 from ledger.plugins import load
-
-if TYPE_CHECKING:
-    from ledger.table import Table
 
 FOLLOWING: Final = "lakeledger.following"
 """Entry points: by a format's name, what keeps its files; see `Kept`."""
@@ -39,6 +40,25 @@ LATEST_S: Final = 2.0
 
 SHARE: Final = 20
 """While others go on committing, one part in so many of the time goes into their files."""
+
+
+class Followed(Protocol):
+    """What is asked of a table's handle."""
+
+    identifier: Identifier
+    path: str
+    log: StreamLog[TableState, TableEvent]
+
+    @property
+    def ledger_url(self) -> str:
+        """The root of the ledger that the table is in."""
+
+    @property
+    def state(self) -> TableState:
+        """The newest state."""
+
+    def again(self) -> Self:
+        """Return another handle, which shares nothing with this one."""
 
 
 class Stands(Protocol):
@@ -56,10 +76,10 @@ class Stands(Protocol):
 class Kept(Protocol):
     """A format's files, kept beside the logs of tables."""
 
-    def advance(self, table: Table) -> int:
+    def advance(self, table: Any) -> int:
         """Bring a table's files up to the newest version; return the version that they stand at."""
 
-    def freshness(self, table: Table) -> Stands:
+    def freshness(self, table: Any) -> Stands:
         """Return how far they have come."""
 
 
@@ -118,13 +138,13 @@ def kept(name: str) -> Kept:
     return found
 
 
-def freshness(table: Table) -> list[Freshness]:
+def freshness(table: Followed) -> list[Freshness]:
     """Return how far behind the files of the formats that follow a table are."""
     state = table.state
     return [_freshness(table, each, state.version) for each in followed(state.schema.options)]
 
 
-def _freshness(table: Table, name: str, newest: int) -> Freshness:
+def _freshness(table: Followed, name: str, newest: int) -> Freshness:
     follower = _followers.get(_key(table))
     problem = None if follower is None else follower.problems.get(name)
     try:
@@ -139,7 +159,7 @@ def _freshness(table: Table, name: str, newest: int) -> Freshness:
         return Freshness(name, -1, newest, problem=problem or str(error))
 
 
-def advance(table: Table) -> Iterator[tuple[str, int | Exception]]:
+def advance(table: Followed) -> Iterator[tuple[str, int | Exception]]:
     """Bring on the files of all formats that follow a table.
 
     Yields:
@@ -164,7 +184,7 @@ class Follower:
         problems: By a format's name, why its files could not go on at the last attempt.
     """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Followed) -> None:
         self._table = table
         self._worker = Worker("lakeledger-follow", self._work)
         self._asked_s = 0.0
@@ -250,7 +270,7 @@ _ends: Final = threading.Event()
 _promised: Final[list[bool]] = []
 
 
-def follow(table: Table) -> None:
+def follow(table: Followed) -> None:
     """Leave word that a table has a new commit, if formats follow it."""
     head = table.log.head
     if head is None or not head.state.schema.options.get(FOLLOW_OPTION):
@@ -279,7 +299,7 @@ def _forget_quiet() -> None:
                 _followers.pop(key, None)
 
 
-def _key(table: Table) -> tuple[str, str]:
+def _key(table: Followed) -> tuple[str, str]:
     return table.ledger_url, table.path
 
 

@@ -1,0 +1,6 @@
+"""Projected files that go on with their table's commits.
+
+Others may import:
+
+- `files`: leaving word of a commit, bringing files on, waiting for them, how far behind they are.
+"""
