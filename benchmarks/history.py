@@ -31,8 +31,8 @@ from ledger.events.schema_events import (
     ColumnTypeUpdated,
 )
 from ledger.events.snapshot_events import SnapshotCommitted
+from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.state import TableState
-from ledger.evolution.table_record import TableStream
 from ledger.log.checkpoint import Head
 from ledger.log.codec import digest, encode
 from ledger.log.layout import CHECKPOINT_INTERVAL

@@ -18,8 +18,8 @@ from benchmarks.history import TABLE, WIDTH, bodies, fingerprint, lake_at
 from benchmarks.measure import WORKDIR, Figure, Output, Report, in_turn, question_of, show
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
+from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
-from ledger.evolution.table_builder import TableBuilder
 from ledger.history.older import TableLog
 from ledger.history.sealing import unsealed
 from ledger.history.subject import Subject

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from ledger.events.catalog_events import CatalogEvent, ViewChange, ViewCreated
 from ledger.events.commit import NEWEST_FORMAT, Commit
 from ledger.events.table_events import TableCreated
-from ledger.evolution.catalog_builder import identifier_of
-from ledger.evolution.catalog_record import CatalogStream
-from ledger.evolution.catalog_state import EMPTY_CATALOG, CatalogState, TableEntry, ViewEntry
+from ledger.evolution.catalog.builder import identifier_of
+from ledger.evolution.catalog.record import CatalogStream
+from ledger.evolution.catalog.state import EMPTY_CATALOG, CatalogState, TableEntry, ViewEntry
 from ledger.locations import Place, is_absolute, place_of
 from ledger.log.append import Appender
 from ledger.log.request import (
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from ledger.audit.entries import Entry
     from ledger.audit.views import Rows
     from ledger.events.spec_changes import AddPartitionField, SortColumn
-    from ledger.evolution.catalog_request import CatalogRequest
+    from ledger.evolution.catalog.requests import CatalogRequest
     from ledger.model.schema import FieldIdPolicy
     from ledger.opening.given_schema import GivenSchema
     from ledger.plan import ClockPlan, UpgradePlan
@@ -295,7 +295,7 @@ class Ledger:
             AlreadyExistsError: There is one of that name.
             InvalidNameError: The name would not be safe as a path.
         """
-        from ledger.evolution.catalog_request import CreateDatabase
+        from ledger.evolution.catalog.requests import CreateDatabase
 
         return self._ask(CreateDatabase(name, options or {}), commit)
 
@@ -309,14 +309,14 @@ class Ledger:
         **commit: Unpack[CommitOptions],
     ) -> Appended[CatalogState]:
         """Remove and set options of a database."""
-        from ledger.evolution.catalog_request import AlterDatabase
+        from ledger.evolution.catalog.requests import AlterDatabase
 
         return self._ask(AlterDatabase(name, tuple(removals), updates or {}), commit)
 
     @takes(name=its.text)
     def drop_database(self, name: str, **commit: Unpack[CommitOptions]) -> Appended[CatalogState]:
         """Drop an empty database."""
-        from ledger.evolution.catalog_request import DropDatabase
+        from ledger.evolution.catalog.requests import DropDatabase
 
         return self._ask(DropDatabase(name), commit)
 
@@ -377,7 +377,7 @@ class Ledger:
                 ledger's root or another table's, or holds a log already.
             StoreError: The location cannot hold a table; nothing was committed.
         """
-        from ledger.evolution.catalog_request import CreateTable
+        from ledger.evolution.catalog.requests import CreateTable
         from ledger.opening.birth import born
         from ledger.opening.given_schema import as_schema
 
@@ -499,7 +499,7 @@ class Ledger:
         **commit: Unpack[CommitOptions],
     ) -> Appended[CatalogState]:
         """Give a table another name; its files stay where they are."""
-        from ledger.evolution.catalog_request import RenameTable
+        from ledger.evolution.catalog.requests import RenameTable
 
         names = Identifier.parse(source), Identifier.parse(destination)
         return self._ask(RenameTable(*names), commit)
@@ -531,7 +531,7 @@ class Ledger:
                 raise
             return landed
         except (DamagedLogError, StoreError, PermissionError):
-            from ledger.evolution.catalog_request import DropTable
+            from ledger.evolution.catalog.requests import DropTable
 
             gone = self.state.table(name)
             return self._commit(lambda: DropTable(name, gone.table_id), request)
@@ -573,7 +573,7 @@ class Ledger:
         self, identifier: str | Identifier, schema: ViewSchema, **commit: Unpack[CommitOptions]
     ) -> ViewEntry:
         """Create a view and return it."""
-        from ledger.evolution.catalog_request import CreateView
+        from ledger.evolution.catalog.requests import CreateView
 
         name = Identifier.parse(identifier)
         asked = ["CreateView", str(name), repr(schema)]
@@ -601,7 +601,7 @@ class Ledger:
         **commit: Unpack[CommitOptions],
     ) -> Appended[CatalogState]:
         """Change a view's options, comment or dialects."""
-        from ledger.evolution.catalog_request import AlterView
+        from ledger.evolution.catalog.requests import AlterView
 
         return self._ask(AlterView(Identifier.parse(identifier), tuple(changes)), commit)
 
@@ -612,7 +612,7 @@ class Ledger:
         **commit: Unpack[CommitOptions],
     ) -> Appended[CatalogState]:
         """Give a view another name."""
-        from ledger.evolution.catalog_request import RenameView
+        from ledger.evolution.catalog.requests import RenameView
 
         names = Identifier.parse(source), Identifier.parse(destination)
         return self._ask(RenameView(*names), commit)
@@ -621,7 +621,7 @@ class Ledger:
         self, identifier: str | Identifier, **commit: Unpack[CommitOptions]
     ) -> Appended[CatalogState]:
         """Drop a view."""
-        from ledger.evolution.catalog_request import DropView
+        from ledger.evolution.catalog.requests import DropView
 
         return self._ask(DropView(Identifier.parse(identifier)), commit)
 
@@ -636,7 +636,7 @@ class Ledger:
 
         A ledger that takes it already stays as it is.
         """
-        from ledger.evolution.catalog_request import UpgradeLedger
+        from ledger.evolution.catalog.requests import UpgradeLedger
 
         wanted = UpgradeLedger(NEWEST_FORMAT) if self.plan_upgrade().is_needed else None
         request = self._request(["UpgradeLedger", NEWEST_FORMAT], commit)
@@ -675,7 +675,7 @@ class Ledger:
     def _commit(
         self, make: Callable[[], CatalogRequest | None], request: Request
     ) -> Appended[CatalogState]:
-        from ledger.evolution.catalog_decide import CatalogIntent
+        from ledger.evolution.catalog.intent import CatalogIntent
         from ledger.opening.birth import NOTHING
 
         self.init()

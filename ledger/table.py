@@ -16,9 +16,9 @@ from attrs import evolve
 from ledger.events import SchemaChange, SpecChange, TableEvent
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import ChangesReference
+from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
-from ledger.evolution.table_record import TableStream
 from ledger.files.change_file import INLINE_LIMIT, event_files, refuse_stale, store_changes
 from ledger.files.live import LiveFiles
 from ledger.following.files import Freshness, follow, freshness

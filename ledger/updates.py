@@ -24,7 +24,7 @@ from ledger.events.spec_changes import (
     SpecUpdate,
     UpdatePartitionSpec,
 )
-from ledger.evolution.schema_builder import SchemaBuilder
+from ledger.evolution.fold.schema_builder import SchemaBuilder
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
 from ledger.evolution.table.changes import AllowIncompatibleChanges, TableChange

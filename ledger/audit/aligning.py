@@ -15,7 +15,7 @@ from ledger.evolution.columns.iceberg_ids import numbered
 from ledger.model.schema import FieldIdPolicy, Schema
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
 from ledger.model.types.casting import can_alter
-from ledger.model.types.field_ids import walk_fields, walk_ids
+from ledger.model.types.walk import walk_fields, walk_ids
 
 
 @frozen

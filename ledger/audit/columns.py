@@ -33,13 +33,12 @@ from ledger.events.schema_events import (
     SchemaEvent,
 )
 from ledger.evolution.columns.iceberg_ids import numbered
-from ledger.evolution.schema_builder import SchemaBuilder
+from ledger.evolution.fold.schema_builder import SchemaBuilder
 from ledger.evolution.tree.paths import locate
-from ledger.evolution.tree.places import TypePlace, type_places
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
-from ledger.model.types.field_ids import walk_fields, walk_ids
+from ledger.model.types.walk import TypePlace, type_places, walk_fields, walk_ids
 from ledger.model.types.wire import type_to_wire
 
 Path = tuple[str, ...]

@@ -12,11 +12,11 @@ from attrs import frozen
 from ledger.audit.migration import Change, Migration, migrate
 from ledger.audit.views import DIFFERENCES, as_rows
 from ledger.evolution.state import TableState
-from ledger.evolution.tree.places import TypePlace, type_places
 from ledger.model.partition import PartitionSpec, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.types import DataField, DataType
 from ledger.model.types.text import format_type
+from ledger.model.types.walk import TypePlace, type_places
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,8 +15,8 @@ from ledger.events.spec_changes import (
     UpdatePartitionSpec,
 )
 from ledger.evolution.state import TableState
-from ledger.evolution.tree.places import type_places
 from ledger.model.partition import PartitionField, PartitionSpec, SortOrder
+from ledger.model.types.walk import type_places
 
 Path = tuple[str, ...]
 

@@ -28,9 +28,9 @@ from ledger.events.schema_events import (
 )
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted, SnapshotsExpired
 from ledger.events.table_events import TableCreated
-from ledger.evolution.catalog_birth import first_schema
+from ledger.evolution.fold.schema_record import first_schema
+from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.operations import BY_FACT
-from ledger.evolution.table_builder import TableBuilder
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
 from ledger.model.types.text import format_type
 from ledger.model.types.wire import type_from_wire

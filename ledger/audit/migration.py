@@ -25,9 +25,9 @@ from ledger.events.schema_changes import (
     UpdateComment,
 )
 from ledger.evolution.state import TableState
-from ledger.evolution.tree.places import type_places
 from ledger.model.errors import InvalidInputError
 from ledger.model.schema import Schema
+from ledger.model.types.walk import type_places
 
 Change = SchemaChange | SpecChange
 Batch = tuple[Change, ...]

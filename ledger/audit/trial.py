@@ -9,9 +9,9 @@ from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
 from ledger.evolution.declared.format import Reach
 from ledger.evolution.declared.names import BoundNames
 from ledger.evolution.declared.rules import Rules
+from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
 from ledger.evolution.table.decision import TableWishes
-from ledger.evolution.table_builder import TableBuilder
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 

@@ -17,12 +17,10 @@ Decide:
     `refusals`                   the four plain ways to say no
 
 Fold:
-    `schema_builder`, `tree`     facts in, `Schema` out
-    `table_builder`, `state`, `table_record`
-                                 a table's commits in, its state and its checkpoint out
+    `fold`, `tree`               facts in; a schema, a table's state and its checkpoint out
+    `state`                      TableState
     `stream`                     what the log asks of a kind of stream
 
-The catalog's counterparts begin with `catalog_`: `catalog_state`, `catalog_builder`,
-`catalog_record`, `catalog_birth`, `catalog_request`, `catalog_decide`, `catalog_location`; both
-have `decide_clock`. Each room's docstring says what others may import.
+`catalog` has the same of the catalog; `decide_clock` is of both. Each room's docstring says what
+others may import.
 """

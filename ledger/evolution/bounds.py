@@ -25,12 +25,11 @@ from ledger.evolution.table.changes import (
     Rollback,
     SetPartitionStatistics,
 )
-from ledger.evolution.tree.places import type_places
 from ledger.model.file_change import FileChange
 from ledger.model.schema import SYSTEM_FIELD_ID_START, FieldIdPolicy, Schema
-from ledger.model.types import ArrayType, DataField, DataType, MapType, MultisetType
+from ledger.model.types import DataField, DataType
 from ledger.model.types.arrow import element_id, key_id
-from ledger.model.types.field_ids import walk_ids
+from ledger.model.types.walk import parts_of, type_places, walk_ids
 
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
 
@@ -282,16 +281,11 @@ def _members(fields: Iterable[DataField]) -> Iterator[tuple[str, int, int]]:
 
 
 def _below(data_type: DataType, owner: int, depth: int) -> Iterator[int]:
-    match data_type:
-        case ArrayType(element=inner) | MultisetType(element=inner):
-            yield element_id(owner, depth)
-            yield from _below(inner, owner, depth + 1)
-        case MapType(key=key, value=value):
-            yield from (key_id(owner, depth), element_id(owner, depth))
-            yield from _below(key, owner, depth + 1)
-            yield from _below(value, owner, depth + 1)
-        case _:
-            return
+    parts = [each for each in parts_of(data_type) if each.field is None]
+    for each in parts:
+        yield (key_id if each.name == "key" else element_id)(owner, depth)
+    for each in parts:
+        yield from _below(each.type, owner, depth + 1)
 
 
 def next_id(highest: int, policy: FieldIdPolicy, path: Sequence[str]) -> int:

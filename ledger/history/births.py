@@ -14,8 +14,8 @@ from ledger.events import TableEvent
 from ledger.events.catalog_events import CatalogEvent
 from ledger.events.commit import Commit, Transaction
 from ledger.events.table_events import TableCreated, TableDropped, TableRenamed
-from ledger.evolution.catalog_birth import first_commit
-from ledger.evolution.catalog_builder import identifier_of
+from ledger.evolution.catalog.birth import first_commit
+from ledger.evolution.catalog.builder import identifier_of
 from ledger.evolution.state import TableState
 from ledger.history.finding import FROM_BACKUP, Finding
 from ledger.history.subject import Subject
@@ -80,23 +80,20 @@ class Births:
         event: CatalogEvent,
     ) -> None:
         known = self._by_id
-        match event:
-            case TableCreated():
-                known[event.table_id] = Birth(
-                    identifier_of(event.identifier),
-                    event.table_id,
-                    event.path,
-                    commit.version,
-                    digest(encode(first_commit(commit, event, transaction))),
-                )
-            case TableRenamed():
-                renamed = identifier_of(event.destination)
-                known[event.table_id] = evolve(known[event.table_id], identifier=renamed)
-            case TableDropped():
-                gone = evolve(known[event.table_id], dropped_millis=commit.time_millis)
-                known[event.table_id] = gone
-            case _:
-                pass
+        if isinstance(event, TableCreated):
+            known[event.table_id] = Birth(
+                identifier_of(event.identifier),
+                event.table_id,
+                event.path,
+                commit.version,
+                digest(encode(first_commit(commit, event, transaction))),
+            )
+        elif isinstance(event, TableRenamed):
+            renamed = identifier_of(event.destination)
+            known[event.table_id] = evolve(known[event.table_id], identifier=renamed)
+        elif isinstance(event, TableDropped):
+            gone = evolve(known[event.table_id], dropped_millis=commit.time_millis)
+            known[event.table_id] = gone
 
     def named(self, identifier: Identifier) -> Birth | None:
         """Return the table that has a name now."""

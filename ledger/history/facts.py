@@ -22,16 +22,16 @@ from ledger.events.commit import Commit
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.events.table_events import TableCreated
+from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import FileSums
 from ledger.evolution.table.snapshots import is_named
-from ledger.evolution.table_builder import TableBuilder
 from ledger.model.errors import LedgerError
 from ledger.model.excerpt import excerpt
 from ledger.model.file_change import FileChange
 from ledger.model.transforms import transform_of
 from ledger.model.transforms.values import decode_value
-from ledger.model.types.field_ids import walk_fields
+from ledger.model.types.walk import walk_fields
 from ledger.model.types.wire import FieldObject, TypeObject
 
 Listed = Sequence[tuple[SnapshotCommitted | RolledBack, tuple[FileChange, ...]]]

@@ -15,8 +15,8 @@ from attrs import define, field, frozen
 
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import RolledBack
+from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.stream import StateLike
-from ledger.evolution.table_builder import TableBuilder
 from ledger.files.runs import Net, Placed
 from ledger.history.caches import Caches, Pairs, Tile, is_merged, tile_of
 from ledger.history.chain import Chain, Gap, Link

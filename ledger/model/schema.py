@@ -16,15 +16,12 @@ from ledger.model.errors import ColumnNotFoundError
 from ledger.model.html import html_table
 from ledger.model.similar import meant
 from ledger.model.types import (
-    ArrayType,
     DataField,
     DataType,
-    MapType,
-    MultisetType,
-    RowType,
 )
-from ledger.model.types.field_ids import assign_field_ids, walk_ids
+from ledger.model.types.field_ids import assign_field_ids
 from ledger.model.types.text import format_type, parse_type
+from ledger.model.types.walk import type_places, walk_ids
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,32 +75,13 @@ def paths_of(schema: Schema) -> Iterator[tuple[tuple[str, ...], int]]:
     """Yield every field's path and id; inside a list or map by `element`, `key` and `value`.
 
     Example:
+        >>> from ledger.model.types import ArrayType
         >>> list(paths_of(Schema.of({"a": "INT", "b": ArrayType(parse_type("INT"))})))
         [(('a',), 0), (('b',), 1)]
     """
-    for each in schema.fields:
-        yield from _paths((each.name,), each)
-
-
-def _paths(path: tuple[str, ...], member: DataField) -> Iterator[tuple[tuple[str, ...], int]]:
-    yield path, member.id
-    yield from _paths_inside(path, member.type)
-
-
-def _paths_inside(
-    path: tuple[str, ...], data_type: DataType
-) -> Iterator[tuple[tuple[str, ...], int]]:
-    match data_type:
-        case RowType(fields=fields):
-            for each in fields:
-                yield from _paths((*path, each.name), each)
-        case ArrayType(element=inner) | MultisetType(element=inner):
-            yield from _paths_inside((*path, "element"), inner)
-        case MapType(key=key, value=value):
-            yield from _paths_inside((*path, "key"), key)
-            yield from _paths_inside((*path, "value"), value)
-        case _:
-            return
+    for each in type_places(schema.fields):
+        if each.field is not None:
+            yield each.path, each.field.id
 
 
 @frozen

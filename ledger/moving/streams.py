@@ -6,10 +6,10 @@ from typing import Any
 
 from ledger.events import TableEvent
 from ledger.events.catalog_events import CatalogEvent
-from ledger.evolution.catalog_record import CatalogStream
-from ledger.evolution.catalog_state import CatalogState
+from ledger.evolution.catalog.record import CatalogStream
+from ledger.evolution.catalog.state import CatalogState
+from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.state import TableState
-from ledger.evolution.table_record import TableStream
 from ledger.files.live import LiveFiles
 from ledger.locations import is_absolute
 from ledger.log.stream_log import StreamLog

@@ -13,15 +13,16 @@ from ledger.events.catalog_events import CatalogEvent
 from ledger.events.spec_changes import AddPartitionField, SortColumn
 from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
 from ledger.events.table_events import SchemaRecord, TableCreated, TableDropped
-from ledger.evolution.catalog_birth import first_commit
-from ledger.evolution.catalog_builder import identifier_of
-from ledger.evolution.catalog_decide import CatalogIntent
-from ledger.evolution.catalog_request import DropTable
-from ledger.evolution.catalog_state import CatalogState, TableEntry
+from ledger.evolution.catalog.birth import first_commit
+from ledger.evolution.catalog.builder import identifier_of
+from ledger.evolution.catalog.intent import CatalogIntent
+from ledger.evolution.catalog.requests import DropTable
+from ledger.evolution.catalog.state import CatalogState, TableEntry
 from ledger.evolution.columns.creation import create_schema, with_policy
 from ledger.evolution.declared.asking import refuse_birth
 from ledger.evolution.declared.format import Birth
 from ledger.evolution.declared.rules import Rules
+from ledger.evolution.fold.schema_record import schema_record
 from ledger.evolution.layout.creation import first_order, first_spec
 from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.layout.specs import order_records, spec_records
@@ -36,7 +37,6 @@ from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, NotFoundError, StoreError
 from ledger.model.identifier import Identifier
 from ledger.model.schema import FieldIdPolicy, Schema
-from ledger.model.types.wire import field_to_wire
 from ledger.stores.key import is_key
 from ledger.transforms import Term, term_of
 
@@ -44,19 +44,6 @@ if TYPE_CHECKING:
     pass
 
 _BIRTH_DEPTH: Final = 2
-
-
-def schema_record(schema: Schema) -> SchemaRecord:
-    """Return what a creation records of a schema."""
-    return SchemaRecord(
-        fields=tuple(field_to_wire(each) for each in schema.fields),
-        highest_field_id=schema.highest_field_id,
-        partition_keys=schema.partition_keys,
-        primary_keys=schema.primary_keys,
-        options=dict(sorted(schema.options.items())),
-        comment=schema.comment,
-        identifier_field_ids=schema.identifier_field_ids,
-    )
 
 
 @frozen

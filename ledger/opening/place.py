@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from ledger.evolution.catalog_location import clash, external_location
-from ledger.evolution.catalog_state import CatalogState
+from ledger.evolution.catalog.location import clash, external_location
+from ledger.evolution.catalog.state import CatalogState
 from ledger.locations import LOCAL, Place, is_absolute, place_of
 from ledger.log.layout import Layout
 from ledger.log.request import fresh_id

@@ -16,7 +16,7 @@ from ledger.model.partition import PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.transforms.paths import field_types
 from ledger.model.types.casting import can_promote
-from ledger.model.types.field_ids import walk_fields
+from ledger.model.types.walk import walk_fields
 from ledger.planning.expression import FALSE, TRUE, Column, Expression, Predicate, reduced, text_of
 from ledger.planning.filter import Filter, parse_filter
 from ledger.planning.metrics import ColumnMetrics, holds_in, metrics_of

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 
 from attrs import define, field
 
-from ledger.evolution.tree.places import TypePlace, type_places
 from ledger.model.schema import Schema
+from ledger.model.types.walk import TypePlace, type_places
 
 Level = tuple[int | str | None, ...]
 

@@ -23,8 +23,8 @@ from ledger.events.snapshot_events import (
 )
 from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.evolution.declared.format import declared_by
+from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
-from ledger.evolution.table_builder import TableBuilder
 from ledger.files.change_file import event_files
 from ledger.history.older import schemas_by_id
 from ledger.log.replay import Read

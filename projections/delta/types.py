@@ -10,9 +10,9 @@ from typing import Any
 
 from attrs import field, frozen
 
-from ledger.evolution.tree.places import type_places
 from ledger.model import types as t
 from ledger.model.errors import UnsupportedError
+from ledger.model.types.walk import type_places
 
 TIMESTAMP_NTZ = "timestampNtz"
 """The table feature without which no column is a moment without a zone."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from ledger.evolution.catalog_state import ViewEntry
+from ledger.evolution.catalog.state import ViewEntry
 from ledger.evolution.state import TableState
 from ledger.model.identifier import Identifier
 from ledger.model.snapshot import Snapshot
@@ -101,7 +101,7 @@ def get_view_response(entry: ViewEntry, *, owner: str | None = None) -> GetViewR
         owner: Who owns it; whoever created it, unless given.
 
     Example:
-        >>> from ledger.evolution.catalog_state import Audit
+        >>> from ledger.evolution.catalog.state import Audit
         >>> from ledger.model.view import ViewSchema
         >>> entry = ViewEntry(
         ...     Identifier("shop", "counts"), "v1", ViewSchema((), "SELECT 1"),

@@ -13,7 +13,6 @@ from attrs import frozen
 
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.state import TableState
-from ledger.evolution.tree.places import TypePlace, type_places
 from ledger.model.types import (
     ArrayType,
     DataType,
@@ -24,6 +23,7 @@ from ledger.model.types import (
     TimestampType,
     TimeType,
 )
+from ledger.model.types.walk import TypePlace, type_places
 from projections.iceberg.names import Names
 
 

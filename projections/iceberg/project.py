@@ -25,8 +25,8 @@ from ledger.events.snapshot_events import (
 )
 from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.evolution.declared.rules import Rules
+from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
-from ledger.evolution.table_builder import TableBuilder
 from ledger.log.replay import Read
 from ledger.log.travel import at_version, effective_millis
 from ledger.model.errors import DamagedLogError, StoreError, UnsupportedError

@@ -14,9 +14,9 @@ from attrs import evolve, frozen
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted, TagCreated
+from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
 from ledger.evolution.table.snapshot_fold import snapshot_of
-from ledger.evolution.table_builder import TableBuilder
 from ledger.history.older import state_at_snapshot
 from ledger.log.replay import Read
 from ledger.log.travel import at_version, effective_millis

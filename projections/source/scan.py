@@ -11,8 +11,8 @@ from msgspec import UNSET, DecodeError, UnsetType
 from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
-from ledger.evolution.table_builder import TableBuilder
 from ledger.files.change_file import event_files
 from ledger.history.older import TableLog
 from ledger.log.replay import START, Position

@@ -20,7 +20,7 @@ from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.schema import Schema
 from ledger.model.snapshot import StatisticsFile
 from ledger.model.transforms.paths import field_types
-from ledger.model.types.field_ids import walk_fields
+from ledger.model.types.walk import walk_fields
 from ledger.table import Table
 from projections.iceberg.materialise import project
 from projections.iceberg.names import Names

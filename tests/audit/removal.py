@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from ledger import InvalidInputError, Schema
 from ledger.events.schema_changes import Move
 from ledger.events.schema_events import ColumnAdded, ColumnMoved
-from ledger.evolution.schema_builder import SchemaBuilder
-from ledger.evolution.tree.places import type_places
+from ledger.evolution.fold.schema_builder import SchemaBuilder
 from ledger.model.types import DataField
+from ledger.model.types.walk import type_places
 
 Path = tuple[str, ...]
 

@@ -20,9 +20,9 @@ from ledger import (
 from ledger.audit.blame import blame_column, blame_columns, blame_settings, flat
 from ledger.audit.lives import Lives
 from ledger.events import SchemaEvent
-from ledger.evolution.schema_builder import SchemaBuilder
+from ledger.evolution.fold.schema_builder import SchemaBuilder
 from ledger.model.types import DataField
-from ledger.model.types.field_ids import walk_fields
+from ledger.model.types.walk import walk_fields
 from tests.audit.lives import random_changes
 from tests.audit.removal import ContradictionError, Step, paths_of, without
 from tests.histories import start_schema

@@ -11,7 +11,7 @@ from ledger.audit.migration import migrate
 from ledger.audit.trial import tried
 from ledger.audit.undoing import reverted, undone
 from ledger.evolution.state import TableState
-from ledger.model.types.field_ids import walk_fields
+from ledger.model.types.walk import walk_fields
 from tests.audit.lives import first_state, random_life
 
 seeds = st.integers(0, 2**32 - 1)

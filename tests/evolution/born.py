@@ -18,7 +18,7 @@ from ledger.events.spec_events import (
 )
 from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.events.table_events import SchemaRecord, TableCreated
-from ledger.evolution.table_builder import TableBuilder
+from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.model.types.wire import FieldObject
 from tests.evolution.folds import NAME
 

@@ -7,14 +7,14 @@ import pytest
 from ledger.events.catalog_events import CatalogEvent
 from ledger.events.commit import Commit, Transaction
 from ledger.events.table_events import SchemaRecord
-from ledger.evolution.catalog_builder import CatalogBuilder
-from ledger.evolution.catalog_decide import CatalogIntent
-from ledger.evolution.catalog_request import (
+from ledger.evolution.catalog.builder import CatalogBuilder
+from ledger.evolution.catalog.intent import CatalogIntent
+from ledger.evolution.catalog.requests import (
     CatalogRequest,
     CreateDatabase,
     CreateTable,
 )
-from ledger.evolution.catalog_state import CatalogState
+from ledger.evolution.catalog.state import CatalogState
 from ledger.model.errors import CommitConflictError, LedgerError
 from ledger.model.identifier import Identifier
 from ledger.model.view import ViewSchema

@@ -14,7 +14,7 @@ from ledger.events.spec_events import (
     SortOrderReplaced,
 )
 from ledger.events.table_events import SchemaRecord, TableCreated, TableName
-from ledger.evolution.table_builder import TableBuilder
+from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.model.types.wire import FieldObject
 
 NAME = TableName("db", "t")

@@ -15,8 +15,8 @@ from ledger.events import snapshot_events as n
 from ledger.events.formats import needed_format
 from ledger.events.iceberg_events import IcebergEvent
 from ledger.events.schema_changes import SetOption
-from ledger.evolution.table_builder import TableBuilder
-from ledger.evolution.table_record import TableStream
+from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.evolution.fold.table_record import TableStream
 from ledger.log.codec import Codec, encode
 from ledger.model.errors import DamagedLogError, InvalidChangeError, UpgradeRequiredError
 from tests.evolution import folds

@@ -19,6 +19,7 @@ from ledger.events.snapshot_events import SnapshotCommitted, SnapshotFacts
 from ledger.evolution import bounds
 from ledger.evolution.bounds import COUNTS_BY_FIELD, FACTS, NUMBERS, Bound
 from ledger.evolution.decide_clock import CorrectClock
+from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.table.changes import (
     CommitSnapshot,
     CreateTag,
@@ -28,11 +29,10 @@ from ledger.evolution.table.changes import (
     Rollback,
     SetPartitionStatistics,
 )
-from ledger.evolution.table_record import TableStream
 from ledger.files.snapshot_plan import SnapshotPlan
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
-from ledger.model.types.field_ids import walk_ids
 from ledger.model.types.text import parse_type
+from ledger.model.types.walk import walk_ids
 from ledger.model.types.wire import type_to_wire
 from ledger.model.view import ViewSchema
 

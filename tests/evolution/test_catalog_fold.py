@@ -28,10 +28,10 @@ from ledger.events.table_events import (
     TableName,
     TableRenamed,
 )
-from ledger.evolution.catalog_birth import first_commit
-from ledger.evolution.catalog_builder import CatalogBuilder
-from ledger.evolution.catalog_record import CatalogStream
-from ledger.evolution.catalog_state import Audit, CatalogState
+from ledger.evolution.catalog.birth import first_commit
+from ledger.evolution.catalog.builder import CatalogBuilder
+from ledger.evolution.catalog.record import CatalogStream
+from ledger.evolution.catalog.state import Audit, CatalogState
 from ledger.evolution.stream import Builder, Stream
 from ledger.model.errors import InvalidChangeError, NotFoundError
 from ledger.model.identifier import Identifier

@@ -18,10 +18,10 @@ from ledger.events.catalog_events import (
 from ledger.events.commit import Commit, Transaction
 from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
 from ledger.events.table_events import SchemaRecord
-from ledger.evolution.catalog_builder import CatalogBuilder
-from ledger.evolution.catalog_decide import CatalogIntent
-from ledger.evolution.catalog_record import CatalogStream
-from ledger.evolution.catalog_request import (
+from ledger.evolution.catalog.builder import CatalogBuilder
+from ledger.evolution.catalog.intent import CatalogIntent
+from ledger.evolution.catalog.record import CatalogStream
+from ledger.evolution.catalog.requests import (
     AlterDatabase,
     AlterView,
     CatalogRequest,
@@ -34,7 +34,7 @@ from ledger.evolution.catalog_request import (
     RenameTable,
     RenameView,
 )
-from ledger.evolution.catalog_state import CatalogState
+from ledger.evolution.catalog.state import CatalogState
 from ledger.model.errors import LedgerError
 from ledger.model.identifier import Identifier
 from ledger.model.types import DataField, IntType

@@ -21,8 +21,8 @@ from ledger.events.catalog_events import (
 )
 from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
 from ledger.events.table_events import TableCreated, TableDropped, TableRenamed
-from ledger.evolution.catalog_decide import CatalogIntent
-from ledger.evolution.catalog_request import (
+from ledger.evolution.catalog.intent import CatalogIntent
+from ledger.evolution.catalog.requests import (
     AlterDatabase,
     AlterView,
     CatalogRequest,
@@ -34,7 +34,7 @@ from ledger.evolution.catalog_request import (
     RenameTable,
     RenameView,
 )
-from ledger.evolution.catalog_state import EMPTY_CATALOG
+from ledger.evolution.catalog.state import EMPTY_CATALOG
 from ledger.model.errors import CommitConflictError
 from ledger.model.identifier import Identifier
 from tests.evolution.catalogs import (

@@ -12,7 +12,7 @@ from ledger.events.catalog_events import (
     ViewAltered,
 )
 from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
-from ledger.evolution.catalog_request import (
+from ledger.evolution.catalog.requests import (
     AlterDatabase,
     AlterView,
     CatalogRequest,

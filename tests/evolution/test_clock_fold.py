@@ -8,10 +8,10 @@ from ledger.events import CatalogEvent, TableEvent
 from ledger.events.catalog_events import DatabaseCreated, LedgerUpgraded
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Commit, Transaction
-from ledger.evolution.catalog_builder import CatalogBuilder
-from ledger.evolution.catalog_record import CatalogStream
-from ledger.evolution.table_builder import TableBuilder
-from ledger.evolution.table_record import TableStream
+from ledger.evolution.catalog.builder import CatalogBuilder
+from ledger.evolution.catalog.record import CatalogStream
+from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.evolution.fold.table_record import TableStream
 from ledger.model.errors import InvalidChangeError
 from tests.evolution.folds import grown
 

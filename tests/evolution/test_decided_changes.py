@@ -24,8 +24,8 @@ from ledger.events.spec_changes import RemovePartitionField, UpdatePartitionSpec
 from ledger.evolution.columns.batch import decide_schema
 from ledger.evolution.columns.creation import with_policy
 from ledger.evolution.declared.rules import Rules
-from ledger.model.types.field_ids import walk_ids
 from ledger.model.types.sql import read_type
+from ledger.model.types.walk import walk_ids
 from ledger.model.types.wire import TypeObject, type_to_wire
 from ledger.transforms import bucket
 from tests.lakes import lake_on, memory, orders

@@ -13,8 +13,8 @@ from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
 from ledger.events.schema_events import UpdateKeys
 from ledger.events.snapshot_events import SnapshotCommitted
 from ledger.events.table_events import SchemaRecord, TableCreated, TableName
+from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
-from ledger.evolution.table_builder import TableBuilder
 from ledger.model.types.wire import FieldObject
 
 DAY = FieldObject(id=0, name="day", type="DATE")

@@ -22,8 +22,8 @@ from ledger.evolution.declared.rules import PAIMON_RULES, Rules
 from ledger.model.errors import FormatError, InvalidChangeError, InvalidTypeError
 from ledger.model.schema import Schema
 from ledger.model.types import ArrayType
-from ledger.model.types.field_ids import walk_ids
 from ledger.model.types.sql import read_type
+from ledger.model.types.walk import walk_ids
 from ledger.model.types.wire import type_to_wire
 
 ICEBERG = Rules(frozenset({"iceberg"}))

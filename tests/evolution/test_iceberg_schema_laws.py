@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ledger.evolution.columns.batch import decide_schema
 from ledger.evolution.columns.creation import with_policy
 from ledger.evolution.declared.rules import Rules
-from ledger.evolution.schema_builder import SchemaBuilder
+from ledger.evolution.fold.schema_builder import SchemaBuilder
 from ledger.evolution.update.update import SchemaUpdate
 from ledger.model.errors import InvalidInputError
 from ledger.model.schema import Schema, paths_of

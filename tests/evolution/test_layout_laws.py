@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from ledger import InvalidInputError, RenameColumn, Schema, Table
 from ledger.evolution.declared.rules import Rules
+from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.layout.intent import LayoutIntent
-from ledger.evolution.table_builder import TableBuilder
-from ledger.evolution.table_record import TableStream
 from ledger.model.partition import PartitionSpec
 from ledger.transforms import Term, bucket, day, hour, identity, truncate, void
 from ledger.updates import ReplaceOrder, UpdateSpec

@@ -7,8 +7,8 @@ import pytest
 from ledger import InvalidInputError, NotFoundError, Table
 from ledger.events.commit import Commit, Transaction
 from ledger.events.statistics_events import PartitionStatisticsSet
-from ledger.evolution.table_builder import TableBuilder
-from ledger.evolution.table_record import TableStream
+from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.evolution.fold.table_record import TableStream
 from ledger.log.codec import encode
 from ledger.model.errors import CommitConflictError
 from ledger.model.snapshot import StatisticsFile

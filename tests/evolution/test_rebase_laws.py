@@ -29,8 +29,8 @@ from ledger.evolution.columns.batch import Decision, decide_schema
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.options.naming import COLUMN_OPTIONS, ColumnNames, option_text
 from ledger.model.types import ArrayType, DataField, DataType, RowType
-from ledger.model.types.field_ids import walk_fields
 from ledger.model.types.text import parse_type
+from ledger.model.types.walk import walk_fields
 from ledger.model.types.wire import type_to_wire
 from tests.lakes import lake_on, memory, orders
 

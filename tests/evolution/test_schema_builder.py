@@ -13,7 +13,7 @@ from ledger.events.schema_events import (
     SchemaEvent,
     UpdateKeys,
 )
-from ledger.evolution.schema_builder import SchemaBuilder
+from ledger.evolution.fold.schema_builder import SchemaBuilder
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
 from ledger.model.types import ArrayType, DataField, RowType

@@ -17,10 +17,10 @@ from ledger.events.schema_changes import (
 from ledger.events.schema_events import SchemaEvent
 from ledger.evolution.columns.batch import decide_schema
 from ledger.evolution.evolve import evolve
-from ledger.evolution.schema_builder import SchemaBuilder
+from ledger.evolution.fold.schema_builder import SchemaBuilder
 from ledger.model.schema import Schema
 from ledger.model.types import DataField
-from ledger.model.types.field_ids import walk_fields
+from ledger.model.types.walk import walk_fields
 from tests.histories import random_changes, start_schema
 
 seeds = st.integers(0, 2**32 - 1)

@@ -9,7 +9,7 @@ from msgspec import UNSET
 from ledger.events.schema_changes import SetOption
 from ledger.events.snapshot_events import RolledBack
 from ledger.events.table_events import SchemaRecord, TableCreated
-from ledger.evolution.table_builder import TableBuilder
+from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.model.snapshot import Totals
 from ledger.model.types.wire import FieldObject
 from tests.evolution.folds import NAME, commit, grown, order, snapshot, spec

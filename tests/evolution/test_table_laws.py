@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from ledger import InvalidInputError, NotFoundError, Table
-from ledger.evolution.table_builder import TableBuilder
-from ledger.evolution.table_record import TableStream
+from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.evolution.fold.table_record import TableStream
 from ledger.log.codec import encode
 from tests.histories import random_changes, start_schema
 from tests.lakes import data_file, lake_on, memory

@@ -12,7 +12,7 @@ import pytest
 
 from ledger import SetOption
 from ledger.events import TableEvent
-from ledger.evolution.table_record import TableStream
+from ledger.evolution.fold.table_record import TableStream
 from ledger.history import span
 from ledger.history.chain import Chain
 from ledger.history.finding import Expected, Finding

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ledger.evolution.table_record import TableStream
+from ledger.evolution.fold.table_record import TableStream
 from ledger.history.finding import Finding
 from ledger.history.given_back import given_back
 from ledger.history.subject import Subject

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ledger import InvalidInputError, SetOption, Table
-from ledger.evolution.table_record import FOLD_VERSION
+from ledger.evolution.fold.table_record import FOLD_VERSION
 from ledger.history.finding import Expected, Finding
 from ledger.history.subject import Subject
 from ledger.history.verify import MOST_DAMAGES, Verification, repair

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ledger import SetOption
-from ledger.evolution.table_record import FOLD_VERSION
+from ledger.evolution.fold.table_record import FOLD_VERSION
 from ledger.history.finding import Expected, Finding
 from ledger.history.subject import Subject
 from ledger.history.verify import Verification

@@ -12,16 +12,19 @@ import io
 import json
 import sys
 from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import ledger
 from ledger.cli import main
-from ledger.evolution.table_record import TableStream
 from ledger.stores import Durability, LocalStore
 
-# Older versions have it elsewhere.
+# Older versions have them elsewhere.
 TableSetting = get_type_hints(ledger.Ledger.__init__)["setting"]
+_room = "ledger.evolution.fold" if find_spec("ledger.evolution.fold") else "ledger.evolution"
+TableStream = import_module(f"{_room}.table_record").TableStream
 
 asked: list[str] = []
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from ledger.evolution.fold.table_record import FOLD_VERSION, TableStream
 from ledger.evolution.state import TableState
-from ledger.evolution.table_record import FOLD_VERSION, TableStream
 from ledger.log.checkpoint import Checkpoints, Head
 from ledger.log.codec import Gate
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger import NotFoundError, SetOption, Table
+from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.state import TableState
-from ledger.evolution.table_record import TableStream
 from ledger.model.errors import InvalidChangeError, InvalidInputError
 from tests.lakes import START_MILLIS, format_1, lake_on, memory, no_time, orders
 

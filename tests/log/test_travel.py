@@ -14,8 +14,8 @@ from ledger import (
     SetOption,
     Table,
 )
+from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
-from ledger.evolution.table_builder import TableBuilder
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders, ticking
 
 

@@ -10,8 +10,8 @@ from typing import Any
 from attrs import field, frozen
 
 from ledger import Identifier, Ledger, NotFoundError, ViewSchema
-from ledger.evolution.catalog_record import CatalogStream
-from ledger.evolution.catalog_state import TableEntry
+from ledger.evolution.catalog.record import CatalogStream
+from ledger.evolution.catalog.state import TableEntry
 from ledger.history.subject import Subject
 from ledger.history.verify import Verification
 from ledger.log.codec import Codec

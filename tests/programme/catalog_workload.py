@@ -28,8 +28,8 @@ from ledger import (
     UpgradeRequiredError,
     ViewSchema,
 )
-from ledger.evolution.catalog_record import CatalogStream
-from ledger.evolution.catalog_state import EMPTY_CATALOG, CatalogState
+from ledger.evolution.catalog.record import CatalogStream
+from ledger.evolution.catalog.state import EMPTY_CATALOG, CatalogState
 from ledger.log.request import CommitOptions
 from tests.faults import Died
 from tests.programme.records import Attempt, History, Sighting

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from ledger import Identifier, schema_change_from_json, schema_from_json
 from ledger.events.snapshot_events import ChangesReference
-from ledger.evolution.catalog_record import CatalogStream
-from ledger.evolution.table_record import FOLD_VERSION, TableStream
+from ledger.evolution.catalog.record import CatalogStream
+from ledger.evolution.fold.table_record import FOLD_VERSION, TableStream
 from ledger.files.change_file import load_changes, write_changes
 from ledger.files.registering.footers import read_footer
 from ledger.files.registering.hive import path_keys

@@ -12,8 +12,8 @@ from typing import Any
 from attrs import frozen
 
 from ledger import Identifier, SetOption, Table
+from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.state import TableState
-from ledger.evolution.table_record import TableStream
 from ledger.history.subject import Subject
 from ledger.history.verify import Verification
 from ledger.log.codec import Codec

@@ -17,7 +17,7 @@ import pytest
 
 from ledger import Ledger, LedgerError, Schema, SetOption, Table, ViewSchema
 from ledger.cli.commands.keep.verify import differences
-from ledger.evolution.table_record import FOLD_VERSION
+from ledger.evolution.fold.table_record import FOLD_VERSION
 from ledger.history.births import Births, disagreements
 from ledger.history.subject import Subject
 from ledger.history.verify import Verification

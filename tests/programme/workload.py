@@ -27,8 +27,8 @@ from ledger import (
     UpdateComment,
     UpgradeRequiredError,
 )
+from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.state import TableState
-from ledger.evolution.table_record import TableStream
 from ledger.log.landing import Patience
 from ledger.log.request import CommitOptions
 from ledger.opening.setting import TableSetting

@@ -22,10 +22,9 @@ from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
 from ledger.events.schema_events import ColumnTypeUpdated
 from ledger.events.spec_changes import RemovePartitionField, UpdatePartitionSpec
+from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.table.intent import TableIntent
 from ledger.evolution.table.touched import RecentlyTouched
-from ledger.evolution.table_builder import TableBuilder
-from ledger.evolution.tree.places import type_places
 from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
 from ledger.model.types import (
@@ -39,6 +38,7 @@ from ledger.model.types import (
     VectorType,
 )
 from ledger.model.types.iceberg import iceberg_type
+from ledger.model.types.walk import type_places
 from tests.evolution.declared import (
     BOTH,
     REUSED,

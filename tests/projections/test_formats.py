@@ -27,8 +27,8 @@ from ledger.events.commit import Commit, Transaction
 from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.schema_changes import RemoveOption, UpdateComment
 from ledger.evolution.declared.format import FileForm
-from ledger.evolution.table_builder import TableBuilder
-from ledger.evolution.table_record import TableStream
+from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.evolution.fold.table_record import TableStream
 from tests.lakes import format_1, lake_on, memory
 
 ALL = "paimon,iceberg,toy"

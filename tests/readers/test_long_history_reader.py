@@ -18,8 +18,8 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.types import StructType
 
+from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
-from ledger.evolution.table_builder import TableBuilder
 from ledger.model.types import DataField
 from projections.iceberg.materialise import project
 from projections.iceberg.names import Names

@@ -17,11 +17,11 @@ from attrs import define, field, frozen
 from ledger.audit.entries import Entry
 from ledger.audit.lives import Life, Lives
 from ledger.evolution.operations import BY_FACT
-from ledger.evolution.tree.places import type_places
 from ledger.model.excerpt import moment, size
 from ledger.model.path_text import shown_path
 from ledger.model.schema import Schema
 from ledger.model.types.text import format_type
+from ledger.model.types.walk import type_places
 
 NEWEST: Final = 400
 """So many of the newest changes are told one by one."""

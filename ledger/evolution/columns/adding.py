@@ -19,7 +19,7 @@ from ledger.evolution.refusals import argument
 from ledger.evolution.tree.paths import dotted, member_named
 from ledger.model.errors import ColumnExistsError, ColumnNotFoundError, FormatError
 from ledger.model.types import DataField, DataType
-from ledger.model.types.field_ids import walk_fields, walk_ids
+from ledger.model.types.walk import walk_fields, walk_ids
 from ledger.model.types.wire import type_from_wire, type_to_wire
 
 MOST_SKIPPED_IDS = 10_000

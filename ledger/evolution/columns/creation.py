@@ -28,7 +28,7 @@ from ledger.evolution.tree.paths import with_type
 from ledger.evolution.validation.whole import validate
 from ledger.model.schema import FieldIdPolicy, Schema, highest_field_id
 from ledger.model.types import DataField
-from ledger.model.types.field_ids import walk_fields, walk_ids
+from ledger.model.types.walk import walk_fields, walk_ids
 
 
 def create_schema(schema: Schema, rules: Rules = PAIMON_RULES) -> Schema:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ledger.events.schema_changes import RenameColumn, SetOption
 from ledger.events.schema_events import SchemaEvent
 from ledger.evolution.declared.rules import PAIMON_RULES, Rules
+from ledger.evolution.fold.schema_builder import SchemaBuilder
 from ledger.evolution.options.naming import ColumnNames, OptionText, option_text
 from ledger.evolution.options.reading import TableOptions
 from ledger.evolution.refusals import argument
-from ledger.evolution.schema_builder import SchemaBuilder
 from ledger.evolution.tree.paths import Place, dotted, locate
 from ledger.model.errors import ColumnExistsError
 from ledger.model.schema import Schema

@@ -31,7 +31,8 @@ from ledger.evolution.tree.paths import dotted, locate, member_named
 from ledger.evolution.tree.structs import moved
 from ledger.model.errors import ColumnNotFoundError
 from ledger.model.types import DataField, RowType
-from ledger.model.types.field_ids import assign_field_ids, walk_fields
+from ledger.model.types.field_ids import assign_field_ids
+from ledger.model.types.walk import walk_fields
 from ledger.model.types.wire import type_from_wire
 
 AnyChange = TypeVar("AnyChange", bound=SchemaChange)

@@ -13,7 +13,8 @@ from attrs import evolve
 
 from ledger.model.schema import FieldIdPolicy
 from ledger.model.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType
-from ledger.model.types.field_ids import assign_field_ids, walk_ids
+from ledger.model.types.field_ids import assign_field_ids
+from ledger.model.types.walk import parts_of, walk_ids
 
 FIRST_ICEBERG_ID = 1
 
@@ -105,20 +106,13 @@ def _fresh_members(members: Sequence[DataField], highest: int) -> tuple[tuple[Da
 
 
 def _all_ids(data_type: DataType) -> Iterator[int | None]:
-    match data_type:
-        case RowType(fields=fields):
-            for each in fields:
-                yield each.id
-                yield from _all_ids(each.type)
-        case ArrayType(element=element, element_id=element_id):
-            yield element_id
-            yield from _all_ids(element)
-        case MapType(key=key, value=value, key_id=key_id, value_id=value_id):
-            yield from (key_id, value_id)
-            yield from _all_ids(key)
-            yield from _all_ids(value)
-        case _:
-            yield from walk_ids(data_type)
+    if isinstance(data_type, MultisetType):
+        # Nobody but Paimon has them, and its elements have no ids.
+        yield from walk_ids(data_type)
+        return
+    for each in parts_of(data_type):
+        yield each.id
+        yield from _all_ids(each.type)
 
 
 def _without_member_ids(data_type: DataType) -> DataType:

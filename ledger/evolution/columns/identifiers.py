@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ledger.evolution.refusals import argument
 from ledger.evolution.tree.paths import dotted
 from ledger.model.errors import InvalidChangeError
-from ledger.model.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType
+from ledger.model.types import DataField, DataType
+from ledger.model.types.walk import parts_of
 
 _INEXACT = frozenset({"FLOAT", "DOUBLE"})
 _NOT_PRIMITIVE = frozenset({"ARRAY", "MAP", "ROW", "MULTISET", "VECTOR", "VARIANT"})
@@ -83,13 +84,8 @@ def _with_ancestors(
 def _inside(
     data_type: DataType, above: tuple[DataField | DataType, ...]
 ) -> Iterator[tuple[DataField, tuple[DataField | DataType, ...]]]:
-    match data_type:
-        case RowType(fields=fields):
-            yield from _with_ancestors(fields, above)
-        case ArrayType(element=element) | MultisetType(element=element):
-            yield from _inside(element, (*above, data_type))
-        case MapType(key=key, value=value):
-            yield from _inside(key, (*above, data_type))
-            yield from _inside(value, (*above, data_type))
-        case _:
-            return
+    for each in parts_of(data_type):
+        if each.field is None:
+            yield from _inside(each.type, (*above, data_type))
+        else:
+            yield from _with_ancestors([each.field], above)

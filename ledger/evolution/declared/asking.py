@@ -30,11 +30,11 @@ from ledger.evolution.declared.rules import (
     followed,
 )
 from ledger.evolution.state import TableState
-from ledger.evolution.tree.places import type_places
 from ledger.model.errors import FormatError, InvalidChangeError
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 from ledger.model.types import DataField
+from ledger.model.types.walk import type_places
 
 _DEFAULT_FORMATS = tuple(DEFAULT_FORMATS.split(","))
 

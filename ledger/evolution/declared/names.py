@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ledger.evolution.tree.places import TypePlace, type_places
 from ledger.model.schema import Schema
+from ledger.model.types.walk import TypePlace, type_places
 
 Binding = tuple[tuple[int | str | None, ...], str]
 """A level of a schema and a name in it; see `TypePlace.level`."""

@@ -16,9 +16,9 @@ from typing import Literal
 
 from attrs import frozen
 
-from ledger.evolution.tree.places import type_places
 from ledger.model.errors import ColumnNotFoundError
 from ledger.model.types import DataField
+from ledger.model.types.walk import type_places
 
 Shape = Literal["column", "columns", "indexed columns", "members"]
 """How a value names columns: one; a comma list; a comma list whose entries may be `m[key]`; a comma

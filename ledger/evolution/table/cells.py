@@ -16,8 +16,8 @@ from ledger.evolution.columns.operations import ROOT
 from ledger.evolution.operation import Cell
 from ledger.evolution.operations import BY_FACT
 from ledger.model.schema import Schema
-from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
-from ledger.model.types.field_ids import walk_fields
+from ledger.model.types import DataField, DataType
+from ledger.model.types.walk import parts_of, walk_fields
 
 __all__ = ["Cell", "cell_name", "claims", "existence", "holder", "sets"]
 
@@ -49,13 +49,11 @@ def holder(cell: Cell, schema: Schema) -> int | None:
 
 def _members(data_type: DataType) -> Iterator[DataField]:
     """Yield a ROW's members, through the lists and maps around it."""
-    match data_type:
-        case RowType(fields=fields):
-            yield from fields
-        case ArrayType(element=inner) | MapType(value=inner):
-            yield from _members(inner)
-        case _:
-            return
+    for each in parts_of(data_type):
+        if each.field is not None:
+            yield each.field
+        elif each.name != "key":
+            yield from _members(each.type)
 
 
 def existence(anchor: Anchor) -> Iterator[tuple[Cell, Any]]:

@@ -18,12 +18,12 @@ from ledger.events.commit import Commit, Transaction
 from ledger.events.schema_changes import RemoveOption, SchemaChange, SetOption
 from ledger.events.schema_events import UpdateKeys
 from ledger.evolution.columns.anchor import Anchor
+from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.options.naming import KEY_OPTIONS, ColumnNames, option_text
 from ledger.evolution.options.reading import comma_list
 from ledger.evolution.state import TableState
 from ledger.evolution.table.cells import Cell, cell_name, claims, existence
 from ledger.evolution.table.touched import RecentlyTouched, Touch
-from ledger.evolution.table_builder import TableBuilder
 from ledger.model.errors import CommitConflictError
 from ledger.model.path_text import shown_path
 from ledger.model.schema import Schema

@@ -2,7 +2,6 @@
 
 Others may import:
     `paths`      column paths, and the place that one leads to
-    `places`     every place of a schema that has a type
     `structs`    edits of one struct's members
     `nested`     edits below a column, as facts ask for them
     `store`      the columns of a schema under change

@@ -7,13 +7,14 @@ saying where they are structs. Source: the Iceberg reference implementation's in
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Literal, cast
 
 from attrs import frozen
 
 from ledger.evolution.refusals import argument
 from ledger.evolution.tree.paths import dotted
-from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
+from ledger.model.types import DataField, DataType, MultisetType, RowType
+from ledger.model.types.walk import parts_of
 
 Path = tuple[str, ...]
 """A column's path in full, as `SchemaChange.field_names` has it."""
@@ -100,16 +101,13 @@ def _members(
 
 
 def _inside(spot: Spot, short: Path) -> Iterator[_Found]:
-    match spot.type:
-        case RowType(fields=fields):
-            yield from _members(fields, spot.path, short, in_key=spot.in_key)
-        case ArrayType(element=element):
-            yield from _part(spot, element, "element", short)
-        case MapType(key=key, value=value):
-            yield from _part(spot, key, "key", short)
-            yield from _part(spot, value, "value", short)
-        case _:
-            return
+    if isinstance(spot.type, MultisetType):
+        return
+    for each in parts_of(spot.type):
+        if each.field is not None:
+            yield from _members([each.field], spot.path, short, in_key=spot.in_key)
+        else:
+            yield from _part(spot, each.type, cast("Part", each.name), short)
 
 
 def _part(owner: Spot, data_type: DataType, part: Part, short: Path) -> Iterator[_Found]:

@@ -10,17 +10,14 @@ from ledger.evolution.validation.blobs import managed_blobs
 from ledger.evolution.validation.subject import Subject, contains_root
 from ledger.model.types import (
     STRING,
-    ArrayType,
     DataField,
     DataType,
     GeographyType,
     LocalZonedTimestampType,
-    MapType,
-    MultisetType,
-    RowType,
     TimestampType,
     TimeType,
 )
+from ledger.model.types.walk import parts_of
 
 _AVRO_TIMESTAMP_PRECISION = 6
 _AVRO_TIME_PRECISION = 3
@@ -174,17 +171,8 @@ def _in_data_files(subject: Subject) -> Iterator[DataField]:
 
 
 def _inner_types(data_type: DataType) -> Iterator[DataType]:
-    match data_type:
-        case ArrayType(element=inner) | MultisetType(element=inner):
-            yield from _inner_types(inner)
-        case MapType(key=key, value=value):
-            yield from _inner_types(key)
-            yield from _inner_types(value)
-        case RowType(fields=fields):
-            for each in fields:
-                yield from _inner_types(each.type)
-        case _:
-            pass
+    for each in parts_of(data_type):
+        yield from _inner_types(each.type)
     yield data_type
 
 

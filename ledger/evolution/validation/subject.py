@@ -8,7 +8,8 @@ from attrs import frozen
 
 from ledger.evolution.options.reading import TableOptions
 from ledger.model.schema import Schema
-from ledger.model.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType
+from ledger.model.types import DataField, DataType
+from ledger.model.types.walk import parts_of
 
 UNUSUAL_ROOTS = frozenset(
     {"ARRAY", "MAP", "MULTISET", "ROW", "VECTOR", "BLOB", "VARIANT", "GEOMETRY", "GEOGRAPHY"}
@@ -66,12 +67,4 @@ def contains_root(data_type: DataType, *roots: str) -> bool:
     """Return whether a type of one of these roots stands anywhere inside `data_type`."""
     if data_type.root in roots:
         return True
-    match data_type:
-        case ArrayType(element=inner) | MultisetType(element=inner):
-            return contains_root(inner, *roots)
-        case MapType(key=key, value=value):
-            return contains_root(key, *roots) or contains_root(value, *roots)
-        case RowType(fields=fields):
-            return any(contains_root(each.type, *roots) for each in fields)
-        case _:
-            return False
+    return any(contains_root(each.type, *roots) for each in parts_of(data_type))

@@ -18,8 +18,8 @@ from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
 from ledger.model.similar import listed, similar
 from ledger.model.types import DataField, RowType
-from ledger.model.types.field_ids import walk_fields
 from ledger.model.types.text import format_type
+from ledger.model.types.walk import walk_fields
 
 _SMALL = ("TINYINT", "SMALLINT", "INT")
 _TEXT = ("CHAR", "VARCHAR")

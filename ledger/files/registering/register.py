@@ -22,7 +22,7 @@ from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.schema import Schema
 from ledger.model.transforms.paths import field_types
 from ledger.model.types import DataField
-from ledger.model.types.field_ids import walk_fields
+from ledger.model.types.walk import walk_fields
 from ledger.stores.objects.answers import reading
 
 

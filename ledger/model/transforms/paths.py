@@ -16,7 +16,7 @@ from ledger.model.schema import Schema
 from ledger.model.transforms import Period, Transform, Void, transform_of
 from ledger.model.transforms.calendar import date_text, year_text
 from ledger.model.transforms.values import Value, encode_value
-from ledger.model.types.field_ids import walk_fields
+from ledger.model.types.walk import walk_fields
 
 _FIRST_YEAR = 1970
 

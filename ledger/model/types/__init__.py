@@ -7,7 +7,8 @@ are here; beside them others may import:
 - `iceberg`, `single_value`: what it and its values are in Iceberg.
 - `defaults`: a column's default, kept as text.
 - `casting`: what may become what.
-- `field_ids`: who gives ids to columns and members, and a walk over them.
+- `field_ids`: who gives ids to columns and members.
+- `walk`: what stands inside a type, and every place of a schema.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from attrs import frozen
 
 from ledger.evolution.declared.format import Refusal
-from ledger.evolution.tree.places import TypePlace, type_places
 from ledger.model.errors import UnsupportedError
 from ledger.model.partition import PartitionSpec
 from ledger.model.schema import Schema
@@ -28,6 +27,7 @@ from ledger.model.types import (
     VarCharType,
 )
 from ledger.model.types.text import format_type
+from ledger.model.types.walk import TypePlace, type_places
 from projections.delta.metadata import is_reserved, partition_columns
 from projections.delta.types import primitive, type_changes
 

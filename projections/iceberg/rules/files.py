@@ -20,9 +20,9 @@ from ledger.model.schema import Schema
 from ledger.model.transforms import transform_of
 from ledger.model.transforms.values import decode_value
 from ledger.model.types import DataType
-from ledger.model.types.field_ids import walk_fields
 from ledger.model.types.single_value import single_value_bytes
 from ledger.model.types.text import format_type
+from ledger.model.types.walk import walk_fields
 
 _FORMATS = ("parquet", "orc", "avro")
 _FIRST_VERSION_OF_DELETES = 2

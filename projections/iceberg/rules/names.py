@@ -12,9 +12,9 @@ from ledger.evolution.declared.format import Batch, History, Refusal
 from ledger.evolution.declared.names import binding_of, bindings, named_places
 from ledger.evolution.state import TableState
 from ledger.evolution.table.snapshots import is_named
-from ledger.evolution.tree.places import TypePlace
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
+from ledger.model.types.walk import TypePlace
 
 
 def file_name_problems(

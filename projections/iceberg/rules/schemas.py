@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 
 from ledger.evolution.columns.identifiers import check_identifier_fields
 from ledger.evolution.declared.format import Refusal
-from ledger.evolution.tree.places import TypePlace, type_places
 from ledger.model.errors import InvalidChangeError, UnsupportedError
 from ledger.model.excerpt import excerpt
 from ledger.model.partition import (
@@ -22,9 +21,9 @@ from ledger.model.partition import (
 from ledger.model.schema import Schema
 from ledger.model.transforms import transform_of
 from ledger.model.types import ArrayType, DataField, MapType, RowType
-from ledger.model.types.field_ids import walk_fields
 from ledger.model.types.iceberg import FIRST_VERSION_OF_NEW_TYPES, default_json, iceberg_type
 from ledger.model.types.text import format_type
+from ledger.model.types.walk import TypePlace, type_places, walk_fields
 
 FIRST_VERSION_OF_INITIAL_DEFAULTS = 3
 _MAIN_BRANCH = "main"

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from attrs import frozen
 
 from ledger.evolution.declared.format import Refusal
-from ledger.evolution.tree.places import TypePlace, type_places
 from ledger.model.schema import Schema
 from ledger.model.types import ArrayType, DataField, DataType, DateType, MapType, RowType
 from ledger.model.types.casting import can_promote
 from ledger.model.types.text import format_type
+from ledger.model.types.walk import TypePlace, type_places
 
 
 @frozen

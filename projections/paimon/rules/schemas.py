@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 
 from ledger.evolution.declared.format import Refusal
 from ledger.evolution.options.guards import IMMUTABLE_OPTIONS
-from ledger.evolution.tree.places import type_places
 from ledger.model.partition import PartitionField, PartitionSpec, SortField, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.transforms import transform_of
 from ledger.model.types import DataField
 from ledger.model.types.text import format_type
+from ledger.model.types.walk import type_places
 
 _LACKING = frozenset({"UUID", "UNKNOWN"})
 

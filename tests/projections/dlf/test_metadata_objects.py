@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger import FileChange
-from ledger.evolution.catalog_state import Audit, ViewEntry
+from ledger.evolution.catalog.state import Audit, ViewEntry
 from ledger.evolution.layout.specs import identity_spec
 from ledger.evolution.state import TableState
 from ledger.model.errors import InvalidInputError, UnsupportedError

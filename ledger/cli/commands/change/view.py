@@ -17,7 +17,7 @@ from ledger.cli.plugins import view as plugged
 from ledger.cli.screen import Screen
 from ledger.events.catalog_events import AddDialect, DropDialect, UpdateDialect, ViewChange
 from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
-from ledger.evolution.catalog_state import CatalogState, ViewEntry
+from ledger.evolution.catalog.state import CatalogState, ViewEntry
 from ledger.ledger import Ledger
 from ledger.log.request import Appended
 from ledger.model.excerpt import moment

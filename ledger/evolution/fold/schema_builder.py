@@ -36,8 +36,8 @@ from ledger.evolution.tree.store import ColumnStore
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import FieldIdPolicy, Schema, highest_field_id
 from ledger.model.types import DataField, DataType
-from ledger.model.types.field_ids import walk_ids
 from ledger.model.types.text import parse_type
+from ledger.model.types.walk import walk_ids
 from ledger.model.types.wire import TypeJson, type_from_wire
 
 

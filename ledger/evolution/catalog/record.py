@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from ledger.events.catalog_events import CatalogEvent, ViewRecord
 from ledger.events.commit import OLDEST_FORMAT
-from ledger.evolution.catalog_builder import CatalogBuilder
-from ledger.evolution.catalog_state import (
+from ledger.evolution.catalog.builder import CatalogBuilder
+from ledger.evolution.catalog.state import (
     Audit,
     CatalogState,
     DatabaseEntry,
@@ -19,7 +19,7 @@ from ledger.evolution.catalog_state import (
     ViewEntry,
     by_name,
 )
-from ledger.evolution.catalog_view import view_from_record, view_to_record
+from ledger.evolution.catalog.view_cells import view_from_record, view_to_record
 from ledger.model.clock_correction import ClockCorrection
 from ledger.model.identifier import Identifier
 
@@ -78,6 +78,9 @@ class _State(_Record, frozen=True):
     corrections: tuple[ClockCorrection, ...] = ()
 
 
+_SAME = ("version", "time_millis", "effective_millis", "format", "corrections")
+"""What a record holds as the value does."""
+
 _DECODER = msgspec.json.Decoder(_State)
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
@@ -98,15 +101,11 @@ class CatalogStream:
         tables = (state.tables[name] for name in sorted(state.tables, key=by_name))
         views = (state.views[name] for name in sorted(state.views, key=by_name))
         record = _State(
-            version=state.version,
-            time_millis=state.time_millis,
-            effective_millis=state.effective_millis,
+            **{name: getattr(state, name) for name in _SAME},
             databases=tuple(_database_record(each) for _, each in sorted(state.databases.items())),
             tables=tuple(map(_table_record, tables)),
             views=tuple(map(_view_record, views)),
             used_paths=tuple(sorted(state.used_paths)),
-            format=state.format,
-            corrections=state.corrections,
         )
         return _ENCODER.encode(record)
 
@@ -120,15 +119,11 @@ class CatalogStream:
         tables = map(_table, read.tables)
         views = map(_view, read.views)
         return CatalogState(
-            version=read.version,
-            time_millis=read.time_millis,
-            effective_millis=read.effective_millis,
+            **{name: getattr(read, name) for name in _SAME},
             databases={each.name: _database(each) for each in read.databases},
             tables={each.identifier: each for each in tables},
             views={each.identifier: each for each in views},
             used_paths=frozenset(read.used_paths),
-            format=read.format,
-            corrections=read.corrections,
         )
 
 

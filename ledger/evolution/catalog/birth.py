@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET
-
 from ledger.events import TableEvent
 from ledger.events.catalog_events import CatalogEvent
 from ledger.events.commit import Commit, Transaction
 from ledger.events.formats import needed_format
 from ledger.events.table_events import TableCreated
-from ledger.model.schema import Schema
-from ledger.model.types.wire import field_from_wire
 
 
 def first_commit(
@@ -41,20 +37,4 @@ def first_commit(
         version=0,
         time_millis=catalog_commit.time_millis,
         transactions=(born,),
-    )
-
-
-def first_schema(event: TableCreated) -> Schema:
-    """Return the schema that a creation recorded."""
-    record = event.schema
-    policy = event.field_id_policy
-    return Schema(
-        fields=tuple(field_from_wire(each) for each in record.fields),
-        partition_keys=record.partition_keys,
-        primary_keys=record.primary_keys,
-        options=record.options,
-        comment=record.comment,
-        highest_field_id=record.highest_field_id,
-        identifier_field_ids=record.identifier_field_ids,
-        field_id_policy="paimon" if policy is UNSET else policy,
     )

@@ -6,8 +6,8 @@ so nobody's request falls on something else that took the name meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import assert_never
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from ledger.events.catalog_events import (
     CatalogEvent,
@@ -19,20 +19,14 @@ from ledger.events.catalog_events import (
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Commit
 from ledger.events.table_events import TableCreated, TableDropped, TableName, TableRenamed
-from ledger.evolution.catalog_decide_view import (
-    alter_view,
-    create_view,
-    drop_view,
-    rename_view,
-)
-from ledger.evolution.catalog_location import (
+from ledger.evolution.catalog.location import (
     clash,
     database_location,
     external_location,
     table_location,
 )
-from ledger.evolution.catalog_names import check_free, check_rename, name_record
-from ledger.evolution.catalog_request import (
+from ledger.evolution.catalog.names import check_free, check_rename, name_record
+from ledger.evolution.catalog.requests import (
     AlterDatabase,
     AlterView,
     CatalogRequest,
@@ -46,8 +40,14 @@ from ledger.evolution.catalog_request import (
     RenameView,
     UpgradeLedger,
 )
-from ledger.evolution.catalog_standing import Standing, takes_name
-from ledger.evolution.catalog_state import EMPTY_CATALOG, CatalogState, DatabaseEntry
+from ledger.evolution.catalog.standing import Standing, takes_name
+from ledger.evolution.catalog.state import EMPTY_CATALOG, CatalogState, DatabaseEntry
+from ledger.evolution.catalog.views import (
+    alter_view,
+    create_view,
+    drop_view,
+    rename_view,
+)
 from ledger.evolution.decide_clock import CorrectClock, decide_clock
 from ledger.model.errors import (
     AlreadyExistsError,
@@ -89,37 +89,13 @@ class CatalogIntent:
         return decide(self.request, standing)
 
 
-def decide(  # noqa: C901, PLR0911, PLR0912 - one arm for each request
-    request: CatalogRequest, standing: Standing
-) -> tuple[CatalogEvent, ...]:
+def decide(request: CatalogRequest, standing: Standing) -> tuple[CatalogEvent, ...]:
     """Return the events that a request becomes; a pure function, as `CatalogIntent.decide`."""
-    match request:
-        case CreateDatabase():
-            return _create_database(request, standing)
-        case AlterDatabase():
-            return _alter_database(request, standing)
-        case DropDatabase():
-            return _drop_database(request, standing)
-        case CreateTable():
-            return _create_table(request, standing)
-        case RenameTable():
-            return _rename_table(request, standing)
-        case DropTable():
-            return _drop_table(request, standing)
-        case CreateView():
-            return create_view(request, standing)
-        case AlterView():
-            return alter_view(request, standing)
-        case RenameView():
-            return rename_view(request, standing)
-        case DropView():
-            return drop_view(request, standing)
-        case UpgradeLedger(format=wanted):
-            return () if standing.state.format >= wanted else (LedgerUpgraded(wanted),)
-        case CorrectClock():
-            return _correct_clock(request, standing)
-        case _:
-            assert_never(request)
+    return DECIDED[type(request)](request, standing)
+
+
+def _upgrade(request: UpgradeLedger, standing: Standing) -> tuple[CatalogEvent, ...]:
+    return () if standing.state.format >= request.format else (LedgerUpgraded(request.format),)
 
 
 def _correct_clock(request: CorrectClock, standing: Standing) -> tuple[CatalogEvent, ...]:
@@ -298,3 +274,20 @@ def _drop_table(request: DropTable, standing: Standing) -> tuple[CatalogEvent, .
         f"table {request.identifier} with id {request.table_id} was dropped; another table has "
         "its name now: open that one if you mean it"
     )
+
+
+DECIDED: Mapping[type, Callable[[Any, Standing], tuple[CatalogEvent, ...]]] = {
+    CreateDatabase: _create_database,
+    AlterDatabase: _alter_database,
+    DropDatabase: _drop_database,
+    CreateTable: _create_table,
+    RenameTable: _rename_table,
+    DropTable: _drop_table,
+    CreateView: create_view,
+    AlterView: alter_view,
+    RenameView: rename_view,
+    DropView: drop_view,
+    UpgradeLedger: _upgrade,
+    CorrectClock: _correct_clock,
+}
+"""How each kind of request is decided."""

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from ledger.events.catalog_events import (
-    AddDialect,
     CatalogEvent,
-    DropDialect,
-    UpdateDialect,
     ViewAltered,
-    ViewChange,
     ViewCreated,
     ViewDropped,
     ViewRenamed,
 )
 from ledger.evolution.bounds import check_view
-from ledger.evolution.catalog_names import check_free, check_rename, name_record
-from ledger.evolution.catalog_request import AlterView, CreateView, DropView, RenameView
-from ledger.evolution.catalog_standing import Standing
-from ledger.evolution.catalog_state import ViewEntry
-from ledger.evolution.catalog_view import asked_cells, view_cell, view_cells, view_to_record
+from ledger.evolution.catalog.names import check_free, check_rename, name_record
+from ledger.evolution.catalog.requests import AlterView, CreateView, DropView, RenameView
+from ledger.evolution.catalog.standing import Standing
+from ledger.evolution.catalog.state import ViewEntry
+from ledger.evolution.catalog.view_cells import (
+    VIEW_OPERATIONS,
+    asked_cells,
+    view_cell,
+    view_cells,
+    view_to_record,
+)
 from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
 from ledger.model.identifier import Identifier
 
@@ -120,23 +123,24 @@ def _sets_cell(view_id: str, cell: str) -> Callable[[CatalogEvent], bool]:
     return test
 
 
-def _check_dialects(view: ViewEntry, changes: Iterable[ViewChange]) -> None:
+def _check_dialects(view: ViewEntry, changes: Iterable[Any]) -> None:
     there = set(view.schema.dialects)
     for change in changes:
-        match change:
-            case AddDialect(dialect=dialect):
-                if dialect in there:
-                    raise AlreadyExistsError(
-                        f"view {view.identifier} has dialect {dialect!r}; update it instead"
-                    )
-                there.add(dialect)
-            case UpdateDialect(dialect=dialect) | DropDialect(dialect=dialect):
-                if dialect not in there:
-                    raise NotFoundError(
-                        f"view {view.identifier} has no dialect {dialect!r}, only "
-                        f"{sorted(there)}; add it instead"
-                    )
-                if isinstance(change, DropDialect):
-                    there.discard(dialect)
-            case _:
-                pass
+        wanted = VIEW_OPERATIONS[type(change)].dialect
+        if wanted is None:
+            continue
+        name = change.dialect
+        if wanted == "absent":
+            if name in there:
+                raise AlreadyExistsError(
+                    f"view {view.identifier} has dialect {name!r}; update it instead"
+                )
+            there.add(name)
+            continue
+        if name not in there:
+            raise NotFoundError(
+                f"view {view.identifier} has no dialect {name!r}, only "
+                f"{sorted(there)}; add it instead"
+            )
+        if VIEW_OPERATIONS[type(change)].value(change) is None:
+            there.discard(name)

@@ -22,7 +22,7 @@ from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
 from ledger.events.formats import EQUAL_TIMES
 from ledger.events.table_events import TableCreated, TableDropped, TableName, TableRenamed
-from ledger.evolution.catalog_state import (
+from ledger.evolution.catalog.state import (
     EMPTY_CATALOG,
     Audit,
     CatalogState,
@@ -31,8 +31,9 @@ from ledger.evolution.catalog_state import (
     ViewEntry,
     by_name,
 )
-from ledger.evolution.catalog_view import altered_view, view_from_record
-from ledger.evolution.clock_fold import correction_of, misplaced
+from ledger.evolution.catalog.view_cells import view_from_record
+from ledger.evolution.catalog.view_fold import altered_view
+from ledger.evolution.fold.clock import correction_of, misplaced
 from ledger.model.errors import InvalidChangeError
 from ledger.model.identifier import Identifier
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ledger.evolution.catalog_state import CatalogState
+from ledger.evolution.catalog.state import CatalogState
 from ledger.locations import is_absolute, place_of
 from ledger.model.credentials import advice, carries_credentials
 from ledger.model.errors import InvalidChangeError, InvalidInputError

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from attrs import frozen
 
 from ledger.events.catalog_events import CatalogEvent, ViewCreated, ViewRenamed
 from ledger.events.commit import Commit
-from ledger.events.table_events import TableCreated, TableRenamed
-from ledger.evolution.catalog_builder import identifier_of
-from ledger.evolution.catalog_state import CatalogState
+from ledger.events.table_events import TableCreated, TableName, TableRenamed
+from ledger.evolution.catalog.builder import identifier_of
+from ledger.evolution.catalog.state import CatalogState
 from ledger.model.errors import CommitConflictError, LedgerError
 from ledger.model.identifier import Identifier
+
+_NAMES_TAKEN: Mapping[type, Callable[[Any], TableName]] = {
+    TableCreated: lambda event: event.identifier,
+    TableRenamed: lambda event: event.destination,
+    ViewCreated: lambda event: event.identifier,
+    ViewRenamed: lambda event: event.destination,
+}
+"""The name that something has after an event."""
 
 
 @frozen
@@ -62,13 +71,8 @@ def takes_name(identifier: Identifier) -> Callable[[CatalogEvent], bool]:
     """Return the test for events after which something has that name."""
 
     def test(event: CatalogEvent) -> bool:
-        match event:
-            case TableCreated(identifier=name) | ViewCreated(identifier=name):
-                return identifier_of(name) == identifier
-            case TableRenamed(destination=name) | ViewRenamed(destination=name):
-                return identifier_of(name) == identifier
-            case _:
-                return False
+        name = _NAMES_TAKEN.get(type(event))
+        return name is not None and identifier_of(name(event)) == identifier
 
     return test
 

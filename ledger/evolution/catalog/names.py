@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ledger.events.catalog_events import CatalogEvent, DatabaseDropped
 from ledger.events.table_events import TableName
-from ledger.evolution.catalog_standing import Standing, takes_name
+from ledger.evolution.catalog.standing import Standing, takes_name
 from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
 from ledger.model.identifier import Identifier
 

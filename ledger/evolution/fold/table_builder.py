@@ -63,11 +63,11 @@ from ledger.events.snapshot_events import (
 from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
 from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.events.table_events import TableCreated, TableDropped
-from ledger.evolution.catalog_birth import first_schema
-from ledger.evolution.clock_fold import correction_of, misplaced, refuse_untimely
+from ledger.evolution.fold.clock import correction_of, misplaced, refuse_untimely
+from ledger.evolution.fold.schema_builder import SchemaBuilder, SchemaRule, schema_rule
+from ledger.evolution.fold.schema_record import first_schema
 from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.layout.specs import identity_spec, order_of, spec_of
-from ledger.evolution.schema_builder import SchemaBuilder, SchemaRule, schema_rule
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born import BornTrail, born_snapshot, born_totals
 from ledger.evolution.table.snapshot_fold import SnapshotTrail

@@ -1,0 +1,14 @@
+"""The catalog: databases, tables and views by name; deciding requests, and folding its stream.
+
+Others may import:
+    `requests`    what can be asked
+    `intent`      a request, decided on whatever state it meets
+    `state`       CatalogState and its entries
+    `builder`     the fold of its stream
+    `location`    where tables and databases may lie
+    `record`      its state in checkpoints; CatalogStream, which the log folds it with
+    `birth`       the version 0 of a table that it creates
+
+Inside: `names` holds the rules of names, `standing` says who came first, `views` decides what is
+asked of views, whose cells are in `view_cells` and whose fold in `view_fold`.
+"""

@@ -1,0 +1,89 @@
+"""A schema between its value and the records of it, in a table's creation and in its state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, Struct
+
+from ledger.events.table_events import SchemaRecord, TableCreated
+from ledger.model.schema import FieldIdPolicy, Schema
+from ledger.model.types import DataField
+from ledger.model.types.wire import FieldObject, field_from_wire, field_to_wire
+
+_SHARED = (
+    "highest_field_id",
+    "partition_keys",
+    "primary_keys",
+    "comment",
+    "identifier_field_ids",
+)
+_OWN = ("id", "time_millis", "field_id_policy")
+
+
+class StoredSchema(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    """A schema in the record of a table's state."""
+
+    id: int
+    fields: tuple[FieldObject, ...]
+    highest_field_id: int
+    time_millis: int
+    partition_keys: tuple[str, ...] = ()
+    primary_keys: tuple[str, ...] = ()
+    options: dict[str, str] = {}
+    comment: str | None = None
+    identifier_field_ids: tuple[int, ...] = ()
+    field_id_policy: FieldIdPolicy = "paimon"
+
+
+_MOST_KNOWN = 20_000
+_known: dict[int, tuple[DataField, FieldObject]] = {}
+"""What records hold for columns, which few commits change; each by its column's identity."""
+
+
+def _wire(column: DataField) -> FieldObject:
+    # It is held, so that no other column gets its identity.
+    known = _known.get(id(column))
+    if known is None:
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        known = _known[id(column)] = column, field_to_wire(column)
+    return known[1]
+
+
+def schema_record(schema: Schema) -> SchemaRecord:
+    """Return what a creation records of a schema."""
+    return SchemaRecord(**_shared(schema))
+
+
+def stored_schema(schema: Schema) -> StoredSchema:
+    """Return what the record of a state holds of its schema."""
+    return StoredSchema(**_shared(schema), **{name: getattr(schema, name) for name in _OWN})
+
+
+def _shared(schema: Schema) -> dict[str, Any]:
+    return {
+        "fields": tuple(map(_wire, schema.fields)),
+        "options": dict(sorted(schema.options.items())),
+        **{name: getattr(schema, name) for name in _SHARED},
+    }
+
+
+def schema_of(record: StoredSchema) -> Schema:
+    """Return the schema of a state's record."""
+    return _schema(record, **{name: getattr(record, name) for name in _OWN})
+
+
+def first_schema(event: TableCreated) -> Schema:
+    """Return the schema that a creation recorded."""
+    policy = event.field_id_policy
+    return _schema(event.schema, field_id_policy="paimon" if policy is UNSET else policy)
+
+
+def _schema(record: SchemaRecord | StoredSchema, **own: Any) -> Schema:
+    return Schema(
+        fields=tuple(field_from_wire(each) for each in record.fields),
+        options=record.options,
+        **{name: getattr(record, name) for name in _SHARED},
+        **own,
+    )
