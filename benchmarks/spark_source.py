@@ -1,6 +1,7 @@
-"""How fast do Spark's executors read a table's events, and what does `spark.read.json` make of it?
+"""How fast do Spark's executors read a table's events, and what does Spark make of it by itself?
 
-Both give the same rows of the same commit files: version, transaction, author and each event's
+All give the same rows of the same commits: version, transaction, author and each event's JSON;
+Spark by itself from the segments' Parquet, which it reads natively, and from the log's own files as
 JSON. The data source checks the hash chain and every event besides; a plain loop in one process
 does the same without Spark. A million events: `--size 100000`. Executors in processes of their
 own: `--master "local-cluster[2,1,1024]"`.
@@ -22,7 +23,7 @@ import ledger
 from benchmarks.history import TABLE, Author, commit_of
 from benchmarks.measure import WORKDIR, Figure, Output, Report, in_turn, question_of, show
 from ledger.log.codec import digest, encode
-from ledger.log.layout import Layout
+from ledger.log.layout import SEGMENT_LENGTH, Layout
 from projections.source import register
 from projections.source.batches import batches
 from projections.source.scan import Scan
@@ -52,6 +53,7 @@ def run(workdir: Path, *, size: int, repeats: int, master: str = "local[2]") -> 
     register(spark)
     readers: dict[str, Callable[[], Found]] = {
         "ledger source": lambda: _summed(_by_source(spark, root)),
+        "spark.read.parquet of segments": lambda: _summed(_by_parquet(spark, root)),
         "spark.read.json": lambda: _summed(_by_json(spark, root)),
         "one process": lambda: _in_process(root, size),
     }
@@ -61,12 +63,19 @@ def run(workdir: Path, *, size: int, repeats: int, master: str = "local[2]") -> 
     # The events of version 0 have the JSON reader's own spelling in one, the log's in the other.
     assert found["ledger source"] == found["one process"]
     assert found["ledger source"][0] == found["spark.read.json"][0] == size * EVENTS + 1
-    rates = {name: size * EVENTS * 1e9 / each.minimum_ns for name, each in times.items()}
+    sealed = found["spark.read.parquet of segments"][0]
+    assert sealed == size // SEGMENT_LENGTH * SEGMENT_LENGTH * EVENTS + (size >= SEGMENT_LENGTH)
+    rates = {name: found[name][0] * 1e9 / each.minimum_ns for name, each in times.items()}
     return Report(
         question_of(__doc__),
         f"events={found['ledger source'][0]}",
         (
             *(Figure(name, rate, "events/s") for name, rate in rates.items()),
+            Figure(
+                "time of the ledger source / of Spark's own Parquet",
+                rates["spark.read.parquet of segments"] / rates["ledger source"],
+                "x",
+            ),
             Figure(
                 "ledger source / spark.read.json",
                 rates["ledger source"] / rates["spark.read.json"],
@@ -89,6 +98,20 @@ def _by_source(spark: SparkSession, root: Path) -> DataFrame:
         .load(str(root))
         .select("version", "commit_id", "author", "event")
     )
+
+
+def _by_parquet(spark: SparkSession, root: Path) -> DataFrame:
+    files = f"{root}/{TABLE.replace('.', '.db/')}/_ledger/segments"
+    transactions = spark.read.parquet(files).selectExpr(
+        "version", "explode(transactions) AS transaction"
+    )
+    events = transactions.selectExpr(
+        "version",
+        "transaction.id AS commit_id",
+        "transaction.author AS author",
+        "explode(transaction.events) AS found",
+    )
+    return events.selectExpr("version", "commit_id", "author", "found.event AS event")
 
 
 def _by_json(spark: SparkSession, root: Path) -> DataFrame:
@@ -130,7 +153,7 @@ def _share(root: Path) -> int:
 
 def _lake(workdir: Path, commits: int) -> Path:
     """Return a ledger of so many commits; built at the first call and kept."""
-    lake = workdir / f"packed-{EVENTS}-{commits}"
+    lake = workdir / f"sealed-{EVENTS}-{commits}"
     if lake.exists():
         return lake
     workdir.mkdir(parents=True, exist_ok=True)
@@ -146,6 +169,9 @@ def _lake(workdir: Path, commits: int) -> Path:
         body = encode(commit_of(transaction, version, parent))
         (draft / layout.commit(version)).write_bytes(body)
         parent = digest(body)
+    log.refresh()
+    for end in range(SEGMENT_LENGTH, commits + 1, SEGMENT_LENGTH):
+        log.segments.save(end)
     draft.rename(lake)
     return lake
 
@@ -168,7 +194,7 @@ def _session(master: str) -> SparkSession:
 
 def main(
     *,
-    size: int = 1_000,
+    size: int = 1_600,
     repeats: int = 3,
     master: str = "local[2]",
     workdir: Path = WORKDIR,

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Row = tuple[Any, ...]
+Chunk = tuple[list[Any], ...]
+"""The columns of some rows."""
 
 MOST_ROWS = 8_192
 MOST_CHARACTERS = 8_000_000
@@ -53,9 +55,25 @@ def batches(
         yield _batch(gathered, schema, constants)
 
 
+def batches_of_chunks(
+    chunks: Iterable[Chunk], columns: Sequence[Column], constants: Sequence[Any] = ()
+) -> Iterator[pa.RecordBatch]:
+    """Yield columns as record batches, a chunk of them each; see `batches`."""
+    schema = arrow_schema(columns)
+    for chunk in chunks:
+        if chunk[0]:
+            yield _batch_of_columns(chunk, schema, constants)
+
+
 def _batch(rows: list[Row], schema: pa.Schema, constants: Sequence[Any]) -> pa.RecordBatch:
+    return _batch_of_columns([*zip(*rows, strict=True)], schema, constants)
+
+
+def _batch_of_columns(
+    columns: Sequence[Sequence[Any]], schema: pa.Schema, constants: Sequence[Any]
+) -> pa.RecordBatch:
     import pyarrow as pa
 
-    values = [*(repeat(each, len(rows)) for each in constants), *zip(*rows, strict=True)]
+    values = [*(repeat(each, len(columns[0])) for each in constants), *columns]
     arrays = [pa.array(column, each.type) for column, each in zip(values, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

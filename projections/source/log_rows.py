@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import repeat
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UnsetType
 
-from projections.source.batches import Row
+from projections.source.batches import MOST_CHARACTERS, MOST_ROWS, Chunk, Row
 from projections.source.column import Column
 from projections.source.scan import Scan, Step
 
@@ -70,20 +72,75 @@ def commit_rows(scan: Scan) -> Iterator[Row]:
 
 def event_rows(scan: Scan) -> Iterator[Row]:
     """Yield a row of `EVENTS` for every event."""
-    encode = msgspec.json.Encoder().encode
+    for chunk in event_chunks(scan):
+        yield from zip(*chunk, strict=True)
+
+
+def event_chunks(scan: Scan) -> Iterator[Chunk]:
+    """Yield the columns of `EVENTS` for so many events at a time: no row is made of any of them."""
+    gathered = _Events()
     for step in scan.steps():
-        here, envelope = place(step), _envelope(step)
-        for position, event in enumerate(step.transaction.events):
-            yield (
-                *here,
-                position,
-                *envelope,
-                event.__struct_config__.tag,
-                getattr(event, "field_id", None),
-                _path(getattr(event, "field_names", None)),
-                getattr(event, "snapshot_id", None),
-                encode(event).decode(),
-            )
+        gathered.add(step)
+        if gathered.is_full:
+            yield gathered.columns
+            gathered = _Events()
+    yield gathered.columns
+
+
+class _Events:
+    """The columns of some events."""
+
+    def __init__(self) -> None:
+        self.columns: Chunk = tuple([] for _ in EVENTS)
+        self._characters = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether they are enough for a batch."""
+        return len(self.columns[0]) >= MOST_ROWS or self._characters >= MOST_CHARACTERS
+
+    def add(self, step: Step) -> None:
+        """Take in a transaction."""
+        # Which of them has which field its shape says.
+        events: tuple[Any, ...] = step.transaction.events
+        count = len(events)
+        before, after = (*place(step),), (*_envelope(step),)
+        shapes = [_SHAPES.get(type(each)) or _shape(type(each)) for each in events]
+        texts = [_ENCODE(each).decode() for each in events]
+        pairs = list(zip(events, shapes, strict=True))
+        added: list[Iterable[Any]] = [
+            *(repeat(value, count) for value in before),
+            range(count),
+            *(repeat(value, count) for value in after),
+            [shape.tag for shape in shapes],
+            [each.field_id if shape.has_id else None for each, shape in pairs],
+            [_path(each.field_names) if shape.has_names else None for each, shape in pairs],
+            [each.snapshot_id if shape.has_snapshot else None for each, shape in pairs],
+            texts,
+        ]
+        for column, values in zip(self.columns, added, strict=True):
+            column.extend(values)
+        self._characters += sum(map(len, texts))
+
+
+class _Shape(NamedTuple):
+    """What there is to say of every event of a class."""
+
+    tag: str
+    has_id: bool
+    has_names: bool
+    has_snapshot: bool
+
+
+_ENCODE = msgspec.json.Encoder().encode
+_SHAPES: dict[type, _Shape] = {}
+
+
+def _shape(kind: Any) -> _Shape:
+    names = kind.__struct_fields__
+    wanted = ("field_id", "field_names", "snapshot_id")
+    found = _Shape(kind.__struct_config__.tag, *(each in names for each in wanted))
+    return _SHAPES.setdefault(kind, found)
 
 
 def _path(names: object) -> tuple[str, ...] | None:

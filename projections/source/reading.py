@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from projections.source.batches import Row, batches
+from projections.source.batches import Row, batches, batches_of_chunks
 from projections.source.column import Column
 from projections.source.partition_values import PARTITION, TYPED, typed
 from projections.source.scan import Scan
@@ -30,11 +30,16 @@ def read(
         DamagedLogError: A commit or a list of file changes is missing or damaged.
     """
     view = view_of(view_name)
-    rows = view.rows(Scan.of(span))
+    scan = Scan.of(span)
+    whose = (span.table.identifier, span.table.table_id)
+    if view.chunks is not None:
+        yield from batches_of_chunks(view.chunks(scan), view.columns, whose)
+        return
+    rows = view.rows(scan)
     columns = view.columns
     if typed_column is not None and view.has_partition:
         rows, columns = _with_typed(rows, view, typed_column), (*columns, typed_column)
-    yield from batches(rows, columns, (span.table.identifier, span.table.table_id))
+    yield from batches(rows, columns, whose)
 
 
 def _with_typed(rows: Iterator[Row], view: View, column: Column) -> Iterator[Row]:

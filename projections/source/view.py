@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from attrs import frozen
 
 from ledger.model.errors import InvalidInputError
-from projections.source.batches import Row
+from projections.source.batches import Chunk, Row
 from projections.source.column import Column
 from projections.source.column_rows import COLUMNS, column_rows
 from projections.source.file_rows import (
@@ -18,7 +18,7 @@ from projections.source.file_rows import (
     partition_change_rows,
     partition_rows,
 )
-from projections.source.log_rows import COMMITS, EVENTS, commit_rows, event_rows
+from projections.source.log_rows import COMMITS, EVENTS, commit_rows, event_chunks, event_rows
 from projections.source.partition_values import PARTITION
 from projections.source.scan import Scan
 from projections.source.snapshot_rows import SNAPSHOTS, TAGS, snapshot_rows, tag_rows
@@ -38,6 +38,7 @@ class View:
         name: What it is asked by.
         own: Its columns after those of `TABLE`.
         rows: Gives their values for a span of the log.
+        chunks: Gives the same column by column, where many rows are worth it.
         is_history: Whether each row belongs to a commit, so that versions can share the reading,
             be filtered, and be followed. Otherwise the rows are of the table at one instant.
         from_start: Whether the state at an instant is summed up from version 0 on.
@@ -46,6 +47,7 @@ class View:
     name: str
     own: tuple[Column, ...]
     rows: Callable[[Scan], Iterator[Row]]
+    chunks: Callable[[Scan], Iterator[Chunk]] | None = None
     is_history: bool = True
     from_start: bool = False
 
@@ -64,7 +66,7 @@ VIEWS = {
     each.name: each
     for each in (
         View("commits", COMMITS, commit_rows),
-        View("events", EVENTS, event_rows),
+        View("events", EVENTS, event_rows, event_chunks),
         View("columns", COLUMNS, column_rows),
         View("snapshots", SNAPSHOTS, snapshot_rows),
         View("tags", TAGS, tag_rows, is_history=False),

@@ -13,4 +13,4 @@ def test_every_reader_of_the_benchmark_finds_all_events(
     from benchmarks import spark_source
 
     assert spark.version
-    assert spark_source.run(tmp_path, size=120, repeats=1).fingerprint == "events=1201"
+    assert spark_source.run(tmp_path, size=800, repeats=1).fingerprint == "events=8001"
