@@ -22,7 +22,7 @@ COLUMN_MAPPING = "columnMapping"
 TYPE_WIDENING = "typeWidening"
 
 _FOR_WRITERS_ALONE = frozenset({IN_COMMIT_TIMESTAMP, INVARIANTS})
-_FIRST_READER, _MAPPING_READER, _FEATURE_READER = 1, 2, 3
+_FIRST_READER, _FEATURE_READER = 1, 3
 _FEATURE_WRITER = 7
 _OWN_PREFIX = "delta."
 _HARMLESS = (
@@ -78,10 +78,9 @@ def protocol_json(features: Collection[str]) -> bytes:
     """
     reading = sorted(set(features) - _FOR_WRITERS_ALONE)
     found: dict[str, Any] = {"minReaderVersion": _FIRST_READER, "minWriterVersion": _FEATURE_WRITER}
-    if reading == [COLUMN_MAPPING]:
-        # It is older than table features, and so has a reader version of its own.
-        found["minReaderVersion"] = _MAPPING_READER
-    elif reading:
+    if reading:
+        # Mapping has a reader version of its own, 2, too; readers that know no mapping open it, and
+        # show renamed columns as NULL.
         found |= {"minReaderVersion": _FEATURE_READER, "readerFeatures": reading}
     return _ENCODER.encode({**found, "writerFeatures": sorted(features)})
 

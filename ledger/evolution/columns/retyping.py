@@ -95,7 +95,7 @@ def _check_paimon_keeps(draft: Draft, path: tuple[str, ...], target: DataType) -
 def _check_cast(draft: Draft, path: tuple[str, ...], source: DataType, target: DataType) -> None:
     if not draft.rules.paimon:
         version = draft.rules.format_version
-        if not can_promote(source, target, format_version=version):
+        if draft.rules.only_promotes and not can_promote(source, target, format_version=version):
             raise state(
                 f"column {dotted(path)}: {_described(source)} cannot become {_described(target)}; "
                 f"Iceberg {version} reads old files through the new type and casts nothing"

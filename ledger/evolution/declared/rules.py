@@ -54,6 +54,14 @@ class Rules:
         """Whether changes mean what they mean in Paimon, its guards included."""
         return "paimon" in self.formats
 
+    @property
+    def only_promotes(self) -> bool:
+        """Whether types change as Iceberg lets them; other formats say themselves what they read.
+
+        Paimon casts on reading, and has its own words for what it casts.
+        """
+        return not self.paimon and (not self.formats or "iceberg" in self.formats)
+
     @classmethod
     def of(cls, options: Mapping[str, str], *, allow_incompatible: bool = False) -> Rules:
         """Return the rules that a table's options declare.

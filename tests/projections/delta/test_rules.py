@@ -1,0 +1,132 @@
+"""What Delta refuses, when it is declared and when something is decided."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from ledger import (
+    AddColumn,
+    DropColumn,
+    FileChange,
+    FormatError,
+    RenameColumn,
+    Schema,
+    SetOption,
+    Table,
+    UpdateColumnType,
+)
+from tests.lakes import lake_on, memory
+
+DELTA = {"ledger.formats": "delta"}
+
+
+def table_of(columns: dict[str, Any], **schema: Any) -> Table:
+    lake = lake_on(memory())
+    lake.create_database("db")
+    options = {**DELTA, **schema.pop("options", {})}
+    return lake.create_table("db.t", Schema.of(columns, options=options, **schema))
+
+
+def file(name: str, **facts: Any) -> FileChange:
+    return FileChange(path=f"{name}.parquet", record_count=3, file_size_in_bytes=900, **facts)
+
+
+@pytest.mark.parametrize(
+    ("columns", "rule"),
+    [
+        ({"a": "TIME(3)"}, "Delta has no TIME"),
+        ({"a": "TIMESTAMP(9)"}, "microseconds"),
+        ({"a": "UUID"}, "Delta has no UUID"),
+        ({"a": "INT", "A": "INT"}, "told without case"),
+    ],
+)
+def test_a_table_that_delta_cannot_say_is_not_begun(columns: dict[str, str], rule: str) -> None:
+    with pytest.raises(FormatError, match=rule) as caught:
+        table_of(columns)
+    assert caught.value.format == "delta"
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        (UpdateColumnType(("n",), "SMALLINT"), "only as a wider one"),
+        (UpdateColumnType(("n",), "STRING"), "only as a wider one"),
+        (UpdateColumnType(("day",), "TIMESTAMP(6)"), "only as a wider one"),
+        (UpdateColumnType(("text",), "VARCHAR(4)"), "readers cast nothing"),
+        (AddColumn(("N",), "INT"), "told without case"),
+        (SetOption("delta.columnMapping.mode", "id"), "the projection itself says"),
+    ],
+)
+def test_a_step_that_readers_would_misread_is_refused(change: Any, rule: str) -> None:
+    table = table_of({"n": "INT", "day": "DATE", "text": "STRING"})
+    table.append([file("a")])
+    (verdict,) = [each for each in table.plan([change]).verdicts if each.format == "delta"]
+    assert any(rule in each.message for each in verdict.refusals)
+    with pytest.raises(FormatError, match=rule):
+        table.alter([change])
+
+
+@pytest.mark.parametrize("wider", ["BIGINT", "DOUBLE", "DECIMAL(12,2)"])
+def test_a_wider_type_is_a_step_and_plan_says_who_will_not_read_it(wider: str) -> None:
+    table = table_of({"n": "INT"})
+    table.append([file("a")])
+    plan = table.plan([UpdateColumnType(("n",), wider)])
+    assert not plan.refusals
+    assert any("typeWidening" in each for each in plan.warnings)
+
+
+@pytest.mark.parametrize(
+    ("facts", "rule"),
+    [
+        ({"format": "orc"}, "files are Parquet"),
+        ({"content": "position-deletes"}, "no files of 'position-deletes'"),
+        ({"partition": ("",)}, "an empty text in partition column p"),
+    ],
+)
+def test_a_file_that_delta_cannot_say_is_refused(facts: dict[str, Any], rule: str) -> None:
+    table = table_of({"n": "INT", "p": "STRING"}, partition_keys=["p"])
+    with pytest.raises(FormatError, match=rule):
+        table.append([replace(file("a", partition=("x",)), **facts)])
+
+
+def test_files_that_disagree_on_a_name_are_refused_until_an_overwrite() -> None:
+    table = table_of({"a": "INT"})
+    table.append([file("old")])
+    table.alter([RenameColumn(("a",), "b")])
+    for carries_ids in (False, True):
+        with pytest.raises(FormatError, match="files hold it as a and as b"):
+            table.append([file("new", schema_id=1, field_ids=carries_ids)])
+
+    table.append([file("by-the-old-name", schema_id=0)])
+    table.overwrite([file("new", schema_id=1)])
+    table.append([file("newer", schema_id=1)])
+
+
+def test_a_name_that_comes_back_waits_for_the_old_files_to_go() -> None:
+    table = table_of({"a": "INT", "b": "INT"})
+    table.append([file("old")])
+    table.alter([DropColumn(("a",))])
+    table.alter([AddColumn(("a",), "INT")])
+    with pytest.raises(FormatError, match="files hold field 0 under its name a"):
+        table.append([file("new", schema_id=2)])
+    table.overwrite([file("new", schema_id=2)])
+
+
+def test_partition_columns_stay_as_long_as_there_are_files() -> None:
+    table = table_of({"n": "INT", "p": "STRING"})
+    table.update_spec().add_field("p").commit()
+    table.append([file("a", partition=("x",), spec_id=table.state.spec.spec_id)])
+    with pytest.raises(FormatError, match="keeps the columns that partition it"):
+        table.update_spec().remove_field("p").commit()
+
+
+def test_the_past_is_checked_when_delta_is_declared() -> None:
+    table = table_of({"a": "INT"}, options={"ledger.formats": "iceberg"})
+    table.append([file("old", field_ids=True)])
+    table.alter([RenameColumn(("a",), "b")])
+    table.append([file("new", schema_id=1, field_ids=True)])
+    with pytest.raises(FormatError, match="files hold it as a and as b"):
+        table.alter([SetOption("ledger.formats", "iceberg,delta")])

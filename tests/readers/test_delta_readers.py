@@ -1,0 +1,180 @@
+"""Delta tables under independent readers: delta-rs, DuckDB's extension, Polars.
+
+Every snapshot of random lives, current and older, reads as plain pyarrow reads the live files.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import ledger
+from ledger import RenameColumn, Table, UpdateColumnType
+from projections.delta.materialise import DELTA
+from tests.projections.delta.projecting import Left
+from tests.readers.delta_life import PARTITIONS, Life, Row, plain
+
+deltalake = pytest.importorskip("deltalake")
+
+FORMATS = {"ledger.formats": "delta", "delta.checkpointInterval": "4"}
+
+
+def life(folder: Path, seed: int, steps: int = 16, **how: Any) -> tuple[Life, Table]:
+    """Return a life of some steps, projected on the way and at its end."""
+    lake = ledger.open(str(folder), author="ada@prod")
+    lake.create_database("shop")
+    found = Life(lake, folder, random.Random(seed), dict(FORMATS), **how)
+    table = found.begin("shop.orders")
+    for _ in range(3):
+        found.add(table)
+    for number in range(steps):
+        found.step(table)
+        if number % 5 == 0:
+            DELTA.project(table)
+    DELTA.project(table)
+    assert DELTA.verify(table).is_empty
+    return found, table
+
+
+def folder_of(table: Table) -> str:
+    return table.location.removeprefix("file://")
+
+
+def versions(table: Table) -> dict[int, int]:
+    """Return the Delta version of each snapshot, by what commits say of themselves."""
+    infos = Left.by(table).infos()
+    return {
+        int(info["operationParameters"]["snapshotId"]): version
+        for version, info in infos.items()
+        if "snapshotId" in info["operationParameters"]
+    }
+
+
+def delta_rs(folder: str, version: int) -> tuple[list[str], list[Row]]:
+    found = deltalake.DeltaTable(folder, version=version).to_pyarrow_table()
+    return found.column_names, _rows(found.to_pylist())
+
+
+def delta_rs_query(folder: str, version: int) -> tuple[list[str], list[Row]]:
+    table = deltalake.DeltaTable(folder, version=version)
+    found = pa.table(
+        deltalake.QueryBuilder().register("t", table).execute("select * from t").read_all()
+    )
+    return found.column_names, _rows(found.to_pylist())
+
+
+def duckdb(folder: str, version: int) -> tuple[list[str], list[Row]]:
+    import duckdb
+
+    place = importlib.util.find_spec("duckdb_extension_delta")
+    if place is None or place.origin is None:
+        pytest.skip("duckdb-extension-delta is not installed")
+    (extension,) = Path(place.origin).parent.glob("extensions/*/delta.duckdb_extension")
+    with duckdb.connect() as connection:
+        connection.load_extension(str(extension))
+        connection.execute("SET TimeZone = 'UTC'")
+        query = "select * from delta_scan($1, version => $2)"
+        found = connection.execute(query, [folder, version]).to_arrow_table()
+    return found.column_names, _rows(found.to_pylist())
+
+
+def polars(folder: str, version: int) -> tuple[list[str], list[Row]]:
+    import polars as pl
+
+    found = pl.scan_delta(folder, version=version).collect()
+    # It has no maps: they are lists of structs.
+    rows = [
+        {name: _pairs(value) if name == "pairs" else value for name, value in row.items()}
+        for row in found.to_dicts()
+    ]
+    return found.columns, _rows(rows)
+
+
+def _pairs(value: list[dict[str, Any]] | None) -> list[tuple[Any, Any]] | None:
+    return None if value is None else [(each["key"], each["value"]) for each in value]
+
+
+def _rows(found: list[dict[str, Any]]) -> list[Row]:
+    return sorted((tuple(plain(each) for each in row.values()) for row in found), key=repr)
+
+
+Reader = Callable[[str, int], tuple[list[str], list[Row]]]
+
+
+def assert_read(reader: Reader, life: Life, table: Table) -> None:
+    there = versions(table)
+    assert len(there) == len(life.at_snapshot) >= 3
+    first, *others, last = life.at_snapshot
+    for snapshot_id in (first, *random.Random(last).sample(others, min(3, len(others))), last):
+        names, rows = life.at_snapshot[snapshot_id]
+        found_names, found = reader(folder_of(table), there[snapshot_id])
+        assert (tuple(found_names), found) == (names, rows), snapshot_id
+
+
+@pytest.fixture(scope="module", params=range(2))
+def plain_life(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Life, Table]:
+    return life(tmp_path_factory.mktemp("plain"), request.param, has_walls=bool(request.param))
+
+
+@pytest.fixture(scope="module", params=range(3))
+def mapped_life(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Life, Table]:
+    return life(tmp_path_factory.mktemp("mapped"), request.param, is_mapped=True)
+
+
+@pytest.mark.parametrize("reader", [delta_rs, delta_rs_query, duckdb, polars])
+def test_every_version_reads_as_its_files_do(
+    plain_life: tuple[Life, Table], reader: Reader
+) -> None:
+    assert_read(reader, *plain_life)
+
+
+@pytest.mark.parametrize("reader", [delta_rs_query, duckdb])
+def test_every_version_reads_as_its_files_do_whatever_columns_are_called(
+    mapped_life: tuple[Life, Table], reader: Reader
+) -> None:
+    assert_read(reader, *mapped_life)
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+def test_partitions_of_every_type_are_read(tmp_path: Path, partition: str) -> None:
+    found, table = life(tmp_path, 7, steps=3, partition=partition)
+    for reader in (delta_rs, delta_rs_query, duckdb, polars):
+        assert_read(reader, found, table)
+
+
+def test_only_delta_rs_scan_misreads_a_partition_below_zero(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PARTITIONS, "p_decimal", ("DECIMAL(9,2)", (Decimal("-1.50"),)))
+    found, table = life(tmp_path, 7, steps=0, partition="p_decimal")
+    for reader in (delta_rs_query, duckdb, polars):
+        assert_read(reader, found, table)
+    with pytest.raises(pa.ArrowInvalid, match="'-1.-50' is not a valid decimal"):
+        assert_read(delta_rs, found, table)
+
+
+def test_which_readers_open_mapped_and_widened_tables(tmp_path: Path) -> None:
+    found, table = life(tmp_path, 7, steps=0)
+    table.alter([RenameColumn(("name",), "label")])
+    DELTA.project(table)
+    for reader in (delta_rs, polars):
+        with pytest.raises(deltalake.exceptions.DeltaProtocolError, match="columnMapping"):
+            reader(folder_of(table), 4)
+    table.alter([UpdateColumnType(("small",), "INT")])
+    DELTA.project(table)
+    with pytest.raises(deltalake.exceptions.DeltaError, match="TypeWidening"):
+        delta_rs_query(folder_of(table), 5)
+    names, rows = duckdb(folder_of(table), 5)
+    assert "label" in names
+    assert rows == found.at_snapshot[3][1]
