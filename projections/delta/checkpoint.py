@@ -49,6 +49,22 @@ def from_parquet(body: bytes) -> Reconciled:
     return found
 
 
+def hint_json(version: int, found: Reconciled) -> bytes:
+    """Return what leads to a checkpoint.
+
+    Spark takes its schema from here, and need not open the file for it: delta-spark 4.2 cannot
+    under Spark 4.1.4, its own tables' neither.
+    """
+    return msgspec.json.encode(
+        {
+            "version": version,
+            "size": found.size,
+            "numOfAddFiles": len(found.adds),
+            "checkpointSchema": _said(_schema()),
+        }
+    )
+
+
 def is_same(one: bytes, other: bytes) -> bool:
     """Return whether two checkpoints say the same, whatever wrote them."""
     if one == other:
@@ -99,6 +115,33 @@ def _present(fields: dict[str, Any]) -> dict[str, Any]:
         form = {**found["format"], "options": {}}
         found |= {"configuration": dict(found["configuration"]), "format": form}
     return found
+
+
+def _said(fields: Any) -> dict[str, Any]:
+    """Return the fields of an Arrow struct as a Delta schema says them."""
+    said = [
+        {"name": each.name, "type": _said_type(each.type), "nullable": True, "metadata": {}}
+        for each in fields
+    ]
+    return {"type": "struct", "fields": said}
+
+
+def _said_type(kind: Any) -> Any:
+    import pyarrow.types as is_a
+
+    if is_a.is_struct(kind):
+        return _said(kind)
+    if is_a.is_list(kind):
+        element = _said_type(kind.value_type)
+        return {"type": "array", "elementType": element, "containsNull": True}
+    if is_a.is_map(kind):
+        return {
+            "type": "map",
+            "keyType": _said_type(kind.key_type),
+            "valueType": _said_type(kind.item_type),
+            "valueContainsNull": True,
+        }
+    return {"string": "string", "int32": "integer", "int64": "long", "bool": "boolean"}[str(kind)]
 
 
 def _schema() -> Any:

@@ -13,7 +13,7 @@ from attrs import evolve
 
 from ledger.model.errors import DamagedLogError
 from projections.delta.actions import Reconciled, commit_millis
-from projections.delta.checkpoint import from_parquet, is_same, to_parquet
+from projections.delta.checkpoint import from_parquet, hint_json, is_same, to_parquet
 from projections.delta.names import (
     FOLDER,
     HINT,
@@ -132,8 +132,7 @@ class DeltaLog:
         if there is None or not is_same(there, body):
             self._outputs.put(path, body)
         if version >= self._hinted():
-            hint = {"version": version, "size": found.size, "numOfAddFiles": len(found.adds)}
-            self._hint = msgspec.json.encode(hint)
+            self._hint = hint_json(version, found)
 
     def _hinted(self) -> int:
         return int(msgspec.json.decode(self._hint)["version"]) if self._hint else -1

@@ -160,9 +160,12 @@ class _Run:
         self._versions.add(event, version)
         if event.snapshot_id == self._oldest_snapshot > 1:
             self._log.begin_at(version)
+        named = set(self._fold.live)
         for each in said:
             self._fold.count(each.schema_id, 1 if each.kind == "ADD" else -1)
-        lines = list(self._fold.learn(state)) if said else []
+        # Files that are called as others are say nothing new; most snapshots bring no others.
+        is_new = named != set(self._fold.live) or not self._fold.says(state.schema)
+        lines = list(self._fold.learn(state)) if is_new else []
         if self._target.reachable(event.snapshot_id):
             self._refuse_unsaid(event.snapshot_id)
         restored = None

@@ -86,6 +86,10 @@ class TableFold:
         """Whether columns have names of their own in files."""
         return COLUMN_MAPPING in self.features
 
+    def says(self, schema: Schema) -> bool:
+        """Whether the metadata is of a schema."""
+        return self.said is not None and self.said.id == schema.id
+
     def count(self, schema_id: int, files: int) -> None:
         """Take note that files come or go, a negative number."""
         found = self.live.get(schema_id, 0) + files

@@ -30,7 +30,7 @@ from ledger import (
     Table,
     UpdateColumnType,
 )
-from ledger.files.register import data_files
+from ledger.files.registering.register import data_files
 from ledger.history.older import schemas, schemas_by_id
 from ledger.model import types as t
 from ledger.model.file_change import FileChange

@@ -23,14 +23,15 @@ from tests.readers.delta_life import PARTITIONS, Life, Row, plain
 
 deltalake = pytest.importorskip("deltalake")
 
-FORMATS = {"ledger.formats": "delta", "delta.checkpointInterval": "4"}
 
-
-def life(folder: Path, seed: int, steps: int = 16, **how: Any) -> tuple[Life, Table]:
+def life(
+    folder: Path, seed: int, steps: int = 16, interval: int = 4, **how: Any
+) -> tuple[Life, Table]:
     """Return a life of some steps, projected on the way and at its end."""
     lake = ledger.open(str(folder), author="ada@prod")
     lake.create_database("shop")
-    found = Life(lake, folder, random.Random(seed), dict(FORMATS), **how)
+    options = {"ledger.formats": "delta", "delta.checkpointInterval": str(interval)}
+    found = Life(lake, folder, random.Random(seed), options, **how)
     table = found.begin("shop.orders")
     for _ in range(3):
         found.add(table)

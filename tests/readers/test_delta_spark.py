@@ -11,6 +11,8 @@ import pytest
 
 from ledger import UpdateColumnType
 from projections.delta.materialise import DELTA
+from projections.delta.names import is_checkpoint
+from tests.projections.delta.projecting import Left
 from tests.readers.delta_life import Row, plain
 from tests.readers.delta_runtime import delta_session
 from tests.readers.test_delta_readers import assert_read, folder_of, life, versions
@@ -58,7 +60,19 @@ def _plain(value: Any) -> Any:
 def test_spark_reads_every_version_as_its_files_do(
     session: SparkSession, tmp_path: Path, how: dict[str, Any]
 ) -> None:
-    assert_read(read_by(session), *life(tmp_path, 3, **how))
+    # Of a checkpoint that the hint does not lead to, this Delta cannot read the schema under this
+    # Spark, its own tables' neither.
+    assert_read(read_by(session), *life(tmp_path, 3, interval=1000, **how))
+
+
+def test_spark_reads_the_newest_version_by_its_checkpoint(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    found, table = life(tmp_path, 3, is_mapped=True)
+    newest = max(found.at_snapshot)
+    names, rows = read_by(session)(folder_of(table), versions(table)[newest])
+    assert (tuple(names), rows) == found.at_snapshot[newest]
+    assert any(is_checkpoint(path) for path in Left.by(table).files)
 
 
 def test_spark_says_who_and_why_and_goes_back_by_time(
