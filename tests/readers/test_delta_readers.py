@@ -82,7 +82,7 @@ def duckdb(folder: str, version: int) -> tuple[list[str], list[Row]]:
         connection.load_extension(str(extension))
         connection.execute("SET TimeZone = 'UTC'")
         query = "select * from delta_scan($1, version => $2)"
-        found = connection.execute(query, [folder, version]).to_arrow_table()
+        found: Any = connection.execute(query, [folder, version]).to_arrow_table()
     return found.column_names, _rows(found.to_pylist())
 
 

@@ -10,7 +10,7 @@ import pytest
 from ledger.model.errors import InvalidInputError
 from projections.iceberg.metadata.schema_json import DEEPEST, check_default, type_from_json
 from projections.iceberg.metadata.table_json import read_metadata
-from projections.iceberg.metadata.types import PlainType
+from projections.iceberg.metadata.types import primitive_type
 from tests.projections.iceberg.metadata.cases import DATA
 
 TABLE = (DATA / "generated/java-life/v3/12.metadata.json").read_bytes()
@@ -72,7 +72,7 @@ def test_a_default_is_a_day_and_a_time_that_there_are(
     kind: str, value: object, *, fits: bool
 ) -> None:
     if fits:
-        check_default(PlainType(kind), value)
+        check_default(primitive_type(kind), value)
     else:
         with pytest.raises(InvalidInputError, match="is no default of type"):
-            check_default(PlainType(kind), value)
+            check_default(primitive_type(kind), value)
