@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ledger.planning.plan import FilePlan
 
 
-class Source(Protocol):
+class Origin(Protocol):
     """The table that an instant is of."""
 
     log: TableLog
@@ -47,7 +47,7 @@ class TableAt:
 
     state: TableState
     schema: Schema
-    _source: Source
+    _origin: Origin
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(version={self.version}, columns={self.schema.names})"
@@ -91,7 +91,7 @@ class TableAt:
             UnsupportedError: An engine's manifests list them, in a table that was born elsewhere.
         """
         self._refuse_unlisted()
-        return tuple(self._source.live.at_state(self.state).values())
+        return tuple(self._origin.live.at_state(self.state).values())
 
     def plan(self, where: Filter = None) -> FilePlan:
         """Return which files a filter has to read, and why not the others.
@@ -119,12 +119,12 @@ class TableAt:
 
         self._refuse_unlisted()
         return plan(
-            self._source.log,
+            self._origin.log,
             self.state,
             schema=self.schema,
             specs=self.state.specs,
             where=where,
-            schemas=self._source.past.schemas,
+            schemas=self._origin.past.schemas,
         )
 
     def _refuse_unlisted(self) -> None:
@@ -145,7 +145,7 @@ class TableAt:
             MissingDependencyError: PyIceberg is not installed.
             UnsupportedError: Iceberg cannot express the table.
         """
-        return load(READERS, "iceberg")(self._source, self, where=where, columns=columns)
+        return load(READERS, "iceberg")(self._origin, self, where=where, columns=columns)
 
     @takes(columns=its.paths.or_none())
     def to_arrow(self, where: Filter = None, columns: Iterable[str] | None = None) -> pa.Table:

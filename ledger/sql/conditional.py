@@ -40,7 +40,7 @@ class RemoveTerm:
 
 
 @frozen
-class UpdateSpec:
+class SpecClause:
     """Change the partition spec."""
 
     updates: tuple[SpecUpdate | RemoveTerm, ...]
@@ -53,7 +53,7 @@ class DropIdentifierFields:
     paths: tuple[tuple[str, ...], ...]
 
 
-Asked = TableChange | IfColumn | IfTag | UpdateSpec | DropIdentifierFields
+Asked = TableChange | IfColumn | IfTag | SpecClause | DropIdentifierFields
 """What a statement asks for: a change, or one that is known only when the table is."""
 
 
@@ -74,7 +74,7 @@ def _meant(asked: Asked, state: TableState) -> Iterator[TableChange]:
         case IfTag():
             if (asked.change.tag_name in state.tags) is asked.exists:
                 yield asked.change
-        case UpdateSpec(updates=updates):
+        case SpecClause(updates=updates):
             yield UpdatePartitionSpec(tuple(_update(each, state.schema) for each in updates))
         case DropIdentifierFields():
             yield _without(asked.paths, state.schema)

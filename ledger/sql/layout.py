@@ -16,7 +16,7 @@ from ledger.events.spec_changes import (
 )
 from ledger.evolution.table.changes import CreateTag, DeleteTag, ReplaceTag
 from ledger.model.partition import Direction
-from ledger.sql.conditional import Asked, DropIdentifierFields, IfTag, RemoveTerm, UpdateSpec
+from ledger.sql.conditional import Asked, DropIdentifierFields, IfTag, RemoveTerm, SpecClause
 from ledger.sql.cursor import Cursor
 
 _COMMENT = "comment"
@@ -131,7 +131,7 @@ def rename_field(cursor: Cursor) -> list[Asked]:
 
 
 def _updated(*updates: SpecUpdate | RemoveTerm) -> list[Asked]:
-    return [UpdateSpec(updates)]
+    return [SpecClause(updates)]
 
 
 def _removed(term: Term) -> RemovePartitionField | RemoveTerm:

@@ -28,14 +28,14 @@ class AlterTable:
 
 
 @frozen
-class RenameTable:
+class RenameStatement:
     """Give a table another name."""
 
     table: tuple[str, ...]
     new_name: tuple[str, ...]
 
 
-Statement = AlterTable | RenameTable
+Statement = AlterTable | RenameStatement
 
 _Reader = Callable[[Cursor], list[Asked]]
 
@@ -94,7 +94,7 @@ def asked_of(text: str, table: Identifier) -> Sequence[Asked]:
         raise InvalidInputError(
             f"the statement alters {shown_path(statement.table)}, and this is {table}"
         )
-    if isinstance(statement, RenameTable):
+    if isinstance(statement, RenameStatement):
         raise InvalidInputError(f"a table's name is its ledger's: rename {table} there")
     return statement.asked
 
@@ -103,7 +103,7 @@ def _statement(cursor: Cursor) -> Statement:
     cursor.expect("ALTER", "TABLE")
     table = cursor.path()
     if cursor.found("RENAME", "TO"):
-        return RenameTable(table, cursor.path())
+        return RenameStatement(table, cursor.path())
     for words, read in _ACTIONS.items():
         if cursor.found(*words):
             return AlterTable(table, tuple(read(cursor)))

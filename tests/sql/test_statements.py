@@ -38,9 +38,9 @@ from ledger.sql.conditional import (
     IfColumn,
     IfTag,
     RemoveTerm,
-    UpdateSpec,
+    SpecClause,
 )
-from ledger.sql.statement import AlterTable, RenameTable, parse
+from ledger.sql.statement import AlterTable, RenameStatement, parse
 
 
 def wire(text: str) -> Any:
@@ -97,27 +97,27 @@ PROPERTIES = [
     ("UNSET TBLPROPERTIES IF EXISTS ('a')", [RemoveOption("a")]),
 ]
 LAYOUT = [
-    ("ADD PARTITION FIELD category", [UpdateSpec((AddPartitionField(("category",)),))]),
+    ("ADD PARTITION FIELD category", [SpecClause((AddPartitionField(("category",)),))]),
     (
         "ADD PARTITION FIELD bucket(16, id) AS shard",
-        [UpdateSpec((AddPartitionField(("id",), "bucket[16]", "shard"),))],
+        [SpecClause((AddPartitionField(("id",), "bucket[16]", "shard"),))],
     ),
     (
         "ADD PARTITION FIELD truncate(data, 4)",
-        [UpdateSpec((AddPartitionField(("data",), "truncate[4]"),))],
+        [SpecClause((AddPartitionField(("data",), "truncate[4]"),))],
     ),
-    ("ADD PARTITION FIELD hours(a.ts)", [UpdateSpec((AddPartitionField(("a", "ts"), "hour"),))]),
-    ("ADD PARTITION FIELD day(ts)", [UpdateSpec((AddPartitionField(("ts",), "day"),))]),
-    ("DROP PARTITION FIELD shard", [UpdateSpec((RemoveTerm("shard"),))]),
+    ("ADD PARTITION FIELD hours(a.ts)", [SpecClause((AddPartitionField(("a", "ts"), "hour"),))]),
+    ("ADD PARTITION FIELD day(ts)", [SpecClause((AddPartitionField(("ts",), "day"),))]),
+    ("DROP PARTITION FIELD shard", [SpecClause((RemoveTerm("shard"),))]),
     (
         "DROP PARTITION FIELD years(ts)",
-        [UpdateSpec((RemovePartitionField(None, ("ts",), "year"),))],
+        [SpecClause((RemovePartitionField(None, ("ts",), "year"),))],
     ),
     (
         "REPLACE PARTITION FIELD ts_day WITH months(ts) AS m",
-        [UpdateSpec((RemoveTerm("ts_day"), AddPartitionField(("ts",), "month", "m")))],
+        [SpecClause((RemoveTerm("ts_day"), AddPartitionField(("ts",), "month", "m")))],
     ),
-    ("RENAME PARTITION FIELD a TO b", [UpdateSpec((RenamePartitionField("a", "b"),))]),
+    ("RENAME PARTITION FIELD a TO b", [SpecClause((RenamePartitionField("a", "b"),))]),
     (
         "WRITE ORDERED BY category ASC NULLS LAST, bucket(4, id) DESC",
         [
@@ -171,7 +171,7 @@ def test_a_clause_asks_for(clause: str, asked: list[Any]) -> None:
 
 
 def test_a_table_gets_another_name() -> None:
-    assert parse("ALTER TABLE a.b RENAME TO a.c") == RenameTable(("a", "b"), ("a", "c"))
+    assert parse("ALTER TABLE a.b RENAME TO a.c") == RenameStatement(("a", "b"), ("a", "c"))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from ledger.cli.phrases import committed
 from ledger.events.schema_changes import DropPrimaryKey, SchemaChange
 from ledger.events.spec_changes import SpecChange
 from ledger.model.path_text import shown_path
-from ledger.sql.statement import RenameTable, parse
+from ledger.sql.statement import RenameStatement, parse
 
 Written = Annotated[
     tuple[str, ...],
@@ -103,7 +103,7 @@ def sql(
     """
     read = parse(statement)
     name = ".".join(read.table)
-    if isinstance(read, RenameTable):
+    if isinstance(read, RenameStatement):
         new_name = ".".join(read.new_name)
         done = place.open().rename_table(name, new_name, **writing.options())
         place.screen.result(

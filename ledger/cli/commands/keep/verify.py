@@ -327,7 +327,7 @@ def _print(screen: Screen, run: _Run) -> None:
 GROUP = "lakeledger.verifications"
 
 
-class Difference(Protocol):
+class FormatFindings(Protocol):
     """Where a format's files are not what the ledger makes them, by path below the location."""
 
     @property
@@ -347,19 +347,19 @@ class Difference(Protocol):
         """The error that the log is not the one any more that the files were made of."""
 
 
-class Format(Protocol):
+class FormatVerifier(Protocol):
     """What a projection offers."""
 
-    def verify(self, table: Table) -> Difference:
+    def verify(self, table: Table) -> FormatFindings:
         """Compare what stands on the store with what the ledger says."""
 
     def rebuild(self, table: Table) -> object:
         """Restore what is missing or changed."""
 
 
-def _format(name: str) -> Format:
+def _format(name: str) -> FormatVerifier:
     offered: Any = load(GROUP, name)
-    return cast(Format, offered)
+    return cast(FormatVerifier, offered)
 
 
 def differences(table: Table) -> Iterator[tuple[str, list[Finding]]]:
@@ -386,7 +386,7 @@ def rebuild(table: Table, name: str) -> None:
     _format(name).rebuild(table)
 
 
-def _findings(name: str, found: Difference) -> Iterator[Finding]:
+def _findings(name: str, found: FormatFindings) -> Iterator[Finding]:
     for path in found.missing:
         yield Finding("derived", f"the {name} file is missing", path, None, REPAIR)
     for path in found.changed:
