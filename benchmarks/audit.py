@@ -20,7 +20,7 @@ import ledger
 from benchmarks.history import TABLE, WIDTH, lake_at
 from benchmarks.measure import WORKDIR, Figure, Output, Report, in_turn, question_of, show
 from ledger.history.sealing import unsealed
-from ledger.history.subject import Subject
+from ledger.history.verifying.subject import Subject
 
 AT_MOST_S = 1.0
 SECOND = 1e9

@@ -22,7 +22,7 @@ from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
 from ledger.history.older import TableLog
 from ledger.history.sealing import unsealed
-from ledger.history.subject import Subject
+from ledger.history.verifying.subject import Subject
 from ledger.log.codec import Codec, digest
 from ledger.log.replay import START
 from ledger.log.travel import at_version

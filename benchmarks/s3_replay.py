@@ -22,7 +22,7 @@ from benchmarks.measure import WORKDIR, Figure, Output, Report, once_each, quest
 from benchmarks.replay import replay
 from benchmarks.s3_latency import place_for
 from ledger.history.sealing import unsealed
-from ledger.history.subject import Subject
+from ledger.history.verifying.subject import Subject
 from ledger.stores import LocalStore, Store, open_store
 from tests.faults import Wrapped
 from tests.log.long_logs import Without

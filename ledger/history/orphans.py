@@ -24,7 +24,7 @@ from attrs import frozen
 from ledger.events import TableEvent
 from ledger.evolution.state import TableState
 from ledger.files.change_file import written_millis
-from ledger.history.subject import Subject, references
+from ledger.history.verifying.subject import Subject, references
 from ledger.log.replay import START
 from ledger.stores import Store
 from ledger.stores.base import Draft

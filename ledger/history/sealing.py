@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from ledger.history.subject import Subject
+from ledger.history.verifying.subject import Subject
 from ledger.log.segments.file import segment_of
 
 _segment_of = re.compile(r"(\d{20})-(\d{20})\.parquet").fullmatch

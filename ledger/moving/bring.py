@@ -14,9 +14,9 @@ from typing import Any
 from attrs import define, field, frozen
 from msgspec import UNSET
 
-from ledger.history.births import Birth, Births
-from ledger.history.subject import Subject
-from ledger.history.verify import Verification, repair
+from ledger.history.verifying.births import Birth, Births
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.verify import Verification, repair
 from ledger.locations import is_absolute
 from ledger.log.codec import digest
 from ledger.log.landing import Committed, LogFile, Unknown, land

@@ -16,8 +16,8 @@ from msgspec import UNSET
 
 from ledger.events.commit import Commit
 from ledger.events.statistics_events import PartitionStatisticsSet
-from ledger.history.births import Birth, Births
-from ledger.history.subject import references
+from ledger.history.verifying.births import Birth, Births
+from ledger.history.verifying.subject import references
 from ledger.log.codec import digest
 from ledger.log.replay import START
 from ledger.model.errors import DamagedLogError, InvalidInputError, NotFoundError

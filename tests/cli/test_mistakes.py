@@ -33,7 +33,7 @@ MISTAKES: list[tuple[list[str], int, str]] = [
     (["create", "shop.x", "--like", "nowhere.parquet"], 3, "names no file"),
     (["create", "shop.x", "--column", "a INT", "--column", "a INT"], 2, "a is written twice"),
     (["create", "more", "--like", "shop.orders"], 2, "is a database and has no columns"),
-    (["export", "shop.orders"], 2, "there is no command 'export'; see: lakeledger --help"),
+    (["convert", "shop.orders"], 2, "there is no command 'convert'; see: lakeledger --help"),
     (["history", "shop.orders"], 2, "did you mean 'log'?"),
     (["view", "lst"], 2, "there is no command 'view lst': did you mean 'view list'?"),
     (["alter", "shop.orders", "--wat", "x"], 2, "there is no option --wat; see"),

@@ -12,7 +12,7 @@ from ledger import SetOption, Table
 from ledger import open as open_ledger
 from ledger.cli.commands.keep.verify import differences
 from ledger.evolution.fold.table_record import FOLD_VERSION
-from ledger.history.finding import Finding
+from ledger.history.verifying.finding import Finding
 from ledger.log.codec import digest
 from tests.lakes import data_file
 

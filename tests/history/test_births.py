@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from ledger import Identifier, Ledger, Schema, Table
-from ledger.history.births import Birth, Births, disagreements
-from ledger.history.finding import Finding
-from ledger.history.subject import Subject
-from ledger.history.verify import Verification
+from ledger.history.verifying.births import Birth, Births, disagreements
+from ledger.history.verifying.finding import Finding
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.verify import Verification
 from ledger.stores import Durability, LocalStore
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, orders

@@ -13,11 +13,11 @@ import pytest
 from ledger import SetOption
 from ledger.events import TableEvent
 from ledger.evolution.fold.table_record import TableStream
-from ledger.history import span
-from ledger.history.chain import Chain
-from ledger.history.finding import Expected, Finding
-from ledger.history.subject import Subject
-from ledger.history.verify import Verification
+from ledger.history.verifying import span
+from ledger.history.verifying.chain import Chain
+from ledger.history.verifying.finding import Expected, Finding
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.verify import Verification
 from ledger.log.codec import Codec, digest, encode
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import LedgerError

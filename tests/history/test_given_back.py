@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from ledger.evolution.fold.table_record import TableStream
-from ledger.history.finding import Finding
-from ledger.history.given_back import given_back
-from ledger.history.subject import Subject
-from ledger.history.verify import Verification
+from ledger.history.verifying.finding import Finding
+from ledger.history.verifying.given_back import given_back
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.verify import Verification
 from ledger.log.codec import Gate
 from ledger.log.segments.file import read_segment, write_segment
 from ledger.log.stream_log import StreamLog

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from ledger import FileChange, SetOption, StoreError, Table
 from ledger.files.change_file import store_changes
-from ledger.history.births import Births
 from ledger.history.orphans import (
     KEPT_MILLIS,
     Orphan,
@@ -21,7 +20,8 @@ from ledger.history.orphans import (
     orphaned_drafts,
     remove,
 )
-from ledger.history.subject import Subject, references
+from ledger.history.verifying.births import Births
+from ledger.history.verifying.subject import Subject, references
 from ledger.model.errors import DamagedLogError
 from ledger.stores import Durability, LocalStore, Store
 from tests.faults import Died, DiesAfter, RacesBefore, Wrapped

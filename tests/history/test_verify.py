@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from ledger import InvalidInputError, SetOption, Table
 from ledger.evolution.fold.table_record import FOLD_VERSION
-from ledger.history.finding import Expected, Finding
-from ledger.history.subject import Subject
-from ledger.history.verify import MOST_DAMAGES, Verification, repair
+from ledger.history.verifying.finding import Expected, Finding
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.verify import MOST_DAMAGES, Verification, repair
 from ledger.log.codec import digest
 from ledger.log.layout import Layout, index_cut
 from ledger.log.request import now_millis

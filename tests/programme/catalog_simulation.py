@@ -12,8 +12,8 @@ from attrs import field, frozen
 from ledger import Identifier, Ledger, NotFoundError, ViewSchema
 from ledger.evolution.catalog.record import CatalogStream
 from ledger.evolution.catalog.state import TableEntry
-from ledger.history.subject import Subject
-from ledger.history.verify import Verification
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.verify import Verification
 from ledger.log.codec import Codec
 from tests.lakes import lake_on, memory, ticking
 from tests.programme.catalog_workload import (

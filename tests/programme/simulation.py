@@ -14,8 +14,8 @@ from attrs import frozen
 from ledger import Identifier, SetOption, Table
 from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.state import TableState
-from ledger.history.subject import Subject
-from ledger.history.verify import Verification
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.verify import Verification
 from ledger.log.codec import Codec
 from ledger.stores import Store
 from tests.lakes import format_1, lake_on, memory, orders

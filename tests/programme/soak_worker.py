@@ -35,8 +35,8 @@ from ledger import (
 )
 from ledger.history.orphans import KEPT_MILLIS, orphaned_changes, orphaned_drafts, remove
 from ledger.history.sealing import unsealed
-from ledger.history.subject import Subject
-from ledger.history.verify import Verification
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.verify import Verification
 from ledger.log.request import CommitOptions, now_millis
 from projections.statistics.materialise import refresh
 from tests.lakes import data_file

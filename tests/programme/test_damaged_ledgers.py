@@ -18,9 +18,9 @@ import pytest
 from ledger import Ledger, LedgerError, Schema, SetOption, Table, ViewSchema
 from ledger.cli.commands.keep.verify import differences
 from ledger.evolution.fold.table_record import FOLD_VERSION
-from ledger.history.births import Births, disagreements
-from ledger.history.subject import Subject
-from ledger.history.verify import Verification
+from ledger.history.verifying.births import Births, disagreements
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.verify import Verification
 from ledger.model.types import DataType
 from ledger.model.types.sql import read_type
 from ledger.stores import MemoryStore

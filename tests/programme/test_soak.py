@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import ledger
-from ledger.history.subject import Subject
-from ledger.history.verify import Verification
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.verify import Verification
 from ledger.stores import LocalStore
 from projections.iceberg import materialise as iceberg
 from projections.paimon import materialise as paimon

@@ -14,9 +14,9 @@ from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, Writing
 from ledger.cli.screen import Screen
 from ledger.following.files import Freshness
-from ledger.history.clocks import ahead as ahead_of
-from ledger.history.finding import Finding
-from ledger.history.subject import Subject
+from ledger.history.verifying.clocks import ahead as ahead_of
+from ledger.history.verifying.finding import Finding
+from ledger.history.verifying.subject import Subject
 from ledger.ledger import Ledger
 from ledger.ledger import open as open_ledger
 from ledger.log.clock import check_clock, is_far, millis_ahead

@@ -11,7 +11,6 @@ from cyclopts import Parameter
 
 from ledger.cli.options import Place
 from ledger.cli.screen import Screen
-from ledger.history.births import Birth, Births
 from ledger.history.orphans import (
     Orphan,
     orphaned_caches,
@@ -20,7 +19,8 @@ from ledger.history.orphans import (
     remove,
 )
 from ledger.history.sealing import Unsealed, unsealed
-from ledger.history.subject import Subject
+from ledger.history.verifying.births import Birth, Births
+from ledger.history.verifying.subject import Subject
 from ledger.ledger import Ledger
 from ledger.log.codec import digest
 from ledger.log.request import now_millis

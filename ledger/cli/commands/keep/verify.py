@@ -25,15 +25,15 @@ from cyclopts import Parameter
 from ledger.cli.options import Place
 from ledger.cli.screen import Screen
 from ledger.evolution.state import TableState
-from ledger.history.births import Birth, Births, disagreements
-from ledger.history.clocks import ahead
-from ledger.history.data_files import DataFiles
-from ledger.history.finding import REPAIR, Expected, Finding
-from ledger.history.given_back import given_back
 from ledger.history.older import state_at_snapshot
-from ledger.history.subject import Subject
-from ledger.history.verify import Verification, repair, unmet
-from ledger.history.workers import Workers
+from ledger.history.verifying.births import Birth, Births, disagreements
+from ledger.history.verifying.clocks import ahead
+from ledger.history.verifying.data_files import DataFiles
+from ledger.history.verifying.finding import REPAIR, Expected, Finding
+from ledger.history.verifying.given_back import given_back
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.verify import Verification, repair, unmet
+from ledger.history.verifying.workers import Workers
 from ledger.ledger import Ledger
 from ledger.log.request import now_millis
 from ledger.model.errors import DamagedLogError, LedgerError, NotFoundError

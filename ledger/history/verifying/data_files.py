@@ -16,7 +16,7 @@ from ledger.evolution.state import TableState
 from ledger.files.live import LiveFiles
 from ledger.files.registering.expand import open_path
 from ledger.files.registering.footers import read_footer
-from ledger.history.finding import FROM_BACKUP, Finding
+from ledger.history.verifying.finding import FROM_BACKUP, Finding
 from ledger.locations import is_absolute
 from ledger.model.errors import InvalidInputError, NotFoundError
 from ledger.model.file_change import FileChange

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ledger.evolution.stream import StateLike
-from ledger.history.finding import Finding
-from ledger.history.subject import Subject
+from ledger.history.verifying.finding import Finding
+from ledger.history.verifying.subject import Subject
 from ledger.log.clock import is_far
 from ledger.model.instant import TimestampInstant
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from msgspec import UNSET
 
-from ledger.history.chain import Gap, extent
-from ledger.history.finding import Finding
-from ledger.history.subject import Subject
+from ledger.history.verifying.chain import Gap, extent
+from ledger.history.verifying.finding import Finding
+from ledger.history.verifying.subject import Subject
 from ledger.log.codec import digest
 from ledger.log.landing import Committed, LogFile, Patience, land
 from ledger.log.segments.file import read_segment, segment_of

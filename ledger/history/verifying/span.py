@@ -18,9 +18,9 @@ from ledger.events.snapshot_events import RolledBack
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.stream import StateLike
 from ledger.files.runs import Net, Placed
-from ledger.history.caches import Caches, Pairs, Tile, is_merged, tile_of
-from ledger.history.chain import Chain, Gap, Link
-from ledger.history.facts import (
+from ledger.history.verifying.caches import Caches, Pairs, Tile, is_merged, tile_of
+from ledger.history.verifying.chain import Chain, Gap, Link
+from ledger.history.verifying.facts import (
     Listed,
     TableFacts,
     all_fit,
@@ -28,9 +28,9 @@ from ledger.history.facts import (
     numbers_out_of_range,
     path_problems,
 )
-from ledger.history.finding import Finding
-from ledger.history.repeats import Repeats
-from ledger.history.subject import Subject
+from ledger.history.verifying.finding import Finding
+from ledger.history.verifying.repeats import Repeats
+from ledger.history.verifying.subject import Subject
 from ledger.log.checkpoint import Head
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.log.segments.file import SegmentColumns, segment_of

@@ -16,14 +16,14 @@ from attrs import evolve
 
 from ledger.events.commit import Commit
 from ledger.evolution.stream import StateLike
-from ledger.history.caches import Caches, is_merged, last_of, tile_of
-from ledger.history.chain import Extent, Gap, extent
-from ledger.history.finding import REPAIR, Expected, Finding
-from ledger.history.repeats import Culprits, Hashes, suspects
 from ledger.history.sealing import sealed_last
-from ledger.history.span import Report, Span, SpanVerification, checked, contradiction
-from ledger.history.subject import Subject
-from ledger.history.workers import Died, Workers
+from ledger.history.verifying.caches import Caches, is_merged, last_of, tile_of
+from ledger.history.verifying.chain import Extent, Gap, extent
+from ledger.history.verifying.finding import REPAIR, Expected, Finding
+from ledger.history.verifying.repeats import Culprits, Hashes, suspects
+from ledger.history.verifying.span import Report, Span, SpanVerification, checked, contradiction
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.workers import Died, Workers
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
 from ledger.log.replay import START, Position
 from ledger.log.segments.file import segment_of

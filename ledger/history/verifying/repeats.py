@@ -18,7 +18,7 @@ from ledger.events.commit import Commit
 from ledger.events.snapshot_events import SnapshotCommitted
 from ledger.evolution.table.changes import snapshot_key
 from ledger.files.live import file_key
-from ledger.history.facts import Listed
+from ledger.history.verifying.facts import Listed
 from ledger.log.lookup import given_id_key, hashed, hashed_all, made_id_key
 from ledger.model.excerpt import excerpt
 

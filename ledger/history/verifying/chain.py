@@ -15,8 +15,8 @@ from msgspec import UNSET
 
 from ledger.events.commit import Commit
 from ledger.evolution.stream import StateLike
-from ledger.history.finding import Finding
-from ledger.history.subject import Subject
+from ledger.history.verifying.finding import Finding
+from ledger.history.verifying.subject import Subject
 from ledger.log.codec import digest, encode, encode_all
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.model.errors import DamagedLogError, LedgerError, UpgradeRequiredError

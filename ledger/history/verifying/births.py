@@ -17,9 +17,9 @@ from ledger.events.table_events import TableCreated, TableDropped, TableRenamed
 from ledger.evolution.catalog.birth import first_commit
 from ledger.evolution.catalog.builder import identifier_of
 from ledger.evolution.state import TableState
-from ledger.history.finding import FROM_BACKUP, Finding
-from ledger.history.subject import Subject
-from ledger.history.verify import Verification
+from ledger.history.verifying.finding import FROM_BACKUP, Finding
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.verify import Verification
 from ledger.log.codec import digest, encode
 from ledger.model.identifier import Identifier
 
