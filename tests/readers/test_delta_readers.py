@@ -83,6 +83,7 @@ def duckdb(folder: str, version: int) -> tuple[list[str], list[Row]]:
         connection.execute("SET TimeZone = 'UTC'")
         query = "select * from delta_scan($1, version => $2)"
         found: Any = connection.execute(query, [folder, version]).to_arrow_table()
+    assert found is not None
     return found.column_names, _rows(found.to_pylist())
 
 
