@@ -19,6 +19,7 @@ from ledger.events import SchemaChange, SpecChange, TableEvent
 from ledger.events.commit import NEWEST_FORMAT, OLDEST_FORMAT
 from ledger.evolution.decide_clock import CorrectClock
 from ledger.evolution.declared.asking import problems, refuse_unknown
+from ledger.evolution.declared.commit_rules import Asker, commit_refusals, is_rule
 from ledger.evolution.declared.format import Formats, History
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.state import TableState
@@ -64,7 +65,8 @@ class ChangePlan:
         before: The table as it is.
         after: The table as it would be; its version and times are of no meaning.
         events: The facts that would stand in the log.
-        verdicts: One a format, declared or not.
+        verdicts: One a format, declared or not; last, of `ledger`, that of the table's own rules
+            for commits, where it has some.
     """
 
     before: TableState = field(repr=False)
@@ -106,6 +108,7 @@ def plan_changes(
     changes: Sequence[SchemaChange | SpecChange],
     history: History,
     formats: Formats,
+    asker: Asker | None = None,
 ) -> ChangePlan:
     """Return what changes of schema and layout would come to.
 
@@ -114,6 +117,7 @@ def plan_changes(
         changes: One batch, as for `Table.alter`.
         history: The table's past.
         formats: The formats that there are.
+        asker: Who wants them, for the table's own rules; None where nobody is to be judged.
 
     Raises:
         InvalidChangeError: No format has rules under which the changes mean anything.
@@ -128,6 +132,9 @@ def plan_changes(
         files = None if refusals else _files(name, state, after)
         warnings = () if refusals else _warnings(name, state, after)
         verdicts.append(Verdict(name, name in declared, refusals, files, warnings))
+    if asker is not None and any(map(is_rule, state.schema.options)):
+        own = tuple(commit_refusals(state, outcome.events, asker))
+        verdicts.append(Verdict("ledger", is_declared=True, refusals=own, files=None))
     return ChangePlan(state, after, outcome.events, tuple(verdicts))
 
 

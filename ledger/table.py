@@ -26,7 +26,7 @@ from ledger.history.older import around, schema_of_snapshot, schemas, state_at_s
 from ledger.history.past import TablePast
 from ledger.locations import is_absolute, place_of
 from ledger.log.append import Appender
-from ledger.log.request import Appended, CommitOptions, fresh_id, request_of
+from ledger.log.request import Appended, CommitOptions, Request, fresh_id, request_of
 from ledger.log.stream_log import StreamLog
 from ledger.log.travel import at_timestamp, at_version, head_state
 from ledger.model import arguments as its
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from ledger.audit.lives import Lives
     from ledger.audit.undoing import Undoing
     from ledger.audit.views import Blames, Rows
+    from ledger.evolution.declared.commit_rules import Asker
     from ledger.evolution.table.changes import Isolation, TableChange
     from ledger.evolution.table.intent import TableIntent
     from ledger.evolution.table.touched import RecentlyTouched
@@ -301,10 +302,12 @@ class Table:
         Raises:
             InvalidChangeError: The changes mean nothing under any format's rules.
         """
+        from ledger.evolution.declared.commit_rules import Asker
         from ledger.formats import INSTALLED
         from ledger.plan import plan_changes
 
-        return plan_changes(self.state, self._asked(changes), self.past, INSTALLED)
+        asker = Asker(self._setting.author, None, self._setting.now_millis)
+        return plan_changes(self.state, self._asked(changes), self.past, INSTALLED, asker)
 
     def diff(
         self, before: TableAt | Table | int, after: TableAt | Table | int | None = None
@@ -849,8 +852,9 @@ class Table:
         head = self.log.head
         held = self.state if head is None or request.expect_version is not None else head.state
         held = base or held
+        asker = self._asker(request)
         try:
-            intent = self._intent(held, plan)
+            intent = self._intent(held, plan, asker)
         except LedgerError:
             # What contradicts a stale state may be fine by now, or be this very request, landed.
             landed = self._appender.landed_before(request)
@@ -859,14 +863,22 @@ class Table:
             newest = self.state
             if base is not None or newest.version == held.version:
                 raise
-            intent = self._intent(newest, plan)
+            intent = self._intent(newest, plan, asker)
         if isinstance(intent, Landed):
             return self._appender.acknowledge(intent.version, request)
         landed = self._appender.append(intent, request)
         follow(self)
         return landed
 
-    def _intent(self, base: TableState, plan: Plan) -> TableIntent | Landed:
+    def _asker(self, request: Request) -> Asker:
+        load_what_commits_need()
+        from ledger.evolution.declared.commit_rules import Asker
+
+        return Asker(request.author, request.message, self._setting.now_millis)
+
+    def _intent(
+        self, base: TableState, plan: Plan, asker: Asker | None = None
+    ) -> TableIntent | Landed:
         load_what_commits_need()
         from ledger.evolution.table.intent import TableIntent
         from ledger.formats import INSTALLED
@@ -875,7 +887,8 @@ class Table:
         changes = plan(base)
         if isinstance(changes, Landed):
             return changes
-        return TableIntent(changes, base, self._touched, self.past, INSTALLED, self.log.format)
+        newest = self.log.format
+        return TableIntent(changes, base, self._touched, self.past, INSTALLED, newest, asker=asker)
 
     @cached_property
     def _touched(self) -> RecentlyTouched:

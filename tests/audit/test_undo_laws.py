@@ -52,7 +52,8 @@ def test_undoing_an_undo_gives_the_schema_back(
         assert tried(reached, again.migration.changes).schema.fields == head.schema.fields
     else:
         # What was added by the change was dropped by its undoing, and cannot come back.
-        assert len(ids(head)) > len(ids(reached)) or "cannot" in again.reasons[0]
+        lost = len(ids(head)) > len(ids(reached))
+        assert lost or any(each in again.reasons[0] for each in ("cannot", "no changes lead to"))
 
 
 @settings(deadline=None, max_examples=40)

@@ -230,7 +230,7 @@ def _bar(life: Life, begin: int, end: int) -> Bar:
     parts = tuple(
         Part(
             text(name),
-            place(cause.time_millis),
+            min(place(cause.time_millis), 998.0),
             max(2.0, round(place(stop) - place(cause.time_millis), 1)),
             text(f"{name}: since {moment(cause.time_millis)}, by {cause.author}"),
         )

@@ -22,6 +22,7 @@ from ledger.evolution.declared.asking import (
     refuse_names,
     refuse_unknown,
 )
+from ledger.evolution.declared.commit_rules import Asker, refuse_commit
 from ledger.evolution.declared.format import Formats, History
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.operation import Course, StateOperation
@@ -68,9 +69,10 @@ class TableIntent:
         history: What the formats' rules have to know of the past.
         formats: The formats that there are.
         newest: The newest format of commits that the ledger takes.
+        asker: Who wants it, for the table's own rules; None where nobody is to be judged.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what decides, and who asks
         self,
         changes: Sequence[TableChange],
         base: TableState,
@@ -78,6 +80,8 @@ class TableIntent:
         history: History,
         formats: Formats,
         newest: int = OLDEST_FORMAT,
+        *,
+        asker: Asker | None = None,
     ) -> None:
         asked: list[Any] = [
             each for each in changes if not isinstance(each, AllowIncompatibleChanges)
@@ -96,6 +100,7 @@ class TableIntent:
         self._history = history
         self._formats = formats
         self._newest = newest
+        self._asker = asker
         # Nobody asks for it before the first loss, and most writers never lose.
         self._needed: Needs | None = None
         self._wanted: FileWish | None = None
@@ -140,7 +145,10 @@ class TableIntent:
     def _on(self, state: TableState) -> tuple[TableEvent, ...] | Landed:
         if not state.dropped:
             self._refuse_mirrored(state)
-            return tuple(self._decide(state))
+            events = tuple(self._decide(state))
+            if self._asker is not None:
+                refuse_commit(state, events, self._asker)
+            return events
         if any(isinstance(each, DropTable) for each in self._others):
             # Nothing follows a seal, so it stands at the newest version.
             return Landed(state.version)
