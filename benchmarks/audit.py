@@ -10,7 +10,7 @@ from __future__ import annotations
 import resource
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -69,30 +69,32 @@ def _memory_kib() -> int:
 def _git(folder: Path, size: int, width: int) -> Callable[..., Callable[[], object]]:
     """Return what runs git on a new repository of so many commits."""
 
-    def git(*words: str, given: bytes | None = None) -> bytes:
+    def git(*words: str) -> bytes:
         command = ["git", "-C", str(folder), *words]
-        return subprocess.run(command, input=given, capture_output=True, check=True).stdout
+        return subprocess.run(command, capture_output=True, check=True).stdout
 
     git("init", "--quiet", "--initial-branch=main")
-    git("fast-import", "--quiet", given=b"".join(_commits(size, width)))
+    command = ["git", "-C", str(folder), "fast-import", "--quiet"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as importing:
+        assert importing.stdin is not None
+        # One by one: all of them together would hide how much memory the questions need.
+        importing.stdin.writelines(_commits(size, width))
     git("checkout", "--quiet", "main")
     return lambda *words: lambda: git(*words)
 
 
-def _commits(size: int, width: int) -> list[bytes]:
+def _commits(size: int, width: int) -> Iterator[bytes]:
     lines = [f"column {nth} INT\n" for nth in range(width)]
-    found = []
     for nth in range(size):
         lines[nth * 7919 % width] = f"column {nth} STRING\n"
         content = "".join(lines).encode()
         head = f"commit refs/heads/main\ncommitter etl <etl@prod> {1_700_000_000 + nth} +0000\n"
-        found.append(
+        yield (
             head.encode()
             + b"data 1\nm\nM 100644 inline columns.txt\ndata %d\n" % len(content)
             + content
             + b"\n"
         )
-    return found
 
 
 def main(
