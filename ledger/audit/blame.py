@@ -12,6 +12,7 @@ from typing import Any
 from attrs import field, frozen
 
 from ledger.audit.lives import Cause, Held, Life, Lives, Path
+from ledger.events.iceberg_events import IcebergRef
 from ledger.model.errors import ColumnNotFoundError
 from ledger.model.path_text import shown_path
 from ledger.model.similar import meant
@@ -179,6 +180,8 @@ def _said(cell: tuple[Any, ...], held: Held) -> str:
     match cell[0], held.value:
         case "tag", (snapshot_id, _):
             return f"snapshot {snapshot_id}"
+        case "ref", IcebergRef(snapshot_id=snapshot_id, ref_type=kind):
+            return f"{kind} at snapshot {snapshot_id}"
         case "partitionSpec", (_, *fields):
             return ", ".join(f"{name}={transform}" for _, transform, name in fields) or "none"
         case "sortOrder", fields:

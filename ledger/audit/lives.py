@@ -143,9 +143,13 @@ class Life:
 
 Cell = tuple[Any, ...]
 
-# What files and snapshots say is the snapshots' own history.
+# What files and snapshots say is the snapshots' own history; counters are nobody's.
 _NO_SETTINGS = frozenset(
-    {"column", "name", "snapshots", "earliestSnapshot", "partitionStatistics", "clock", "table"}
+    {
+        *("column", "name", "columns", "table", "clock", "schema", "currentSchema"),
+        *("snapshot", "snapshots", "earliestSnapshot", "partitionStatistics", "statistics"),
+        *("snapshotLog", "metadataLog", "source", "tableFact"),
+    }
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import attrs
 import pytest
@@ -19,8 +20,10 @@ from ledger import (
 )
 from ledger.audit.blame import blame_column, blame_columns, blame_settings, flat
 from ledger.audit.lives import Lives
-from ledger.events import SchemaEvent
+from ledger.events import SchemaEvent, TableEvent
 from ledger.evolution.fold.schema_builder import SchemaBuilder
+from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.log.codec import Codec
 from ledger.model.types import DataField
 from ledger.model.types.walk import walk_fields
 from tests.audit.lives import random_changes
@@ -167,3 +170,20 @@ def test_settings_are_blamed_and_a_dropped_column_is_found_by_its_name() -> None
     assert gone.died.author == "eve"
     with pytest.raises(ColumnNotFoundError, match="was ever called nope"):
         blame_column(lives, ("nope",))
+
+
+def test_a_table_that_was_born_in_iceberg_is_blamed_through_columns_that_return() -> None:
+    codec: Codec[TableEvent] = Codec(TableEvent)
+    lines = (Path(__file__).parents[1] / "data/born/commits.jsonl").read_bytes().splitlines()
+    commits = [codec.decode(each, "a line") for each in lines]
+    lives, builder = Lives(), TableBuilder()
+    for commit in commits:
+        lives.take([commit])
+        builder.commit(commit)
+
+        now = paths_of(builder.freeze().schema.fields)
+        assert {each.field_id: each.path for each in flat(blame_columns(lives))} == now
+
+    settings_ = {each.subject: each.origins[0].value for each in blame_settings(lives)}
+    assert settings_["ref main"] == "branch at snapshot 7000000000000000001"
+    assert settings_["option owner"] == "ann"
