@@ -29,7 +29,7 @@ from projections.source.batches import batches
 from projections.source.scan import Scan
 from projections.source.span import End
 from projections.source.view import view_of
-from projections.statistics.session import spark_session
+from projections.statistics.spark.session import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

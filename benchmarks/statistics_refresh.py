@@ -31,9 +31,10 @@ from ledger.events.snapshot_events import NO_FILES, ChangesReference, SnapshotCo
 from ledger.files.change_table import parquet_of, to_table
 from ledger.log.codec import digest, encode
 from ledger.model.file_change import FileChange
-from projections.statistics import Kept, query, refresh
-from projections.statistics.engine import Engine, Engines
-from projections.statistics.materialise import Engine as Keeping
+from projections.statistics import Kept, refresh
+from projections.statistics.keeping.materialise import Engine as Keeping
+from projections.statistics.shown import query
+from projections.statistics.spark.engine import Engine, Engines
 
 SEED = 42
 START_MILLIS = 1_700_000_000_000

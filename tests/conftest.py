@@ -70,7 +70,7 @@ def logs_are_as_nobody_configured_them() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One local Spark for the whole run; LAKELEDGER_CLASS_ARCHIVE names a file to start faster."""
-    from projections.statistics.session import spark_session
+    from projections.statistics.spark.session import spark_session
 
     archive = os.environ.get("LAKELEDGER_CLASS_ARCHIVE")
     session = spark_session(class_archive=Path(archive) if archive else None)

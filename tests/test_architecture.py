@@ -261,3 +261,17 @@ def test_only_the_stores_ask_which_class_a_store_is(path: Path) -> None:
         if isinstance(node, ast.Call) and ast.unparse(node.func) in {"isinstance", "type"}:
             said = ast.unparse(node)
             assert not any(each in said for each in STORES), f"{said}: ask the store, not its class"
+
+
+def test_the_rooms_of_statistics_know_no_circle() -> None:
+    # A fold and its definition at the bottom; each room knows those before it.
+    order = ("definition", "fold", "reading", "keeping", "shown", "publishing", "spark")
+    for path in SOURCES:
+        parts = module_of(path).split(".")
+        if parts[:2] != ["projections", "statistics"] or len(parts) < 3 or parts[2] not in order:
+            continue
+        for imported in imports_of(path):
+            there = imported.split(".")
+            if there[:2] == parts[:2] and len(there) > 2 and there[2] in order:
+                place, other = order.index(parts[2]), order.index(there[2])
+                assert other <= place, f"{module_of(path)} imports {imported}"

@@ -21,14 +21,12 @@ from ledger.model.errors import (
 )
 from ledger.table import Table
 from projections.materialising import Difference
-from projections.statistics import materialise, publish_iceberg, publish_paimon
-from projections.statistics.busiest import busiest
-from projections.statistics.engine import Engine, Engines
-from projections.statistics.kept import Kept
-from projections.statistics.many import refresh_all
-from projections.statistics.published import Published
-from projections.statistics.query import Order, growth, totals
-from projections.statistics.report import (
+from projections.statistics.keeping import materialise
+from projections.statistics.keeping.kept import Kept
+from projections.statistics.publishing import publish_iceberg, publish_paimon
+from projections.statistics.publishing.published import Published
+from projections.statistics.shown.query import Order, growth, totals
+from projections.statistics.shown.report import (
     brought_up_to_date,
     print_history,
     print_many,
@@ -36,8 +34,11 @@ from projections.statistics.report import (
     report_of,
     totals_json,
 )
-from projections.statistics.views import View, print_view
-from projections.statistics.views import document as view_document
+from projections.statistics.shown.views import View, print_view
+from projections.statistics.shown.views import document as view_document
+from projections.statistics.spark.busiest import busiest
+from projections.statistics.spark.engine import Engine, Engines
+from projections.statistics.spark.many import refresh_all
 
 __all__ = ["busiest", "register", "stats"]
 
@@ -220,7 +221,7 @@ def _one(table: Table, when: When, engines: Engines, screen: Screen, wanted: Wan
         found = growth(kept, at, of_one) if of_one else totals(kept, at)
         document["history"] = [totals_json(each) for each in found]
     if wanted.plot is not None:
-        from projections.statistics.plot import draw
+        from projections.statistics.shown.plot import draw
 
         draw(wanted.plot, report, totals(kept, at))
         document["plot"] = str(wanted.plot)

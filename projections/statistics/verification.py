@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ledger.table import Table
 from projections.materialising import Difference, refuse_beyond
-from projections.statistics import materialise
-from projections.statistics import position as positions
+from projections.statistics.keeping import materialise
+from projections.statistics.keeping import position as positions
 
 
 def verify(table: Table) -> Difference:

@@ -38,7 +38,7 @@ from ledger.history.sealing import unsealed
 from ledger.history.verifying.subject import Subject
 from ledger.history.verifying.verify import Verification
 from ledger.log.request import CommitOptions, now_millis
-from projections.statistics.materialise import refresh
+from projections.statistics.keeping.materialise import refresh
 from tests.lakes import data_file
 from tests.programme.clients import Client, hurry, resign
 from tests.programme.records import Attempt, Sighting

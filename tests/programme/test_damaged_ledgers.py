@@ -27,7 +27,7 @@ from ledger.stores import MemoryStore
 from projections.iceberg.materialise import project as project_iceberg
 from projections.paimon.materialise import project as project_paimon
 from projections.source.view import VIEWS
-from projections.statistics.materialise import refresh
+from projections.statistics.keeping.materialise import refresh
 from tests.lakes import data_file, lake_on, memory
 from tests.log.long_logs import store_of
 from tests.programme.mutations import DEEP, HOSTILE_VALUES

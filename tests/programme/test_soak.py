@@ -17,7 +17,7 @@ from ledger.history.verifying.verify import Verification
 from ledger.stores import LocalStore
 from projections.iceberg import materialise as iceberg
 from projections.paimon import materialise as paimon
-from projections.statistics import materialise as statistics
+from projections.statistics.keeping import materialise as statistics
 from tests.lakes import lake_on
 from tests.programme.checker import check_log, check_sightings, read_log
 from tests.programme.crew import Crew

@@ -17,7 +17,7 @@ from ledger import Ledger
 from ledger.events.snapshot_events import RolledBack
 from projections.iceberg.materialise import project
 from projections.iceberg.names import Names
-from projections.statistics import publish_iceberg
+from projections.statistics.publishing import publish_iceberg
 from tests.readers.iceberg_runtime import catalog_of
 from tests.readers.partition_lives import Course, Lived, a_lake, lived
 

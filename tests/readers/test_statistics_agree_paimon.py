@@ -16,7 +16,7 @@ from pypaimon import CatalogFactory
 
 from ledger import Ledger, Schema, Table
 from projections.paimon.materialise import project
-from projections.statistics import publish_paimon
+from projections.statistics.publishing import publish_paimon
 from tests.readers.java_core import JavaPaimon
 from tests.readers.lakehouse import add_rows, folder_of
 from tests.readers.partition_lives import Course, Lived, lived

@@ -15,8 +15,9 @@ from ledger import (
 )
 from ledger.stores import Store
 from projections.materialising import outputs_of
-from projections.statistics import Kept, publish_iceberg
-from projections.statistics.published import Published
+from projections.statistics import Kept
+from projections.statistics.publishing import publish_iceberg
+from projections.statistics.publishing.published import Published
 from tests.lakes import lake_on, memory, no_time
 
 

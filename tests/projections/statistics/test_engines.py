@@ -17,16 +17,18 @@ from ledger.evolution.layout.specs import identity_spec
 from ledger.model.schema import Schema
 from ledger.stores import LocalStore
 from projections.materialising import Difference
-from projections.statistics import Kept, compute, fold, query, reader, refresh, session, verify
-from projections.statistics import engine as engines
+from projections.statistics import Kept, compute, fold, refresh, verify
 from projections.statistics.definition import ENTRIES, MEASURES, ROWS, SHOWN, arrow_schema
-from projections.statistics.engine import Engines, new_entries
-from projections.statistics.executors import OnSpark
 from projections.statistics.fold import deltas
-from projections.statistics.job import compute_from
-from projections.statistics.materialise import Local, Share
-from projections.statistics.rendering import Rendering
-from projections.statistics.source import LogSource
+from projections.statistics.keeping.materialise import Local, Share
+from projections.statistics.shown import query
+from projections.statistics.shown.rendering import Rendering
+from projections.statistics.spark import engine as engines
+from projections.statistics.spark import reader, session
+from projections.statistics.spark.engine import Engines, new_entries
+from projections.statistics.spark.executors import OnSpark
+from projections.statistics.spark.job import compute_from
+from projections.statistics.spark.source import LogSource
 from tests.lakes import lake_on
 from tests.projections.statistics.lives import NAME, Life, a_table
 

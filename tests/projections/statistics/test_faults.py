@@ -9,11 +9,12 @@ import pytest
 
 from ledger import DamagedLogError, FileChange, SnapshotPlan, Table
 from ledger.stores import LocalStore, MemoryStore, Store
-from projections.statistics import Kept, query, rebuild, refresh, verification, verify
-from projections.statistics.materialise import BLOCKS_A_STEP
-from projections.statistics.position import START, folder
-from projections.statistics.tile_file import body_of, rows_of
-from projections.statistics.tiling import BLOCK, Tile, cover
+from projections.statistics import Kept, rebuild, refresh, verification, verify
+from projections.statistics.keeping.materialise import BLOCKS_A_STEP
+from projections.statistics.keeping.position import START, folder
+from projections.statistics.keeping.tile_file import body_of, rows_of
+from projections.statistics.keeping.tiling import BLOCK, Tile, cover
+from projections.statistics.shown import query
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory
 from tests.projections.statistics.lives import NAME, Life, a_table

@@ -16,9 +16,9 @@ from ledger import Schema, Table
 from ledger.evolution.state import TableState
 from ledger.history.older import state_at_snapshot
 from ledger.stores import MemoryStore
-from projections.statistics import query
-from projections.statistics.kept import Kept, local_scan
-from projections.statistics.materialise import refresh, verify
+from projections.statistics.keeping.kept import Kept, local_scan
+from projections.statistics.keeping.materialise import refresh, verify
+from projections.statistics.shown import query
 from tests.lakes import memory
 from tests.projections.statistics.lives import Life, a_table, reopened
 

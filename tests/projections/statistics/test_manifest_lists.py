@@ -14,11 +14,13 @@ from attrs import evolve
 
 from ledger import DamagedLogError, FileChange, Table
 from projections.paimon.materialise import project
-from projections.statistics import Kept, fold, query, reader, rebuild, refresh, verify
-from projections.statistics.engine import LISTS_AS_ENTRIES, new_entries
-from projections.statistics.executors import OnSpark
-from projections.statistics.opening import Opening
-from projections.statistics.source import LogSource
+from projections.statistics import Kept, fold, rebuild, refresh, verify
+from projections.statistics.reading.opening import Opening
+from projections.statistics.shown import query
+from projections.statistics.spark import reader
+from projections.statistics.spark.engine import LISTS_AS_ENTRIES, new_entries
+from projections.statistics.spark.executors import OnSpark
+from projections.statistics.spark.source import LogSource
 from tests.projections.statistics.paimon_writer import (
     PaimonWriter,
     Partitions,

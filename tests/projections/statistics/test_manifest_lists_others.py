@@ -21,16 +21,11 @@ from ledger.model.file_change import PartitionValue
 from ledger.transforms import bucket, hour, month, truncate
 from projections.iceberg.materialise import project
 from projections.paimon.files.schema_file import schema_from_json
-from projections.statistics import (
-    Kept,
-    iceberg_entries,
-    paimon_entries,
-    query,
-    refresh,
-    verify,
-)
-from projections.statistics.iceberg_entries import IcebergPartitions
-from projections.statistics.paimon_entries import PaimonPartitions
+from projections.statistics import Kept, refresh, verify
+from projections.statistics.reading import iceberg_entries, paimon_entries
+from projections.statistics.reading.iceberg_entries import IcebergPartitions
+from projections.statistics.reading.paimon_entries import PaimonPartitions
+from projections.statistics.shown import query
 from tests.projections.statistics.paimon_writer import FACTS
 
 DATA = Path(__file__).parents[2] / "data/paimon"

@@ -9,8 +9,10 @@ import pytest
 
 import ledger
 from ledger import FileChange, InvalidInputError, Schema
-from projections.statistics import Kept, many, query, verify
-from projections.statistics.many import Refreshed, refresh_all
+from projections.statistics import Kept, verify
+from projections.statistics.shown import query
+from projections.statistics.spark import many
+from projections.statistics.spark.many import Refreshed, refresh_all
 from tests.projections.statistics.lives import a_table
 
 if TYPE_CHECKING:

@@ -14,15 +14,16 @@ from ledger import FileChange, MissingDependencyError, NotFoundError, Schema, Se
 from ledger.model.partition import PartitionField, PartitionSpec
 from ledger.transforms import bucket
 from projections.dlf import Style, render
-from projections.statistics import Kept, query
-from projections.statistics.column_sums import ColumnSums, column_sums
+from projections.statistics import Kept
 from projections.statistics.definition import ROWS, arrow_schema
-from projections.statistics.iceberg_file import (
+from projections.statistics.publishing.column_sums import ColumnSums, column_sums
+from projections.statistics.publishing.iceberg_file import (
     partition_statistics_file,
     partition_statistics_table,
 )
-from projections.statistics.plot import draw
-from projections.statistics.report import report_of
+from projections.statistics.shown import query
+from projections.statistics.shown.plot import draw
+from projections.statistics.shown.report import report_of
 from tests.projections.iceberg.older_logs import record_file
 from tests.projections.statistics.lives import Life, a_table
 

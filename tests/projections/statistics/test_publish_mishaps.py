@@ -9,8 +9,9 @@ from ledger import Schema, SnapshotPlan, Table, UnsupportedError
 from projections.iceberg import position
 from projections.materialising import outputs_of
 from projections.paimon import materialise as paimon
-from projections.statistics import Kept, publish_iceberg, publish_paimon
-from projections.statistics.published import Published
+from projections.statistics import Kept
+from projections.statistics.publishing import publish_iceberg, publish_paimon
+from projections.statistics.publishing.published import Published
 from tests.lakes import data_file, lake_on, memory, orders
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ledger.model.errors import MissingDependencyError, StoreError
-from projections.statistics.java import require_java
-from projections.statistics.session import launch, spark_session
+from projections.statistics.spark.java import require_java
+from projections.statistics.spark.session import launch, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

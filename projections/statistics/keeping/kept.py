@@ -1,0 +1,139 @@
+"""The rows of a table's history: from tiles where they are kept, from the log elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Protocol
+
+from attrs import field, frozen
+
+from ledger.model.errors import DamagedLogError
+from projections.statistics.fold import between, concatenated, deltas, sums, up_to
+from projections.statistics.keeping.balance import balanced
+from projections.statistics.keeping.position import Position, folder, load
+from projections.statistics.keeping.tile_file import TileFiles
+from projections.statistics.keeping.tiling import Tile, block_of, cover
+from projections.statistics.reading.engine_files import MissingFileError
+from projections.statistics.reading.entries import TableLog, entries
+from projections.statistics.reading.opening import Opening, opening_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Scan(Protocol):
+    """Gives the deltas of some commits, both ends included, in their order: what an engine is."""
+
+    def __call__(self, first: int, last: int, opening: Opening | None = None) -> pa.Table:
+        """Return them; without an opening, each snapshot's manifest lists must be there."""
+
+
+def local_scan(log: TableLog) -> Scan:
+    """Return the local engine, on a table's log."""
+
+    def scan(first: int, last: int, opening: Opening | None = None) -> pa.Table:
+        return deltas(entries(log, first, last, opening))
+
+    return scan
+
+
+@frozen
+class Kept:
+    """What is kept of a table's statistics, and how to make the rest.
+
+    Attributes:
+        files: The tiles.
+        position: How far they reach.
+        scan: Makes what they lack.
+        opening: The snapshot that what they lack begins with, if older ones cannot be read any
+            more.
+    """
+
+    files: TileFiles
+    position: Position
+    scan: Scan = field(eq=False)
+    opening: Opening | None = None
+
+    @classmethod
+    def of(cls, log: TableLog, scan: Scan | None = None) -> Kept:
+        """Return what is kept of a table."""
+        files = TileFiles(log.store, folder(log.layout))
+        position = load(log.store, log.layout)
+        opening = opening_of(log, position.version + 1, position.snapshot_id)
+        return cls(files, position, scan or local_scan(log), opening)
+
+    def up_to(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
+        """Yield deltas and sums that add up to a state, newest first.
+
+        Args:
+            version: The state's.
+            snapshot_id: The state's: its commit may hold later snapshots, too.
+
+        Raises:
+            DamagedLogError: What has to be read of the log is missing or damaged.
+        """
+        block = block_of(version)
+        yield up_to(self.block(block, version), version=version, snapshot_id=snapshot_id)
+        for tile in cover(block.start):
+            yield self.tile(tile)
+
+    def deltas(self, last: int) -> Iterator[pa.Table]:
+        """Yield the deltas of the versions 0 to `last`, oldest first."""
+        for start in range(0, last + 1, block_of(0).end):
+            block = block_of(start)
+            yield self.block(block, min(last, block.end - 1))
+
+    def block(self, block: Tile, last: int) -> pa.Table:
+        """Return the deltas of a block's versions up to `last`."""
+        reached = self.position.version
+        if block.end <= reached + 1:
+            rows = self.tile(block)
+            return rows if last == block.end - 1 else between(rows, block.start, last)
+        small = [each for each in self.position.tiles if each.start >= block.start]
+        rows = [self.tile(each) for each in reversed(small) if each.start <= last]
+        first = max(block.start, reached + 1)
+        if first <= last:
+            rows.append(self.fresh(first, last))
+        return between(concatenated(rows), block.start, last)
+
+    def fresh(self, first: int, last: int) -> pa.Table:
+        """Return the deltas of versions that are not kept."""
+        return self.opened(self.scan(first, last, self.opening), first, last)
+
+    def opened(self, rows: pa.Table, first: int, last: int) -> pa.Table:
+        """Return the deltas of some versions, less what is kept from before an opening in them."""
+        if self.opening is None or not first <= self.opening.version <= last:
+            return rows
+        return balanced(rows, map(self.tile, self.position.tiles), self.opening)
+
+    def tile(self, tile: Tile) -> pa.Table:
+        """Return a tile's rows, made again if the position does not reach it or it is lost.
+
+        Raises:
+            DamagedLogError: It is lost, and what it was made of expired.
+        """
+        if tile.end > self.position.version + 1:
+            return self._made(tile)
+        found = self.files.load(tile)
+        if found is not None:
+            return found
+        opening = self.position.opening
+        try:
+            if opening is None or tile.start > opening.version:
+                return self._made(tile)
+        except MissingFileError as error:
+            raise self._lost(tile) from error
+        raise self._lost(tile)
+
+    def _made(self, tile: Tile) -> pa.Table:
+        if tile.is_sums:
+            return sums([self.tile(each) for each in tile.parts()])
+        return self.fresh(tile.start, tile.end - 1)
+
+    def _lost(self, tile: Tile) -> DamagedLogError:
+        key = self.files.key(tile)
+        return DamagedLogError(
+            f"{key} is lost, and the manifest lists that it was made of expired; begin the "
+            "statistics anew with what can be read: lakeledger stats TABLE --rebuild",
+            key,
+        )

@@ -1,0 +1,291 @@
+"""A table's file changes as Arrow tables: from the log, and from its engine's manifest lists.
+
+Of what the log lists no FileChange is made: a million of them cost more than all the counting.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw, UnsetType
+
+from ledger.events.snapshot_events import ChangesReference
+from ledger.files.change_table import parsed
+from ledger.history.older import TableLog
+from ledger.model.errors import DamagedLogError
+from projections.manifest_files.lists import SnapshotEvent, names_lists
+from projections.statistics.definition import (
+    DELETION_VECTORS,
+    ENTRIES,
+    VECTORS,
+    arrow_schema,
+    content_of,
+)
+from projections.statistics.reading.manifest_part import ManifestPart
+from projections.statistics.reading.opening import Opening
+from projections.statistics.reading.part_reading import PartReader
+from projections.statistics.reading.snapshot_contents import Placed, SnapshotContents
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "DELETION_VECTORS",
+    "TableLog",
+    "entries",
+    "entry_count",
+    "listed_entries",
+    "manifest_parts",
+]
+
+_ROWS_A_BATCH = 100_000
+
+_LISTED = (
+    "kind",
+    "partition",
+    "record_count",
+    "file_size_in_bytes",
+    "creation_time",
+    "format",
+    "content",
+    "spec_id",
+)
+"""What is asked of a list of its own file: its paths alone are as long as all of it."""
+
+
+class _Entry(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What the statistics ask of a FileChange; its other keys are passed over."""
+
+    record_count: int
+    file_size_in_bytes: int
+    kind: str = "ADD"
+    partition: Raw = Raw(b"[]")
+    creation_time: int = 0
+    format: str = "parquet"
+    content: str = "data"
+    spec_id: int = 0
+
+
+_DECODER = msgspec.json.Decoder(list[_Entry])
+
+
+def entries(
+    log: TableLog, first: int, last: int, opening: Opening | None = None
+) -> Iterator[pa.Table]:
+    """Yield the rows of `ENTRIES` of the commits `first` to `last`, both included.
+
+    All rows of a snapshot stand in one table, and the tables in the order of the log.
+
+    Args:
+        log: The table's.
+        first: A version.
+        last: A version.
+        opening: Where the statistics begin, if not with the first snapshot.
+
+    Raises:
+        DamagedLogError: A commit, a list of file changes, a manifest list or a manifest is missing
+            or damaged.
+        UnsupportedError: A manifest lies outside of the table's store, or is of an unknown version.
+    """
+    contents = SnapshotContents(log)
+    reader = PartReader(log, contents)
+    return _entries(_planned(log, contents, (first, last), opening), log, reader)
+
+
+def listed_entries(
+    log: TableLog, first: int, last: int, opening: Opening | None = None
+) -> Iterator[pa.Table]:
+    """Yield the rows of `entries` for which no manifest has to be read; as `entries`."""
+    contents = _Unread(log)
+    return _entries(_planned(log, contents, (first, last), opening), log, None)
+
+
+def manifest_parts(
+    log: TableLog, first: int, last: int, opening: Opening | None = None
+) -> Iterator[list[ManifestPart]]:
+    """Yield what is to be read for the other rows of `entries`, by snapshot; as `entries`."""
+    contents = SnapshotContents(log)
+    for _, parts in _planned(log, contents, (first, last), opening):
+        if parts:
+            yield parts
+
+
+class _Unread(SnapshotContents):
+    """Knows which snapshots list their files, and leaves manifest lists to others."""
+
+    def changes(self, snapshot: Placed) -> list[ManifestPart] | None:
+        return [] if names_lists(snapshot.event) else super().changes(snapshot)
+
+    def live(self, snapshot: Placed) -> list[ManifestPart]:
+        del snapshot
+        return []
+
+
+def _planned(
+    log: TableLog, contents: SnapshotContents, span: tuple[int, int], opening: Opening | None
+) -> Iterator[tuple[Placed, list[ManifestPart] | None]]:
+    """Yield the snapshots that are counted, each with its parts; None where it lists its files."""
+    first, last = span
+    for read in log.commits(first, last) if first <= last else ():
+        for placed in contents.learn(read.commit):
+            if opening is None or placed.snapshot_id > opening.snapshot_id:
+                yield placed, contents.changes(placed)
+            elif placed.snapshot_id == opening.snapshot_id:
+                yield placed, contents.live(placed)
+
+
+def _entries(
+    planned: Iterator[tuple[Placed, list[ManifestPart] | None]],
+    log: TableLog,
+    reader: PartReader | None,
+) -> Iterator[pa.Table]:
+    rows = _Rows()
+    for placed, parts in planned:
+        event, place = placed.event, (placed.version, placed.snapshot_id)
+        rows.snapshot(*place)
+        if parts is not None:
+            if parts and reader is not None:
+                rows.read(reader.entries(parts))
+        elif not isinstance(event.changes, UnsetType):
+            rows.listed(*place, _list(log, event.changes))
+        elif bytes(event.files):
+            rows.files(*place, _inline(log, placed))
+        if len(rows) >= _ROWS_A_BATCH:
+            yield rows.taken()
+    if len(rows):
+        yield rows.taken()
+
+
+def entry_count(event: SnapshotEvent) -> int:
+    """Return about how many file changes a snapshot lists in the ledger, without reading them.
+
+    Example:
+        >>> from ledger.events.snapshot_events import SnapshotCommitted
+        >>> entry_count(SnapshotCommitted(
+        ...     snapshot_id=1, schema_id=0, commit_user="u", commit_kind="APPEND",
+        ...     total_record_count=0, delta_record_count=0,
+        ...     changes=ChangesReference("changes/x", "", 7)))
+        7
+    """
+    if not isinstance(event.changes, UnsetType):
+        return event.changes.count
+    return bytes(event.files).count(b'"path":')
+
+
+class _Rows:
+    """Rows of some snapshots, gathered column by column."""
+
+    def __init__(self) -> None:
+        self._canonical: dict[bytes, str] = {}
+        self._clear()
+
+    def _clear(self) -> None:
+        self._count = 0
+        self._columns: dict[str, list[Any]] = {each.name: [] for each in ENTRIES}
+        self._lists: list[tuple[int, int, pa.Table]] = []
+        self._tables: list[pa.Table] = []
+
+    def __len__(self) -> int:
+        return self._count
+
+    def snapshot(self, version: int, snapshot_id: int) -> None:
+        """Take in that there is a snapshot."""
+        row = (version, snapshot_id, None, None, None, 0, 0, 0, None)
+        for values, value in zip(self._columns.values(), row, strict=True):
+            values.append(value)
+        self._count += 1
+
+    def files(self, version: int, snapshot_id: int, files: list[_Entry]) -> None:
+        """Take in what a commit lists itself."""
+        columns: dict[str, list[Any]] = {
+            "version": [version] * len(files),
+            "snapshot_id": [snapshot_id] * len(files),
+            "spec_id": [each.spec_id for each in files],
+            "partition": [self._values(bytes(each.partition)) for each in files],
+            "content": [content_of(each.content, each.format) for each in files],
+            "sign": [1 if each.kind == "ADD" else -1 for each in files],
+            "record_count": [each.record_count for each in files],
+            "file_size_in_bytes": [each.file_size_in_bytes for each in files],
+            "creation_time": [each.creation_time for each in files],
+        }
+        for name, values in columns.items():
+            self._columns[name] += values
+        self._count += len(files)
+
+    def listed(self, version: int, snapshot_id: int, listed: pa.Table) -> None:
+        """Take in a list of its own file."""
+        self._lists.append((version, snapshot_id, listed))
+        self._count += len(listed)
+
+    def read(self, rows: pa.Table) -> None:
+        """Take in rows of `ENTRIES`."""
+        self._tables.append(rows)
+        self._count += len(rows)
+
+    def taken(self) -> pa.Table:
+        """Take all rows out, as a table."""
+        import pyarrow as pa
+
+        tables = [pa.table(self._columns, schema=arrow_schema(ENTRIES)), *self._tables]
+        if self._lists:
+            tables.append(_of_lists(self._lists))
+        self._clear()
+        return pa.concat_tables(tables)
+
+    def _values(self, text: bytes) -> str:
+        # Whoever wrote the commit may have put spaces in; in a list there are none.
+        found = self._canonical.get(text)
+        if found is None:
+            found = msgspec.json.encode(msgspec.json.decode(text)).decode()
+            self._canonical[text] = found
+        return found
+
+
+def _inline(log: TableLog, placed: Placed) -> list[_Entry]:
+    try:
+        return _DECODER.decode(placed.event.files)
+    except msgspec.DecodeError as error:
+        key = log.layout.commit(placed.version)
+        raise DamagedLogError(f"{key} holds a list of files that is none: {error}", key) from error
+
+
+def _list(log: TableLog, reference: ChangesReference) -> pa.Table:
+    key = f"{log.layout.root}/{reference.path}"
+    body = log.store.read(key)
+    if body is None or hashlib.sha256(body).hexdigest() != reference.sha256:
+        what = "missing" if body is None else "other than the commit that names it says"
+        raise DamagedLogError(f"{key} is {what}. Restore it from a backup", key)
+    try:
+        return parsed(body, columns=_LISTED)
+    except ValueError as error:
+        raise DamagedLogError(f"{key} holds no list of file changes: {error}", key) from error
+
+
+def _of_lists(lists: list[tuple[int, int, pa.Table]]) -> pa.Table:
+    """Return the entries of lists, each with its snapshot's version and id."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def of_each(values: Iterable[int]) -> pa.Array:
+        parts = zip(values, lists, strict=True)
+        return pa.concat_arrays(
+            [pa.repeat(pa.scalar(value, pa.int64()), len(each[2])) for value, each in parts]
+        )
+
+    listed = pa.concat_tables([each for _, _, each in lists]).combine_chunks()
+    values = pc.binary_join(listed["partition"].combine_chunks(), ",")
+    content, form = VECTORS
+    is_vector = pc.and_(pc.equal(listed["content"], content), pc.equal(listed["format"], form))
+    columns = {
+        "version": of_each(version for version, _, _ in lists),
+        "snapshot_id": of_each(snapshot_id for _, snapshot_id, _ in lists),
+        "spec_id": listed["spec_id"],
+        "partition": pc.binary_join_element_wise("[", values, "]", ""),
+        "content": pc.if_else(is_vector, DELETION_VECTORS, listed["content"]),
+        "sign": pc.if_else(pc.equal(listed["kind"], "ADD"), 1, -1),
+        **{name: listed[name] for name in ("record_count", "file_size_in_bytes", "creation_time")},
+    }
+    return pa.table(columns).cast(arrow_schema(ENTRIES))

@@ -1,0 +1,240 @@
+"""SnapshotContents: which manifests say what a snapshot did to a table, and what it holds.
+
+A snapshot lists its files itself, or names the manifest lists of the engine that wrote it: Paimon's
+base and delta list; or, where there is no delta list, Iceberg's one list, as its base list.
+
+A rollback by the ledger names none. Where manifest lists stand between it and its target, it did
+what turns the files live before it into those of the target: both are put together from the
+nearest lists before them and what snapshots listed themselves since, and what both have in common
+cancels out.
+"""
+
+from __future__ import annotations
+
+from attrs import evolve, frozen
+from msgspec import UnsetType
+
+from ledger.events import TableEvent
+from ledger.events.commit import Commit
+from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.history.older import TableLog, state_at_snapshot
+from ledger.log.travel import effective_millis
+from projections.manifest_files.lists import (
+    SnapshotEvent,
+    delta_list,
+    lists_files,
+    names_lists,
+    snapshot_events,
+)
+from projections.statistics.reading import iceberg_entries, paimon_entries
+from projections.statistics.reading.engine_files import EngineFiles, MissingFileError, named_by
+from projections.statistics.reading.manifest_part import NOBODY, ManifestPart, without_common
+
+_COMMITS_AT_ONCE = 64
+_MOST_KNOWN = 512
+
+
+@frozen
+class Placed:
+    """A snapshot, and where it stands in the log."""
+
+    version: int
+    time_millis: int
+    event: SnapshotEvent
+
+    @property
+    def snapshot_id(self) -> int:
+        """Its id."""
+        return self.event.snapshot_id
+
+
+class SnapshotContents:
+    """What the snapshots of one table are made of.
+
+    Args:
+        log: The table's.
+    """
+
+    def __init__(self, log: TableLog) -> None:
+        self._log = log
+        self.files = EngineFiles.of(log)
+        self._known: dict[int, Placed] = {}
+
+    def learn(self, commit: Commit[TableEvent]) -> list[Placed]:
+        """Return a commit's snapshots, and remember them."""
+        moment = effective_millis(commit)
+        found = [Placed(commit.version, moment, each) for each in snapshot_events(commit)]
+        if len(self._known) > _MOST_KNOWN:
+            self._known.clear()
+        self._known.update((each.snapshot_id, each) for each in found)
+        return found
+
+    def changes(self, snapshot: Placed) -> list[ManifestPart] | None:
+        """Return what says what a snapshot did; None where its own list of files does.
+
+        Raises:
+            MissingFileError: A manifest list is gone.
+            DamagedLogError: One is damaged.
+            UnsupportedError: One lies outside of the table's store.
+        """
+        event = snapshot.event
+        if isinstance(event, RolledBack):
+            return self._rolled_back(snapshot, event)
+        if not names_lists(event):
+            return None
+        # What was there before the first snapshot nobody else tells.
+        is_first = snapshot.snapshot_id == 1
+        if delta_list(event) is None:
+            return self._iceberg(snapshot, snapshot, live=is_first)
+        base = self._paimon(snapshot, snapshot, base=True) if is_first else []
+        return [*base, *self._paimon(snapshot, snapshot, base=False)]
+
+    def live(self, snapshot: Placed) -> list[ManifestPart]:
+        """Return what says what a snapshot holds; raises as `changes`."""
+        parts: list[ManifestPart] = []
+        step = snapshot.snapshot_id
+        while step:
+            step = self._step_back(step, snapshot, parts, sign=1)
+        return parts
+
+    def can_read(self, parts: list[ManifestPart]) -> bool:
+        """Whether every file that parts name is there."""
+        return all(self.files.exists(file) for file in {each.file for each in parts})
+
+    def at(self, snapshot_id: int) -> Placed:
+        """Return a snapshot of the log.
+
+        Raises:
+            NotFoundError: There never was one of that id.
+        """
+        if snapshot_id not in self._known:
+            if self._log.head is None:
+                self._log.refresh()
+            last = state_at_snapshot(self._log, snapshot_id).version
+            # Whoever asks for one goes on to those before it.
+            for read in self._log.commits(max(0, last - _COMMITS_AT_ONCE + 1), last):
+                self.learn(read.commit)
+        return self._known[snapshot_id]
+
+    def _rolled_back(self, snapshot: Placed, event: RolledBack) -> list[ManifestPart] | None:
+        before, target = snapshot.snapshot_id - 1, event.target_snapshot_id
+        parts: list[ManifestPart] = []
+        while before != target:
+            if before > target:
+                before = self._step_back(before, snapshot, parts, sign=-1)
+            else:
+                target = self._step_back(target, snapshot, parts, sign=1)
+        if all(each.dialect == "ledger" for each in parts):
+            return None
+        return without_common([evolve(each, compared=1) for each in parts])
+
+    def _step_back(
+        self, snapshot_id: int, counted: Placed, parts: list[ManifestPart], *, sign: int
+    ) -> int:
+        """Add what one snapshot holds more than another, and return that one; 0 is the empty table.
+
+        Args:
+            snapshot_id: The one.
+            counted: The snapshot that it is read for.
+            parts: Where to add it.
+            sign: Of what is added.
+        """
+        found = self.at(snapshot_id)
+        if isinstance(found.event, RolledBack):
+            return found.event.target_snapshot_id
+        if not names_lists(found.event):
+            if lists_files(found.event):
+                parts.append(evolve(self._listed(found, counted), sign=sign))
+            return snapshot_id - 1
+        if delta_list(found.event) is None:
+            held = self._iceberg(found, counted, live=True)
+        elif isinstance(found.event.base_manifest_list, UnsetType):
+            raise MissingFileError(
+                f"snapshot {snapshot_id} names a delta manifest list and no base list, so that "
+                "nobody can tell what it holds; let the table's engine commit once more",
+                self._log.layout.commit(found.version),
+            )
+        else:
+            lists = (self._paimon(found, counted, base=each) for each in (True, False))
+            held = [part for each in lists for part in each]
+        parts += [evolve(each, sign=sign) for each in held]
+        return 0
+
+    def _listed(self, found: Placed, counted: Placed) -> ManifestPart:
+        return ManifestPart(
+            version=counted.version,
+            snapshot_id=counted.snapshot_id,
+            dialect="ledger",
+            file=self._log.layout.commit(found.version),
+            adder=found.snapshot_id,
+        )
+
+    def _paimon(self, found: Placed, counted: Placed, *, base: bool) -> list[ManifestPart]:
+        event = found.event
+        if not isinstance(event, SnapshotCommitted):
+            return []
+        name = event.base_manifest_list if base else event.delta_manifest_list
+        size = event.base_manifest_list_size if base else event.delta_manifest_list_size
+        if isinstance(name, UnsetType):
+            return []
+        key = self.files.key(f"manifest/{name}")
+        said = None if isinstance(size, UnsetType) else size
+        with named_by(found.snapshot_id):
+            body = self.files.read(key, said, found.snapshot_id)
+            listed = paimon_entries.listed_manifests(body, key)
+        return [
+            ManifestPart(
+                version=counted.version,
+                snapshot_id=counted.snapshot_id,
+                dialect="paimon",
+                file=self.files.key(f"manifest/{each.file_name}"),
+                size=each.file_size,
+                count=each.num_added_files + each.num_deleted_files,
+            )
+            for each in listed
+        ]
+
+    def _iceberg(self, found: Placed, counted: Placed, *, live: bool) -> list[ManifestPart]:
+        event = found.event
+        if isinstance(event, RolledBack) or isinstance(event.base_manifest_list, UnsetType):
+            return []
+        key = self.files.key(event.base_manifest_list)
+        size = event.base_manifest_list_size
+        said = None if isinstance(size, UnsetType) else size
+        with named_by(found.snapshot_id):
+            body = self.files.read(key, said, found.snapshot_id)
+            listed = iceberg_entries.manifest_list(body, key)
+        adder = found.snapshot_id if listed.snapshot_id is None else listed.snapshot_id
+        return [
+            ManifestPart(
+                version=counted.version,
+                snapshot_id=counted.snapshot_id,
+                dialect="iceberg",
+                file=self.files.key(each.manifest_path),
+                size=each.manifest_length,
+                count=each.live_count if live else each.changed_count,
+                adder=NOBODY if live else adder,
+                spec_id=each.partition_spec_id,
+                time_millis=counted.time_millis,
+            )
+            for each in listed.manifests
+            if (each.live_count if live else each.added_snapshot_id == adder)
+        ]
+
+
+def is_readable(contents: SnapshotContents, snapshot: Placed, *, whole: bool) -> bool:
+    """Whether all that says what a snapshot did, or holds, is still there.
+
+    Args:
+        contents: The table's.
+        snapshot: The snapshot.
+        whole: Whether it is asked what it holds.
+
+    Raises:
+        DamagedLogError: A manifest list is damaged, which says nothing about its being expired.
+    """
+    try:
+        parts = contents.live(snapshot) if whole else contents.changes(snapshot)
+    except MissingFileError:
+        return False
+    return contents.can_read(parts or [])

@@ -1,0 +1,9 @@
+"""What people ask of the statistics, and how they see it.
+
+Others may import:
+    `query`      partitions at an instant, totals over time, growth
+    `rendering`  how partitions are told
+    `report`     a table's statistics as text and JSON
+    `views`      in the shapes of other APIs
+    `plot`       as a picture
+"""

@@ -1,0 +1,93 @@
+"""Statistics as DataFrames, straight from the log: for whoever goes on in Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import evolve, frozen
+
+from ledger.table import Table
+from projections.statistics.reading.opening import opening_of
+from projections.statistics.shown.query import Instant, rendering_of
+from projections.statistics.shown.rendering import Rendering
+from projections.statistics.spark.session import spark_session
+from projections.statistics.spark.source import EntrySource, LogSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@frozen(kw_only=True)
+class Statistics:
+    """Statistics of one table at one instant.
+
+    Attributes:
+        version: The last version that they take in.
+        snapshot_id: The snapshot that they stand at; 0 before the first.
+        deltas: Rows of `definition.ROWS`: what each snapshot did to each partition; lazy.
+        partitions: Rows of `columns.PARTITIONS`; lazy.
+        snapshots: Rows of `columns.TOTALS`, for every snapshot up to `snapshot_id`; lazy.
+    """
+
+    version: int
+    snapshot_id: int
+    deltas: DataFrame
+    partitions: DataFrame
+    snapshots: DataFrame
+
+
+def compute(
+    table: Table, *, at: Instant | None = None, spark: SparkSession | None = None
+) -> Statistics:
+    """Return a table's statistics, read from its log in parallel.
+
+    Args:
+        table: The table, in a ledger that other processes can reach: not `memory://`.
+        at: What `table.at(snapshot=3)` gives; the table as it is, without.
+        spark: The session to use; the active one, or a small local one, without.
+
+    Raises:
+        InvalidInputError: The ledger is in memory.
+        MissingDependencyError: A session has to be started, and pyspark or Java is missing.
+    """
+    instant = at or table.at()
+    return compute_from(
+        evolve(LogSource.of(table), opening=opening_of(table.log, 0, 0)),
+        rendering_of(instant),
+        version=instant.state.version,
+        snapshot_id=instant.state.last_snapshot_id,
+        spark=spark,
+    )
+
+
+def compute_from(
+    source: EntrySource,
+    rendering: Rendering,
+    *,
+    version: int,
+    snapshot_id: int,
+    spark: SparkSession | None = None,
+) -> Statistics:
+    """Return the statistics of whatever `source` reads.
+
+    Args:
+        source: Where entries come from.
+        rendering: How partitions are shown.
+        version: The last version to take in.
+        snapshot_id: The snapshot to stand at.
+        spark: As in `compute`.
+
+    Raises:
+        MissingDependencyError: As in `compute`.
+    """
+    session = spark or spark_session()
+    from projections.statistics.spark import reader, transforms
+
+    deltas = reader.deltas(session, source, 0, version)
+    return Statistics(
+        version=version,
+        snapshot_id=snapshot_id,
+        deltas=deltas,
+        partitions=transforms.partition_statistics(deltas, rendering, at_snapshot=snapshot_id),
+        snapshots=transforms.snapshot_totals(deltas, at_snapshot=snapshot_id),
+    )
