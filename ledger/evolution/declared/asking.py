@@ -281,8 +281,9 @@ def _worded(name: str, refusal: Refusal, declared: frozenset[str]) -> FormatErro
 def _pair_problems(one: FormatRules, other: FormatRules, batch: Batch) -> Iterator[Refusal]:
     """Yield the columns that no file can hold so that readers of both formats read them."""
     if {one.name, other.name} <= batch.declared_before.formats:
-        stood = {each.id: each for each in batch.before.schema.fields}
-        for column in batch.changed_columns():
+        columns = () if batch.is_same_shape else batch.changed_columns()
+        stood = {each.id: each for each in batch.before.schema.fields} if columns else {}
+        for column in columns:
             old = stood.get(column.id)
             # Tables that are older than the rule keep what they have.
             if old is None or not any(_clashing_forms(one, other, [old])):
