@@ -207,11 +207,14 @@ def test_following_says_each_version_until_it_is_interrupted(orders: Table, tmp_
     )
     with following:
         assert following.stdout is not None
-        assert "version 3" in following.stdout.readline()
-        add_file(orders, "c")
-        assert "version 4" in following.stdout.readline()
-        following.send_signal(signal.SIGINT)
-        _, said = following.communicate(timeout=30)
+        try:
+            assert "version 3" in following.stdout.readline()
+            add_file(orders, "c")
+            assert "version 4" in following.stdout.readline()
+            following.send_signal(signal.SIGINT)
+            _, said = following.communicate(timeout=30)
+        finally:
+            following.kill()
 
     assert following.returncode == 130
     assert "interrupted" in said
