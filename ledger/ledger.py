@@ -47,6 +47,7 @@ from ledger.model.view import ViewSchema
 from ledger.opening.place import refuse_location
 from ledger.opening.root import ROOT_KEY, begin_root, read_root
 from ledger.opening.setting import TableSetting
+from ledger.plugins import IMPORTERS, load
 from ledger.stores import client_options, open_store
 from ledger.table import Table
 
@@ -400,6 +401,82 @@ class Ledger:
 
         asked = ["CreateTable", str(name), wanted.schema, location, *wanted.rest().items()]
         request = self._request(asked, commit)
+        version = self._commit(make, request).version
+        return self._after(request, version, lambda: self._created_in(version, name))
+
+    @takes(
+        source=its.text,
+        format_name=its.text,
+        storage_options=its.mapping.or_none(),
+        on_progress=its.callback.or_none(),
+    )
+    def import_table(
+        self,
+        identifier: str | Identifier,
+        source: str,
+        *,
+        format_name: str = "iceberg",
+        dry_run: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> Any:
+        """Take over the history of a table that others own, or what is new in it since.
+
+        Every schema, layout, snapshot, branch, tag, property and log entry becomes an event, in
+        its order and at its own time; ids stay. Nothing is written at the source, and the table
+        takes no commits of the ledger's own.
+
+        Args:
+            identifier: `database.table` in this ledger; the database is created if need be.
+            source: Where it is: for Iceberg a metadata file, a table's folder, or
+                `CATALOG:NAMESPACE.TABLE` of a catalog that PyIceberg is configured for.
+            format_name: Whose table it is.
+            dry_run: Only return what would come.
+            storage_options: What fsspec takes for the source's files; the ledger's when None.
+            on_progress: Told how many transactions of how many have landed.
+
+        Raises:
+            AlreadyExistsError: There is another table of that name.
+            UnsupportedError: The ledger cannot hold something; nothing was written.
+            InvalidInputError: The source is no such table, or the ledger is of format 1.
+        """
+        options = self._setting.storage_options if storage_options is None else storage_options
+        return load(IMPORTERS, format_name)(
+            self,
+            Identifier.parse(identifier),
+            source,
+            now_millis=self._setting.now_millis(),
+            dry_run=dry_run,
+            storage_options=options,
+            on_progress=on_progress,
+        )
+
+    def adopt_table(
+        self,
+        identifier: str | Identifier,
+        birth: Mapping[str, Any],
+        **commit: Unpack[CommitOptions],
+    ) -> Table:
+        """Create a table that was born elsewhere; for those who then bring its history.
+
+        Args:
+            identifier: `database.table`.
+            birth: `schema`, `born`, `partition_spec` and `sort_order`, as `TableCreated` has them.
+            commit: See CommitOptions.
+
+        Raises:
+            AlreadyExistsError: There is a table or view of that name.
+            InvalidInputError: The ledger admits older clients, which cannot read it.
+        """
+        from ledger.evolution.catalog.requests import CreateDatabase, CreateTable
+
+        name = Identifier.parse(identifier)
+        self._ask(CreateDatabase(name.database, if_not_exists=True), {})
+
+        def make() -> CatalogRequest:
+            return CreateTable(name, fresh_id(), field_id_policy="iceberg", **birth)
+
+        request = self._request(["AdoptTable", str(name), birth], commit)
         version = self._commit(make, request).version
         return self._after(request, version, lambda: self._created_in(version, name))
 

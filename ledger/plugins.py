@@ -22,6 +22,9 @@ PLANS = "lakeledger.plans"
 projecting the change would write; as its attribute `warnings`, if it has one, a function from the
 same to what readers get wrong then."""
 
+IMPORTERS = "lakeledger.importers"
+"""By a format's name, a function that brings a table of others into a ledger, or what is new."""
+
 READERS = "lakeledger.readers"
 """By a format's name, a function that scans the rows of a table at an instant."""
 

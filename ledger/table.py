@@ -829,6 +829,27 @@ class Table:
         return self._commit(["dropTable"], options, lambda _: [end])
 
     @takes(format_name=its.text, version=its.whole.or_none())
+    def take_over(
+        self, events: tuple[TableEvent, ...], base: int, **commit: Unpack[CommitOptions]
+    ) -> Appended[TableState]:
+        """Commit what the source of a table says that was born elsewhere; for its importers.
+
+        Args:
+            events: What happened, folded on the version `base`.
+            base: The version that they follow.
+            commit: See CommitOptions.
+
+        Raises:
+            CommitConflictError: Somebody else has taken over meanwhile.
+            InvalidChangeError: The events contradict the table, or it was born here.
+        """
+        from ledger.evolution.table.born import TakenOver
+
+        asked = ["TakeOver", base]
+        options: CommitOptions = {**commit, "expect_version": base}
+        request = request_of(options, asked=asked, default_author=self._setting.author)
+        return self._appender.append(TakenOver(events, base), request)
+
     def project(self, format_name: str, *, version: int | None = None) -> int:
         """Bring a format's files, such as "paimon", up to a version; return where they stand."""
         return int(load(PROJECTIONS, format_name)(self, version=version))

@@ -78,7 +78,9 @@ def table_snapshot(state: TableState, *, snapshot: Snapshot | None = None) -> Ta
     current = snapshot or state.snapshot
     if current is None:
         return None
-    base, delta = list_names(state.table_id, current.id)
+    # No projection to Paimon gives a table from Iceberg lists of its own.
+    of_iceberg = state.born is not None
+    base, delta = ("", "") if of_iceberg else list_names(state.table_id, current.id)
     named = evolve(
         current,
         base_manifest_list=current.base_manifest_list or base,

@@ -9,8 +9,9 @@ Others may import:
     `manifests`    manifests and lists
     `metadata`     the pure model of a metadata file
     `rows`         reading rows by PyIceberg
+    `importing`    tables that others made, coming into the ledger with their history
 
-Inside: `project` is one run over the log, on `table` and `snapshots`; `position` says where it
-stands, `standing` compares what stands; `committing` applies what engines commit; `rules` says what
-Iceberg can hold.
+Inside: `project` is one run over the log, on `table` and `snapshots`, or by `born` of a table that
+comes from Iceberg; `position` says where it stands, `standing` compares what stands; `committing`
+applies what engines commit; `rules` says what Iceberg can hold.
 """

@@ -31,6 +31,7 @@ from ledger.log.replay import Read
 from ledger.log.travel import at_version, effective_millis
 from ledger.model.errors import DamagedLogError, StoreError, UnsupportedError
 from ledger.table import Table
+from projections.iceberg.born import project_born, render_born
 from projections.iceberg.manifests.writing import Manifests
 from projections.iceberg.names import FOLDER, HINT, Names
 from projections.iceberg.position import Position
@@ -91,11 +92,21 @@ class Projection:
             StoreError: A file that the ledger did not project stands in a place of its own.
             UnsupportedError: Iceberg has no such files.
         """
+        if self.target.born is not None:
+            uuid = self.target.born.table_uuid
+            if self.start.version < 0 and uuid is not None:
+                refuse_foreign_table(self.outputs, uuid)
+            return project_born(
+                self.table, self.outputs, self.start, self.target, self.wants, on_progress
+            )
         run = self._go(on_progress)
         return run.publish()
 
     def render(self, on_progress: Progress) -> None:
         """Write the version's metadata file and what it names, but point nowhere."""
+        if self.target.born is not None:
+            render_born(self.outputs, self.target)
+            return
         run = self._go(on_progress)
         run.put_metadata(self.target)
 

@@ -68,6 +68,11 @@ class Projection:
             StoreError: A file that the ledger did not project stands in a place of its own.
             UnsupportedError: Paimon has no such files.
         """
+        if self.target.born is not None:
+            raise UnsupportedError(
+                f"{self.table.identifier} was born in Iceberg, and Paimon's files have neither its "
+                "snapshot ids nor its branches: read it by iceberg"
+            )
         run = _Run(self)
         total = self.target.version - self.start.version
         for done, read in enumerate(new_commits(self.table, self.start, self.target), 1):

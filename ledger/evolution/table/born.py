@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Final
 
+from attrs import frozen
 from msgspec import UNSET, Struct
 
 from ledger.events import iceberg_events as e
@@ -47,6 +48,7 @@ class BornTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="c
         next_row_id: The first row id that no row has.
         last_updated_millis: When the newest metadata file was written that is here.
         metadata_file: That file; empty until one has come in whole.
+        followed_in: The commit of the ledger that ended it; -1 before the first.
     """
 
     source: str
@@ -67,6 +69,7 @@ class BornTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="c
     next_row_id: int = 0
     last_updated_millis: int = 0
     metadata_file: str = ""
+    followed_in: int = -1
 
     @property
     def current(self) -> e.IcebergSnapshot | None:
@@ -355,7 +358,8 @@ class BornTrail:
             if value is not UNSET:
                 self._facts[name] = value
 
-    def _follow(self, event: e.SourceFollowed, _version: int, _moment: int) -> None:
+    def _follow(self, event: e.SourceFollowed, version: int, _moment: int) -> None:
+        self._facts["followed_in"] = version
         self._facts["metadata_file"] = event.metadata_file
         self._facts["last_updated_millis"] = event.last_updated_millis
 
@@ -379,6 +383,30 @@ class BornTrail:
         e.SourceFollowed: _follow,
         e.LayoutsRemoved: _elsewhere,
     }
+
+
+@frozen
+class TakenOver:
+    """What a source says, on its way into the log; see `ledger.evolution.stream.Intent`.
+
+    Attributes:
+        events: It, as it was decided and tried on the base.
+        base_version: The version that it follows; whoever appends it expects that.
+    """
+
+    events: tuple[Any, ...]
+    base_version: int
+
+    def decide(self, state: Any, winners: object) -> tuple[Any, ...]:
+        """Return the events.
+
+        Raises:
+            InvalidChangeError: The table was not born elsewhere.
+        """
+        del winners
+        if state is None or state.born is None:
+            raise _refused("the table was not born elsewhere, and follows nobody")
+        return self.events
 
 
 def _take(there: dict[Any, Any], key: object, what: str) -> None:

@@ -18,6 +18,7 @@ from ledger.planning.filter import Filter, parse_filter
 from ledger.table import Table
 from ledger.table_at import TableAt
 from projections.iceberg import position as positions
+from projections.iceberg.born import born_metadata
 from projections.iceberg.materialise import advance
 from projections.iceberg.names import RENDERER, Names
 from projections.iceberg.position import Position
@@ -54,6 +55,8 @@ def scan(
             position deletes are of the place that the ledger was copied or moved from.
     """
     try:
+        from pyiceberg.table import DataScan
+
         from projections.iceberg.rows.files import RowFiles, refuse_lost_deletes, table_uri
         from projections.iceberg.rows.scanning import RowScan, row_filter
     except ImportError as error:
@@ -61,6 +64,15 @@ def scan(
             f"rows are read by PyIceberg, which is not installed ({error}): pip install "
             '"lakeledger[iceberg]"'
         ) from error
+    if at.state.born is not None:
+        metadata = _born(at)
+        schema = metadata.schema()
+        return DataScan(
+            table_metadata=metadata,
+            io=RowFiles(table.ledger_url, table.storage_options, {}, table.may_fetch),
+            row_filter=row_filter(parse_filter(where, at.schema), schema),
+            selected_fields=_selected(columns, schema),
+        )
     if table.location.startswith("memory://"):
         raise UnsupportedError(
             f"{table.identifier} is at {table.location}, where no reader of files comes: keep the "
@@ -84,6 +96,16 @@ def scan(
             if each.file.content == "data"
         },
     )
+
+
+def _born(at: TableAt) -> TableMetadata:
+    """Return the metadata of a table that was born in Iceberg, turned back to an instant."""
+    then = {
+        "current_snapshot_id": at.state.last_snapshot_id or None,
+        "current_schema_id": at.schema.id,
+    }
+    metadata: TableMetadata = _parsed(born_metadata(at.state)).model_copy(update=then)
+    return metadata
 
 
 def _standing(table: Table, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]] | None:

@@ -15,7 +15,7 @@ import msgspec
 from attrs import evolve, frozen
 
 from ledger.log.codec import digest
-from ledger.model.errors import DamagedLogError
+from ledger.model.errors import DamagedLogError, UnsupportedError
 from projections.materialising import Difference, Progress, nobody
 from projections.statistics.fold import between, concatenated, sums
 from projections.statistics.keeping import position as positions
@@ -193,11 +193,18 @@ def refresh(
 
     Raises:
         DamagedLogError: A commit or a list of file changes is missing or damaged.
+        UnsupportedError: The table was born in Iceberg.
         OSError: The store failed; asking again goes on from there.
     """
     log.refresh()
     head = log.head
     last = head.state.version if head else -1
+    born = head.state.born if head else None
+    if born is not None:
+        raise UnsupportedError(
+            f"the files of this table stand in the manifests of {born.source}, which statistics do "
+            "not count: ask an engine there"
+        )
     chosen = engine or Local(log)
     kept = Kept.of(log)
     begin = kept.position.version

@@ -118,7 +118,8 @@ def rows(state: TableState, found: list[Listed]) -> Iterator[tuple[Cell, ...]]:
     """Yield a row of `COLUMNS` for every snapshot."""
     for version, snapshot in found:
         yield (
-            snapshot.id,
+            # An id is there to be copied, and Iceberg's have nineteen digits.
+            str(snapshot.id),
             version,
             moment(snapshot.time_millis),
             snapshot.commit_kind,

@@ -1,0 +1,224 @@
+"""The SchemaChanges between two schemas of a source, found by field id.
+
+What is derived folds to exactly the later schema, which is tried each time; a step that no
+SchemaChange says becomes one replacement. No rule of the ledger is asked: it has happened.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import UNSET
+
+from ledger.events.iceberg_events import SchemaReplaced
+from ledger.events.schema_changes import Move
+from ledger.events.schema_events import (
+    ColumnAdded,
+    ColumnCommentUpdated,
+    ColumnDefaultValueUpdated,
+    ColumnDropped,
+    ColumnMoved,
+    ColumnNullabilityUpdated,
+    ColumnRenamed,
+    ColumnTypeUpdated,
+    IdentifierFieldsSet,
+    SchemaEvent,
+)
+from ledger.evolution.fold.schema_builder import SchemaBuilder
+from ledger.model.errors import InvalidChangeError, LedgerError
+from ledger.model.schema import Schema, paths_of
+from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
+from ledger.model.types.wire import FieldObject, field_to_wire, type_to_wire
+
+Path = tuple[str, ...]
+
+
+def derived(
+    before: Schema, fields: Sequence[DataField], identifiers: tuple[int, ...]
+) -> tuple[SchemaEvent | SchemaReplaced, ...]:
+    """Return the facts that lead from a schema to other columns.
+
+    Args:
+        before: The schema that stands.
+        fields: The columns to come to.
+        identifiers: The ids of those that identify a row then.
+    """
+    try:
+        builder = SchemaBuilder.of(before)
+        events: list[SchemaEvent] = []
+        for each in sorted(_columns(before.fields, fields), key=_turn):
+            builder.apply(each)
+            events.append(each)
+        if before.identifier_field_ids != identifiers:
+            events.append(_identified(fields, identifiers))
+            builder.apply(events[-1])
+        reached = tuple(builder.columns.values())
+        if _wire(reached) == _wire(fields) and builder.identifier_field_ids == identifiers:
+            return tuple(events)
+    except LedgerError:
+        # Names that change places, a map's keys, ids that come back: no SchemaChange says them.
+        pass
+    return (SchemaReplaced(_wire(fields), identifiers),)
+
+
+def _turn(event: SchemaEvent) -> tuple[int, int]:
+    """Return when an event's turn comes: ids are given out in their order, at whatever depth."""
+    if isinstance(event, ColumnAdded):
+        return 1, event.field_id
+    return (2, 0) if isinstance(event, ColumnMoved | ColumnDefaultValueUpdated) else (0, 0)
+
+
+def _wire(fields: Iterable[DataField]) -> tuple[FieldObject, ...]:
+    return tuple(map(field_to_wire, fields))
+
+
+def _identified(fields: Sequence[DataField], identifiers: tuple[int, ...]) -> IdentifierFieldsSet:
+    paths = {number: path for path, number in paths_of(Schema(tuple(fields)))}
+    return IdentifierFieldsSet(tuple(paths[each] for each in identifiers), field_ids=identifiers)
+
+
+def _columns(
+    before: Sequence[DataField], after: Sequence[DataField], around: Path = (), owner: int = -1
+) -> Iterator[SchemaEvent]:
+    """Yield what happened to the members of a struct, and inside them.
+
+    Args:
+        before: They, as they stand.
+        after: They, as they are to be.
+        around: The struct's path, in the names that its changes left.
+        owner: The id of the nearest named field around; -1 on top.
+    """
+    wanted = {each.id: each for each in after}
+    kept = [each for each in before if each.id in wanted]
+    for each in before:
+        if each.id not in wanted:
+            yield ColumnDropped((*around, each.name), field_id=each.id)
+    yield from _renames(kept, wanted, around, owner)
+    for each in kept:
+        yield from _member(each, wanted[each.id], around)
+    yield from _placed([each.id for each in kept], after, around, owner)
+
+
+def _renames(
+    kept: Sequence[DataField], wanted: dict[int, DataField], around: Path, owner: int
+) -> Iterator[SchemaEvent]:
+    names = {each.id: each.name for each in kept}
+    waiting = [each.id for each in kept if each.name != wanted[each.id].name]
+    while waiting:
+        free = next((each for each in waiting if wanted[each].name not in names.values()), None)
+        if free is None:
+            raise InvalidChangeError("columns changed names in a circle")
+        new = wanted[free].name
+        yield ColumnRenamed(
+            (*around, names[free]),
+            new,
+            field_id=free,
+            parent_id=UNSET if owner < 0 else owner,
+        )
+        names[free] = new
+        waiting.remove(free)
+
+
+def _member(before: DataField, after: DataField, around: Path) -> Iterator[SchemaEvent]:
+    path = (*around, after.name)
+    yield from _type(before.type, after.type, path, after.id)
+    if before.description != after.description:
+        yield ColumnCommentUpdated(path, after.description, field_id=after.id)
+    if before.default_value != after.default_value:
+        yield ColumnDefaultValueUpdated(path, after.default_value, field_id=after.id)
+
+
+def _type(before: DataType, after: DataType, path: Path, field_id: int) -> Iterator[SchemaEvent]:
+    if before.nullable != after.nullable:
+        yield ColumnNullabilityUpdated(path, after.nullable, field_id=field_id)
+    match before, after:
+        case RowType(fields=older), RowType(fields=newer):
+            yield from _columns(older, newer, path, field_id)
+        case ArrayType(element=older), ArrayType(element=newer):
+            yield from _type(older, newer, (*path, "element"), field_id)
+        case MapType(value=older), MapType(value=newer):
+            yield from _type(older, newer, (*path, "value"), field_id)
+        case _ if before.with_nullability(nullable=True) != after.with_nullability(nullable=True):
+            yield ColumnTypeUpdated(
+                path,
+                type_to_wire(after.with_nullability(nullable=True)),
+                keep_nullability=True,
+                field_id=field_id,
+            )
+
+
+def _placed(
+    there: list[int], after: Sequence[DataField], around: Path, owner: int
+) -> Iterator[SchemaEvent]:
+    """Yield the additions, and the moves that nothing less brings about."""
+    order = {each.id: place for place, each in enumerate(after)}
+    steady = _longest_ascending([order[each] for each in there])
+    standing = {each for each in there if order[each] in steady}
+    # An id that is given out later is higher, whatever its place.
+    for each in sorted((each for each in after if each.id not in there), key=lambda e: e.id):
+        move = _move(each, after, standing)
+        yield ColumnAdded(
+            (*around, each.name),
+            type_to_wire(each.type),
+            each.description,
+            move,
+            each.initial_default,
+            field_id=each.id,
+            parent_id=UNSET if owner < 0 else owner,
+        )
+        standing.add(each.id)
+        if each.initial_default != each.default_value:
+            yield ColumnDefaultValueUpdated(
+                (*around, each.name), each.default_value, field_id=each.id
+            )
+    for each in after:
+        if each.id not in standing:
+            before = _before(each, after, standing)
+            yield ColumnMoved(
+                _behind(each, before),
+                (*around, each.name) if around else (),
+                field_id=each.id,
+                reference_id=UNSET if before is None else before.id,
+            )
+            standing.add(each.id)
+
+
+def _before(member: DataField, after: Sequence[DataField], standing: set[int]) -> DataField | None:
+    """Return the nearest member before one that stands where it is to be."""
+    found = None
+    for each in after:
+        if each.id == member.id:
+            return found
+        if each.id in standing:
+            found = each
+    return found
+
+
+def _move(member: DataField, after: Sequence[DataField], standing: set[int]) -> Move | None:
+    """Return where an added member goes; None: behind all that stand."""
+    behind = after[[each.id for each in after].index(member.id) + 1 :]
+    if not any(each.id in standing for each in behind):
+        return None
+    return _behind(member, _before(member, after, standing))
+
+
+def _behind(member: DataField, before: DataField | None) -> Move:
+    return Move(member.name, "FIRST") if before is None else Move(member.name, "AFTER", before.name)
+
+
+def _longest_ascending(places: Sequence[int]) -> set[int]:
+    """Return the most places that stand in order already.
+
+    Example:
+        >>> sorted(_longest_ascending([1, 2, 0]))
+        [1, 2]
+    """
+    ends: list[int] = []
+    chains: list[tuple[int, ...]] = []
+    for each in places:
+        at = bisect_left(ends, each)
+        chain = (*(chains[at - 1] if at else ()), each)
+        ends[at : at + 1] = [each]
+        chains[at : at + 1] = [chain]
+    return set(chains[-1]) if chains else set()

@@ -1,0 +1,278 @@
+"""What happened between two states of a table's metadata, in events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from attrs import evolve
+
+from ledger.events import TableEvent
+from ledger.events import iceberg_events as e
+from ledger.events.schema_changes import RemoveOption, SetOption
+from ledger.events.spec_changes import SortColumn
+from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
+from ledger.events.statistics_events import PartitionStatisticsSet
+from ledger.evolution.state import TableState
+from ledger.model.errors import UnsupportedError
+from ledger.model.schema import Schema
+from ledger.model.types.wire import field_from_wire
+from projections.iceberg.importing import metadata as m
+from projections.iceberg.importing.deriving import derived
+from projections.iceberg.importing.schemas import ledger_schema
+from projections.iceberg.metadata import schema as iceberg
+from projections.iceberg.metadata.layout import SortOrder
+from projections.iceberg.metadata.table import TableMetadata
+
+
+def difference(
+    state: TableState, before: TableMetadata, after: TableMetadata
+) -> tuple[TableEvent, ...]:
+    """Return the events that lead from one to the other; counters are not among them.
+
+    Args:
+        state: The table as it stands.
+        before: What it says in Iceberg's words.
+        after: What it is to say.
+
+    Raises:
+        UnsupportedError: The ledger cannot hold something; the message names it.
+    """
+    return (
+        *_facts(before, after),
+        *_options(before.properties, m.without_formats(after.properties)),
+        *_keys(before, after),
+        *_schemas(state.schema, before, after),
+        *_specs(before, after),
+        *_orders(before, after),
+        *_snapshots(before, after),
+        *_statistics(before, after),
+        *_gone(before, after),
+        *_logs(before, after),
+    )
+
+
+def counters(state: TableState, after: TableMetadata) -> tuple[e.TableFactsSet, ...]:
+    """Return the counters that a table does not have yet as its source does."""
+    born = state.born
+    if born is None:
+        return ()
+    there = {
+        "last_column_id": (state.schema.highest_field_id, after.last_column_id),
+        "last_partition_id": (state.last_partition_id, after.last_partition_id),
+        "last_sequence_number": (born.last_sequence_number, after.last_sequence_number),
+        "next_row_id": (born.next_row_id, after.next_row_id),
+    }
+    changed: dict[str, Any] = {key: new for key, (old, new) in there.items() if old != new}
+    return (e.TableFactsSet(**changed),) if changed else ()
+
+
+def _facts(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
+    changed: dict[str, Any] = {
+        key: getattr(after, key)
+        for key in ("format_version", "table_uuid", "location")
+        if getattr(after, key) != getattr(before, key)
+    }
+    if changed.get("table_uuid", "") is None:
+        raise UnsupportedError(
+            f"the table had the uuid {before.table_uuid} and has none now: it is another table; "
+            "import it under another name"
+        )
+    if changed:
+        yield e.TableFactsSet(**changed)
+
+
+def _options(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[TableEvent]:
+    yield from (RemoveOption(each) for each in sorted(before.keys() - after.keys()))
+    yield from (
+        SetOption(key, value) for key, value in sorted(after.items()) if before.get(key) != value
+    )
+
+
+def _keys(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
+    had = {each.key_id: each for each in before.encryption_keys}
+    has = {each.key_id: each for each in after.encryption_keys}
+    yield from (e.EncryptionKeyRemoved(key) for key, each in had.items() if has.get(key) != each)
+    yield from (
+        e.EncryptionKeyAdded(m.key_part(each)) for key, each in has.items() if had.get(key) != each
+    )
+
+
+def _schemas(now: Schema, before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
+    known, current = before.schemas_by_id, before.current_schema_id
+    for each in after.schemas:
+        if each.schema_id in known and each != known[each.schema_id]:
+            raise UnsupportedError(
+                f"schema {each.schema_id} of the source has other columns than it had, which no "
+                "schema id may get: it is another table; import it under another name"
+            )
+    added = [each for each in after.schemas if each.schema_id not in known]
+    for each in added:
+        made = ledger_schema(each, after.format_version)
+        if each.schema_id < max(known, default=-1):
+            # It came before what stands; nobody says whether it ever was the current one.
+            yield e.SchemaAdded(made)
+            continue
+        fields = tuple(map(field_from_wire, made.fields))
+        yield from derived(now, fields, made.identifier_field_ids)
+        yield e.SchemaNamed(each.schema_id, made.text)
+        now, current = _reached(now, made, fields), each.schema_id
+    if current != after.current_schema_id:
+        yield e.CurrentSchemaSet(after.current_schema_id)
+
+
+def _reached(now: Schema, made: e.IcebergSchema, fields: tuple[Any, ...]) -> Schema:
+    highest = max(now.highest_field_id, Schema(fields).highest_field_id)
+    identifiers = made.identifier_field_ids
+    return evolve(now, fields=fields, identifier_field_ids=identifiers, highest_field_id=highest)
+
+
+def _specs(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
+    known = before.specs_by_id
+    for each in after.partition_specs:
+        is_default = each.spec_id == after.default_spec_id
+        if each.spec_id in known and known[each.spec_id] != each:
+            raise UnsupportedError(
+                f"partition spec {each.spec_id} of the source has other fields than it had: it is "
+                "another table; import it under another name"
+            )
+        if each.spec_id not in known or (is_default and before.default_spec_id != each.spec_id):
+            yield PartitionSpecUpdated(
+                (), set_default=is_default, spec_id=each.spec_id, fields=m.spec_part(each)
+            )
+
+
+def _orders(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
+    known, default = before.orders_by_id, before.default_sort_order_id
+    for each in after.sort_orders:
+        if each.order_id in known and known[each.order_id] != each:
+            raise UnsupportedError(
+                f"sort order {each.order_id} of the source has other fields than it had: it is "
+                "another table; import it under another name"
+            )
+        if each.order_id not in known:
+            yield _ordered(each, after.schema)
+            default = each.order_id
+    if default != after.default_sort_order_id:
+        yield _ordered(after.sort_order, after.schema)
+
+
+def _ordered(order: SortOrder, schema: iceberg.Schema) -> SortOrderReplaced:
+    fields = m.order_part(order)
+    columns = tuple(
+        SortColumn(
+            tuple((schema.name_of(each.source_id) or f"column {each.source_id}").split(".")),
+            each.transform,
+            each.direction,
+            each.null_order,
+        )
+        for each in fields
+    )
+    return SortOrderReplaced(columns, order_id=order.order_id, fields=fields)
+
+
+def _snapshots(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
+    known, refs = dict(before.snapshots_by_id), dict(before.refs)
+    rewritten = tuple(
+        key for key, each in known.items() if after.snapshots_by_id.get(key, each) != each
+    )
+    if rewritten:
+        yield e.SnapshotsRemoved(rewritten)
+        known = {key: each for key, each in known.items() if key not in rewritten}
+        refs = {key: each for key, each in refs.items() if each.snapshot_id in known}
+    for each in after.snapshots:
+        if each.snapshot_id not in known:
+            yield e.SnapshotAdded(m.snapshot_part(each))
+    for name in sorted(refs.keys() - after.refs.keys()):
+        yield e.SnapshotRefRemoved(name)
+    for name, ref in after.refs.items():
+        if refs.get(name) != ref:
+            yield e.SnapshotRefSet(name, m.ref_part(ref))
+
+
+def _statistics(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
+    # A snapshot that was rewritten has lost its own.
+    lost = {
+        key
+        for key, each in before.snapshots_by_id.items()
+        if after.snapshots_by_id.get(key) != each
+    }
+    files = {each.snapshot_id: each for each in before.statistics if each.snapshot_id not in lost}
+    for file in after.statistics:
+        if files.get(file.snapshot_id) != file:
+            yield e.StatisticsSet(m.statistics_part(file))
+    parts = {
+        each.snapshot_id: each
+        for each in before.partition_statistics
+        if each.snapshot_id not in lost
+    }
+    for part in after.partition_statistics:
+        if parts.get(part.snapshot_id) != part:
+            yield PartitionStatisticsSet(
+                snapshot_id=part.snapshot_id,
+                statistics_path=part.statistics_path,
+                file_size_in_bytes=part.file_size_in_bytes,
+            )
+
+
+def _gone(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
+    snapshots = _missing(before.snapshots_by_id, after.snapshots_by_id)
+    kept = after.snapshots_by_id
+    statistics = _no_more(before.statistics, after.statistics, kept)
+    parts = _no_more(before.partition_statistics, after.partition_statistics, kept)
+    if statistics or parts:
+        yield e.StatisticsRemoved(snapshot_ids=statistics, of_partitions=parts)
+    if snapshots:
+        yield e.SnapshotsRemoved(snapshots)
+    schemas = _missing(before.schemas_by_id, after.schemas_by_id)
+    if schemas:
+        yield e.SchemasRemoved(schemas)
+    specs = _missing(before.specs_by_id, after.specs_by_id)
+    orders = _missing(before.orders_by_id, after.orders_by_id)
+    if specs or orders:
+        yield e.LayoutsRemoved(spec_ids=specs, order_ids=orders)
+
+
+def _missing(before: Iterable[int], after: Mapping[int, object]) -> tuple[int, ...]:
+    return tuple(each for each in before if each not in after)
+
+
+def _no_more(before: Any, after: Any, kept: Mapping[int, object]) -> tuple[int, ...]:
+    has = {each.snapshot_id for each in after}
+    return tuple(
+        each.snapshot_id
+        for each in before
+        if each.snapshot_id not in has and each.snapshot_id in kept
+    )
+
+
+def _logs(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
+    dropped, added = _moved_on(before.snapshot_log, after.snapshot_log)
+    if dropped or added:
+        yield e.SnapshotLogUpdated(
+            dropped=dropped,
+            added=tuple(
+                e.LoggedSnapshot(timestamp_millis=each.timestamp_ms, snapshot_id=each.snapshot_id)
+                for each in added
+            ),
+        )
+    dropped, files = _moved_on(before.metadata_log, after.metadata_log)
+    if dropped or files:
+        yield e.MetadataLogUpdated(
+            dropped=dropped,
+            added=tuple(
+                e.LoggedMetadata(
+                    timestamp_millis=each.timestamp_ms, metadata_file=each.metadata_file
+                )
+                for each in files
+            ),
+        )
+
+
+def _moved_on(before: tuple[Any, ...], after: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
+    """Return how many of the oldest entries are gone, and the new ones; all of them, if need be."""
+    for dropped in range(len(before)):
+        kept = before[dropped:]
+        if kept == after[: len(kept)]:
+            return dropped, after[len(kept) :]
+    return len(before), after

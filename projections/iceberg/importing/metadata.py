@@ -1,0 +1,255 @@
+"""A born table's state as Iceberg's metadata, and the parts of metadata as the ledger has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import UNSET
+
+from ledger.events import iceberg_events as e
+from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
+from ledger.evolution.state import TableState
+from ledger.model.errors import UnsupportedError
+from ledger.model.partition import PartitionSpec, SortOrder
+from projections.iceberg.importing.schemas import source_schema
+from projections.iceberg.metadata import layout
+from projections.iceberg.metadata import snapshot as s
+from projections.iceberg.metadata.table import TableMetadata
+
+FORMATS = "ledger.formats"
+"""The one option that a born table has besides its source's."""
+
+_T = TypeVar("_T")
+
+
+def metadata_of(state: TableState) -> TableMetadata:
+    """Return what Iceberg says of a table that was born there, at a version.
+
+    Where the version stands amid what one file of the source says, the time of the file is that
+    of the commit.
+
+    Raises:
+        UnsupportedError: The table was not born in Iceberg.
+    """
+    born = state.born
+    if born is None:
+        raise UnsupportedError(f"table {state.table_id} was not born in Iceberg")
+    whole = born.followed_in == state.version
+    main = born.refs.get(s.MAIN)
+    return TableMetadata(
+        format_version=born.format_version,
+        table_uuid=born.table_uuid,
+        location=born.location,
+        last_sequence_number=born.last_sequence_number,
+        last_updated_ms=born.last_updated_millis if whole else state.effective_millis,
+        last_column_id=state.schema.highest_field_id,
+        current_schema_id=born.schema_id,
+        schemas=tuple(source_schema(each, born.format_version) for each in born.schemas.values()),
+        default_spec_id=state.default_spec_id,
+        partition_specs=tuple(map(_spec, state.specs)),
+        last_partition_id=state.last_partition_id,
+        default_sort_order_id=state.default_order_id,
+        sort_orders=tuple(map(_order, state.sort_orders)),
+        # Neither has an order that means anything, and a checkpoint keeps none.
+        properties=dict(sorted(without_formats(state.schema.options).items())),
+        current_snapshot_id=None if main is None else main.snapshot_id,
+        next_row_id=born.next_row_id,
+        encryption_keys=tuple(
+            _part(each, s.EncryptionKey) for each in born.encryption_keys.values()
+        ),
+        refs={name: _ref(each) for name, each in sorted(born.refs.items())},
+        snapshots=tuple(map(_snapshot, born.snapshots.values())),
+        statistics=tuple(map(_statistics, born.statistics.values())),
+        partition_statistics=tuple(
+            s.PartitionStatisticsFile(number, each.path, each.file_size_in_bytes)
+            for number, each in sorted(state.partition_statistics.items())
+        ),
+        snapshot_log=tuple(
+            s.SnapshotLogEntry(each.timestamp_millis, each.snapshot_id)
+            for each in born.snapshot_log
+        ),
+        metadata_log=tuple(
+            s.MetadataLogEntry(each.timestamp_millis, each.metadata_file)
+            for each in born.metadata_log
+        ),
+    )
+
+
+def _spec(spec: PartitionSpec) -> layout.PartitionSpec:
+    fields = (
+        layout.PartitionField(each.name, each.transform, each.source_id, field_id=each.field_id)
+        for each in spec.fields
+    )
+    return layout.PartitionSpec(spec.spec_id, tuple(fields))
+
+
+def _order(order: SortOrder) -> layout.SortOrder:
+    fields = (
+        layout.SortField(
+            transform=each.transform,
+            source_id=each.source_id,
+            direction=each.direction,
+            null_order=each.null_order,
+        )
+        for each in order.fields
+    )
+    return layout.SortOrder(order.order_id, tuple(fields))
+
+
+def _given(part: msgspec.Struct, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return what is said of a part, under its other names."""
+    return {
+        names.get(each, each): value
+        for each in part.__struct_fields__
+        if (value := getattr(part, each)) is not UNSET and value is not None
+    }
+
+
+def _part(part: msgspec.Struct, kind: type[_T], names: Mapping[str, str] | None = None) -> _T:
+    return kind(**_given(part, names or {}))
+
+
+_SNAPSHOT = {"timestamp_millis": "timestamp_ms"}
+_REF = {
+    "ref_type": "type",
+    "max_snapshot_age_millis": "max_snapshot_age_ms",
+    "max_ref_age_millis": "max_ref_age_ms",
+}
+
+
+def _other(names: Mapping[str, str]) -> dict[str, str]:
+    return {value: key for key, value in names.items()}
+
+
+def _snapshot(snapshot: e.IcebergSnapshot) -> s.Snapshot:
+    return _part(snapshot, s.Snapshot, _SNAPSHOT)
+
+
+def _ref(ref: e.IcebergRef) -> s.SnapshotRef:
+    return _part(ref, s.SnapshotRef, _REF)
+
+
+def _statistics(file: e.IcebergStatistics) -> s.StatisticsFile:
+    given = _given(file, {})
+    given["blob_metadata"] = tuple(_part(each, s.BlobMetadata) for each in file.blob_metadata)
+    return s.StatisticsFile(**given)
+
+
+def snapshot_part(snapshot: s.Snapshot) -> e.IcebergSnapshot:
+    """Return a snapshot as events carry it."""
+    return _part(snapshot, e.IcebergSnapshot, _other(_SNAPSHOT))
+
+
+def ref_part(ref: s.SnapshotRef) -> e.IcebergRef:
+    """Return a branch or tag as events carry it."""
+    return _part(ref, e.IcebergRef, _other(_REF))
+
+
+def statistics_part(file: s.StatisticsFile) -> e.IcebergStatistics:
+    """Return a Puffin file as events carry it."""
+    given = _given(file, {})
+    given["blob_metadata"] = tuple(_part(each, e.StatisticsBlob) for each in file.blob_metadata)
+    return e.IcebergStatistics(**given)
+
+
+def key_part(key: s.EncryptionKey) -> e.IcebergKey:
+    """Return a key as events carry it."""
+    return _part(key, e.IcebergKey)
+
+
+def spec_part(spec: layout.PartitionSpec) -> tuple[PartitionFieldRecord, ...]:
+    """Return the fields of a spec as events carry them.
+
+    Raises:
+        UnsupportedError: A field derives from many columns.
+    """
+    return tuple(
+        PartitionFieldRecord(
+            _source(each, f"field {each.name} of partition spec {spec.spec_id}"),
+            each.field_id,
+            each.name,
+            each.transform,
+        )
+        for each in spec.fields
+    )
+
+
+def order_part(order: layout.SortOrder) -> tuple[SortFieldRecord, ...]:
+    """Return the fields of a sort order as events carry them.
+
+    Raises:
+        UnsupportedError: A field derives from many columns.
+    """
+    return tuple(
+        SortFieldRecord(
+            _source(each, f"a field of sort order {order.order_id}"),
+            each.transform,
+            each.direction,
+            each.null_order,
+        )
+        for each in order.fields
+    )
+
+
+def _source(field: layout.PartitionField | layout.SortField, what: str) -> int:
+    if len(field.sources) != 1:
+        raise UnsupportedError(
+            f"{what} derives from {len(field.sources)} columns, and the ledger knows fields of one"
+        )
+    return field.sources[0]
+
+
+def disagreements(made: TableMetadata, source: TableMetadata) -> list[str]:
+    """Return the names of what two metadata files say differently; order has no meaning there."""
+    return [
+        name
+        for name, (one, other) in {
+            **{
+                each: (getattr(made, each), getattr(source, each))
+                for each in (
+                    "format_version",
+                    "table_uuid",
+                    "location",
+                    "last_sequence_number",
+                    "last_updated_ms",
+                    "last_column_id",
+                    "current_schema_id",
+                    "schemas_by_id",
+                    "default_spec_id",
+                    "specs_by_id",
+                    "last_partition_id",
+                    "default_sort_order_id",
+                    "orders_by_id",
+                    "current_snapshot_id",
+                    "next_row_id",
+                    "snapshots_by_id",
+                    "snapshot_log",
+                    "metadata_log",
+                )
+            },
+            "properties": (made.properties, without_formats(source.properties)),
+            "refs": (dict(made.refs), dict(source.refs)),
+            "encryption_keys": (_by(made, "key_id"), _by(source, "key_id")),
+            "statistics": (_files(made.statistics), _files(source.statistics)),
+            "partition_statistics": (
+                _files(made.partition_statistics),
+                _files(source.partition_statistics),
+            ),
+        }.items()
+        if one != other
+    ]
+
+
+def without_formats(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return a source's properties without the one that the ledger's own table has."""
+    return {key: each for key, each in properties.items() if key != FORMATS}
+
+
+def _by(metadata: TableMetadata, key: str) -> dict[str, s.EncryptionKey]:
+    return {getattr(each, key): each for each in metadata.encryption_keys}
+
+
+def _files(files: Any) -> dict[int, Any]:
+    return {each.snapshot_id: each for each in files}

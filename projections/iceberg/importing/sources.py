@@ -1,0 +1,277 @@
+"""Where an Iceberg table is read from: a metadata file, a table's folder, or a catalog's table."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import evolve, frozen
+
+from ledger.model.credentials import advice, carries_credentials
+from ledger.model.errors import (
+    InvalidInputError,
+    LedgerError,
+    MissingDependencyError,
+    NotFoundError,
+    StoreError,
+)
+from projections.iceberg.metadata.snapshot import MAIN, SnapshotRef
+from projections.iceberg.metadata.table import TableMetadata
+from projections.iceberg.metadata.table_json import read_metadata
+from projections.manifest_files.container import read_container
+
+Read = Callable[[str], bytes]
+"""Returns a file's bytes; raises OSError where it is not there or may not be read."""
+
+_METADATA = re.compile(r"\.metadata\.json(\.gz)?$|\.gz\.metadata\.json$")
+_IN_CATALOG = re.compile(r"(?P<catalog>[\w-]{2,}):(?P<name>[^/:]+\.[^/:]+)")
+_NUMBER = re.compile(r"v?([0-9]+)")
+
+
+@frozen
+class MetadataFile:
+    """A metadata file, and what it says."""
+
+    url: str
+    metadata: TableMetadata
+
+
+@frozen
+class Source:
+    """A table of somebody else.
+
+    Attributes:
+        name: As people know it; without secrets.
+        newest: What it says now.
+        read: Reads its files.
+    """
+
+    name: str
+    newest: MetadataFile
+    read: Read
+
+    def files_since(self, known: str, known_millis: int) -> list[MetadataFile]:
+        """Return the metadata files that came after a known one and are still there, oldest first.
+
+        Files are known by their names, which are unique in a table, wherever it was moved or
+        copied. The newest is among them unless it is the known one.
+
+        Args:
+            known: The known one; empty for none.
+            known_millis: When it was written. No older one comes where the log names it no more.
+        """
+        if posixpath.basename(self.newest.url) == posixpath.basename(known):
+            return []
+        found = [self.newest]
+        for entry in reversed(self.newest.metadata.metadata_log):
+            if posixpath.basename(entry.metadata_file) == posixpath.basename(known):
+                break
+            older = self._older(entry.metadata_file)
+            if older is not None and older.metadata.last_updated_ms >= known_millis:
+                found.append(older)
+        return found[::-1]
+
+    def _older(self, url: str) -> MetadataFile | None:
+        """Return an earlier metadata file; None where it is gone, or of another table."""
+        beside = posixpath.join(posixpath.dirname(self.newest.url), posixpath.basename(url))
+        for place in dict.fromkeys((beside, url)):
+            if _storage(place) != _storage(self.newest.url):
+                # A table that was copied names the place that it came from.
+                continue
+            try:
+                metadata = read_metadata(self.read(place))
+            except (OSError, LedgerError):
+                continue
+            metadata = _whole(metadata)
+            if metadata.table_uuid == self.newest.metadata.table_uuid:
+                return MetadataFile(url, metadata)
+        return None
+
+    def refuse_missing(self) -> None:
+        """Check that what the branches and tags point to can be read, where it is at hand.
+
+        A metadata file that lies elsewhere than its table, as a copy does, says nothing of that.
+
+        Raises:
+            NotFoundError: A manifest list or a manifest is gone.
+        """
+        metadata = self.newest.metadata
+        if not _plain(self.newest.url).startswith(_plain(metadata.location) + "/"):
+            return
+        for name, ref in metadata.refs.items():
+            snapshot = metadata.snapshot(ref.snapshot_id)
+            for path in self._manifests(snapshot.manifest_list, snapshot.manifests or ()):
+                try:
+                    self.read(path)
+                except OSError as error:
+                    raise NotFoundError(
+                        f"{path} of snapshot {snapshot.snapshot_id}, which {name} points to, "
+                        f"cannot be read ({error}); nothing was imported"
+                    ) from error
+
+    def _manifests(self, listed: str | None, named: tuple[str, ...]) -> Iterator[str]:
+        yield from named
+        if listed is None:
+            return
+        yield listed
+        for each in read_container(self.read(listed), listed):
+            yield str(each["manifest_path"])
+
+
+def _storage(url: str) -> str:
+    return url.partition("://")[0] if "://" in url else "file"
+
+
+def _plain(url: str) -> str:
+    """Return a URL by which local places compare, however their scheme is written."""
+    return re.sub(r"^file:/*", "/", url).rstrip("/")
+
+
+def open_source(source: str, options: Mapping[str, Any] | None = None) -> Source:
+    """Find a table.
+
+    Args:
+        source: A metadata file, a table's folder, or `CATALOG:NAMESPACE.TABLE` of a catalog that
+            PyIceberg is configured for.
+        options: What fsspec takes for files elsewhere.
+
+    Raises:
+        InvalidInputError: There is something else, or half a file.
+        NotFoundError: There is nothing.
+        StoreError: It may not be read.
+        MissingDependencyError: A catalog was named, and PyIceberg is not installed.
+    """
+    if carries_credentials(source):
+        raise InvalidInputError(f"source {advice(source)}")
+    named = _IN_CATALOG.fullmatch(source)
+    if named is not None:
+        return _of_catalog(source, named["catalog"], named["name"])
+    read = _reader(options or {})
+    place = source.rstrip("/") if "://" in source else _absolute(source)
+    if _METADATA.search(place):
+        found = _read(place, read)
+        return Source(found.metadata.location, found, read)
+    found = _read(_newest_in(place, options or {}), read)
+    # By the name that its own log will have for it.
+    own = f"{found.metadata.location}/metadata/{posixpath.basename(found.url)}"
+    is_there = _plain(found.metadata.location) == _plain(place)
+    return Source(place, evolve(found, url=own) if is_there else found, read)
+
+
+def _absolute(source: str) -> str:
+    """Return a local path from the root, as its owner wrote it but for `~`; links stay."""
+    local = re.sub(r"^file:/*", "/", source)
+    return str(Path(local).expanduser().absolute())
+
+
+def _read(url: str, read: Read) -> MetadataFile:
+    try:
+        body = read(url)
+    except FileNotFoundError as error:
+        raise NotFoundError(f"{url} does not exist; name a metadata file, or a folder") from error
+    except OSError as error:
+        raise StoreError(f"{url} cannot be read: {error}") from error
+    try:
+        return MetadataFile(url, _whole(read_metadata(body)))
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{url} is no metadata of an Iceberg table: {error}") from error
+
+
+def _whole(metadata: TableMetadata) -> TableMetadata:
+    """Return metadata whose branch `main` is said, which older writers left to the reader."""
+    current = metadata.current_snapshot_id
+    if current is None or MAIN in metadata.refs:
+        return metadata
+    main = SnapshotRef(snapshot_id=current, type="branch")
+    return evolve(metadata, refs={**metadata.refs, MAIN: main})
+
+
+def _file_system(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
+    import fsspec
+
+    try:
+        found: tuple[Any, str] = fsspec.core.url_to_fs(re.sub(r"^s3[an]:", "s3:", url), **options)
+    except (ImportError, ValueError) as error:
+        raise StoreError(f"{url} cannot be opened: {error}") from error
+    return found
+
+
+def _reader(options: Mapping[str, Any]) -> Read:
+    def read(url: str) -> bytes:
+        files, path = _file_system(url, options)
+        try:
+            body: bytes = files.cat_file(path)
+        except OSError:
+            raise
+        except Exception as error:
+            # Every kind of storage has errors of its own.
+            raise OSError(f"{type(error).__name__}: {error}") from error
+        return body
+
+    return read
+
+
+def _newest_in(folder: str, options: Mapping[str, Any]) -> str:
+    """Return the newest metadata file of a table's folder."""
+    files, path = _file_system(folder, options)
+    try:
+        names = [posixpath.basename(each) for each in files.ls(f"{path}/metadata", detail=False)]
+    except FileNotFoundError as error:
+        raise NotFoundError(
+            f"{folder} holds no Iceberg table: it has no folder metadata/"
+        ) from error
+    except OSError as error:
+        raise StoreError(f"{folder} cannot be read: {error}") from error
+    found = [each for each in names if _METADATA.search(each)]
+    if not found:
+        raise InvalidInputError(f"{folder}/metadata holds no metadata file of an Iceberg table")
+    hinted = ""
+    if "version-hint.text" in names:
+        hint = files.cat_file(f"{path}/metadata/version-hint.text").decode(errors="replace").strip()
+        hinted = next((e for e in found if e in {f"v{hint}.metadata.json", hint}), "")
+    return f"{folder}/metadata/{hinted or _highest(found, folder)}"
+
+
+def _highest(names: list[str], folder: str) -> str:
+    numbered = sorted(
+        (int(number[1]), each) for each in names if (number := _NUMBER.match(each)) is not None
+    )
+    if not numbered:
+        raise InvalidInputError(
+            f"which file of {folder}/metadata is the newest, nobody says: name it itself"
+        )
+    highest = [each for number, each in numbered if number == numbered[-1][0]]
+    if len(highest) > 1:
+        raise InvalidInputError(
+            f"{folder}/metadata has {len(highest)} files of the highest number, {highest[0]} and "
+            f"{highest[1]}: name the one that is the table's"
+        )
+    return highest[0]
+
+
+def _of_catalog(source: str, catalog: str, name: str) -> Source:
+    try:
+        from pyiceberg.catalog import load_catalog
+        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"catalogs are asked through PyIceberg, which is not installed ({error}): pip install "
+            '"lakeledger[iceberg]"'
+        ) from error
+    try:
+        table = load_catalog(catalog).load_table(name)
+    except (NoSuchTableError, NoSuchNamespaceError) as error:
+        raise NotFoundError(f"catalog {catalog} has no table {name}") from error
+    except Exception as error:
+        # Every kind of catalog has errors of its own.
+        raise StoreError(f"catalog {catalog} cannot be asked for {name}: {error}") from error
+
+    def read(url: str) -> bytes:
+        with table.io.new_input(url).open() as stream:
+            body: bytes = stream.read()
+        return body
+
+    return Source(source, _read(table.metadata_location, read), read)

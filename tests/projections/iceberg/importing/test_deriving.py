@@ -1,0 +1,97 @@
+"""The SchemaChanges derived between two schemas fold to exactly the later one."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+from typing import cast
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ledger import Schema
+from ledger.events.iceberg_events import SchemaReplaced
+from ledger.events.schema_changes import SchemaChange
+from ledger.evolution.evolve import evolve
+from ledger.evolution.fold.schema_builder import SchemaBuilder
+from ledger.model.identifier import Identifier
+from ledger.model.types import ArrayType, DataField, IntType, RowType
+from ledger.model.types.wire import field_from_wire, field_to_wire
+from ledger.sql.statement import asked_of
+from projections.iceberg.importing.deriving import derived
+from tests.histories import random_changes, start_schema
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def schemas(seed: int) -> list[Schema]:
+    """The schemas of a random life, oldest first."""
+    found = [start_schema()]
+    for each in random_changes(random.Random(seed), found[0], length=10):
+        found.append(evolve(found[-1], [each]))
+    return found
+
+
+def folded(before: Schema, after: Schema) -> tuple[SchemaBuilder, bool]:
+    events = derived(before, after.fields, after.identifier_field_ids)
+    builder = SchemaBuilder.of(before)
+    for each in events:
+        if isinstance(each, SchemaReplaced):
+            fields = tuple(map(field_from_wire, each.fields))
+            builder.replace(fields, each.identifier_field_ids)
+        else:
+            builder.apply(each)
+    return builder, any(isinstance(each, SchemaReplaced) for each in events)
+
+
+def wire(fields: object) -> list[object]:
+    return [field_to_wire(each) for each in fields]  # type: ignore[attr-defined] # columns
+
+
+@settings(max_examples=40)
+@given(seeds)
+def test_a_step_of_any_life_folds_to_the_later_schema(seed: int) -> None:
+    life = schemas(seed)
+    for before, after in pairwise(life):
+        builder, _ = folded(before, after)
+        assert wire(builder.columns.values()) == wire(after.fields)
+
+
+@settings(max_examples=40)
+@given(seeds, st.data())
+def test_a_step_over_much_of_a_life_or_back_does_so_too(seed: int, data: st.DataObject) -> None:
+    life = schemas(seed)
+    before, after = data.draw(st.permutations(life).map(lambda some: some[:2]))
+    builder, _ = folded(before, after)
+    assert wire(builder.columns.values()) == wire(after.fields)
+    assert builder.highest_field_id >= before.highest_field_id
+
+
+def test_each_kind_of_change_is_told_as_itself() -> None:
+    row = RowType([DataField(0, "x", IntType()), DataField(1, "y", ArrayType(IntType()))])
+    base = Schema.of({"a": "INT", "b": row, "c": "STRING"})
+    for change in (
+        "ADD COLUMN z BIGINT FIRST",
+        "ADD COLUMN b.w INT AFTER x",
+        "RENAME COLUMN b.x TO xx",
+        "DROP COLUMN a",
+        "ALTER COLUMN a TYPE BIGINT",
+        "ALTER COLUMN c FIRST",
+        "ALTER COLUMN a COMMENT 'x'",
+    ):
+        after = evolve(base, sql(change))
+        builder, is_replaced = folded(base, after)
+        assert wire(builder.columns.values()) == wire(after.fields)
+        assert not is_replaced, change
+
+
+def sql(change: str) -> list[SchemaChange]:
+    return cast("list[SchemaChange]", asked_of(f"ALTER TABLE a.t {change}", Identifier("a", "t")))
+
+
+def test_names_that_change_places_are_one_replacement() -> None:
+    base = Schema.of({"a": "INT", "b": "INT"})
+    swapped = Schema((DataField(0, "b", IntType()), DataField(1, "a", IntType())))
+    builder, is_replaced = folded(base, swapped)
+    assert is_replaced
+    assert builder.names == {"b": 0, "a": 1}

@@ -1,0 +1,194 @@
+"""A mirrored table: exactly once, after a kill anywhere, and owned by its source."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyiceberg.catalog import load_catalog
+from pyiceberg.utils.config import Config
+
+import ledger
+from ledger import (
+    AddColumn,
+    AlreadyExistsError,
+    InvalidChangeError,
+    InvalidInputError,
+    Ledger,
+    NotFoundError,
+    Schema,
+    StoreError,
+    UnsupportedError,
+)
+from ledger.events.iceberg_events import SourceFollowed
+from ledger.stores import MemoryStore
+from tests.faults import Died, DiesAfter
+from tests.lakes import lake_on, memory
+from tests.projections.iceberg.importing.writing import COLUMNS, appended, created
+
+
+def now() -> int:
+    return 1_900_000_000_000
+
+
+def told(lake: Ledger) -> list[Any]:
+    return [
+        (each.author, each.effective_time_millis, each.events)
+        for commit in lake.table("a.b").events(1)
+        for each in commit.transactions
+    ]
+
+
+def written(folder: Path) -> str:
+    """A table with a few snapshots, of which only the last metadata file is left."""
+    theirs = created(folder)
+    for each in range(3):
+        appended(theirs, each, name=["x"])
+    theirs.manage_snapshots().create_tag(theirs.metadata.snapshots[0].snapshot_id, "v1").commit()
+    for older in sorted((folder / "metadata").glob("*.metadata.json"))[:-2]:
+        older.unlink()
+    return theirs.metadata_location
+
+
+def test_a_kill_at_any_write_is_ended_by_asking_again_and_nothing_comes_twice(
+    tmp_path: Path,
+) -> None:
+    source = written(tmp_path / "t")
+    whole = lake_on(memory(), clock=now)
+    whole.import_table("a.b", source)
+    wanted = told(whole)
+    for writes in itertools.count():
+        store = memory()
+        dying = DiesAfter(store, writes)
+        try:
+            lake_on(dying, clock=now).import_table("a.b", source)
+        except Died:
+            again = lake_on(store, clock=now)
+            again.import_table("a.b", source)
+            assert told(again) == wanted
+            assert again.import_table("a.b", source).transactions == 0
+        else:
+            break
+    assert writes > len(wanted)
+
+
+def mirrored(tmp_path: Path, store: MemoryStore | None = None) -> tuple[Any, Ledger]:
+    theirs = created(tmp_path / "t")
+    appended(theirs, 1, name=["x"])
+    lake = lake_on(store or memory(), clock=now)
+    lake.import_table("a.b", theirs.metadata_location)
+    return theirs, lake
+
+
+def test_it_takes_no_commits_of_its_own_and_says_whose_it_is(tmp_path: Path) -> None:
+    _, lake = mirrored(tmp_path)
+    table = lake.table("a.b")
+    changes: tuple[Callable[[], object], ...] = (
+        lambda: table.alter([AddColumn(("x",), "INT")]),
+        lambda: table.create_tag("v1"),
+        lambda: table.alter([{"action": "setOption", "key": "a", "value": "b"}]),
+    )
+    for change in changes:
+        with pytest.raises(InvalidChangeError, match=f"follows file://{tmp_path}/t, which others"):
+            change()
+    lake.drop_table("a.b")
+    assert lake.tables("a") == []
+
+
+def test_what_needs_its_list_of_files_says_where_that_is(tmp_path: Path) -> None:
+    _, lake = mirrored(tmp_path)
+    at = lake.table("a.b").at()
+    with pytest.raises(UnsupportedError, match="stand in the manifests of file://"):
+        _ = at.files
+    with pytest.raises(UnsupportedError, match="stand in the manifests"):
+        at.plan("id = 1")
+    with pytest.raises(UnsupportedError, match="iceberg"):
+        lake.table("a.b").project("paimon")
+
+
+def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
+    theirs, lake = mirrored(tmp_path)
+    lake.create_table("a.own", Schema.of({"id": "INT"}))
+    with pytest.raises(AlreadyExistsError, match="is the ledger's own"):
+        lake.import_table("a.own", theirs.metadata_location)
+    other = created(tmp_path / "other")
+    with pytest.raises(AlreadyExistsError, match="it is another table"):
+        lake.import_table("a.b", other.metadata_location)
+
+
+def test_what_came_meanwhile_comes_once(tmp_path: Path) -> None:
+    theirs, lake = mirrored(tmp_path)
+    other = lake_on(lake.table("a.b").log.store, clock=now)
+    appended(theirs, 2, name=["y"])
+    assert lake.import_table("a.b", theirs.metadata_location).transactions == 1
+    assert other.import_table("a.b", theirs.metadata_location).transactions == 0
+    files = [
+        event.metadata_file
+        for _, _, events in told(lake)
+        for event in events
+        if isinstance(event, SourceFollowed)
+    ]
+    assert len(files) == len(set(files)) == 3
+
+
+def test_a_source_whose_manifests_are_gone_is_refused_before_anything_is_written(
+    tmp_path: Path,
+) -> None:
+    theirs = created(tmp_path / "t")
+    appended(theirs, 1, name=["x"])
+    for each in (tmp_path / "t/metadata").glob("*-m0.avro"):
+        each.unlink()
+    lake = lake_on(memory(), clock=now)
+    with pytest.raises(NotFoundError, match="which main points to, cannot be read"):
+        lake.import_table("a.b", theirs.metadata_location)
+    assert lake.databases() == []
+
+
+def test_bad_sources_are_told_in_a_line(tmp_path: Path) -> None:
+    lake = lake_on(memory(), clock=now)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "other/metadata").mkdir(parents=True)
+    (tmp_path / "other/metadata/readme.txt").write_text("no")
+    half = created(tmp_path / "half").metadata_location.removeprefix("file://")
+    Path(half).write_bytes(Path(half).read_bytes()[:-20])
+    bad: list[tuple[str, type[Exception], str]] = [
+        ("nowhere", NotFoundError, "no folder metadata/"),
+        ("empty", NotFoundError, "no folder metadata/"),
+        ("other", InvalidInputError, "holds no metadata file"),
+        ("half", InvalidInputError, "is no metadata of an Iceberg table"),
+        ("gone.metadata.json", NotFoundError, "does not exist"),
+    ]
+    for name, error, said in bad:
+        with pytest.raises(error, match=said) as refused:
+            lake.import_table("a.b", str(tmp_path / name))
+        assert "\n" not in str(refused.value)
+    with pytest.raises(InvalidInputError, match="credentials|user|password"):
+        lake.import_table("a.b", "s3://me:secret@bucket/t")
+    assert lake.databases() == []
+
+
+def test_a_catalog_is_asked_by_pyicebergs_own_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("sqlalchemy", reason="PyIceberg's catalog in a file needs it")
+    for key, value in {
+        "TYPE": "sql",
+        "URI": f"sqlite:///{tmp_path}/catalog.db",
+        "WAREHOUSE": f"file://{tmp_path}/warehouse",
+    }.items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__HERE__{key}", value)
+    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
+    catalog = load_catalog("here")
+    catalog.create_namespace("s")
+    theirs = catalog.create_table("s.t", COLUMNS)
+    appended(theirs, 1, name=["x"])
+    lake = ledger.open(str(tmp_path / "lake"))
+    assert lake.import_table("a.b", "here:s.t").source == "here:s.t"
+    assert lake.import_table("a.b", theirs.metadata_location).transactions == 0
+    with pytest.raises(NotFoundError, match="catalog here has no table s.none"):
+        lake.import_table("a.c", "here:s.none")
+    with pytest.raises(StoreError, match="catalog nowhere cannot be asked"):
+        lake.import_table("a.c", "nowhere:s.t")

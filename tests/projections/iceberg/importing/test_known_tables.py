@@ -1,0 +1,145 @@
+"""Every Iceberg table of the fixtures comes in, and is told in Iceberg's words as it was."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import ledger
+from ledger import InvalidInputError, Ledger, UpgradeRequiredError
+from ledger.events.iceberg_events import SourceFollowed
+from ledger.evolution.fold.table_record import TableStream
+from projections.iceberg.importing.metadata import disagreements, metadata_of
+from projections.iceberg.importing.sources import open_source
+from projections.iceberg.metadata.table import TableMetadata
+from tests.lakes import lake_on, memory
+
+DATA = Path(__file__).parents[3] / "data/iceberg"
+INVALID = {
+    "TableMetadataUnsupportedVersion.json",
+    "TableMetadataV1MissingSchemaType.json",
+    "TableMetadataV2CurrentSchemaNotFound.json",
+    "TableMetadataV2MissingLastPartitionId.json",
+    "TableMetadataV2MissingPartitionSpecs.json",
+    "TableMetadataV2MissingSchemas.json",
+    "TableMetadataV2MissingSortOrder.json",
+    "table-v2-with-fixed-and-decimal-types.json",
+    "table-v3.json",
+}
+TABLES = sorted(
+    each for each in (*(DATA / "java").glob("*.json"), *(DATA / "pyiceberg").glob("table*.json"))
+)
+VERSIONS = ("v1", "v2", "v3")
+
+
+def now() -> int:
+    return 1_900_000_000_000
+
+
+def fresh() -> Ledger:
+    return lake_on(memory(), clock=now)
+
+
+def placed(body: bytes, folder: Path, name: str = "a.metadata.json") -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(body)
+    return str(folder / name)
+
+
+def assert_told(lake: Ledger, source: str) -> TableMetadata:
+    """The table says what the source says, by replay and by checkpoint."""
+    wanted = open_source(source).newest.metadata
+    state = lake.table("a.b").state
+    kept = TableStream().decode_state(TableStream().encode_state(state))
+    assert disagreements(metadata_of(state), wanted) == []
+    assert disagreements(metadata_of(kept), wanted) == []
+    return wanted
+
+
+@pytest.mark.parametrize("file", [each for each in TABLES if each.name not in INVALID])
+def test_a_metadata_file_comes_in_whole(file: Path, tmp_path: Path) -> None:
+    lake, source = fresh(), placed(file.read_bytes(), tmp_path)
+    planned = lake.import_table("a.b", source, dry_run=True)
+    assert "a" not in lake.databases()
+    done = lake.import_table("a.b", source)
+    assert (done.transactions, done.snapshots) == (planned.transactions, planned.snapshots)
+    assert_told(lake, source)
+    assert lake.import_table("a.b", source).transactions == 0
+
+
+@pytest.mark.parametrize("file", [each for each in TABLES if each.name in INVALID])
+def test_what_is_no_table_is_refused_in_a_line_and_leaves_nothing(
+    file: Path, tmp_path: Path
+) -> None:
+    lake = fresh()
+    with pytest.raises((InvalidInputError, UpgradeRequiredError)) as refused:
+        lake.import_table("a.b", placed(file.read_bytes(), tmp_path))
+    assert "\n" not in str(refused.value)
+    assert lake.databases() == []
+
+
+def life(version: str) -> list[bytes]:
+    folder = DATA / "generated/java-life" / version
+    return [each.read_bytes() for each in sorted(folder.glob("*.metadata.json"))]
+
+
+def told(lake: Ledger) -> list[object]:
+    """What happened, but for where the source's files lay."""
+    return [
+        event.last_updated_millis if isinstance(event, SourceFollowed) else event
+        for commit in lake.table("a.b").events(1)
+        for event in commit.transactions[0].events
+    ]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_life_of_javas_comes_in_at_once_step_by_step_and_from_its_last_file(
+    version: str, tmp_path: Path
+) -> None:
+    bodies = life(version)
+    folder = tmp_path / "metadata"
+    followed, at_once, from_last = fresh(), fresh(), fresh()
+    for number, body in enumerate(bodies):
+        source = placed(body, folder, f"{number:05d}-x.metadata.json")
+        followed.import_table("a.b", source)
+        assert_told(followed, source)
+        alone = fresh()
+        alone.import_table("a.b", placed(body, tmp_path / f"alone-{number}"))
+        assert_told(alone, source)
+    at_once.import_table("a.b", source)
+    from_last.import_table("a.b", placed(bodies[-1], tmp_path / "last"))
+    assert_told(at_once, source)
+    assert_told(from_last, source)
+    assert told(followed) == told(at_once)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_life_of_javas_is_told_by_whom_and_when_and_its_ids_stay(
+    version: str, tmp_path: Path
+) -> None:
+    lake = fresh()
+    last = json.loads(life(version)[-1])
+    lake.import_table("a.b", placed(life(version)[-1], tmp_path))
+    table = lake.table("a.b")
+    for snapshot in last.get("snapshots", ()):
+        at = table.at(snapshot=snapshot["snapshot-id"])
+        assert at.snapshot is not None
+        assert at.snapshot.time_millis == snapshot["timestamp-ms"]
+        assert at.schema.id == snapshot.get("schema-id", at.schema.id)
+    times = [each.transactions[0].effective_time_millis for each in table.events()]
+    assert times == sorted(times, key=str)
+
+
+def test_a_ledger_that_admits_older_clients_takes_none(tmp_path: Path) -> None:
+    store = memory()
+    assert store.create(
+        "_ledger/ledger.json",
+        b'{"format":1,"ledgerId":"0190aaaa-0000-7000-8000-000000000001"}\n',
+    )
+    lake = lake_on(store, clock=now)
+    with pytest.raises(ledger.InvalidInputError, match="lakeledger upgrade"):
+        lake.import_table("a.b", placed(life("v2")[-1], tmp_path))
+    lake.upgrade()
+    assert lake.import_table("a.b", str(tmp_path / "a.metadata.json")).is_new
