@@ -79,7 +79,7 @@ LEFT_OPEN = pytest.mark.filterwarnings(
     # Py4J leaves a socket to the garbage collector.
     "ignore:Exception ignored in.*socket:pytest.PytestUnraisableExceptionWarning"
 )
-MARKS = {"spark": (pytest.mark.spark, LEFT_OPEN)}
+MARKS = {"spark": (pytest.mark.spark, LEFT_OPEN), "operations": (pytest.mark.long,)}
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ MARKS = {"spark": (pytest.mark.spark, LEFT_OPEN)}
 def test_each_block_runs_and_prints_what_stands_below_it(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    if page.stem in MARKS:
+    if page.stem == "spark":
         # One JVM does for all tests; the page's own session is that one.
         request.getfixturevalue("spark")
     monkeypatch.chdir(tmp_path)
