@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOCAL: dict[str, str] = {
-    "spark.master": "local[2]",
+    "spark.master": "local[*]",
     "spark.app.name": "lakeledger",
     # Without these Spark asks the network who this machine is, which a laptop may not answer.
     "spark.driver.host": "127.0.0.1",
