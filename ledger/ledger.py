@@ -66,6 +66,13 @@ T = TypeVar("T")
 
 PLACE = its.a("a folder or a URL", str, PurePath)
 
+_BIRTH = its.Form(
+    "a mapping with schema, born, and maybe partition_spec and sort_order",
+    lambda value: (
+        isinstance(value, Mapping)
+        and {"schema", "born"} <= value.keys() <= {"schema", "born", "partition_spec", "sort_order"}
+    ),
+)
 _EXPORTS = ("__arrow_c_schema__", "__arrow_c_stream__", "as_arrow")
 _SCHEMA = its.Form(
     "a Schema, names with their types, its JSON, or a schema of Arrow, pandas, Polars or PyIceberg",
@@ -178,6 +185,7 @@ class Ledger:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @takes(timeout_s=its.seconds.or_none())
     def close(self, timeout_s: float | None = None) -> bool:
         """Wait until the files of all formats that follow this process's commits are there.
 
@@ -407,7 +415,7 @@ class Ledger:
     @takes(
         source=its.text,
         format_name=its.text,
-        storage_options=its.mapping.or_none(),
+        storage_options=its.by_name.or_none(),
         on_progress=its.callback.or_none(),
     )
     def import_table(
@@ -451,6 +459,7 @@ class Ledger:
             on_progress=on_progress,
         )
 
+    @takes(birth=_BIRTH)
     def adopt_table(
         self,
         identifier: str | Identifier,

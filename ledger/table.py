@@ -343,6 +343,7 @@ class Table:
         at = given if isinstance(given, TableAt) else self.at(version=given)
         return evolve(at.state, schema=at.schema)
 
+    @takes(column=its.column.or_none())
     def blame(self, column: str | Sequence[str] | None = None) -> Blames:
         """Return what made things what they are: the facts without which they would be others.
 
@@ -382,6 +383,7 @@ class Table:
         author=its.text.or_none(),
         message=its.text.or_none(),
         kinds=its.paths,
+        column=its.column.or_none(),
     )
     def entries(  # noqa: PLR0913 - each is a question of its own
         self,
@@ -460,6 +462,7 @@ class Table:
             partition_sums(at.state, at.files),
         )
 
+    @takes(column=its.column)
     def column_id(self, column: str | Sequence[str]) -> int:
         """Return the field id of a column, by its path now or by any name that it ever had.
 
@@ -828,7 +831,7 @@ class Table:
         end = DropTable(self.identifier.database, self.identifier.name)
         return self._commit(["dropTable"], options, lambda _: [end])
 
-    @takes(format_name=its.text, version=its.whole.or_none())
+    @takes(events=its.many("a sequence of events"), base=its.whole)
     def take_over(
         self, events: tuple[TableEvent, ...], base: int, **commit: Unpack[CommitOptions]
     ) -> Appended[TableState]:
@@ -850,6 +853,7 @@ class Table:
         request = request_of(options, asked=asked, default_author=self._setting.author)
         return self._appender.append(TakenOver(events, base), request)
 
+    @takes(format_name=its.text, version=its.whole.or_none())
     def project(self, format_name: str, *, version: int | None = None) -> int:
         """Bring a format's files, such as "paimon", up to a version; return where they stand."""
         return int(load(PROJECTIONS, format_name)(self, version=version))

@@ -89,6 +89,11 @@ VALID: dict[str, Any] = {
     "reference": "day",
     "sensitive": True,
     "text": "shop.orders",
+    "version": 1,
+    "to": 1,
+    "events": (),
+    "base": 2,
+    "birth": {},
 }
 
 # Properties and what is of the inside, and calls that have no parameters of their own.

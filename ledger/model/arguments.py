@@ -75,6 +75,10 @@ text = Form("a text that is not empty", lambda value: isinstance(value, str) and
 words = a("a text", str)
 whole = a("a whole number", int)
 count = Form("a whole number, 0 or more", lambda value: whole.holds(value) and value >= 0)
+seconds = Form(
+    "a number of seconds, 0 or more",
+    lambda value: a("a number", int, float).holds(value) and value >= 0,
+)
 switch = a("True or False", bool)
 mapping = a("a mapping", Mapping)
 callback = Form("a function", callable)
@@ -84,6 +88,18 @@ paths = Form(
     lambda value: (
         isinstance(value, str | PurePath)
         or (isinstance(value, Iterable) and not isinstance(value, bytes | Mapping))
+    ),
+)
+column = Form(
+    "a column's path",
+    lambda value: (
+        (isinstance(value, str) and value != "")
+        or (
+            isinstance(value, Sequence)
+            and not isinstance(value, str | bytes)
+            and len(value) > 0
+            and all(isinstance(each, str) for each in value)
+        )
     ),
 )
 by_name = Form(

@@ -13,6 +13,7 @@ from ledger import (
     SetOption,
     UpdateColumnComment,
 )
+from ledger.cli.phrases import phrase
 from tests.lakes import data_file, lake_on, memory, orders
 
 COLUMNS = {"id": "BIGINT NOT NULL", "day": "DATE", "amount": "INT"}
@@ -81,3 +82,22 @@ def test_another_table_becomes_what_a_diff_says() -> None:
 
     assert two.state.schema.names == one.state.schema.names
     assert not two.diff(one).changes
+
+
+def test_what_a_plan_wants_is_told_before_it_has_ids() -> None:
+    table = orders(lake_on(memory()))
+    table.alter([SetOption("ledger.formats", "iceberg")])
+    table.append([data_file("a.parquet")])
+    table.replace_sort_order().asc("id").commit()
+    table.update_spec().add_field("id").commit()
+    table.create_tag("v1")
+    table.delete_tag("v1")
+
+    told = []
+    for version in (3, 4, 5, 6):
+        plan = table.plan_undo(version)
+        told += [phrase(each) for each in (*plan.migration.changes, *plan.tags)]
+
+    assert any(each.startswith("files are sorted by:") for each in told)
+    assert any(each.startswith("change the partition spec:") for each in told)
+    assert any("v1" in each for each in told)

@@ -175,7 +175,7 @@ def test_a_short_log_says_on_stderr_what_it_left_out(shop: Run) -> None:
     ran = shop("log", TABLE, "--limit", "1", "--output", "json")
 
     assert [each["version"] for each in ran.document["commits"]] == [1]
-    assert "1 older commits are not shown; --limit 2 shows all" in ran.err
+    assert "there are older ones; --before 1 goes on from here" in ran.err
 
 
 def test_messages_are_shown_without_what_steers_terminals(shop: Run) -> None:

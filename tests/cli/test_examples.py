@@ -77,10 +77,14 @@ def test_every_page_has_examples_of_itself_that_fit(words: tuple[str, ...]) -> N
     assert all(len(line.rstrip()) <= COLUMNS for line in page.splitlines())
 
 
+ELSEWHERE = ("lakeledger import iceberg", "lakeledger project delta")
+"""What needs somebody else's table, or one declared to be Delta's, runs in its tests."""
+
+
 def test_the_examples_run_in_the_order_of_the_help(tmp_path: Path) -> None:
     pasted = [each for words in pages()[1:] for each in examples_in(help_of(words))]
     # A family's own example is one of its commands', shown twice.
-    pasted = list(dict.fromkeys(pasted))
+    pasted = [each for each in dict.fromkeys(pasted) if not each.startswith(ELSEWHERE)]
 
     assert len(pasted) > len(NAMES)
     for each in pasted:

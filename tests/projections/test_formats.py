@@ -97,8 +97,8 @@ def test_a_third_format_is_asked_of_every_kind_of_change_and_told_by_name(instal
     with pytest.raises(FormatError, match="no column is a toy"):
         lake().create_table("shop.t", Schema.of({"toy": "INT"}, options={"ledger.formats": ALL}))
     verdicts = {each.format: each for each in table.plan([AddColumn(("toy",), "INT")]).verdicts}
-    assert [*verdicts] == ["paimon", "iceberg", "toy"]
-    assert [each.is_allowed for each in verdicts.values()] == [True, True, False]
+    assert [*verdicts] == ["paimon", "iceberg", "delta", "toy"]
+    assert [each.is_allowed for each in verdicts.values()] == [True, True, True, False]
 
 
 def test_declaring_a_format_asks_what_stands(install: Install) -> None:

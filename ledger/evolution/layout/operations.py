@@ -35,20 +35,24 @@ def _with_sources(sets: Cells) -> Cells:
     return claims
 
 
-def _says_spec(fact: PartitionSpecUpdated) -> str:
+def _says_spec(fact: UpdatePartitionSpec) -> str:
+    if not isinstance(fact, PartitionSpecUpdated):
+        # What a plan wants has no spec yet.
+        return f"change the partition spec: {len(fact.updates)} of its fields"
     fields = ", ".join(f"{each.name}={each.transform}" for each in fact.fields)
     said = "files are partitioned by" if fact.set_default else "added"
     return f"{said} partition spec {fact.spec_id}: {fields or 'unpartitioned'}"
 
 
-def _says_order(fact: SortOrderReplaced) -> str:
+def _says_order(fact: ReplaceSortOrder) -> str:
     fields = ", ".join(
         f"{shown_path(each.source)} {each.direction}"
         if each.transform == "identity"
         else f"{each.transform} of {shown_path(each.source)} {each.direction}"
         for each in fact.columns
     )
-    return f"files are sorted by order {fact.order_id}: {fields or 'unsorted'}"
+    order = f" order {fact.order_id}" if isinstance(fact, SortOrderReplaced) else ""
+    return f"files are sorted by{order}: {fields or 'unsorted'}"
 
 
 LAYOUT_OPERATIONS: tuple[LayoutOperation, ...] = (

@@ -141,7 +141,7 @@ def read_segment(body: bytes, first: int, last: int) -> list[bytes]:
         lines: list[bytes] = column.cast(pa.binary()).to_pylist()
     except (pa.ArrowException, OSError, KeyError) as error:
         raise ValueError(f"it is no Parquet file of commits: {error}") from error
-    if None in lines or sum(map(len, lines)) > MOST_BYTES:
+    if len(lines) != last - first + 1 or None in lines or sum(map(len, lines)) > MOST_BYTES:
         raise ValueError("it lacks commits, or they are too long")
     return lines
 

@@ -38,9 +38,9 @@ def undo(
     command ends with exit code 1. Data stays; `rollback` puts a snapshot's contents back.
 
     Example:
-        lakeledger undo shop.flights 7
+        lakeledger undo shop.orders 1
 
-        lakeledger undo shop.flights 7 --yes --message "the rename broke the dashboard"
+        lakeledger undo shop.orders 1 --yes --message "not what we agreed"
     """
     table = place.table(name)
     if yes:
@@ -67,9 +67,9 @@ def revert(
     Data and tags stay as they are; `rollback` puts a snapshot's contents back.
 
     Example:
-        lakeledger revert shop.flights --to tag:january
+        lakeledger revert shop.orders --to version:0
 
-        lakeledger revert shop.flights --to version:3 --yes --message "back to the agreed schema"
+        lakeledger revert shop.orders --to version:0 --yes --message "as agreed"
     """
     table = place.table(name)
     when = When(version=int(to)) if to.isdecimal() and len(to) <= 10 else When(at=to)  # noqa: PLR2004

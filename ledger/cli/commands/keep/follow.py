@@ -41,8 +41,6 @@ def follow(
     before: commits, and for how long. What could not go on is told once, and tried again.
 
     Example:
-        lakeledger alter shop.flights --set ledger.follow=iceberg,paimon
-
         lakeledger follow --once
     """
     following = _Following(place.open(), place.screen, names)

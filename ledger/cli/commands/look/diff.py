@@ -41,7 +41,7 @@ def diff(
     Example:
         lakeledger diff shop.flights tag:january
 
-        lakeledger diff shop.flights 3 7 --output json
+        lakeledger diff shop.flights 1 3 --output json
     """
     lake = place.open()
     table = lake.table(name)
@@ -134,7 +134,7 @@ def blame(
     what it was already is marked: no single change is to blame for that.
 
     Example:
-        lakeledger blame shop.flights --column tail_number
+        lakeledger blame shop.flights --column tailnum
     """
     found = place.table(name).blame(column)
     documents = (_blamed(each) for each in flat(found))
