@@ -91,9 +91,10 @@ def commit_refusals(
     for event in meant:
         if isinstance(event, SetOption):
             _check_readable(event.key, event.value)
-    rules = {key: v for key, v in state.schema.options.items() if is_rule(key)}
-    if not meant or not rules:
+    if not meant:
+        # Options may be many, and most commits are of files.
         return
+    rules = {key: v for key, v in state.schema.options.items() if is_rule(key)}
     for key, value in sorted(rules.items()):
         try:
             yield from _rule(key)(state, key, value, meant, asker)
