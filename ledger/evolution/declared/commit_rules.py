@@ -37,14 +37,8 @@ from ledger.model.types import DataField
 from ledger.model.types.walk import type_places
 from ledger.model.types.wire import type_from_wire
 
-PREFIXES: Final = (
-    "ledger.require-message",
-    "ledger.column-names",
-    "ledger.allowed-types",
-    "ledger.owners.",
-    "ledger.freeze",
-)
-"""The options that are rules."""
+OWNERS: Final = "ledger.owners."
+"""What the rules begin with that say whose a column is; its field id follows."""
 
 
 @frozen
@@ -88,16 +82,16 @@ def commit_refusals(
         InvalidChangeError: A rule that it sets cannot be read.
     """
     meant = [each for each in events if isinstance(each, SchemaEvent | SpecEvent)]
-    for event in meant:
-        if isinstance(event, SetOption):
-            _check_readable(event.key, event.value)
     if not meant:
         # Options may be many, and most commits are of files.
         return
+    for event in meant:
+        if isinstance(event, SetOption) and is_rule(event.key):
+            _check_readable(event.key, event.value)
     rules = {key: v for key, v in state.schema.options.items() if is_rule(key)}
     for key, value in sorted(rules.items()):
         try:
-            yield from _rule(key)(state, key, value, meant, asker)
+            yield from _rule(key).refuses(state, key, value, meant, asker)
         except (ValueError, re.error) as error:
             # One that was set when nobody looked must not be there for ever.
             if not any(_lifts(each, key) for each in meant):
@@ -105,12 +99,17 @@ def commit_refusals(
 
 
 def is_rule(key: str) -> bool:
-    """Return whether an option is a rule for commits."""
-    return key.startswith(PREFIXES)
+    """Return whether an option is a rule for commits.
+
+    Example:
+        >>> is_rule("ledger.freeze"), is_rule("ledger.owners.3"), is_rule("ledger.freezer")
+        (True, True, False)
+    """
+    return key in _RULES or key.startswith(OWNERS)
 
 
-def _rule(key: str) -> Callable[..., Iterator[FormatError]]:
-    return next(rule for prefix, rule in _RULES.items() if key.startswith(prefix))
+def _rule(key: str) -> _Rule:
+    return _RULES[OWNERS if key.startswith(OWNERS) else key]
 
 
 def _message(
@@ -170,7 +169,7 @@ def _types(
 def _owners(
     state: TableState, key: str, value: str, events: Sequence[Any], asker: Asker
 ) -> Iterator[FormatError]:
-    owned = int(key.removeprefix("ledger.owners."))
+    owned = _owned(key)
     authors = [each.strip() for each in value.split(",")]
     if any(fnmatchcase(asker.author, each) for each in authors):
         return
@@ -185,6 +184,10 @@ def _owners(
                 f"column {path}", f"{key} says that it is of {value}", "ask its owner to do it"
             )
             return
+
+
+def _owned(key: str) -> int:
+    return int(key.removeprefix(OWNERS))
 
 
 def _within(state: TableState, owned: int) -> Mapping[Any, str]:
@@ -243,12 +246,7 @@ def _check_readable(key: str, value: str) -> None:
         InvalidChangeError: It cannot be read.
     """
     try:
-        if key in {"ledger.require-message", "ledger.column-names"}:
-            re.compile(value)
-        elif key == "ledger.freeze":
-            list(_windows(value))
-        elif key.startswith("ledger.owners."):
-            int(key.removeprefix("ledger.owners."))
+        _rule(key).reads(key, value)
     except (ValueError, re.error) as error:
         raise _unreadable(key, value, error) from error
 
@@ -261,10 +259,23 @@ def _refusal(what: str, rule: str, alternative: str) -> FormatError:
     return FormatError(f"{what}: {rule}; {alternative}", "ledger", rule, alternative)
 
 
-_RULES: Final[Mapping[str, Callable[..., Iterator[FormatError]]]] = {
-    "ledger.require-message": _message,
-    "ledger.column-names": _names,
-    "ledger.allowed-types": _types,
-    "ledger.owners.": _owners,
-    "ledger.freeze": _freeze,
+@frozen
+class _Rule:
+    """A kind of rule.
+
+    Attributes:
+        refuses: Yields why a rule of the kind does not allow a change.
+        reads: Reads a key and a value; raises what nobody could follow.
+    """
+
+    refuses: Callable[[TableState, str, str, Sequence[Any], Asker], Iterator[FormatError]]
+    reads: Callable[[str, str], object]
+
+
+_RULES: Final[Mapping[str, _Rule]] = {
+    "ledger.require-message": _Rule(_message, lambda _, value: re.compile(value)),
+    "ledger.column-names": _Rule(_names, lambda _, value: re.compile(value)),
+    "ledger.allowed-types": _Rule(_types, lambda _, value: value),
+    OWNERS: _Rule(_owners, lambda key, _: _owned(key)),
+    "ledger.freeze": _Rule(_freeze, lambda _, value: list(_windows(value))),
 }
