@@ -162,6 +162,15 @@ def test_heavy_libraries_are_imported_where_they_are_used(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_of)
+def test_arrow_reads_no_bytes_of_python_by_threads(path: Path) -> None:
+    """Arrow's threads may let go of them while the interpreter ends, which aborts the process."""
+    text = path.read_text()
+    for called in re.finditer(r"(?:read_table|ParquetFile)\((.*)", text):
+        owned = called[1].startswith(("arrow_owned(", "path)"))
+        assert owned or "use_threads=False" in text, called[0]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_of)
 def test_functions_stay_small(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef):

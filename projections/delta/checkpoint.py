@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from ledger.files.change_table import arrow_owned
 from projections.delta.actions import Add, Reconciled, Remove, Txn, by_path
 
 _KINDS = ("protocol", "metaData", "txn", "add", "remove")
@@ -80,7 +81,7 @@ def _read(body: bytes) -> Any:
     import pyarrow.parquet as pq
 
     try:
-        return pq.read_table(io.BytesIO(body)).cast(_schema())
+        return pq.ParquetFile(arrow_owned(body)).read().cast(_schema())
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"no checkpoint: {error}") from error
 

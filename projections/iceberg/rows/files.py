@@ -18,6 +18,7 @@ from pyarrow import parquet
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile
 from pyiceberg.io.fsspec import FsspecInputFile
 
+from ledger.files.change_table import arrow_owned
 from ledger.files.registering.expand import open_path
 from ledger.model.errors import NotFoundError, UnsupportedError
 from ledger.model.file_change import FileChange
@@ -156,7 +157,8 @@ def refuse_lost_deletes(table: Table, files: Iterable[FileChange], io: RowFiles)
             continue
         uri = table_uri(table, each.path)
         with io.new_input(uri).open() as body:
-            names = set(parquet.read_table(body, columns=[_NAMES])[_NAMES].unique().to_pylist())
+            rows = parquet.ParquetFile(arrow_owned(body.read())).read([_NAMES])
+        names = set(rows[_NAMES].unique().to_pylist())
         prefix = f"{table.location}/"
         paths = {name: name.removeprefix(prefix) for name in names}
         known = table.live.newest(sorted(paths.values()), table.state.version)
