@@ -571,7 +571,7 @@ class Ledger:
         from ledger.opening.birth import was_born
 
         # The note of a birth comes after the birth, which may be somebody's right now.
-        if was_born(self.log, entry) and table.log.refresh() is None:
+        if was_born(self.log, entry.table_id) and table.log.refresh() is None:
             raise DamagedLogError(
                 f"the log of table {entry.identifier} was at {table.location} and is missing: "
                 "restore the folder from a backup, or drop the table; nothing was written",

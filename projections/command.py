@@ -17,6 +17,7 @@ from ledger.cli import families
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Place
 from ledger.cli.screen import Screen
+from ledger.cli.stopping import ends_at_once
 from ledger.model.errors import DamagedLogError, NotFoundError
 from ledger.plugins import load_all
 from ledger.table import Table
@@ -93,9 +94,10 @@ class FormatCommand:
         return command
 
     def _follow(self, table: Table, screen: Screen) -> None:
-        for version in self.kept.follow(table):
-            self._say_version(table, screen, version)
-            sys.stdout.flush()
+        with ends_at_once() as stop:
+            for version in self.kept.follow(table, sleep=stop.sleep):
+                self._say_version(table, screen, version)
+                sys.stdout.flush()
 
     def _verify(self, table: Table, screen: Screen) -> None:
         title = self.kept.format.title

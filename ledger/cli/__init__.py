@@ -6,6 +6,7 @@
 - `options`: what many commands take: which ledger, which instant, who commits and why.
 - `exits`: exit codes, and errors as one line or one JSON object.
 - `screen`: results on stdout as tables or one JSON document, everything else on stderr.
+- `stopping`: how a command that goes on for ever is ended.
 - `paths`, `changes`: what users write for columns and changes.
 - `phrases`: what the log says, in words, and what every writing command prints.
 - `families`: commands, and families of them such as `view create`.

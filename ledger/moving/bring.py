@@ -215,7 +215,7 @@ class _Bringing:
         self.last_line = said
 
     def _absent(self) -> Iterator[Birth]:
-        carried = {each.said.name for each in self.streams if each.last >= 0}
+        carried = {each.said.name for each in self.streams}
         return (
             each
             for each in self.births
@@ -223,9 +223,15 @@ class _Bringing:
         )
 
     def _note(self, catalog: AnyLog) -> None:
-        """Let nobody begin anew what was not carried."""
+        """Let nobody begin anew what was not carried, or what came.
+
+        A table whose creator was between the catalog's commit and its first one came without any:
+        whoever opens it here begins it, as there.
+        """
+        unbegun = {each.said.name for each in self.streams if each.last < 0}
         for birth in self.births:
-            note_birth(catalog, birth.table_id, birth.created_version)
+            if birth.table_id not in unbegun:
+                note_birth(catalog, birth.table_id, birth.created_version)
 
     def _begin_root(self) -> None:
         self._put(ROOT_KEY, self.root, 0)

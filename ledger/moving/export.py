@@ -25,6 +25,7 @@ from ledger.model.identifier import Identifier
 from ledger.model.similar import similar
 from ledger.moving.lines import CATALOG, FORMAT, End, File, Head, Stream, written, written_commit
 from ledger.moving.streams import AnyLog, catalog_of, table_of
+from ledger.opening.birth import was_born
 from ledger.opening.root import ROOT_KEY
 from ledger.opening.setting import TableSetting
 
@@ -99,7 +100,7 @@ def export(
     lines.stream(CATALOG, CATALOG, catalog, cut)
     for birth in chosen:
         log = table_of(birth.path, setting)
-        lines.stream(birth.table_id, birth.name, log, _until(birth, log, version))
+        lines.stream(birth.table_id, birth.name, log, _until(birth, catalog, log, version))
     return lines.end()
 
 
@@ -123,15 +124,36 @@ def _last(log: AnyLog) -> int:
     return -1 if state is None else int(state.version)
 
 
-def _until(birth: Birth, log: AnyLog, version: int | None) -> int:
+def _until(birth: Birth, catalog: AnyLog, log: AnyLog, version: int | None) -> int:
     """Return the last version to write: where one is asked for, nothing behind it is looked at."""
     if version is None:
-        return _last(log)
+        return _begun(birth, catalog, log)
     if version < 0 or not log.store.exists(log.layout.commit(version)):
         raise NotFoundError(
             f"table {birth.identifier} has no version {version}; it has 0 to {_last(log)}"
         )
     return version
+
+
+def _begun(birth: Birth, catalog: AnyLog, log: AnyLog) -> int:
+    """Return a table's last version; -1 while its creator has not begun it.
+
+    Raises:
+        DamagedLogError: It was begun, and its log is gone.
+    """
+    last = _last(log)
+    if last < 0 and birth.dropped_millis is None and was_born(catalog, birth.table_id):
+        # Its creator may have begun it between the two looks.
+        last = _last(log)
+        if last < 0:
+            key = log.layout.commit(0)
+            raise DamagedLogError(
+                f"{log.store.url}/{key} is missing, so the log of table {birth.name} cannot be "
+                "written: restore it from a backup, or export the other tables by their names; "
+                "the lines written so far have no end and are no export",
+                key,
+            )
+    return last
 
 
 class _Lines:

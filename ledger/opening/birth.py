@@ -111,13 +111,13 @@ def _sort_column(given: SortColumn | Term) -> SortColumn:
     return SortColumn(term.source, term.transform)
 
 
-def was_born(catalog: StreamLog[CatalogState, CatalogEvent], entry: TableEntry) -> bool:
+def was_born(catalog: StreamLog[CatalogState, CatalogEvent], table_id: str) -> bool:
     """Whether a table is known to have had a version 0, wherever that may be now.
 
     Tables that older versions created are not known, and neither is one whose creator died in the
     moment between the two.
     """
-    key = _birth_key(entry.table_id)
+    key = _birth_key(table_id)
     return key is not None and catalog.store.exists(key)
 
 

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -198,7 +199,17 @@ def test_help_has_an_example(run: Run) -> None:
 
 def test_following_says_each_version_until_it_is_interrupted(orders: Table, tmp_path: Path) -> None:
     following = subprocess.Popen(
-        [sys.executable, "-m", "ledger", *PROJECT, "--follow", "--ledger", str(tmp_path / "lake")],
+        [
+            sys.executable,
+            "-X",
+            "faulthandler",
+            "-m",
+            "ledger",
+            *PROJECT,
+            "--follow",
+            "--ledger",
+            str(tmp_path / "lake"),
+        ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -208,15 +219,19 @@ def test_following_says_each_version_until_it_is_interrupted(orders: Table, tmp_
     with following:
         assert following.stdout is not None
         try:
+            # A process that hangs shows what it was about, and ends.
+            watch = threading.Timer(120, following.send_signal, [signal.SIGABRT])
+            watch.start()
             assert "version 3" in following.stdout.readline()
             add_file(orders, "c")
             assert "version 4" in following.stdout.readline()
             following.send_signal(signal.SIGINT)
-            _, said = following.communicate(timeout=30)
+            _, said = following.communicate()
         finally:
+            watch.cancel()
             following.kill()
 
-    assert following.returncode == 130
+    assert following.returncode == 130, said
     assert "interrupted" in said
     assert verify(orders).is_empty
 

@@ -29,7 +29,7 @@ from ledger.moving.bring import Brought, bring
 from ledger.moving.export import export
 from ledger.opening.setting import TableSetting
 from ledger.stores import MemoryStore, Store
-from tests.faults import Died, Mortal
+from tests.faults import Died, DiesAfter, Mortal
 from tests.histories import random_change, start_schema
 from tests.lakes import data_file, format_1, lake_on, memory, no_time, orders, ticking
 
@@ -275,6 +275,29 @@ def test_a_damaged_log_gives_no_export() -> None:
         export(setting_of(store), out)
     with pytest.raises(LedgerError):
         brought(out.getvalue(), memory())
+
+
+def test_a_table_that_its_creator_had_not_begun_yet_is_begun_in_the_other_place_too() -> None:
+    store, other = memory(), memory()
+    lake_on(store).create_database("shop")
+    with pytest.raises(Died):
+        lake_on(DiesAfter(store, 1)).create_table("shop.t", Schema.of({"id": "INT"}))
+    came = brought(exported(store), other)
+    assert came.absent == ()
+    for each in (other, store):
+        assert lake_on(each).table("shop.t").state.version == 0
+    assert files(other) == files(store)
+
+
+def test_a_log_that_is_lost_is_not_exported_as_one_that_has_not_begun() -> None:
+    store = shop()
+    for key in list(store.keys("shop.db/items/_ledger")):
+        store.delete(key)
+    with pytest.raises(DamagedLogError, match="restore it from a backup"):
+        exported(store)
+    brought(exported(store, "shop.orders"), memory())
+    lake_on(store).drop_table("shop.items")
+    brought(exported(store), memory())
 
 
 def test_beside_writers_the_cut_is_consistent() -> None:

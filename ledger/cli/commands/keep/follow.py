@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated, Any
 
 from attrs import define, field
@@ -15,6 +11,7 @@ from cyclopts import Parameter
 
 from ledger.cli.options import Place
 from ledger.cli.screen import Screen, as_json
+from ledger.cli.stopping import Stop, ends_between_rounds
 from ledger.following.files import advance
 from ledger.ledger import Ledger
 from ledger.model.errors import LedgerError, StoreError
@@ -44,27 +41,14 @@ def follow(
         lakeledger follow --once
     """
     following = _Following(place.open(), place.screen, names)
-    with _stops() as stopped:
+    with ends_between_rounds() as stop:
         while True:
-            following.round(stopped)
-            if once or stopped.wait(interval):
+            following.round(stop)
+            if once or stop.wait(interval):
                 break
     following.summary()
     if once and following.problems:
         raise StoreError("; ".join(following.problems.values()))
-
-
-@contextmanager
-def _stops() -> Iterator[threading.Event]:
-    """Yield what is set once somebody asks the process to end."""
-    stopped = threading.Event()
-    signals = (signal.SIGINT, signal.SIGTERM)
-    before = {each: signal.signal(each, lambda *_: stopped.set()) for each in signals}
-    try:
-        yield stopped
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
 
 
 @define
@@ -90,10 +74,10 @@ class _Following:
     commits: int = 0
     seconds: float = 0.0
 
-    def round(self, stopped: threading.Event) -> None:
+    def round(self, stop: Stop) -> None:
         """Look at every table once."""
         for name, table in self._there():
-            if stopped.is_set():
+            if stop.asked:
                 return
             try:
                 before = {each.format: each for each in table.freshness()}
