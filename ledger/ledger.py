@@ -66,11 +66,12 @@ T = TypeVar("T")
 
 PLACE = its.a("a folder or a URL", str, PurePath)
 
+_BORN = frozenset(("schema", "born", "field_id_policy"))
 _BIRTH = its.Form(
-    "a mapping with schema, born, and maybe partition_spec and sort_order",
+    "a mapping with schema, born and field_id_policy, and maybe partition_spec and sort_order",
     lambda value: (
         isinstance(value, Mapping)
-        and {"schema", "born"} <= value.keys() <= {"schema", "born", "partition_spec", "sort_order"}
+        and _BORN <= value.keys() <= {*_BORN, "partition_spec", "sort_order"}
     ),
 )
 _EXPORTS = ("__arrow_c_schema__", "__arrow_c_stream__", "as_arrow")
@@ -424,7 +425,6 @@ class Ledger:
         source: str,
         *,
         format_name: str = "iceberg",
-        dry_run: bool = False,
         storage_options: Mapping[str, Any] | None = None,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Any:
@@ -439,7 +439,6 @@ class Ledger:
             source: Where it is: for Iceberg a metadata file, a table's folder, or
                 `CATALOG:NAMESPACE.TABLE` of a catalog that PyIceberg is configured for.
             format_name: Whose table it is.
-            dry_run: Only return what would come.
             storage_options: What fsspec takes for the source's files; the ledger's when None.
             on_progress: Told how many transactions of how many have landed.
 
@@ -448,16 +447,35 @@ class Ledger:
             UnsupportedError: The ledger cannot hold something; nothing was written.
             InvalidInputError: The source is no such table, or the ledger is of format 1.
         """
-        options = self._setting.storage_options if storage_options is None else storage_options
-        return load(IMPORTERS, format_name)(
+        return load(IMPORTERS, format_name).run(
             self,
             Identifier.parse(identifier),
             source,
             now_millis=self._setting.now_millis(),
-            dry_run=dry_run,
-            storage_options=options,
+            storage_options=self._options_of(storage_options),
             on_progress=on_progress,
         )
+
+    @takes(source=its.text, format_name=its.text, storage_options=its.by_name.or_none())
+    def plan_import(
+        self,
+        identifier: str | Identifier,
+        source: str,
+        *,
+        format_name: str = "iceberg",
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Return what `import_table` would bring, or raise what it would; nothing is written."""
+        return load(IMPORTERS, format_name).plan(
+            self,
+            Identifier.parse(identifier),
+            source,
+            now_millis=self._setting.now_millis(),
+            storage_options=self._options_of(storage_options),
+        )
+
+    def _options_of(self, given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        return self._setting.storage_options if given is None else given
 
     @takes(birth=_BIRTH)
     def adopt_table(
@@ -470,7 +488,8 @@ class Ledger:
 
         Args:
             identifier: `database.table`.
-            birth: `schema`, `born`, `partition_spec` and `sort_order`, as `TableCreated` has them.
+            birth: `schema`, `born`, `field_id_policy`, `partition_spec` and `sort_order`, as
+                `TableCreated` has them.
             commit: See CommitOptions.
 
         Raises:
@@ -483,7 +502,7 @@ class Ledger:
         self._ask(CreateDatabase(name.database, if_not_exists=True), {})
 
         def make() -> CatalogRequest:
-            return CreateTable(name, fresh_id(), field_id_policy="iceberg", **birth)
+            return CreateTable(name, fresh_id(), **birth)
 
         request = self._request(["AdoptTable", str(name), birth], commit)
         version = self._commit(make, request).version

@@ -23,7 +23,8 @@ projecting the change would write; as its attribute `warnings`, if it has one, a
 same to what readers get wrong then."""
 
 IMPORTERS = "lakeledger.importers"
-"""By a format's name, a function that brings a table of others into a ledger, or what is new."""
+"""By a format's name, an import of its tables: `plan` says what would come of one, `run` brings it
+into a ledger, or what is new."""
 
 READERS = "lakeledger.readers"
 """By a format's name, a function that scans the rows of a table at an instant."""

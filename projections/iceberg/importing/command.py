@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from ledger.cli import families
 from ledger.cli.options import Place
-from ledger.cli.screen import Screen
-from projections.iceberg.importing.importing import Imported
+from projections.importing.command import DryRun, Name, import_one
 
 
 def register(imports: App) -> None:
@@ -25,12 +24,10 @@ def iceberg(
             "PyIceberg is configured for."
         ),
     ],
-    name: Annotated[str, Parameter(help="DATABASE.TABLE in this ledger.")],
+    name: Name,
     /,
     *,
-    dry_run: Annotated[
-        bool, Parameter(negative="", show_default=False, help="Only say what would come.")
-    ] = False,
+    dry_run: DryRun = False,
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> None:
     """Take over an Iceberg table's history; asked again, what is new in it.
@@ -44,38 +41,4 @@ def iceberg(
 
         lakeledger import iceberg prod:shop.orders shop.orders
     """
-    lake, screen = place.open(), place.screen
-    with screen.progress("importing") as progress:
-        done = lake.import_table(name, source, dry_run=dry_run, on_progress=progress)
-    screen.result(_document(done, dry_run=dry_run), lambda to: _print(to, done, dry_run=dry_run))
-
-
-def _document(done: Imported, *, dry_run: bool) -> dict[str, Any]:
-    return {
-        "table": str(done.identifier),
-        "source": done.source,
-        "metadataFile": done.metadata_file,
-        "dryRun": dry_run,
-        "isNew": done.is_new,
-        "transactions": done.transactions,
-        "snapshots": list(done.snapshots),
-        "schemas": list(done.schemas),
-        "refs": list(done.refs),
-        "version": done.version,
-    }
-
-
-def _print(screen: Screen, done: Imported, *, dry_run: bool) -> None:
-    if not done.transactions:
-        screen.line(f"{done.identifier} has all that {done.source} says; nothing is new")
-        return
-    came = "would come" if dry_run else "came"
-    screen.line(f"{done.transactions:,} transactions {came} from {done.source}:")
-    for noun, some in (
-        ("snapshots", done.snapshots),
-        ("schemas", done.schemas),
-        ("branches and tags", done.refs),
-    ):
-        screen.line(f"  {len(some):,} {noun}")
-    if not dry_run:
-        screen.line(f"{done.identifier} stands at version {done.version}")
+    import_one(place, "iceberg", source, name, dry_run=dry_run)

@@ -18,11 +18,11 @@ from ledger.model.errors import UnsupportedError
 from ledger.model.schema import Schema
 from ledger.model.types.wire import field_from_wire
 from projections.iceberg.importing import metadata as m
-from projections.iceberg.importing.deriving import derived
 from projections.iceberg.importing.schemas import ledger_schema
 from projections.iceberg.metadata import schema as iceberg
 from projections.iceberg.metadata.layout import SortOrder
 from projections.iceberg.metadata.table import TableMetadata
+from projections.importing.deriving import derived
 
 
 def difference(

@@ -12,11 +12,11 @@ from ledger.events import iceberg_events as e
 from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
 from ledger.evolution.state import TableState
 from ledger.model.errors import UnsupportedError
-from ledger.model.partition import PartitionSpec, SortOrder
 from projections.iceberg.importing.schemas import source_schema
 from projections.iceberg.metadata import layout
 from projections.iceberg.metadata import snapshot as s
 from projections.iceberg.metadata.table import TableMetadata
+from projections.iceberg.table.layout import iceberg_order, iceberg_spec
 
 FORMATS = "ledger.formats"
 """The one option that a born table has besides its source's."""
@@ -48,10 +48,10 @@ def metadata_of(state: TableState) -> TableMetadata:
         current_schema_id=born.schema_id,
         schemas=tuple(source_schema(each, born.format_version) for each in born.schemas.values()),
         default_spec_id=state.default_spec_id,
-        partition_specs=tuple(map(_spec, state.specs)),
+        partition_specs=tuple(map(iceberg_spec, state.specs)),
         last_partition_id=state.last_partition_id,
         default_sort_order_id=state.default_order_id,
-        sort_orders=tuple(map(_order, state.sort_orders)),
+        sort_orders=tuple(map(iceberg_order, state.sort_orders)),
         # Neither has an order that means anything, and a checkpoint keeps none.
         properties=dict(sorted(without_formats(state.schema.options).items())),
         current_snapshot_id=None if main is None else main.snapshot_id,
@@ -75,27 +75,6 @@ def metadata_of(state: TableState) -> TableMetadata:
             for each in born.metadata_log
         ),
     )
-
-
-def _spec(spec: PartitionSpec) -> layout.PartitionSpec:
-    fields = (
-        layout.PartitionField(each.name, each.transform, each.source_id, field_id=each.field_id)
-        for each in spec.fields
-    )
-    return layout.PartitionSpec(spec.spec_id, tuple(fields))
-
-
-def _order(order: SortOrder) -> layout.SortOrder:
-    fields = (
-        layout.SortField(
-            transform=each.transform,
-            source_id=each.source_id,
-            direction=each.direction,
-            null_order=each.null_order,
-        )
-        for each in order.fields
-    )
-    return layout.SortOrder(order.order_id, tuple(fields))
 
 
 def _given(part: msgspec.Struct, names: Mapping[str, str]) -> dict[str, Any]:

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping
 
 from ledger.evolution.state import TableState
 from ledger.model.errors import UnsupportedError
-from ledger.model.partition import PartitionSpec, SortOrder
 from ledger.model.snapshot import Tag
 from projections.iceberg.manifests.facts import TableFacts
-from projections.iceberg.metadata import layout
 from projections.iceberg.metadata.schema import Schema
 from projections.iceberg.metadata.snapshot import MAIN, SnapshotRef
 from projections.iceberg.metadata.table import TableMetadata
+from projections.iceberg.table.layout import iceberg_order, iceberg_spec
 from projections.iceberg.table.properties import NAME_MAPPING, name_mapping, properties
 from projections.iceberg.table.statistics_files import partition_statistics
 from projections.iceberg.table.trail import Trail
@@ -56,10 +55,10 @@ def metadata_file(
         # What stands in it comes from the trail.
         schemas=(Schema(trail.schema_id),),
         default_spec_id=state.default_spec_id,
-        partition_specs=tuple(map(_spec, state.specs)),
+        partition_specs=tuple(map(iceberg_spec, state.specs)),
         last_partition_id=state.last_partition_id,
         default_sort_order_id=state.default_order_id,
-        sort_orders=tuple(map(_order, state.sort_orders)),
+        sort_orders=tuple(map(iceberg_order, state.sort_orders)),
         properties=_properties(state, trail, named_schema_ids),
         current_snapshot_id=last or None,
         next_row_id=next_row_id,
@@ -69,27 +68,6 @@ def metadata_file(
         metadata_log=tuple(trail.metadata_log),
     )
     return trail.render(metadata)
-
-
-def _spec(spec: PartitionSpec) -> layout.PartitionSpec:
-    fields = (
-        layout.PartitionField(each.name, each.transform, each.source_id, field_id=each.field_id)
-        for each in spec.fields
-    )
-    return layout.PartitionSpec(spec.spec_id, tuple(fields))
-
-
-def _order(order: SortOrder) -> layout.SortOrder:
-    fields = (
-        layout.SortField(
-            transform=each.transform,
-            source_id=each.source_id,
-            direction=each.direction,
-            null_order=each.null_order,
-        )
-        for each in order.fields
-    )
-    return layout.SortOrder(order.order_id, tuple(fields))
 
 
 def _properties(state: TableState, trail: Trail, named: Iterable[int]) -> Mapping[str, str]:

@@ -61,7 +61,7 @@ def assert_told(lake: Ledger, source: str) -> TableMetadata:
 @pytest.mark.parametrize("file", [each for each in TABLES if each.name not in INVALID])
 def test_a_metadata_file_comes_in_whole(file: Path, tmp_path: Path) -> None:
     lake, source = fresh(), placed(file.read_bytes(), tmp_path)
-    planned = lake.import_table("a.b", source, dry_run=True)
+    planned = lake.plan_import("a.b", source)
     assert "a" not in lake.databases()
     done = lake.import_table("a.b", source)
     assert (done.transactions, done.snapshots) == (planned.transactions, planned.snapshots)

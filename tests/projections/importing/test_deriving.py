@@ -18,7 +18,7 @@ from ledger.model.identifier import Identifier
 from ledger.model.types import ArrayType, DataField, IntType, RowType
 from ledger.model.types.wire import field_from_wire, field_to_wire
 from ledger.sql.statement import asked_of
-from projections.iceberg.importing.deriving import derived
+from projections.importing.deriving import derived
 from tests.histories import random_changes, start_schema
 
 seeds = st.integers(0, 2**32 - 1)

@@ -1,0 +1,189 @@
+"""Bringing a table that others own into a ledger, and what is new in it since, of any format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypeAlias
+
+from attrs import frozen
+
+from ledger.events import iceberg_events as e
+from ledger.evolution.state import TableState
+from ledger.ledger import Ledger
+from ledger.model.errors import AlreadyExistsError, NotFoundError
+from ledger.model.identifier import Identifier
+from ledger.table import Table
+from projections.importing.trial import Birth, Planned
+from projections.materialising import Progress, nobody
+
+SOURCE_FILE = "source.metadata-file"
+"""The property of a transaction that names the file which it was read from."""
+
+
+@frozen
+class Incoming:
+    """What a source says that a ledger has not taken yet: all decided, all tried.
+
+    Attributes:
+        source: Whose table it is, as people know it; without secrets.
+        metadata_file: The source's newest metadata file.
+        birth: What the table begins with; None for one that the ledger has.
+        planned: The transactions to come, oldest first.
+    """
+
+    source: str
+    metadata_file: str
+    birth: Birth | None
+    planned: Sequence[Planned]
+
+
+Read: TypeAlias = Callable[[str, TableState | None, int, Mapping[str, Any] | None], Incoming]
+"""Reads a source into transactions: what of it is new to the table as the ledger has it (None: all
+of it), nothing of it later than now in Unix milliseconds, by what fsspec takes for its files.
+
+It refuses with an AlreadyExistsError a table that follows another source, and with an
+UnsupportedError, by name, what the ledger cannot hold."""
+
+
+@frozen
+class Imported:
+    """What came in, or would come.
+
+    Attributes:
+        identifier: The table's name in the ledger.
+        source: Whose it is.
+        metadata_file: The source's newest metadata file.
+        is_new: Whether the table was not in the ledger before.
+        transactions: How many came.
+        snapshots: The ids of the snapshots that came, oldest first.
+        schemas: The ids of the schemas that came, the table's first one included.
+        refs: The branches and tags that were set.
+        version: The version that the table stands at; None where nothing was to be written.
+    """
+
+    identifier: Identifier
+    source: str
+    metadata_file: str
+    is_new: bool
+    transactions: int
+    snapshots: tuple[int, ...]
+    schemas: tuple[int, ...]
+    refs: tuple[str, ...]
+    version: int | None
+
+
+@frozen
+class Importing:
+    """One format's import; see `Ledger.import_table`.
+
+    Attributes:
+        read: Reads a source of the format into transactions.
+    """
+
+    read: Read
+
+    def plan(
+        self,
+        lake: Ledger,
+        identifier: Identifier,
+        source: str,
+        *,
+        now_millis: int,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> Imported:
+        """Return what would come; nothing is written."""
+        _, incoming = self._read(lake, identifier, source, now_millis, storage_options)
+        return _told(identifier, incoming, None)
+
+    def run(
+        self,
+        lake: Ledger,
+        identifier: Identifier,
+        source: str,
+        *,
+        now_millis: int,
+        storage_options: Mapping[str, Any] | None = None,
+        on_progress: Progress | None = None,
+    ) -> Imported:
+        """Take over what is new.
+
+        All is read, decided and tried before anything is written. Whoever was interrupted asks
+        again: what has landed is not taken twice.
+        """
+        table, incoming = self._read(lake, identifier, source, now_millis, storage_options)
+        if incoming.birth is not None:
+            table = _adopted(lake, identifier, incoming.birth, incoming.source)
+        if table is None:
+            raise AssertionError("a table is there, or is born")
+        version = _land(table, incoming, on_progress or nobody)
+        return _told(identifier, incoming, version)
+
+    def _read(
+        self,
+        lake: Ledger,
+        identifier: Identifier,
+        source: str,
+        now_millis: int,
+        options: Mapping[str, Any] | None,
+    ) -> tuple[Table | None, Incoming]:
+        table = None
+        with suppress(NotFoundError):
+            table = lake.table(identifier)
+        if table is not None and table.state.born is None:
+            raise AlreadyExistsError(
+                f"table {identifier} exists and is the ledger's own; import under another name"
+            )
+        known = None if table is None else table.state
+        return table, self.read(source, known, now_millis, options)
+
+
+def _adopted(lake: Ledger, identifier: Identifier, birth: Birth, source: str) -> Table:
+    return lake.adopt_table(
+        identifier,
+        birth.facts(),
+        author="",
+        message=f"imported from {source}",
+        effective_time=birth.millis,
+    )
+
+
+def _land(table: Table, incoming: Incoming, on_progress: Progress) -> int:
+    version = table.state.version
+    for done, each in enumerate(incoming.planned, 1):
+        version = table.take_over(
+            each.events,
+            version,
+            author=each.author,
+            message=f"imported from {incoming.source}",
+            properties={SOURCE_FILE: each.metadata_file},
+            effective_time=each.millis,
+        ).version
+        on_progress(done, len(incoming.planned))
+    return version
+
+
+def _told(identifier: Identifier, incoming: Incoming, version: int | None) -> Imported:
+    events = [each for step in incoming.planned for each in step.events]
+    birth = incoming.birth
+    first = () if birth is None else (birth.born.schema_id,)
+    added = (
+        each.schema.schema_id if isinstance(each, e.SchemaAdded) else each.schema_id
+        for each in events
+        if isinstance(each, e.SchemaAdded | e.SchemaNamed)
+    )
+    return Imported(
+        identifier=identifier,
+        source=incoming.source,
+        metadata_file=incoming.metadata_file,
+        is_new=birth is not None,
+        transactions=len(incoming.planned),
+        snapshots=tuple(
+            each.snapshot.snapshot_id for each in events if isinstance(each, e.SnapshotAdded)
+        ),
+        schemas=(*first, *added),
+        refs=tuple(
+            dict.fromkeys(each.ref_name for each in events if isinstance(each, e.SnapshotRefSet))
+        ),
+        version=version,
+    )

@@ -1,0 +1,132 @@
+"""What an import would commit: tried as a whole before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from attrs import define, frozen
+from msgspec import UNSET, UnsetType
+
+from ledger.events import TableEvent
+from ledger.events.commit import NEWEST_FORMAT, Transaction
+from ledger.events.iceberg_events import IcebergBirth
+from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
+from ledger.events.table_events import SchemaRecord, TableCreated, TableName
+from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.evolution.state import TableState
+from ledger.model.errors import InvalidChangeError, UnsupportedError
+from ledger.model.schema import FieldIdPolicy
+
+
+@frozen
+class Birth:
+    """What a table begins with that comes from elsewhere.
+
+    Attributes:
+        schema: Its first schema.
+        born: Where it comes from.
+        millis: When it was made, as far as anything tells; Unix milliseconds.
+        field_id_policy: Who counts its field ids.
+        partition_spec: Spec 0, if the source says one.
+        sort_order: Order 1, if the source began with it.
+    """
+
+    schema: SchemaRecord
+    born: IcebergBirth
+    millis: int
+    field_id_policy: FieldIdPolicy
+    partition_spec: tuple[PartitionFieldRecord, ...] | UnsetType = UNSET
+    sort_order: tuple[SortFieldRecord, ...] | UnsetType = UNSET
+
+    def facts(self) -> dict[str, Any]:
+        """Return what its creation says, by the keys of `TableCreated`, as far as there is any."""
+        facts = {
+            "schema": self.schema,
+            "born": self.born,
+            "field_id_policy": self.field_id_policy,
+            "partition_spec": self.partition_spec,
+            "sort_order": self.sort_order,
+        }
+        return {key: each for key, each in facts.items() if each is not UNSET}
+
+    def state(self) -> TableState:
+        """Return the table as its creation will leave it, to plan on; it has no name yet."""
+        created = TableCreated(
+            identifier=TableName("", ""), table_id="unborn", path="", **self.facts()
+        )
+        builder = TableBuilder()
+        builder.begin(0, self.millis, NEWEST_FORMAT)
+        builder.add(Transaction(id="", events=(created,)))
+        return builder.freeze()
+
+
+@frozen
+class Planned:
+    """One transaction to come.
+
+    Attributes:
+        events: What it says.
+        millis: When that happened.
+        author: Who did it, as far as the source says.
+        metadata_file: The file of the source that it was read from.
+    """
+
+    events: tuple[TableEvent, ...]
+    millis: int
+    author: str
+    metadata_file: str
+
+
+@define
+class Trial:
+    """The table as everything planned so far leaves it.
+
+    Attributes:
+        state: It.
+        now_millis: Nothing takes effect later.
+    """
+
+    state: TableState
+    now_millis: int
+
+    def after(self, events: Iterable[TableEvent], millis: int, author: str) -> TableState:
+        """Return the table after more events; it stays as it is.
+
+        Args:
+            events: They.
+            millis: When they happened; what is earlier than what came before happened with it.
+            author: Who did it.
+
+        Raises:
+            UnsupportedError: The ledger cannot hold them; the message says why.
+        """
+        builder = TableBuilder(self.state)
+        moment = self._moment(millis)
+        builder.begin(self.state.version + 1, max(self.state.time_millis, moment), NEWEST_FORMAT)
+        told = Transaction[TableEvent](
+            id="", author=author, effective_time_millis=moment, events=tuple(events)
+        )
+        try:
+            builder.add(told)
+        except InvalidChangeError as error:
+            raise UnsupportedError(
+                f"the ledger cannot hold what the source says: {error}"
+            ) from error
+        return builder.freeze()
+
+    def take(
+        self, events: Iterable[TableEvent], millis: int, author: str, metadata_file: str
+    ) -> Planned:
+        """Go on to the table after more events, and return the transaction that says them.
+
+        Raises:
+            UnsupportedError: As of `after`.
+        """
+        said, moment = tuple(events), self._moment(millis)
+        self.state = self.after(said, millis, author)
+        return Planned(said, moment, author, metadata_file)
+
+    def _moment(self, millis: int) -> int:
+        """Return when something takes effect: never before what came earlier, never in future."""
+        return min(max(self.state.effective_millis, millis), self.now_millis)
