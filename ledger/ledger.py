@@ -10,6 +10,8 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
+from attrs import evolve
+
 from ledger.events.catalog_events import CatalogEvent, ViewChange, ViewCreated
 from ledger.events.commit import NEWEST_FORMAT, Commit
 from ledger.events.table_events import TableCreated
@@ -645,7 +647,9 @@ class Ledger:
         # The table's version was expected of the table's stream; the catalog has its own.
         options.pop("expect_version", None)
         request = self._request(asked, options)
-        return self._after(request, sealed.version, lambda: self._forget(table, entry, request))
+        done = self._after(request, sealed.version, lambda: self._forget(table, entry, request))
+        # The catalog's commit bears the seal's id, so that it alone looks as if it had been there.
+        return evolve(done, repeated=sealed.repeated)
 
     def _forget(
         self, table: Table, entry: TableEntry | None, request: Request

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
 Paths = str | PurePath | Iterable[str | PurePath]
 
-CHANGES = its.many("a sequence of changes")
+CHANGES = its.many('a sequence of changes, such as [AddColumn("day", "DATE")]')
 FILES = its.many("a sequence of FileChanges")
 # Without the module, which only writing needs.
 _PLAN = its.Form("a SnapshotPlan", lambda value: type(value).__name__ == "SnapshotPlan")
@@ -944,7 +944,8 @@ def its_files(files: Iterable[FileChange]) -> tuple[FileChange, ...]:
         if type(each) is not FileChange:
             raise InvalidInputError(
                 f"files[{index}]={excerpt(each)} is no FileChange; write FileChange(path=..., "
-                "record_count=..., file_size_in_bytes=...)"
+                "record_count=..., file_size_in_bytes=...), or let add_files read the footers of "
+                "Parquet files; rows are written as Parquet first"
             )
     try:
         # Bytes and moments would be written as texts, and read as if those had been given.

@@ -26,7 +26,8 @@ def table() -> Table:
 
 def test_nothing_shows_a_page_of_state(table: Table) -> None:
     appended = table.alter([AddColumn(("c",), "INT")])
-    shown = [table, table.at(), appended, table.plan([AddColumn(("d",), "INT")])]
+    planned = table.plan([AddColumn(("d",), "INT")])
+    shown = [table, table.at(), appended, planned, table.diff(0), table.history()]
 
     assert all(len(repr(each)) < 600 for each in shown)
     assert repr(table.at()) == "TableAt(version=1, columns=('id', '<b>', 'c'))"
@@ -35,7 +36,16 @@ def test_nothing_shows_a_page_of_state(table: Table) -> None:
 
 def test_notebooks_get_tables_in_which_all_text_is_escaped(table: Table) -> None:
     plan = table.plan([AddColumn(("<i>",), "INT")])
-    for each in (table, table.at(), table.at().schema, plan):
+    table.alter([AddColumn(("<i>c",), "INT")], author="<b>")
+    for each in (
+        table,
+        table.at(),
+        table.at().schema,
+        plan,
+        table.diff(0),
+        table.history(),
+        table.blame(),
+    ):
         page: str = each._repr_html_()
         assert page.startswith("<table>")
         assert "<b>" not in page

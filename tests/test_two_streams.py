@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -125,3 +126,20 @@ def test_a_name_whose_drop_was_left_half_done_can_be_created_anew() -> None:
         lake_on(DiesAfter(store, 1)).drop_table("shop.orders", commit_id="d")
     again = lake_on(store).create_table("shop.orders", SCHEMA)
     assert again.path != first.path
+
+
+def test_what_is_asked_for_once_is_told_as_new_and_asked_again_as_repeated() -> None:
+    store = memory()
+    lake = lake_on(store)
+    asked: list[Callable[[str], Any]] = [
+        lambda key: lake.create_database("shop", commit_id=key),
+        lambda key: lake.alter_database("shop", updates={"owner": "a"}, commit_id=key),
+        lambda key: lake.rename_table("shop.orders", "shop.sales", commit_id=key),
+        lambda key: lake.drop_table("shop.sales", commit_id=key),
+        lambda key: lake.drop_database("shop", commit_id=key),
+    ]
+    for at, ask in enumerate(asked):
+        if at == 1:
+            lake.create_table("shop.orders", {"id": "INT"})
+        assert not ask(f"key-{at}").repeated
+        assert ask(f"key-{at}").repeated

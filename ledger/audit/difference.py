@@ -12,6 +12,7 @@ from attrs import frozen
 from ledger.audit.migration import Change, Migration, migrate
 from ledger.audit.views import DIFFERENCES, as_rows
 from ledger.evolution.state import TableState
+from ledger.model.html import html_table
 from ledger.model.partition import PartitionSpec, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.types import DataField, DataType
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@frozen(slots=False)
+@frozen(slots=False, repr=False)
 class TableDiff:
     """Two states of a table, or of two tables, compared.
 
@@ -33,6 +34,16 @@ class TableDiff:
 
     before: TableState
     after: TableState
+
+    def __repr__(self) -> str:
+        shown = [(each.what, each.before, each.after) for each in self.rows]
+        span = f"versions {self.before.version} to {self.after.version}"
+        return f"{type(self).__name__}({span}: {shown})"
+
+    def _repr_html_(self) -> str:
+        shown = [(each.what, each.before, each.after) for each in self.rows]
+        span = f"version {self.before.version} to {self.after.version}"
+        return html_table(("what", "before", "after"), shown, caption=span)
 
     @cached_property
     def migration(self) -> Migration:

@@ -16,6 +16,7 @@ from attrs import frozen
 from ledger.audit.blame import Blame, flat
 from ledger.audit.entries import Entry
 from ledger.evolution.operations import BY_FACT
+from ledger.model.html import html_table
 from ledger.model.path_text import shown_path
 
 if TYPE_CHECKING:
@@ -26,9 +27,10 @@ Kind = Literal["text", "number", "time"]
 Columns = Mapping[str, Kind]
 
 _BATCH = 4_096
+_SHOWN = 20
 
 
-@frozen
+@frozen(repr=False)
 class Rows:
     """Rows that are made when they are asked for; asked again, they are made again.
 
@@ -42,6 +44,13 @@ class Rows:
 
     def __iter__(self) -> Iterator[Row]:
         return self.make()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self.columns)})"
+
+    def _repr_html_(self) -> str:
+        some = [tuple(row.values()) for row in islice(self.make(), _SHOWN)]
+        return html_table((*self.columns,), some, caption=f"the first {_SHOWN} rows at most")
 
     def to_arrow(self) -> pa.Table:
         """Return them as an Arrow table."""
@@ -154,6 +163,9 @@ class Blames(tuple[Blame, ...]):
     def rows(self) -> Rows:
         """A row an aspect, nested columns behind those that they are in."""
         return Rows(BLAME, lambda: (row for each in flat(self) for row in _origins(each)))
+
+    def _repr_html_(self) -> str:
+        return self.rows._repr_html_()
 
     def to_arrow(self) -> pa.Table:
         """Return the rows as an Arrow table."""

@@ -7,7 +7,13 @@ import re
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError, UnknownCommandError, UnknownOptionError
+from cyclopts import (
+    App,
+    CycloptsError,
+    UnknownCommandError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
 
 from ledger.cli.commands import NAMES, outline, register
 from ledger.cli.exits import BROKEN_PIPE, MEANINGS, OK, UsageError, told
@@ -91,6 +97,9 @@ def _usage(error: CycloptsError) -> UsageError:
     if isinstance(error, UnknownCommandError) and error.unused_tokens and error.app:
         known = [each for each in error.app if not each.startswith("-")]
         return _no_command(words, error.unused_tokens[0], known)
+    if isinstance(error, UnusedCliTokensError):
+        extra = ", ".join(map(repr, error.unused_tokens or ()))
+        return UsageError(f"'{' '.join(words)}' has no use for {extra}; see: {see}")
     said = _GUESS.sub("", str(error)).rstrip(". ")
     return UsageError(f"{said}; see: {see}")
 
@@ -100,7 +109,8 @@ def _no_command(before: Sequence[str], name: str, known: Sequence[str]) -> Usage
     here = " ".join(before)
     hint = f": did you mean '{f'{here} {near[0]}'.strip()}'?" if near else ""
     if before and not near:
-        hint = f"; there are: {', '.join(sorted(known))}"
+        what = f"before {name} stands one of" if "." in name else "there are"
+        hint = f"; {what}: {', '.join(sorted(known))}"
     see = " ".join(["lakeledger", *before, "--help"])
     return UsageError(f"there is no command '{f'{here} {name}'.strip()}'{hint}; see: {see}")
 

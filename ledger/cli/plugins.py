@@ -11,12 +11,14 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from cyclopts import App
+from cyclopts import App, Group
 
 from ledger.plugins import load, load_all, names
 
 COMMANDS = "lakeledger.commands"
 VIEWS = "lakeledger.views"
+_LAST = 100
+"""After all panels of our own."""
 
 
 def command_names() -> list[str]:
@@ -31,9 +33,10 @@ def register_plugin(app: App, name: str) -> None:
 
 def outline_plugins(app: App) -> None:
     """Add every plug-in's command to the app by its summary alone."""
+    panel = Group("Other formats, statistics", sort_key=_LAST)
     for name, add in load_all(COMMANDS).items():
         summary = inspect.getdoc(add) or ""
-        app.command(_never, name=name, help=summary.partition("\n")[0])
+        app.command(_never, name=name, help=summary.partition("\n")[0], group=panel)
 
 
 def _never() -> None:

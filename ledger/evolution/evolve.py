@@ -17,7 +17,7 @@ from ledger.model.schema import Schema, highest_field_id
 
 @takes(
     schema=its.a("a Schema", Schema),
-    changes=its.many("a sequence of changes"),
+    changes=its.many('a sequence of changes, such as [AddColumn("day", "DATE")]'),
     has_snapshots=its.switch,
 )
 def evolve(

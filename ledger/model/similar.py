@@ -47,7 +47,7 @@ def meant(name: str, known: Collection[str]) -> str:
     near = similar(name, known)
     if near:
         return f"did you mean {' or '.join(map(repr, near))}?"
-    return f"there are: {listed(known)}"
+    return f"there are: {listed(known)}" if known else "there are none yet"
 
 
 def listed(names: Collection[str]) -> str:

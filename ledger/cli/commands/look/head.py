@@ -28,7 +28,8 @@ def head(
         str | None, Parameter(help="Some columns only: a,b,addr.city; in the table's order.")
     ] = None,
     limit: Annotated[
-        int, Parameter(validator=validators.Number(gte=1), help="How many rows at most.")
+        int,
+        Parameter(alias="-n", validator=validators.Number(gte=1), help="How many rows at most."),
     ] = 10,
     when: When = When(),  # noqa: B008 - frozen
     place: Place = Place(),  # noqa: B008 - frozen

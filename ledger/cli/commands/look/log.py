@@ -91,7 +91,8 @@ def log(  # noqa: PLR0913 - each is an option
         bool, Parameter(negative="", help="The catalog and every table, in the order of time.")
     ] = False,
     limit: Annotated[
-        int, Parameter(validator=validators.Number(gte=1), help="How many commits at most.")
+        int,
+        Parameter(alias="-n", validator=validators.Number(gte=1), help="How many commits at most."),
     ] = 50,
     filters: Filters = Filters(),
     stat: Annotated[

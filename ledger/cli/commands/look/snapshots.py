@@ -37,7 +37,8 @@ def snapshots(
     /,
     *,
     limit: Annotated[
-        int, Parameter(validator=validators.Number(gte=1), help="How many at most.")
+        int,
+        Parameter(alias="-n", validator=validators.Number(gte=1), help="How many at most."),
     ] = 50,
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> None:
