@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from attrs import define, field, frozen
-from msgspec import UNSET, UnsetType
+from msgspec import UnsetType
 
 from ledger.events import TableEvent
 from ledger.events import iceberg_events as born
@@ -440,7 +440,7 @@ class Lives:
 
 def _is_born_elsewhere(commit: Commit[TableEvent]) -> bool:
     facts = (each for transaction in commit.transactions for each in transaction.events)
-    return any(isinstance(each, TableCreated) and each.born is not UNSET for each in facts)
+    return any(isinstance(each, TableCreated) and each.is_born_elsewhere for each in facts)
 
 
 def _inner(life: Life, rest: Path) -> list[Aspect]:

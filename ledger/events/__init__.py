@@ -2,8 +2,8 @@
 
 `schema_changes` and `spec_changes` are what is asked, `schema_events` and `spec_events` what it
 became; `table_events`, `snapshot_events`, `statistics_events`, `clock_events` and `catalog_events`
-hold the rest, `iceberg_events` what only tables say that were born there. `formats` says which
-version of the format each needs.
+hold the rest, `iceberg_events` and `delta_events` what only tables say that were born there.
+`formats` says which version of the format each needs.
 `rules_events` say how high a table's formats' rules are, `commit` what commits hold them.
 `FORMAT.md` describes their bytes.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from ledger.events.catalog_events import CatalogEvent
 from ledger.events.clock_events import ClockCorrected
+from ledger.events.delta_events import DeltaFollowed
 from ledger.events.iceberg_events import IcebergEvent
 from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.schema_changes import SchemaChange
@@ -45,6 +46,7 @@ TableEvent = (
     | ClockCorrected
     | FormatRulesRaised
     | IcebergEvent
+    | DeltaFollowed
 )
 """Every fact that a table's stream can hold."""
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, get_args
 
-from msgspec import UNSET
-
 from ledger.events.catalog_events import LedgerUpgraded
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import OLDEST_FORMAT
+from ledger.events.delta_events import DeltaFollowed
 from ledger.events.iceberg_events import IcebergEvent
 from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.table_events import TableCreated
@@ -26,13 +25,14 @@ RECORDED_RULES: Final = 2
 """Since this format a table records the rules of its formats that it was changed by."""
 
 BIRTHS_ELSEWHERE: Final = 2
-"""Since this format a table may be born in Iceberg."""
+"""Since this format a table may be born in Iceberg or Delta."""
 
 _SINCE: Final[dict[type, int]] = {
     LedgerUpgraded: 2,
     ClockCorrected: 2,
     FormatRulesRaised: RECORDED_RULES,
     **dict.fromkeys(get_args(IcebergEvent), BIRTHS_ELSEWHERE),
+    DeltaFollowed: BIRTHS_ELSEWHERE,
 }
 
 
@@ -47,7 +47,7 @@ def needed_format(events: Iterable[object]) -> int:
 
 
 def _since(event: object) -> int:
-    if isinstance(event, TableCreated) and event.born is not UNSET:
+    if isinstance(event, TableCreated) and event.is_born_elsewhere:
         return BIRTHS_ELSEWHERE
     return _SINCE.get(type(event), OLDEST_FORMAT)
 

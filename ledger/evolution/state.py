@@ -12,6 +12,7 @@ from attrs import field, frozen
 
 from ledger.events.commit import OLDEST_FORMAT
 from ledger.evolution.table.born import BornTable
+from ledger.evolution.table.born_delta import DeltaTable
 from ledger.model.clock_correction import ClockCorrection
 from ledger.model.errors import NotFoundError
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder
@@ -54,8 +55,9 @@ class TableState:
         corrections: What is known of clocks that were ahead, oldest first.
         format_rules: By a format's name, the highest number of its rules that the table was ever
             changed by; 1 where none is named.
-        born: What it has that was born elsewhere; None for the ledger's own. Its snapshot is then
-            the head of `main`, its schema's id the source's.
+        born: What it has that was born in Iceberg; None for others. Its snapshot is then the head
+            of `main`, its schema's id the source's.
+        delta: What it has besides that was born in Delta; None for others.
     """
 
     version: int
@@ -85,6 +87,13 @@ class TableState:
     corrections: tuple[ClockCorrection, ...] = ()
     format_rules: Mapping[str, int] = field(factory=dict, hash=False)
     born: BornTable | None = None
+    delta: DeltaTable | None = None
+
+    @property
+    def followed(self) -> str | None:
+        """Whose the table is that others own; None for the ledger's own."""
+        born = self.born if self.born is not None else self.delta
+        return None if born is None else born.source
 
     @property
     def last_snapshot_id(self) -> int:

@@ -15,6 +15,7 @@ from msgspec import UNSET, UnsetType
 from ledger.events import TableEvent
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
+from ledger.events.delta_events import DeltaFollowed
 from ledger.events.formats import BIRTHS_ELSEWHERE, EQUAL_TIMES, RECORDED_RULES
 from ledger.events.iceberg_events import (
     CurrentSchemaSet,
@@ -70,6 +71,7 @@ from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.layout.specs import identity_spec, order_of, spec_of
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born import BornTrail, born_snapshot, born_totals
+from ledger.evolution.table.born_delta import DeltaTable
 from ledger.evolution.table.snapshot_fold import SnapshotTrail
 from ledger.model.clock_correction import ClockCorrection
 from ledger.model.errors import InvalidChangeError, TableDroppedError
@@ -93,6 +95,7 @@ class TableBuilder:
         "_changes_schema",
         "_corrections",
         "_created",
+        "_delta",
         "_dropped",
         "_earliest_snapshot_id",
         "_format_rules",
@@ -137,6 +140,7 @@ class TableBuilder:
         self._schema_millis = 0
         self._frozen_schema: Schema | None = None
         self._born: BornTrail | None = None
+        self._delta: DeltaTable | None = None
         if state is not None:
             self._resume(state)
 
@@ -164,6 +168,7 @@ class TableBuilder:
         self._created = (state.created_at, state.created_by)
         self._updated = (state.updated_at, state.updated_by)
         self._born = None if state.born is None else BornTrail(state.born)
+        self._delta = state.delta
 
     @property
     def specs(self) -> tuple[PartitionSpec, ...]:
@@ -308,6 +313,8 @@ class TableBuilder:
                 | SourceFollowed()
             ):
                 return cls._fold_born
+            case DeltaFollowed():
+                return cls._follow_delta
             case _:
                 assert_never(event)
 
@@ -357,9 +364,11 @@ class TableBuilder:
         self._identity = (event.table_id, event.path, event.is_external)
         self._created = (moment, author)
         self._is_closed = False
+        if event.is_born_elsewhere and self._wrote_format < BIRTHS_ELSEWHERE:
+            raise _too_early(event, self._wrote_format)
+        if not isinstance(event.born_in_delta, UnsetType):
+            self._delta = DeltaTable.of_birth(event.born_in_delta)
         if not isinstance(event.born, UnsetType):
-            if self._wrote_format < BIRTHS_ELSEWHERE:
-                raise _too_early(event, self._wrote_format)
             record = event.schema
             self._born = BornTrail.of_birth(event.born, record.fields, record.identifier_field_ids)
             self._schema_id = event.born.schema_id
@@ -384,8 +393,12 @@ class TableBuilder:
     def _fold_born_schema(
         self, event: SchemaReplaced | SchemaNamed | CurrentSchemaSet, _author: str, _moment: int
     ) -> None:
-        trail, schema = self._trail(event), self._schema
+        schema = self._schema
         self._changes_schema = True
+        if self._delta is not None and isinstance(event, SchemaReplaced):
+            schema.replace(tuple(map(field_from_wire, event.fields)), event.identifier_field_ids)
+            return
+        trail = self._trail(event)
         if isinstance(event, SchemaNamed):
             fields = tuple(schema.columns.values())
             trail.name_schema(event, fields, schema.identifier_field_ids)
@@ -412,6 +425,15 @@ class TableBuilder:
             if event.last_column_id is not UNSET:
                 self._schema.highest_field_id = event.last_column_id
                 self._changes_schema = True
+
+    def _follow_delta(self, event: DeltaFollowed, _author: str, _moment: int) -> None:
+        if self._wrote_format < BIRTHS_ELSEWHERE:
+            raise _too_early(event, self._wrote_format)
+        if self._delta is None:
+            raise InvalidChangeError(
+                "DeltaFollowed stands in a table that was not born in Delta", kind="ILLEGAL_STATE"
+            )
+        self._delta = self._delta.after(event)
 
     def _own(self) -> None:
         if not self._owns:
@@ -547,6 +569,7 @@ class TableBuilder:
             corrections=self._corrections,
             format_rules=self._format_rules,
             born=born,
+            delta=self._delta,
         )
 
 

@@ -404,7 +404,7 @@ class TakenOver:
             InvalidChangeError: The table was not born elsewhere.
         """
         del winners
-        if state is None or state.born is None:
+        if state is None or state.followed is None:
             raise _refused("the table was not born elsewhere, and follows nobody")
         return self.events
 

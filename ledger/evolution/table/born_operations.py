@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import UNSET
 
 from ledger.events import iceberg_events as e
+from ledger.events.delta_events import DeltaFollowed
 from ledger.evolution.operation import Cell, Operation
 from ledger.evolution.table.born import author_of
 from ledger.model.excerpt import moment
@@ -87,6 +88,10 @@ def _facts(fact: e.TableFactsSet) -> Iterator[tuple[Cell, Any]]:
 
 def _followed(fact: e.SourceFollowed) -> Iterator[tuple[Cell, Any]]:
     yield ("source",), fact.metadata_file
+
+
+def _followed_delta(fact: DeltaFollowed) -> Iterator[tuple[Cell, Any]]:
+    yield ("source",), fact.delta_version
 
 
 def _says_snapshot(fact: e.SnapshotAdded) -> str:
@@ -230,5 +235,11 @@ BORN_OPERATIONS: tuple[Operation, ...] = (
         sets=_followed,
         claims=_followed,
         says=lambda it: f"followed the source up to {it.metadata_file}",
+    ),
+    Operation(
+        facts=(DeltaFollowed,),
+        sets=_followed_delta,
+        claims=_followed_delta,
+        says=lambda it: f"followed the source up to its version {it.delta_version}",
     ),
 )

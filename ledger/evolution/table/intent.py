@@ -155,11 +155,13 @@ class TableIntent:
         raise TableDroppedError("the table was dropped; open its name again to see what is there")
 
     def _refuse_mirrored(self, state: TableState) -> None:
-        if state.born is None or all(isinstance(each, _OF_ANY_TABLE) for each in self._asked):
+        source = state.followed
+        if source is None or all(isinstance(each, _OF_ANY_TABLE) for each in self._asked):
             return
+        kind = "iceberg" if state.delta is None else "delta"
         raise InvalidChangeError(
-            f"the table follows {state.born.source}, which others own, and takes no commits of its "
-            "own: change it there, then take over what is new (lakeledger import iceberg)",
+            f"the table follows {source}, which others own, and takes no commits of its own: "
+            f"change it there, then take over what is new (lakeledger import {kind})",
             kind="MIRRORED",
         )
 

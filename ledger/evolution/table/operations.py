@@ -128,7 +128,11 @@ def _says_rollback(fact: RolledBack) -> str:
 
 def _says_creation(fact: TableCreated) -> str:
     said = f"created table {_name(fact.identifier)} with {len(fact.schema.fields)} columns"
-    return said if fact.born is UNSET else f"{said}, from Iceberg's {fact.born.source}"
+    if fact.born is not UNSET:
+        said += f", from Iceberg's {fact.born.source}"
+    if fact.born_in_delta is not UNSET:
+        said += f", from Delta's {fact.born_in_delta.source}"
+    return said
 
 
 def _name(name: TableName) -> str:

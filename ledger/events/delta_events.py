@@ -1,0 +1,42 @@
+"""What a Delta log says and the ledger's own events do not: tables that are born there.
+
+Their snapshots, columns and layouts are said by the events that every table has; what is kept here
+is how far the source was followed, and Delta's own words for the table as a whole. Since format 2.
+
+Source: the Delta transaction protocol.
+"""
+
+from __future__ import annotations
+
+from msgspec import UNSET, Struct, UnsetType
+
+from ledger.events.base import Record
+
+
+class DeltaBirth(Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
+    """Where a table that comes from Delta comes from.
+
+    `source` says whose it is, without secrets; `table_id` is the id of its first metadata there.
+    """
+
+    source: str
+    table_id: str
+
+
+class DeltaFollowed(Record, frozen=True, tag="followDelta", kw_only=True):
+    """All that a version of the source says has come in, up to and with this transaction.
+
+    `timestamp_millis` is its own; the time of effect may be later, since that never goes back.
+    `sha256` is of its commit file, in hex; absent where only a checkpoint told of it. `protocol`
+    and `metadata` are the JSON that stands there, where it is new. `columns` gives the columns that
+    are new their field ids, by the path of their physical names. `txns` are how far writers with
+    keys of their own have come, where that is new.
+    """
+
+    delta_version: int
+    timestamp_millis: int
+    sha256: str | UnsetType = UNSET
+    protocol: str | UnsetType = UNSET
+    metadata: str | UnsetType = UNSET
+    columns: dict[str, int] | UnsetType = UNSET
+    txns: dict[str, int] | UnsetType = UNSET

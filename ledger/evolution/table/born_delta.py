@@ -1,0 +1,75 @@
+"""A table that was born in Delta: what its state holds besides, and how its event folds.
+
+It is a table like the ledger's own, with snapshots that the ledger counts and files that it lists;
+Delta's own words for it stand beside, so that its log can be told again as it was.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct, UnsetType
+from msgspec.structs import replace
+
+from ledger.events.delta_events import DeltaBirth, DeltaFollowed
+from ledger.model.errors import InvalidChangeError
+
+
+class DeltaTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """What a table has that was born in Delta.
+
+    Attributes:
+        source: Whose it is.
+        table_id: The id of its first metadata.
+        delta_version: The newest version of the source that has come in; -1 before the first.
+        timestamp_millis: When that was, by the source.
+        sha256: Of its commit file, hex; empty where only a checkpoint told of it.
+        protocol: The newest protocol, as JSON.
+        metadata: The newest metadata, as JSON.
+        columns: The field id of every column that ever was, by the path of its physical names.
+    """
+
+    source: str
+    table_id: str
+    delta_version: int = -1
+    timestamp_millis: int = 0
+    sha256: str = ""
+    protocol: str = ""
+    metadata: str = ""
+    columns: dict[str, int] = {}
+
+    @classmethod
+    def of_birth(cls, birth: DeltaBirth) -> DeltaTable:
+        """Return what a table begins with."""
+        return cls(source=birth.source, table_id=birth.table_id)
+
+    def after(self, event: DeltaFollowed) -> DeltaTable:
+        """Return what it has after a version of the source.
+
+        Raises:
+            InvalidChangeError: The version came in before, or a column gets another id.
+        """
+        if event.delta_version <= self.delta_version:
+            raise InvalidChangeError(
+                f"version {event.delta_version} of the source cannot follow {self.delta_version}",
+                kind="ILLEGAL_STATE",
+            )
+        columns = {} if isinstance(event.columns, UnsetType) else event.columns
+        for path, field_id in columns.items():
+            if self.columns.get(path, field_id) != field_id:
+                raise InvalidChangeError(
+                    f"column {path} of the source has the id {self.columns[path]} and cannot get "
+                    f"{field_id}",
+                    kind="ILLEGAL_STATE",
+                )
+        return replace(
+            self,
+            delta_version=event.delta_version,
+            timestamp_millis=event.timestamp_millis,
+            sha256=_or(event.sha256, ""),
+            protocol=_or(event.protocol, self.protocol),
+            metadata=_or(event.metadata, self.metadata),
+            columns={**self.columns, **columns} if columns else self.columns,
+        )
+
+
+def _or(value: str | UnsetType, absent: str) -> str:
+    return absent if isinstance(value, UnsetType) else value
