@@ -95,6 +95,16 @@ class TableOptions:
         return self.number("bucket", -1)
 
     @property
+    def file_format(self) -> str:
+        """The format of data files, as Paimon compares it."""
+        return (self.text("file.format") or "parquet").lower()
+
+    @property
+    def full_compaction_commits(self) -> int:
+        """After how many commits files are compacted whole; 0 where nothing is said."""
+        return self.number("full-compaction.delta-commits", 0)
+
+    @property
     def merge_engine(self) -> str:
         """How rows of one key become one."""
         return self.choice("merge-engine", "deduplicate", MERGE_ENGINES)

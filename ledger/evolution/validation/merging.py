@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from ledger.evolution.refusals import argument, runtime, state
-from ledger.evolution.validation.subject import Subject, contains_root
+from ledger.evolution.validation.candidate import Candidate, contains_root
 
 _PREFIX = "fields"
 _DEFAULT_FUNCTION = "default-aggregate-function"
 _GROUP_SUFFIX = ".sequence-group"
+
+CHAIN_KEYS = "chain-table.chain-partition-keys"
 
 AGGREGATE_FUNCTIONS = frozenset(
     {
@@ -41,13 +42,13 @@ AGGREGATE_FUNCTIONS = frozenset(
 """Paimon's own aggregate functions; newer releases add some."""
 
 
-def field_options(subject: Subject) -> None:
+def field_options(candidate: Candidate) -> None:
     """Check that every `fields.<names>.` option names columns, and no member of a ROW.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT.
     """
-    for key in subject.options.values:
+    for key in candidate.options.values:
         if not key.startswith(_PREFIX):
             continue
         segments = key.split(".")
@@ -55,81 +56,43 @@ def field_options(subject: Subject) -> None:
             raise runtime(f"option {key} names no column; write fields.<column>.<option>")
         names = segments[1].split(",")
         for name in names:
-            if name != _DEFAULT_FUNCTION and name not in subject.columns:
+            if name != _DEFAULT_FUNCTION and name not in candidate.columns:
                 raise argument(f"option {key} names {name}, which is not a column")
         is_path = len(segments) > 3 and len(names) == 1  # noqa: PLR2004 - fields.<name>.<aspect>
-        column = subject.columns.get(names[0])
+        column = candidate.columns.get(names[0])
         if is_path and column is not None and column.type.root == "ROW":
             raise argument(f"option {key} goes inside ROW column {names[0]}; it cannot")
 
 
-def sequence_fields(subject: Subject) -> None:
-    """Check the columns that say which of two rows is newer.
-
-    Raises:
-        InvalidChangeError: ILLEGAL_ARGUMENT.
-    """
-    names = subject.sequence_fields
-    times = Counter(names)
-    for name in names:
-        if name not in subject.columns:
-            raise argument(f"option sequence.field names {name}, which is not a column")
-        if subject.options.text(f"{_PREFIX}.{name}.aggregate-function") is not None:
-            raise argument(f"sequence field {name} cannot be aggregated; remove its function")
-        if times[name] > 1:
-            raise argument(f"option sequence.field names {name} more than once")
-    if not names:
-        return
-    if subject.options.merge_engine == "first-row":
-        raise argument("option sequence.field does not go with merge-engine first-row")
-    missing = set(subject.schema.partition_keys) - set(subject.schema.primary_keys)
-    if subject.has_primary_key and missing:
-        raise argument(
-            f"option sequence.field needs all partition keys in the primary key; missing {missing}"
-        )
-
-
-def merge_function(subject: Subject) -> None:
-    """Check how rows of one key merge: what happens on a delete, and sequence groups.
+def partial_update(candidate: Candidate) -> None:
+    """Check how rows of one key become one column by column: sequence groups, and deletes.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT or ILLEGAL_STATE.
     """
-    match subject.options.merge_engine:
-        case "partial-update":
-            _partial_update(subject)
-        case "aggregation" if subject.has_primary_key:
-            subject.options.flag("aggregation.remove-record-on-delete")
-        case _ if subject.has_primary_key:
-            _ = subject.options.ignores_delete
-        case _:
-            return
-
-
-def _partial_update(subject: Subject) -> None:
     groups = {
         key: key.removeprefix(f"{_PREFIX}.").removesuffix(_GROUP_SUFFIX).split(",")
-        for key in subject.options.values
+        for key in candidate.options.values
         if key.startswith(f"{_PREFIX}.") and key.endswith(_GROUP_SUFFIX)
     }
     for key, ordering in groups.items():
         for name in ordering:
-            if name in subject.columns and contains_root(subject.columns[name].type, "BLOB"):
+            if name in candidate.columns and contains_root(candidate.columns[name].type, "BLOB"):
                 raise argument(f"option {key}: {name} holds BLOBs, which have no order")
-    if subject.has_primary_key:
-        protected = _protected(subject, groups)
-        _partial_functions(subject, groups, protected)
-        _deletes(subject, groups)
+    if candidate.has_primary_key:
+        protected = _protected(candidate, groups)
+        _partial_functions(candidate, groups, protected)
+        _deletes(candidate, groups)
 
 
-def _protected(subject: Subject, groups: dict[str, list[str]]) -> set[str]:
+def _protected(candidate: Candidate, groups: dict[str, list[str]]) -> set[str]:
     protected: set[str] = set()
     for key, ordering in groups.items():
-        members = subject.options.values[key].split(",")
+        members = candidate.options.values[key].split(",")
         for name in (*members, *ordering):
-            if name not in subject.columns:
+            if name not in candidate.columns:
                 raise argument(f"option {key} names {name}, which is not a column")
-            if name in subject.schema.primary_keys:
+            if name in candidate.schema.primary_keys:
                 raise argument(f"option {key} names {name}, which is in the primary key")
         repeated = protected & set(members)
         if repeated or len(set(members)) < len(members):
@@ -138,18 +101,20 @@ def _protected(subject: Subject, groups: dict[str, list[str]]) -> set[str]:
     return protected
 
 
-def _partial_functions(subject: Subject, groups: dict[str, list[str]], protected: set[str]) -> None:
+def _partial_functions(
+    candidate: Candidate, groups: dict[str, list[str]], protected: set[str]
+) -> None:
     ordering = {name for names in groups.values() for name in names}
-    for name in subject.schema.names:
-        if name in ordering or name in subject.schema.primary_keys:
+    for name in candidate.schema.names:
+        if name in ordering or name in candidate.schema.primary_keys:
             continue
-        function = aggregate_function(subject, name)
+        function = candidate.aggregate_function(name)
         if function not in {None, "last_non_null_value"} and name not in protected:
             raise argument(f"column {name} needs a sequence group to be aggregated by {function}")
 
 
-def _deletes(subject: Subject, groups: dict[str, list[str]]) -> None:
-    options = subject.options
+def _deletes(candidate: Candidate, groups: dict[str, list[str]]) -> None:
+    options = candidate.options
     ignores = options.ignores_delete
     removes = options.flag("partial-update.remove-record-on-delete")
     group_key = "partial-update.remove-record-on-sequence-group"
@@ -163,18 +128,18 @@ def _deletes(subject: Subject, groups: dict[str, list[str]]) -> None:
         raise state(f"option {group_key}={on_group!r} must name fields of sequence groups")
 
 
-def aggregate_functions(subject: Subject) -> None:
+def aggregate_functions(candidate: Candidate) -> None:
     """Check that every aggregate function is known.
 
     Raises:
         InvalidChangeError: RUNTIME.
     """
-    if not subject.has_primary_key:
+    if not candidate.has_primary_key:
         return
-    if subject.options.merge_engine not in {"partial-update", "aggregation"}:
+    if candidate.options.merge_engine not in {"partial-update", "aggregation"}:
         return
-    for name in subject.schema.names:
-        function = aggregate_function(subject, name)
+    for name in candidate.schema.names:
+        function = candidate.aggregate_function(name)
         if function is not None and function not in AGGREGATE_FUNCTIONS:
             raise runtime(
                 f"column {name}: aggregate function {function!r} is unknown; "
@@ -182,12 +147,20 @@ def aggregate_functions(subject: Subject) -> None:
             )
 
 
-def aggregate_function(subject: Subject, name: str) -> str | None:
-    """Return the function that a column's values merge by, if one is given."""
-    return subject.options.text(
-        f"{_PREFIX}.{name}.aggregate-function", f"{_PREFIX}.{_DEFAULT_FUNCTION}"
-    )
-
-
 def _listed(names: Sequence[str] | frozenset[str]) -> str:
     return ", ".join(sorted(names))
+
+
+def chain_partition_keys(candidate: Candidate) -> None:
+    """Check that a chain table's own keys are the last of its partition keys.
+
+    Raises:
+        InvalidChangeError: ILLEGAL_ARGUMENT.
+    """
+    listed = candidate.options.text(CHAIN_KEYS) or ""
+    if not listed.strip():
+        return
+    chain = tuple(each.strip() for each in listed.split(","))
+    keys = candidate.schema.partition_keys
+    if keys[len(keys) - len(chain) :] != chain:
+        raise argument(f"option {CHAIN_KEYS}={listed!r} must be the last of partition keys {keys}")

@@ -6,7 +6,7 @@ from attrs import frozen
 
 from ledger.evolution.options.reading import TableOptions, whole
 from ledger.evolution.refusals import argument
-from ledger.evolution.validation.subject import Subject
+from ledger.evolution.validation.candidate import Candidate
 
 _OLDER_KEYS = {"scan.timestamp-millis": ("log.scan.timestamp-millis",)}
 _TIMES = ("scan.timestamp-millis", "scan.timestamp")
@@ -64,6 +64,10 @@ MODES = {
 }
 """What each `scan.mode` needs and forbids; newer modes add rows."""
 
+BRANCHES = ("scan.fallback-branch", "scan.primary-branch")
+"""Reads fall back to one branch, or start from one, but not both. Whether it exists is for those to
+check who know the branches."""
+
 _DERIVED = (
     ("from-timestamp", _TIMES),
     ("from-snapshot", (_SNAPSHOT, _TAG, "scan.watermark", "scan.version")),
@@ -75,7 +79,7 @@ _DERIVED = (
 _NUMBERS = ("scan.timestamp-millis", _SNAPSHOT, "scan.watermark", _FILE_TIME, _CREATION_TIME)
 
 
-_KEYS = frozenset(
+KEYS = frozenset(
     {
         "scan.mode",
         "log.scan",
@@ -88,15 +92,13 @@ _KEYS = frozenset(
 """Every option that says where a scan begins; a table without any is scanned whole."""
 
 
-def scan_mode(subject: Subject) -> None:
+def scan_mode(candidate: Candidate) -> None:
     """Check that exactly the options of the scan mode are set.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT, naming the mode and the options.
     """
-    options = subject.options
-    if _KEYS.isdisjoint(options.values):
-        return
+    options = candidate.options
     name = _mode_name(options)
     mode = MODES[name]
     present = [key for key in mode.one_of if _has(options, key)]
@@ -105,19 +107,6 @@ def scan_mode(subject: Subject) -> None:
     for key in mode.none_of:
         if _has(options, key):
             raise argument(f"option {key} cannot be set under scan.mode {name}")
-
-
-def branches(subject: Subject) -> None:
-    """Check that reads fall back to one branch, or start from one, but not both.
-
-    Whether the branch exists is for those to check who know the branches.
-
-    Raises:
-        InvalidChangeError: ILLEGAL_ARGUMENT.
-    """
-    keys = ("scan.fallback-branch", "scan.primary-branch")
-    if all((subject.options.text(key) or "").strip() for key in keys):
-        raise argument(f"options {keys[0]} and {keys[1]} exclude each other; remove one")
 
 
 def _mode_name(options: TableOptions) -> str:

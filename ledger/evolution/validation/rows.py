@@ -1,0 +1,285 @@
+"""How a rule of whole schemas is written down: rows, read from first to last.
+
+A row says which options it is about, so that a table is asked only for those that it sets; in
+which case it refuses, named by conditions that are read in order; Paimon's cause; and the words.
+What takes an algorithm is a row that asks one. The words are a format string: `{name}` and
+`{root}` are the column in question and its type, `{c...}` is anything of the `Candidate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from attrs import field, frozen
+
+from ledger.evolution.options.reading import TableOptions
+from ledger.evolution.refusals import argument
+from ledger.evolution.validation.candidate import Candidate
+from ledger.model.errors import InvalidChangeError
+
+Keys = frozenset[str] | None
+"""Options without any of which there is nothing to ask; None: there always is."""
+
+Refusal = Callable[[str], InvalidChangeError]
+"""Makes the error of a cause; see `ledger.evolution.refusals`."""
+
+
+class Row(Protocol):
+    """One rule, or several about one thing."""
+
+    @property
+    def keys(self) -> Keys:
+        """The options that it is about."""
+
+    def check(self, candidate: Candidate) -> None:
+        """Refuse a schema that breaks it."""
+
+
+def check_rows(rows: Iterable[Row], candidate: Candidate) -> None:
+    """Refuse a schema by the first row that it breaks.
+
+    Raises:
+        InvalidChangeError: It breaks one; `kind` is the cause that Paimon would give.
+    """
+    given = candidate.options.values
+    for row in rows:
+        if row.keys is None or not row.keys.isdisjoint(given):
+            row.check(candidate)
+
+
+@frozen
+class Condition:
+    """Something that can be said of a schema.
+
+    Attributes:
+        holds: Whether it can. Raises ILLEGAL_ARGUMENT for an option that cannot be read.
+        keys: Options without any of which it never can.
+    """
+
+    holds: Callable[[Candidate], bool]
+    keys: Keys = None
+
+
+@frozen
+class Refuse:
+    """Refuses where all conditions hold; a later one is read only where the earlier do."""
+
+    when: tuple[Condition, ...]
+    refusal: Refusal
+    says: str
+    keys: Keys = field(init=False)
+
+    @keys.default
+    def _keys(self) -> Keys:
+        # A later condition is not read before the first, which may not be readable.
+        return self.when[0].keys
+
+    def check(self, candidate: Candidate) -> None:
+        """Refuse where all conditions hold."""
+        for each in self.when:
+            if not each.holds(candidate):
+                return
+        raise self.refusal(self.says.format(c=candidate))
+
+
+@frozen
+class When:
+    """Rows that count where a condition holds."""
+
+    condition: Condition
+    rows: tuple[Row, ...]
+    keys: Keys = field(init=False)
+
+    @keys.default
+    def _keys(self) -> Keys:
+        return self.condition.keys
+
+    def check(self, candidate: Candidate) -> None:
+        """Read the rows where the condition holds."""
+        if self.condition.holds(candidate):
+            check_rows(self.rows, candidate)
+
+
+@frozen
+class Names:
+    """Columns that an option lists, or that have a role in the schema."""
+
+    of: Callable[[Candidate], Sequence[str]]
+    keys: Keys = None
+
+
+@frozen
+class RefuseName:
+    """Refuses a column of some names; a row of `Each`."""
+
+    broken: Callable[[Candidate, str], bool]
+    refusal: Refusal
+    says: str
+
+
+@frozen
+class Each:
+    """Rows that are read for one column after the other."""
+
+    names: Names
+    rows: tuple[RefuseName, ...]
+    keys: Keys = field(init=False)
+
+    @keys.default
+    def _keys(self) -> Keys:
+        return self.names.keys
+
+    def check(self, candidate: Candidate) -> None:
+        """Refuse the first column that breaks a row."""
+        for name in self.names.of(candidate):
+            for row in self.rows:
+                if row.broken(candidate, name):
+                    column = candidate.columns.get(name)
+                    root = "" if column is None else column.type.root
+                    raise row.refusal(row.says.format(c=candidate, name=name, root=root))
+
+
+@frozen
+class Readable:
+    """Options whose value has to be one of a kind, set as they are."""
+
+    reads: Callable[[TableOptions, str], object]
+    options: tuple[str, ...]
+    keys: Keys = field(init=False)
+
+    @keys.default
+    def _keys(self) -> Keys:
+        return frozenset(self.options)
+
+    def check(self, candidate: Candidate) -> None:
+        """Read them, which refuses what cannot be read."""
+        for key in self.options:
+            self.reads(candidate.options, key)
+
+
+@frozen
+class AtLeast:
+    """A whole number that has a least value."""
+
+    option: str
+    least: int
+    keys: Keys = field(init=False)
+
+    @keys.default
+    def _keys(self) -> Keys:
+        return frozenset({self.option})
+
+    def check(self, candidate: Candidate) -> None:
+        """Refuse a smaller one."""
+        check_least(candidate, self.option, self.least)
+
+
+def check_least(candidate: Candidate, key: str, least: int) -> None:
+    """Refuse an option that is set to a smaller number than `least`."""
+    if candidate.options.number(key, least) < least:
+        raise argument(f"option {key} must be at least {least}")
+
+
+@frozen
+class Ask:
+    """A rule that takes an algorithm."""
+
+    algorithm: Callable[[Candidate], object]
+    keys: Keys = None
+
+    def check(self, candidate: Candidate) -> None:
+        """Ask it."""
+        self.algorithm(candidate)
+
+
+def about(*keys: str) -> frozenset[str]:
+    """Return the options that a row is about."""
+    return frozenset(keys)
+
+
+# ---- conditions
+
+
+def on(key: str, *older_keys: str) -> Condition:
+    """A switch is on, under this key or one of its older names."""
+    return Condition(lambda c: c.options.flag(key, *older_keys), about(key, *older_keys))
+
+
+def given(*keys: str) -> Condition:
+    """An option is set, whatever to, under its key or one of its older names."""
+    return Condition(lambda c: c.options.text(*keys) is not None, about(*keys))
+
+
+def lists(key: str) -> Condition:
+    """An option lists a column or more."""
+    return Condition(lambda c: bool(c.options.names(key)), about(key))
+
+
+def engine(*names: str) -> Condition:
+    """Rows of one key merge in one of these ways."""
+    keys = None if "deduplicate" in names else about("merge-engine")
+    return Condition(lambda c: c.options.merge_engine in names, keys)
+
+
+def producer(*names: str) -> Condition:
+    """Changelogs come from one of these."""
+    keys = None if "none" in names else about("changelog-producer")
+    return Condition(lambda c: c.options.changelog_producer in names, keys)
+
+
+def no(condition: Condition) -> Condition:
+    """A condition does not hold, whichever options there are."""
+    return Condition(lambda c: not condition.holds(c))
+
+
+KEYED = Condition(lambda c: c.has_primary_key)
+UNKEYED = no(KEYED)
+IN_SEQUENCE = Condition(lambda c: bool(c.sequence_fields), about("sequence.field"))
+"""Some column says which of two rows is newer."""
+BUCKETED = Condition(lambda c: c.options.bucket != -1, about("bucket"))
+"""The number of buckets is fixed, or postponed."""
+UNBUCKETED = no(BUCKETED)
+NO_FIXED_BUCKETS = Condition(lambda c: c.options.bucket < 1)
+DELETION_VECTORS = on("deletion-vectors.enabled")
+OVERRIDES = on("pk-clustering-override")
+EVOLVES_DATA = on("data-evolution.enabled")
+
+
+# ---- columns
+
+
+def listed(key: str) -> Names:
+    """The columns of a comma list; blank entries do not count."""
+    return Names(lambda c: c.options.names(key), about(key))
+
+
+def named(key: str) -> Names:
+    """The one column that an option names."""
+    return Names(lambda c: (c.options.values[key],), about(key))
+
+
+BUCKET_KEYS = Names(lambda c: c.bucket_keys, about("bucket-key"))
+SEQUENCE_FIELDS = Names(lambda c: c.sequence_fields, about("sequence.field"))
+PRIMARY_KEYS = Names(lambda c: c.schema.primary_keys)
+PARTITION_KEYS = Names(lambda c: c.schema.partition_keys)
+
+
+def is_unknown(candidate: Candidate, name: str) -> bool:
+    """Whether there is no such column."""
+    return name not in candidate.columns
+
+
+def is_one_of(*roots: str) -> Callable[[Candidate, str], bool]:
+    """Whether a column's type is one of these."""
+    return lambda c, name: c.columns[name].type.root in roots
+
+
+def is_none_of(*roots: str) -> Callable[[Candidate, str], bool]:
+    """Whether a column's type is none of these."""
+    return lambda c, name: c.columns[name].type.root not in roots
+
+
+def unknown(key: str, refusal: Refusal = argument) -> RefuseName:
+    """Refuse a name in an option that is no column's."""
+    return RefuseName(is_unknown, refusal, f"option {key} names {{name}}, which is not a column")
