@@ -221,6 +221,8 @@ def _next(story: Story, screen: Screen, shown_url: str) -> None:
         f"export LAKELEDGER_URL={shown_url}",
         f"lakeledger show {story.identifier} --at tag:{story.tag}",
         f"lakeledger log {story.identifier} --limit 5 --output json",
+        f"lakeledger blame {story.identifier}",
+        f"lakeledger diff {story.identifier} tag:{story.tag}",
         f'lakeledger plan {story.identifier} --type "distance STRING"',
         f'lakeledger alter {story.identifier} --add "route.stops INT" --message "connections"',
     ):
