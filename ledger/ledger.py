@@ -159,7 +159,10 @@ def _places(given: Sequence[str] | None) -> tuple[Place, ...]:
 
 
 class Ledger:
-    """A catalog stream and the tables that it names; open one with `ledger.open`."""
+    """A catalog stream and the tables that it names; open one with `ledger.open`.
+
+    In the examples, `lake` is one in memory with the table `shop.orders`, whose handle is `orders`.
+    """
 
     def __init__(self, setting: TableSetting) -> None:
         self._setting = setting
@@ -199,6 +202,10 @@ class Ledger:
 
         Returns:
             Whether they are there, or could not be made, which `Table.freshness` tells.
+
+        Example:
+            >>> lake.close(timeout_s=10)
+            True
         """
         from ledger.following.files import wait
 
@@ -206,7 +213,12 @@ class Ledger:
 
     @property
     def url(self) -> str:
-        """The root's canonical URL."""
+        """The root's canonical URL.
+
+        Example:
+            >>> lake.url.startswith("memory://")
+            True
+        """
         return self._setting.store.url
 
     def refuse_lost_root(self) -> None:
@@ -214,6 +226,9 @@ class Ledger:
 
         Raises:
             DamagedLogError: It is such a place.
+
+        Example:
+            >>> lake.refuse_lost_root()
         """
         if self.ledger_id is None and self._setting.store.exists(self.log.layout.commit(0)):
             # Whoever began the log wrote the root before.
@@ -232,6 +247,10 @@ class Ledger:
         Raises:
             DamagedLogError: It is not there, but a log is: that is no empty place.
             StoreError: The place cannot hold a ledger, or did not answer; no commit was written.
+
+        Example:
+            >>> ledger.open("memory://begun").init() == ledger.open("memory://begun").ledger_id
+            True
         """
         self.refuse_lost_root()
         if self.ledger_id is None:
@@ -241,25 +260,46 @@ class Ledger:
 
     @property
     def state(self) -> CatalogState:
-        """The newest state, after reading what others appended since the last look."""
+        """The newest state, after reading what others appended since the last look.
+
+        Example:
+            >>> lake.state.version
+            1
+        """
         state = self.log.refresh() or EMPTY_CATALOG
         self._setting.gate.learn(state.format)
         return state
 
     @property
     def format(self) -> int:
-        """The newest format of commits that the ledger takes: a new ledger's is the newest."""
+        """The newest format of commits that the ledger takes: a new ledger's is the newest.
+
+        Example:
+            >>> lake.format
+            2
+        """
         self.log.refresh()
         return self.log.format
 
     @takes(first=its.whole)
     def events(self, first: int = 0) -> Iterator[Commit[CatalogEvent]]:
-        """Yield the catalog's commits from `first` on."""
+        """Yield the catalog's commits from `first` on.
+
+        Example:
+            >>> [type(each.transactions[0].events[0]).__name__ for each in lake.events()]
+            ['DatabaseCreated', 'TableCreated']
+        """
         return (read.commit for read in self.log.commits(first, self.state.version))
 
     @takes(commit_id=its.text)
     def find_commit(self, commit_id: str) -> Commit[CatalogEvent] | None:
-        """Return the catalog's commit that holds what was asked under an id; see `Table`'s."""
+        """Return the catalog's commit that holds what was asked under an id; see `Table`'s.
+
+        Example:
+            >>> _ = lake.create_database("audit", commit_id="monday")
+            >>> lake.find_commit("monday").version, lake.find_commit("tuesday")
+            (2, None)
+        """
         self.log.refresh()
         return self.log.find_commit(commit_id)
 
@@ -268,6 +308,10 @@ class Ledger:
 
         Raises:
             MissingDependencyError: jinja2 is not installed (the extra `report`).
+
+        Example:
+            >>> "shop.orders" in lake.report()
+            True
         """
         from ledger.audit.report.page import ledger_page
 
@@ -278,7 +322,12 @@ class Ledger:
         return ledger_page(self.url, self.entries(), states, moment(newest))
 
     def entries(self) -> Iterator[Entry]:
-        """Yield the transactions of the catalog and of every table, newest first."""
+        """Yield the transactions of the catalog and of every table, newest first.
+
+        Example:
+            >>> [(each.table, each.version) for each in lake.entries()][-2:]
+            [('shop.orders', 0), ('', 0)]
+        """
         from ledger.audit.entries import Wanted, entries, merged
 
         names = [f"{each}.{name}" for each in self.databases() for name in self.tables(each)]
@@ -288,13 +337,23 @@ class Ledger:
         return merged(streams)
 
     def history(self) -> Rows:
-        """Return the log of the catalog and of every table as rows, one an event, newest first."""
+        """Return the log of the catalog and of every table as rows, one an event, newest first.
+
+        Example:
+            >>> [row["kind"] for row in lake.history()][:2]
+            ['createTag', 'commitSnapshot']
+        """
         from ledger.audit.views import history
 
         return history(self.entries)
 
     def databases(self) -> list[str]:
-        """Return the names of all databases, sorted."""
+        """Return the names of all databases, sorted.
+
+        Example:
+            >>> lake.databases()
+            ['shop']
+        """
         return sorted(self.state.databases)
 
     @takes(name=its.text, options=its.texts.or_none())
@@ -306,6 +365,10 @@ class Ledger:
         Raises:
             AlreadyExistsError: There is one of that name.
             InvalidNameError: The name would not be safe as a path.
+
+        Example:
+            >>> lake.create_database("audit", {"owner": "ann"}, author="ann").version
+            2
         """
         from ledger.evolution.catalog.requests import CreateDatabase
 
@@ -320,14 +383,27 @@ class Ledger:
         updates: Mapping[str, str] | None = None,
         **commit: Unpack[CommitOptions],
     ) -> Appended[CatalogState]:
-        """Remove and set options of a database."""
+        """Remove and set options of a database.
+
+        Example:
+            >>> _ = lake.alter_database("shop", updates={"owner": "bob"})
+            >>> dict(lake.state.database("shop").options)
+            {'owner': 'bob'}
+        """
         from ledger.evolution.catalog.requests import AlterDatabase
 
         return self._ask(AlterDatabase(name, tuple(removals), updates or {}), commit)
 
     @takes(name=its.text)
     def drop_database(self, name: str, **commit: Unpack[CommitOptions]) -> Appended[CatalogState]:
-        """Drop an empty database."""
+        """Drop an empty database.
+
+        Example:
+            >>> _ = lake.create_database("audit")
+            >>> _ = lake.drop_database("audit")
+            >>> lake.databases()
+            ['shop']
+        """
         from ledger.evolution.catalog.requests import DropDatabase
 
         return self._ask(DropDatabase(name), commit)
@@ -341,6 +417,10 @@ class Ledger:
 
         Raises:
             NotFoundError: The database does not exist.
+
+        Example:
+            >>> lake.tables(), lake.tables("shop")
+            (['shop.orders'], ['orders'])
         """
         state = self.state
         if database is None:
@@ -388,6 +468,11 @@ class Ledger:
                 where one of the table's formats cannot express it. Or the location meets the
                 ledger's root or another table's, or holds a log already.
             StoreError: The location cannot hold a table; nothing was committed.
+
+        Example:
+            >>> visits = lake.create_table("shop.visits", {"day": "DATE", "city": "STRING"})
+            >>> visits.at().schema.names
+            ('day', 'city')
         """
         from ledger.evolution.catalog.requests import CreateTable
         from ledger.opening.birth import born
@@ -528,6 +613,10 @@ class Ledger:
 
         Raises:
             NotFoundError: It does not exist; the message names similar ones.
+
+        Example:
+            >>> lake.table("shop.orders").at().schema.names
+            ('id', 'addr')
         """
         name = Identifier.parse(identifier)
         try:
@@ -605,7 +694,13 @@ class Ledger:
         destination: str | Identifier,
         **commit: Unpack[CommitOptions],
     ) -> Appended[CatalogState]:
-        """Give a table another name; its files stay where they are."""
+        """Give a table another name; its files stay where they are.
+
+        Example:
+            >>> _ = lake.rename_table("shop.orders", "shop.sales")
+            >>> lake.tables()
+            ['shop.sales']
+        """
         from ledger.evolution.catalog.requests import RenameTable
 
         names = Identifier.parse(source), Identifier.parse(destination)
@@ -618,6 +713,11 @@ class Ledger:
 
         No file is deleted, and the location is never given out again. A table that cannot be
         opened, since its log is damaged or lost or its place is no store, is forgotten unsealed.
+
+        Example:
+            >>> _ = lake.drop_table("shop.orders")
+            >>> lake.tables()
+            []
         """
         from ledger.opening.birth import drop_asked
 
@@ -664,7 +764,12 @@ class Ledger:
 
     @takes(database=its.text)
     def views(self, database: str) -> list[str]:
-        """Return the names of a database's views, sorted."""
+        """Return the names of a database's views, sorted.
+
+        Example:
+            >>> lake.views("shop")
+            []
+        """
         state = self.state
         state.database(database)
         return sorted(each.name for each in state.views if each.database == database)
@@ -674,6 +779,13 @@ class Ledger:
 
         Raises:
             NotFoundError: It does not exist; the message names similar ones.
+
+        Example:
+            >>> from ledger import Schema, ViewSchema
+            >>> columns = Schema.of({"id": "BIGINT"}).fields
+            >>> _ = lake.create_view("shop.ids", ViewSchema(columns, "SELECT id FROM orders"))
+            >>> lake.view("shop.ids").schema.query
+            'SELECT id FROM orders'
         """
         return self.state.view(Identifier.parse(identifier))
 
@@ -681,7 +793,15 @@ class Ledger:
     def create_view(
         self, identifier: str | Identifier, schema: ViewSchema, **commit: Unpack[CommitOptions]
     ) -> ViewEntry:
-        """Create a view and return it."""
+        """Create a view and return it.
+
+        Example:
+            >>> from ledger import Schema, ViewSchema
+            >>> columns = Schema.of({"id": "BIGINT"}).fields
+            >>> _ = lake.create_view("shop.ids", ViewSchema(columns, "SELECT id FROM orders"))
+            >>> lake.views("shop")
+            ['ids']
+        """
         from ledger.evolution.catalog.requests import CreateView
 
         name = Identifier.parse(identifier)
@@ -709,7 +829,16 @@ class Ledger:
         changes: Sequence[ViewChange],
         **commit: Unpack[CommitOptions],
     ) -> Appended[CatalogState]:
-        """Change a view's options, comment or dialects."""
+        """Change a view's options, comment or dialects.
+
+        Example:
+            >>> from ledger import Schema, UpdateComment, ViewSchema
+            >>> columns = Schema.of({"id": "BIGINT"}).fields
+            >>> _ = lake.create_view("shop.ids", ViewSchema(columns, "SELECT id FROM orders"))
+            >>> _ = lake.alter_view("shop.ids", [UpdateComment("all ids")])
+            >>> lake.view("shop.ids").schema.comment
+            'all ids'
+        """
         from ledger.evolution.catalog.requests import AlterView
 
         return self._ask(AlterView(Identifier.parse(identifier), tuple(changes)), commit)
@@ -720,7 +849,16 @@ class Ledger:
         destination: str | Identifier,
         **commit: Unpack[CommitOptions],
     ) -> Appended[CatalogState]:
-        """Give a view another name."""
+        """Give a view another name.
+
+        Example:
+            >>> from ledger import Schema, ViewSchema
+            >>> columns = Schema.of({"id": "BIGINT"}).fields
+            >>> _ = lake.create_view("shop.ids", ViewSchema(columns, "SELECT id FROM orders"))
+            >>> _ = lake.rename_view("shop.ids", "shop.keys")
+            >>> lake.views("shop")
+            ['keys']
+        """
         from ledger.evolution.catalog.requests import RenameView
 
         names = Identifier.parse(source), Identifier.parse(destination)
@@ -729,13 +867,27 @@ class Ledger:
     def drop_view(
         self, identifier: str | Identifier, **commit: Unpack[CommitOptions]
     ) -> Appended[CatalogState]:
-        """Drop a view."""
+        """Drop a view.
+
+        Example:
+            >>> from ledger import Schema, ViewSchema
+            >>> columns = Schema.of({"id": "BIGINT"}).fields
+            >>> _ = lake.create_view("shop.ids", ViewSchema(columns, "SELECT id FROM orders"))
+            >>> _ = lake.drop_view("shop.ids")
+            >>> lake.views("shop")
+            []
+        """
         from ledger.evolution.catalog.requests import DropView
 
         return self._ask(DropView(Identifier.parse(identifier)), commit)
 
     def plan_upgrade(self) -> UpgradePlan:
-        """Return what `upgrade` would do, and what older clients will no longer; write nothing."""
+        """Return what `upgrade` would do, and what older clients will no longer; write nothing.
+
+        Example:
+            >>> lake.plan_upgrade().is_needed
+            False
+        """
         from ledger.plan import UpgradePlan
 
         return UpgradePlan.of(self.format)
@@ -744,6 +896,11 @@ class Ledger:
         """Let the ledger take commits of the newest format; older clients are refused from then on.
 
         A ledger that takes it already stays as it is.
+
+        Example:
+            >>> _ = lake.upgrade()
+            >>> lake.format
+            2
         """
         from ledger.evolution.catalog.requests import UpgradeLedger
 
@@ -755,7 +912,13 @@ class Ledger:
 
     @takes(true_time=its.moment.or_none())
     def plan_clock_correction(self, true_time: datetime | int | None = None) -> ClockPlan:
-        """Return what `correct_clock` would say; nothing is written."""
+        """Return what `correct_clock` would say; nothing is written.
+
+        Example:
+            >>> lake.plan_clock_correction()
+            Traceback (most recent call last):
+            ledger.model.errors.InvalidChangeError: ...
+        """
         from ledger.plan import plan_correction
 
         return plan_correction(self.log, self._setting.now_millis(), true_time)
@@ -769,6 +932,11 @@ class Ledger:
         Raises:
             InvalidChangeError: No commit of the catalog is ahead of that time.
             InvalidInputError: It lies in the future, or the ledger is of format 1: upgrade it.
+
+        Example:
+            >>> lake.correct_clock()
+            Traceback (most recent call last):
+            ledger.model.errors.InvalidChangeError: ...
         """
         from ledger.plan import plan_correction
 

@@ -82,6 +82,9 @@ class Table:
     """One table: append to it, read it at any instant.
 
     A handle stays with its table through renames, and is safe to share between threads.
+
+    In the examples, `orders` is a table of two columns, `id BIGINT` and `addr STRING`, with one
+    file of two rows, whose snapshot is tagged `v1`, in the ledger `lake` in memory.
     """
 
     def __init__(self, identifier: Identifier, path: str, setting: TableSetting) -> None:
@@ -119,18 +122,33 @@ class Table:
 
     @property
     def location(self) -> str:
-        """The absolute URL of the table's folder."""
+        """The absolute URL of the table's folder.
+
+        Example:
+            >>> orders.location.endswith("/shop.db/orders")
+            True
+        """
         root = self.log.layout.root.removesuffix("_ledger").rstrip("/")
         return f"{self.log.store.url}/{root}" if root else self.log.store.url
 
     @property
     def ledger_url(self) -> str:
-        """The root of the ledger that the table is in."""
+        """The root of the ledger that the table is in.
+
+        Example:
+            >>> orders.ledger_url == lake.url
+            True
+        """
         return self._setting.store.url
 
     @property
     def storage_options(self) -> Mapping[str, Any]:
-        """What fsspec takes for files beside the log."""
+        """What fsspec takes for files beside the log.
+
+        Example:
+            >>> orders.storage_options
+            {}
+        """
         return self._setting.storage_options
 
     @takes(location=its.text)
@@ -139,6 +157,10 @@ class Table:
 
         On the ledger's own kind of storage, and on the table's, it may; elsewhere where whoever
         opened the ledger allowed it by name. A chain of file systems is no place.
+
+        Example:
+            >>> orders.may_fetch("s3://somewhere/else.parquet")
+            False
         """
         place = place_of(location)
         own = {place_of(each).family for each in (self.ledger_url, self.location)}
@@ -148,7 +170,12 @@ class Table:
 
     @property
     def state(self) -> TableState:
-        """The newest state, after reading what others appended since the last look."""
+        """The newest state, after reading what others appended since the last look.
+
+        Example:
+            >>> orders.state.version, orders.state.schema.names
+            (2, ('id', 'addr'))
+        """
         self.log.refresh()
         return head_state(self.log)
 
@@ -177,6 +204,11 @@ class Table:
         Raises:
             NotFoundError: It does not exist, or was expired; the message says what does.
             InvalidInputError: More than one was given.
+
+        Example:
+            >>> _ = orders.alter([ledger.AddColumn(("note",), "STRING")])
+            >>> orders.at(tag="v1").schema.names, orders.at(version=3).schema.names
+            (('id', 'addr'), ('id', 'addr', 'note'))
         """
         head = self.state
         instant = instant_of(version=version, timestamp=timestamp, snapshot=snapshot, tag=tag)
@@ -209,7 +241,13 @@ class Table:
         return TableAt(state, schema_of_snapshot(self.log, state), self)
 
     def schemas(self) -> Iterator[Schema]:
-        """Yield every schema that the table ever had, newest first."""
+        """Yield every schema that the table ever had, newest first.
+
+        Example:
+            >>> _ = orders.alter([ledger.DropColumn(("addr",))])
+            >>> [each.names for each in orders.schemas()]
+            [('id',), ('id', 'addr')]
+        """
         self.log.refresh()
         return schemas(self.log)
 
@@ -219,6 +257,13 @@ class Table:
 
         Raises:
             NotFoundError: `last` does not exist yet.
+
+        Example:
+            >>> for commit in orders.events(1):
+            ...     (transaction,) = commit.transactions
+            ...     print(commit.version, transaction.author, type(transaction.events[0]).__name__)
+            1 ann SnapshotCommitted
+            2 ann TagCreated
         """
         head = self.state.version
         end = head if last is None else last
@@ -232,6 +277,11 @@ class Table:
 
         Every id finds its commit, for ever: those that callers gave, and those that a
         `CommitUnknownError` or a note on an interruption named.
+
+        Example:
+            >>> _ = orders.delete_tag("v1", commit_id="monday")
+            >>> orders.find_commit("monday").version, orders.find_commit("tuesday")
+            (3, None)
         """
         self.log.refresh()
         return self.log.find_commit(commit_id)
@@ -251,6 +301,11 @@ class Table:
             InvalidChangeError: A rule forbids a change; nothing was written.
             CommitConflictError: Somebody else set the same thing to another value meanwhile.
             CommitUnknownError: The store gave no answer.
+
+        Example:
+            >>> change = ledger.RenameColumn(("addr",), "address")
+            >>> orders.alter([change], author="bob", message="say it in full").state.schema.names
+            ('id', 'address')
         """
         asked = self._asked(changes)
         return self._commit(["alter", asked], options, lambda _: asked)
@@ -278,19 +333,35 @@ class Table:
         return self._commit(["sql", statement], options, lambda state: on_state(asked, state))
 
     def update_schema(self) -> UpdateSchema:
-        """Begin an update of the schema, Iceberg's way; end it with `.commit()` or `.apply()`."""
+        """Begin an update of the schema, Iceberg's way; end it with `.commit()` or `.apply()`.
+
+        Example:
+            >>> orders.update_schema().rename_column("addr", "address").commit().state.schema.names
+            ('id', 'address')
+        """
         from ledger.updates import UpdateSchema
 
         return UpdateSchema(self.state, self._commit, self._intent)
 
     def update_spec(self) -> UpdateSpec:
-        """Begin a change of the partition spec; end it with `.commit()` or `.apply()`."""
+        """Begin a change of the partition spec; end it with `.commit()` or `.apply()`.
+
+        Example:
+            >>> from ledger.transforms import bucket
+            >>> orders.update_spec().add_field(bucket("id", 8)).commit().version
+            3
+        """
         from ledger.updates import UpdateSpec
 
         return UpdateSpec(self)
 
     def replace_sort_order(self) -> ReplaceOrder:
-        """Begin another sort order; end it with `.commit()` or `.apply()`."""
+        """Begin another sort order; end it with `.commit()` or `.apply()`.
+
+        Example:
+            >>> orders.replace_sort_order().asc("id").commit().version
+            3
+        """
         from ledger.updates import ReplaceOrder
 
         return ReplaceOrder(self)
@@ -301,6 +372,11 @@ class Table:
 
         Raises:
             InvalidChangeError: The changes mean nothing under any format's rules.
+
+        Example:
+            >>> planned = orders.plan([ledger.AddColumn(("note",), "STRING")])
+            >>> [(each.format, len(each.refusals)) for each in planned.verdicts if each.is_declared]
+            [('paimon', 0), ('iceberg', 0)]
         """
         from ledger.evolution.declared.commit_rules import Asker
         from ledger.formats import INSTALLED
@@ -411,6 +487,11 @@ class Table:
         Raises:
             ColumnNotFoundError: No column was ever called that.
             InvalidInputError: The message is no regular expression.
+
+        Example:
+            >>> found = orders.entries(kinds=["createTag"])
+            >>> [(each.version, each.transaction.author) for each in found]
+            [(2, 'ann')]
         """
         from ledger.audit.entries import Wanted, entries
 
@@ -449,6 +530,10 @@ class Table:
 
         Raises:
             MissingDependencyError: jinja2 is not installed (the extra `report`).
+
+        Example:
+            >>> orders.report().startswith("<!doctype html>")
+            True
         """
         from ledger.audit.partitions import partition_sums
         from ledger.audit.report.page import table_page
@@ -468,6 +553,11 @@ class Table:
 
         Raises:
             ColumnNotFoundError: No column was ever called that.
+
+        Example:
+            >>> _ = orders.alter([ledger.RenameColumn(("addr",), "address")])
+            >>> orders.column_id("address"), orders.column_id("addr")
+            (1, 1)
         """
         from ledger.audit.blame import blame_column
 
@@ -485,7 +575,13 @@ class Table:
 
     @takes(version=its.whole, transaction=its.text.or_none())
     def plan_undo(self, version: int, *, transaction: str | None = None) -> Undoing:
-        """Return what `undo` would do, or why it cannot; nothing is written."""
+        """Return what `undo` would do, or why it cannot; nothing is written.
+
+        Example:
+            >>> _ = orders.alter([ledger.RenameColumn(("addr",), "address")])
+            >>> [each.new_name for each in orders.plan_undo(3).changes]
+            ['addr']
+        """
         from ledger.audit.undoing import undone
 
         head = self.state
@@ -505,6 +601,11 @@ class Table:
         Raises:
             InvalidChangeError: It cannot be taken back; the message says why.
             NotFoundError: There is no such change.
+
+        Example:
+            >>> _ = orders.alter([ledger.RenameColumn(("addr",), "address")])
+            >>> orders.undo(3).state.schema.names
+            ('id', 'addr')
         """
         from ledger.audit.undoing import undone
 
@@ -519,7 +620,13 @@ class Table:
         return self._commit(["undo", version, undone_one.id], given, plan)
 
     def plan_revert(self, to: TableAt | int) -> Undoing:
-        """Return what `revert` would do, or why it cannot; nothing is written."""
+        """Return what `revert` would do, or why it cannot; nothing is written.
+
+        Example:
+            >>> _ = orders.alter([ledger.AddColumn(("note",), "STRING")])
+            >>> len(orders.plan_revert(0).changes)
+            1
+        """
         from ledger.audit.undoing import reverted
 
         return reverted(self._compared(to), self.state)
@@ -536,6 +643,11 @@ class Table:
         Raises:
             InvalidChangeError: It cannot be gone back to; the message says why.
             NotFoundError: There is no such version.
+
+        Example:
+            >>> _ = orders.alter([ledger.AddColumn(("note",), "STRING")])
+            >>> orders.revert(orders.at(tag="v1")).state.schema.names
+            ('id', 'addr')
         """
         from ledger.audit.undoing import reverted
 
@@ -566,6 +678,11 @@ class Table:
 
         Raises:
             InvalidChangeError: A file is live already, or does not fit the table.
+
+        Example:
+            >>> new = ledger.FileChange(path="b.parquet", record_count=3, file_size_in_bytes=95)
+            >>> orders.append([new], message="the second day").state.totals.record_count
+            5
         """
         load_what_commits_need()
         from ledger.files.snapshot_plan import SnapshotPlan
@@ -588,6 +705,15 @@ class Table:
 
         Raises:
             InvalidChangeError: A file's columns, field ids or partition do not fit the table.
+
+        Example:
+            >>> import pathlib, tempfile
+            >>> import pyarrow as pa
+            >>> from pyarrow import parquet
+            >>> file = pathlib.Path(tempfile.mkdtemp(), "c.parquet")
+            >>> parquet.write_table(pa.table({"id": [1], "addr": ["Oslo"]}), file)
+            >>> orders.add_files(file).state.totals.record_count
+            3
         """
         return self.append(self.data_files(paths, on_progress), **options)
 
@@ -595,7 +721,17 @@ class Table:
     def data_files(
         self, paths: Paths, on_progress: Progress = no_progress
     ) -> tuple[FileChange, ...]:
-        """Return what `add_files` would register, without registering it."""
+        """Return what `add_files` would register, without registering it.
+
+        Example:
+            >>> import pathlib, tempfile
+            >>> import pyarrow as pa
+            >>> from pyarrow import parquet
+            >>> file = pathlib.Path(tempfile.mkdtemp(), "c.parquet")
+            >>> parquet.write_table(pa.table({"id": [1], "addr": ["Oslo"]}), file)
+            >>> [each.record_count for each in orders.data_files([file])]
+            [1]
+        """
         from ledger.files.registering.register import data_files
 
         return data_files(
@@ -613,6 +749,10 @@ class Table:
 
         Raises:
             InvalidChangeError: A path is not live.
+
+        Example:
+            >>> orders.delete_files("a.parquet").state.totals.file_count
+            0
         """
         load_what_commits_need()
         from ledger.files.snapshot_plan import SnapshotPlan
@@ -640,6 +780,11 @@ class Table:
             isolation: With "serializable" a file that somebody else adds there meanwhile is a
                 conflict; with "snapshot" it stays.
             options: See CommitOptions.
+
+        Example:
+            >>> new = ledger.FileChange(path="b.parquet", record_count=3, file_size_in_bytes=95)
+            >>> orders.overwrite([new]).state.totals.record_count
+            3
         """
         load_what_commits_need()
         from ledger.files.snapshot_plan import SnapshotPlan
@@ -655,6 +800,12 @@ class Table:
 
         Raises:
             InvalidChangeError: A file to add is live, or one to delete is not.
+
+        Example:
+            >>> new = ledger.FileChange(path="b.parquet", record_count=2, file_size_in_bytes=80)
+            >>> plan = ledger.SnapshotPlan("COMPACT", (new,), delete=("a.parquet",))
+            >>> orders.commit_snapshot(plan).state.snapshot.commit_kind
+            'COMPACT'
         """
         plan = evolve(plan, files=its_files(plan.files))
 
@@ -696,6 +847,11 @@ class Table:
 
         Raises:
             NotFoundError: The snapshot or tag does not exist, or was expired without a tag.
+
+        Example:
+            >>> _ = orders.delete_files("a.parquet")
+            >>> orders.rollback(tag="v1").state.totals.record_count
+            2
         """
         from ledger.evolution.table.changes import Rollback
 
@@ -727,7 +883,13 @@ class Table:
         time_retained_millis: int | None = None,
         **options: Unpack[CommitOptions],
     ) -> Appended[TableState]:
-        """Name a snapshot (the newest when None); a tagged one outlives expiry."""
+        """Name a snapshot (the newest when None); a tagged one outlives expiry.
+
+        Example:
+            >>> state = orders.create_tag("week-1", time_retained_millis=86_400_000).state
+            >>> state.tags["week-1"].snapshot_id
+            1
+        """
         from ledger.evolution.table.changes import CreateTag
 
         change = CreateTag(name, snapshot, time_retained_millis)
@@ -742,7 +904,13 @@ class Table:
         time_retained_millis: int | None = None,
         **options: Unpack[CommitOptions],
     ) -> Appended[TableState]:
-        """Let an existing tag name another snapshot (the newest when None)."""
+        """Let an existing tag name another snapshot (the newest when None).
+
+        Example:
+            >>> _ = orders.delete_files("a.parquet")
+            >>> orders.replace_tag("v1").state.tags["v1"].snapshot_id
+            2
+        """
         from ledger.evolution.table.changes import ReplaceTag
 
         change = ReplaceTag(name, snapshot, time_retained_millis)
@@ -750,7 +918,12 @@ class Table:
 
     @takes(name=its.text)
     def delete_tag(self, name: str, **options: Unpack[CommitOptions]) -> Appended[TableState]:
-        """Take a tag away; its snapshot stays unless it was expired."""
+        """Take a tag away; its snapshot stays unless it was expired.
+
+        Example:
+            >>> dict(orders.delete_tag("v1").state.tags)
+            {}
+        """
         from ledger.evolution.table.changes import DeleteTag
 
         return self._commit(["deleteTag", name], options, lambda _: [DeleteTag(name)])
@@ -759,7 +932,14 @@ class Table:
     def expire_snapshots(
         self, *, before: int, **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:
-        """Expire the snapshots with ids below `before`; tagged ones stay, no file is deleted."""
+        """Expire the snapshots with ids below `before`; tagged ones stay, no file is deleted.
+
+        Example:
+            >>> _ = orders.delete_files("a.parquet")
+            >>> state = orders.expire_snapshots(before=2).state
+            >>> state.earliest_snapshot_id, orders.at(tag="v1").totals.record_count
+            (2, 2)
+        """
         from ledger.evolution.table.changes import ExpireSnapshots
 
         return self._commit(
@@ -780,6 +960,11 @@ class Table:
 
         Raises:
             NotFoundError: The snapshot does not exist, or was expired.
+
+        Example:
+            >>> _ = orders.set_partition_statistics(1, "statistics/1.parquet", 700)
+            >>> orders.state.version
+            3
         """
         from ledger.evolution.table.changes import SetPartitionStatistics
 
@@ -789,7 +974,13 @@ class Table:
 
     @takes(true_time=its.moment.or_none())
     def plan_clock_correction(self, true_time: datetime | int | None = None) -> ClockPlan:
-        """Return what `correct_clock` would say; nothing is written."""
+        """Return what `correct_clock` would say; nothing is written.
+
+        Example:
+            >>> orders.plan_clock_correction()
+            Traceback (most recent call last):
+            ledger.model.errors.InvalidChangeError: ...
+        """
         from ledger.plan import plan_correction
 
         return plan_correction(self.log, self._setting.now_millis(), true_time)
@@ -812,6 +1003,11 @@ class Table:
             InvalidChangeError: No commit is ahead of that time.
             InvalidInputError: It lies in the future, or the ledger is of format 1: upgrade it.
             CommitConflictError: Somebody else corrected the clock to another time meanwhile.
+
+        Example:
+            >>> orders.correct_clock()
+            Traceback (most recent call last):
+            ledger.model.errors.InvalidChangeError: ...
         """
         from ledger.plan import plan_correction
 
@@ -825,7 +1021,12 @@ class Table:
         )
 
     def seal(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
-        """Write the last event of the table's stream; `Ledger.drop_table` does the rest."""
+        """Write the last event of the table's stream; `Ledger.drop_table` does the rest.
+
+        Example:
+            >>> orders.seal().state.dropped
+            True
+        """
         from ledger.evolution.table.changes import DropTable
 
         end = DropTable(self.identifier.database, self.identifier.name)
@@ -855,18 +1056,34 @@ class Table:
 
     @takes(format_name=its.text, version=its.whole.or_none())
     def project(self, format_name: str, *, version: int | None = None) -> int:
-        """Bring a format's files, such as "paimon", up to a version; return where they stand."""
+        """Bring a format's files, such as "paimon", up to a version; return where they stand.
+
+        Example:
+            >>> orders.project("iceberg")
+            2
+        """
         return int(load(PROJECTIONS, format_name)(self, version=version))
 
     def freshness(self) -> list[Freshness]:
         """Return how far behind the files of each format are that follows the table.
 
         Formats follow that the option `ledger.follow` names.
+
+        Example:
+            >>> orders.freshness()
+            []
         """
         return freshness(self)
 
     def again(self) -> Table:
-        """Return another handle on the same table, which shares nothing with this one."""
+        """Return another handle on the same table, which shares nothing with this one.
+
+        Example:
+            >>> other = orders.again()
+            >>> _ = orders.delete_tag("v1")
+            >>> other.state.version
+            3
+        """
         return type(self)(self.identifier, self.path, self._setting)
 
     def _commit(

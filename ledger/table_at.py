@@ -60,27 +60,52 @@ class TableAt:
 
     @property
     def version(self) -> int:
-        """The commit that it stands at."""
+        """The commit that it stands at.
+
+        Example:
+            >>> orders.at(tag="v1").version
+            1
+        """
         return self.state.version
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The latest snapshot then; None before the first."""
+        """The latest snapshot then; None before the first.
+
+        Example:
+            >>> orders.at().snapshot.commit_kind
+            'APPEND'
+        """
         return self.state.snapshot
 
     @property
     def options(self) -> Mapping[str, str]:
-        """The table options then."""
+        """The table options then.
+
+        Example:
+            >>> dict(orders.at().options)
+            {}
+        """
         return self.schema.options
 
     @property
     def totals(self) -> Totals:
-        """Sums over the live files."""
+        """Sums over the live files.
+
+        Example:
+            >>> orders.at().totals.record_count
+            2
+        """
         return self.state.totals
 
     @property
     def tags(self) -> Mapping[str, Tag]:
-        """The tags then, by name."""
+        """The tags then, by name.
+
+        Example:
+            >>> sorted(orders.at().tags)
+            ['v1']
+        """
         return self.state.tags
 
     @property
@@ -89,6 +114,10 @@ class TableAt:
 
         Raises:
             UnsupportedError: An engine's manifests list them, in a table that was born elsewhere.
+
+        Example:
+            >>> [each.path for each in orders.at().files]
+            ['a.parquet']
         """
         self._refuse_unlisted()
         return tuple(self._origin.live.at_state(self.state).values())
@@ -144,6 +173,19 @@ class TableAt:
         Raises:
             MissingDependencyError: PyIceberg is not installed.
             UnsupportedError: Iceberg cannot express the table.
+
+        Example:
+            >>> import pathlib, tempfile
+            >>> import pyarrow as pa
+            >>> from pyarrow import parquet
+            >>> folder = pathlib.Path(tempfile.mkdtemp())
+            >>> parquet.write_table(pa.table({"id": [1, 2]}), folder / "a.parquet")
+            >>> kept = ledger.open(folder / "lake")
+            >>> _ = kept.create_database("shop")
+            >>> visits = kept.create_table("shop.visits", {"id": "BIGINT"})
+            >>> _ = visits.add_files(folder / "a.parquet")
+            >>> visits.at().scan("id > 1").to_arrow().num_rows
+            1
         """
         return load(READERS, "iceberg")(self._origin, self, where=where, columns=columns)
 
@@ -158,5 +200,18 @@ class TableAt:
         Raises:
             MissingDependencyError: PyIceberg is not installed.
             UnsupportedError: Iceberg cannot express the table.
+
+        Example:
+            >>> import pathlib, tempfile
+            >>> import pyarrow as pa
+            >>> from pyarrow import parquet
+            >>> folder = pathlib.Path(tempfile.mkdtemp())
+            >>> parquet.write_table(pa.table({"id": [1, 2]}), folder / "a.parquet")
+            >>> kept = ledger.open(folder / "lake")
+            >>> _ = kept.create_database("shop")
+            >>> visits = kept.create_table("shop.visits", {"id": "BIGINT"})
+            >>> _ = visits.add_files(folder / "a.parquet")
+            >>> visits.at().to_arrow(columns=["id"]).to_pydict()
+            {'id': [1, 2]}
         """
         return self.scan(where, columns).to_arrow()

@@ -10,10 +10,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import MemberDescriptorType
 
 import pytest
 from attrs import frozen
 
+import ledger
+from ledger.table_at import TableAt
 from projections.iceberg.planned import LIMITS
 
 ROOT = Path(__file__).parents[1]
@@ -126,3 +129,16 @@ def test_the_limits_of_readers_are_those_that_plans_warn_of() -> None:
     rows = [f"| {each.reader} | {each.version} | {each.says} |" for each in LIMITS]
 
     assert [each for each in page.splitlines() if each in rows] == rows
+
+
+IMPORTERS_ONLY = {"adopt_table", "take_over", "import_table", "plan_import"}
+"""They need a table of others; the page of tables that exist already runs them."""
+
+
+@pytest.mark.parametrize("handle", [ledger.Ledger, ledger.Table, TableAt])
+def test_every_method_of_a_handle_has_an_example_that_runs(handle: type) -> None:
+    public = {name: each for name, each in vars(handle).items() if not name.startswith("_")}
+    told = {name for name, each in public.items() if ">>>" in (each.__doc__ or "")}
+    data = {name for name, each in public.items() if isinstance(each, MemberDescriptorType)}
+
+    assert public.keys() - told - data <= IMPORTERS_ONLY
