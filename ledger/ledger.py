@@ -68,12 +68,15 @@ T = TypeVar("T")
 
 PLACE = its.a("a folder or a URL", str, PurePath)
 
-_BORN = frozenset(("schema", "born", "field_id_policy"))
+_BIRTH_KEYS = frozenset(("schema", "field_id_policy", "partition_spec", "sort_order"))
+_BIRTHS = frozenset(("born", "born_in_paimon", "born_in_delta"))
 _BIRTH = its.Form(
-    "a mapping with schema, born and field_id_policy, and maybe partition_spec and sort_order",
+    "a mapping with schema, field_id_policy and one of born, born_in_paimon and born_in_delta, and "
+    "maybe partition_spec and sort_order",
     lambda value: (
         isinstance(value, Mapping)
-        and _BORN <= value.keys() <= {*_BORN, "partition_spec", "sort_order"}
+        and {"schema", "field_id_policy"} <= value.keys() <= _BIRTH_KEYS | _BIRTHS
+        and len(_BIRTHS & value.keys()) == 1
     ),
 )
 _EXPORTS = ("__arrow_c_schema__", "__arrow_c_stream__", "as_arrow")
@@ -575,8 +578,8 @@ class Ledger:
 
         Args:
             identifier: `database.table`.
-            birth: `schema`, `born`, `field_id_policy`, `partition_spec` and `sort_order`, as
-                `TableCreated` has them.
+            birth: `schema`, `field_id_policy`, `born` or the like, `partition_spec` and
+                `sort_order`, as `TableCreated` has them.
             commit: See CommitOptions.
 
         Raises:

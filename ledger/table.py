@@ -231,7 +231,7 @@ class Table:
     def _at_snapshot(self, head: TableState, snapshot_id: int) -> TableAt:
         if not head.reachable(snapshot_id):
             known = f"{head.earliest_snapshot_id} to {head.last_snapshot_id} and the tagged ones"
-            if head.born is not None:
+            if head.born is not None or head.paimon is not None:
                 known = ", ".join(map(str, head.snapshot_ids[:_MOST_IDS_SHOWN])) or "none"
             raise NotFoundError(
                 f"snapshot {snapshot_id} does not exist or was expired; there are {known}. "

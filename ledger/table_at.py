@@ -157,11 +157,16 @@ class TableAt:
         )
 
     def _refuse_unlisted(self) -> None:
-        if self.state.born is not None and self.state.snapshot is not None:
+        listed_there = self.state.born is not None or self.state.paimon is not None
+        if listed_there and self.state.snapshot is not None:
+            instead = (
+                "project its Paimon files, which name them, and read those with Paimon's readers"
+                if self.state.paimon
+                else "plan with scan(), which reads them"
+            )
             raise UnsupportedError(
                 f"the files of snapshot {self.state.snapshot.id} stand in the manifests of "
-                f"{self.state.born.source}, which the ledger does not list; plan with scan(), "
-                "which reads them"
+                f"{self.state.followed}, which the ledger does not list; {instead}"
             )
 
     @takes(columns=its.paths.or_none())

@@ -2,7 +2,8 @@
 
 `schema_changes` and `spec_changes` are what is asked, `schema_events` and `spec_events` what it
 became; `table_events`, `snapshot_events`, `statistics_events`, `clock_events` and `catalog_events`
-hold the rest, `iceberg_events` and `delta_events` what only tables say that were born there.
+hold the rest, `iceberg_events`, `paimon_events` and `delta_events` what only tables say that were
+born there.
 `formats` says which version of the format each needs.
 `rules_events` say how high a table's formats' rules are, `commit` what commits hold them.
 `FORMAT.md` describes their bytes.
@@ -14,6 +15,7 @@ from ledger.events.catalog_events import CatalogEvent
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.delta_events import DeltaFollowed
 from ledger.events.iceberg_events import IcebergEvent
+from ledger.events.paimon_events import PaimonBranchUpdated
 from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.schema_changes import SchemaChange
 from ledger.events.schema_events import SchemaEvent
@@ -46,6 +48,7 @@ TableEvent = (
     | ClockCorrected
     | FormatRulesRaised
     | IcebergEvent
+    | PaimonBranchUpdated
     | DeltaFollowed
 )
 """Every fact that a table's stream can hold."""

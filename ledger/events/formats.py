@@ -15,6 +15,7 @@ from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import OLDEST_FORMAT
 from ledger.events.delta_events import DeltaFollowed
 from ledger.events.iceberg_events import IcebergEvent
+from ledger.events.paimon_events import PaimonBranchUpdated
 from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.table_events import TableCreated
 
@@ -25,13 +26,14 @@ RECORDED_RULES: Final = 2
 """Since this format a table records the rules of its formats that it was changed by."""
 
 BIRTHS_ELSEWHERE: Final = 2
-"""Since this format a table may be born in Iceberg or Delta."""
+"""Since this format a table may be born in Iceberg, Paimon or Delta."""
 
 _SINCE: Final[dict[type, int]] = {
     LedgerUpgraded: 2,
     ClockCorrected: 2,
     FormatRulesRaised: RECORDED_RULES,
     **dict.fromkeys(get_args(IcebergEvent), BIRTHS_ELSEWHERE),
+    PaimonBranchUpdated: BIRTHS_ELSEWHERE,
     DeltaFollowed: BIRTHS_ELSEWHERE,
 }
 

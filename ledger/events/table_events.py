@@ -7,6 +7,7 @@ from msgspec import UNSET, Struct, UnsetType
 from ledger.events.base import Record
 from ledger.events.delta_events import DeltaBirth
 from ledger.events.iceberg_events import IcebergBirth
+from ledger.events.paimon_events import PaimonBirth
 from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
 from ledger.model.schema import FieldIdPolicy
 from ledger.model.types.wire import FieldObject
@@ -39,8 +40,8 @@ class TableCreated(Record, frozen=True, tag="createTable", kw_only=True):
     `path` is its location: relative to the ledger's root, or absolute for an external table.
     `field_id_policy` says who counts field ids; it never changes. `partition_spec` is spec 0;
     absent: identity over the partition keys. `sort_order` is order 1; absent: unsorted.
-    `born` or `born_in_delta` says where it comes from, for one that others made in Iceberg or in
-    Delta; that needs format 2.
+    `born`, `born_in_paimon` or `born_in_delta` says where it comes from, for one that others made
+    in Iceberg, Paimon or Delta; that needs format 2.
     """
 
     identifier: TableName
@@ -52,12 +53,14 @@ class TableCreated(Record, frozen=True, tag="createTable", kw_only=True):
     partition_spec: tuple[PartitionFieldRecord, ...] | UnsetType = UNSET
     sort_order: tuple[SortFieldRecord, ...] | UnsetType = UNSET
     born: IcebergBirth | UnsetType = UNSET
+    born_in_paimon: PaimonBirth | UnsetType = UNSET
     born_in_delta: DeltaBirth | UnsetType = UNSET
 
     @property
     def is_born_elsewhere(self) -> bool:
         """Whether others made it."""
-        return self.born is not UNSET or self.born_in_delta is not UNSET
+        births = (self.born, self.born_in_paimon, self.born_in_delta)
+        return any(each is not UNSET for each in births)
 
 
 class TableDropped(Record, frozen=True, tag="dropTable", kw_only=True):

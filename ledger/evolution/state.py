@@ -13,6 +13,7 @@ from attrs import field, frozen
 from ledger.events.commit import OLDEST_FORMAT
 from ledger.evolution.table.born import BornTable
 from ledger.evolution.table.born_delta import DeltaTable
+from ledger.evolution.table.born_paimon import PaimonTable
 from ledger.model.clock_correction import ClockCorrection
 from ledger.model.errors import NotFoundError
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder
@@ -57,6 +58,7 @@ class TableState:
             changed by; 1 where none is named.
         born: What it has that was born in Iceberg; None for others. Its snapshot is then the head
             of `main`, its schema's id the source's.
+        paimon: What it has that was born in Paimon; None for others. Ids are the source's, too.
         delta: What it has besides that was born in Delta; None for others.
     """
 
@@ -87,13 +89,14 @@ class TableState:
     corrections: tuple[ClockCorrection, ...] = ()
     format_rules: Mapping[str, int] = field(factory=dict, hash=False)
     born: BornTable | None = None
+    paimon: PaimonTable | None = None
     delta: DeltaTable | None = None
 
     @property
     def followed(self) -> str | None:
         """Whose the table is that others own; None for the ledger's own."""
-        born = self.born if self.born is not None else self.delta
-        return None if born is None else born.source
+        births = (self.born, self.paimon, self.delta)
+        return next((each.source for each in births if each is not None), None)
 
     @property
     def last_snapshot_id(self) -> int:
@@ -140,6 +143,8 @@ class TableState:
         """The ids of the snapshots that can be read, newest first."""
         if self.born is not None:
             return tuple(reversed(self.born.snapshots))
+        if self.paimon is not None:
+            return tuple(sorted(self.paimon.every, reverse=True))
         kept = range(self.earliest_snapshot_id, self.last_snapshot_id + 1)
         tagged = {tag.snapshot_id for tag in self.tags.values()}
         return tuple(sorted(tagged.union(kept), reverse=True))
@@ -148,6 +153,8 @@ class TableState:
         """Whether a snapshot can be read: not expired, or kept by a tag."""
         if self.born is not None:
             return snapshot_id in self.born.snapshots
+        if self.paimon is not None:
+            return snapshot_id in self.paimon.every
         if self.earliest_snapshot_id <= snapshot_id <= self.last_snapshot_id:
             return True
         return any(tag.snapshot_id == snapshot_id for tag in self.tags.values())

@@ -12,6 +12,7 @@ from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born import BornTable, born_snapshot, born_totals
+from ledger.evolution.table.born_paimon import PaimonTable, paimon_totals
 from ledger.log.stream_log import StreamLog
 from ledger.log.travel import at_version, head_state, last_checkpoint_while, last_while
 from ledger.model.errors import InvalidInputError, NotFoundError
@@ -26,9 +27,11 @@ def state_at_snapshot(log: TableLog, snapshot_id: int) -> TableState:
     Raises:
         NotFoundError: There never was such a snapshot.
     """
-    born = head_state(log).born
-    if born is not None:
-        return _born_at_snapshot(log, born, snapshot_id)
+    head = head_state(log)
+    if head.born is not None:
+        return _born_at_snapshot(log, head.born, snapshot_id)
+    if head.paimon is not None:
+        return _paimon_at_snapshot(log, head.paimon, snapshot_id)
     if not 1 <= snapshot_id <= head_state(log).last_snapshot_id:
         raise NotFoundError(f"snapshot {snapshot_id} does not exist")
     before = last_while(
@@ -56,6 +59,15 @@ def _born_at_snapshot(log: TableLog, born: BornTable, snapshot_id: int) -> Table
         snapshot=born_snapshot(snapshot, state.schema.id),
         totals=born_totals(snapshot),
     )
+
+
+def _paimon_at_snapshot(log: TableLog, paimon: PaimonTable, snapshot_id: int) -> TableState:
+    """Return the state after the commit that brought a snapshot, as it is on that snapshot."""
+    snapshot = paimon.every.get(snapshot_id)
+    if snapshot is None:
+        raise NotFoundError(f"snapshot {snapshot_id} does not exist, or was removed")
+    state = at_version(log, paimon.added_in[snapshot_id])
+    return evolve(state, snapshot=snapshot, totals=paimon_totals(snapshot))
 
 
 def around(
@@ -138,6 +150,8 @@ def schemas_by_id(log: TableLog, schema_ids: Iterable[int]) -> dict[int, Schema]
     head = head_state(log)
     if head.born is not None:
         return _born_schemas(head, head.born, wanted)
+    if head.paimon is not None:
+        return _paimon_schemas(head.paimon, wanted)
     found: dict[int, Schema] = {}
     # The newest first: on the way to it from its checkpoint, those before it are met.
     for each in sorted(wanted, reverse=True):
@@ -156,6 +170,12 @@ def _born_schemas(head: TableState, born: BornTable, wanted: set[int]) -> dict[i
     return {each: born.schema_of(each, head.schema) for each in sorted(wanted)}
 
 
+def _paimon_schemas(paimon: PaimonTable, wanted: set[int]) -> dict[int, Schema]:
+    for each in wanted - paimon.schemas.keys():
+        raise NotFoundError(f"schema {each} does not exist; there are {sorted(paimon.schemas)}")
+    return {each: paimon.schema(each) for each in sorted(wanted)}
+
+
 def schemas(log: TableLog) -> Iterator[Schema]:
     """Yield every schema of the table, newest first; older ones are read when asked for."""
     head = head_state(log)
@@ -164,6 +184,10 @@ def schemas(log: TableLog) -> Iterator[Schema]:
     if head.born is not None:
         others = (each for each in reversed(head.born.schemas) if each != newest.id)
         yield from (head.born.schema_of(each, newest) for each in others)
+        return
+    if head.paimon is not None:
+        others = (each for each in sorted(head.paimon.schemas, reverse=True) if each != newest.id)
+        yield from (head.paimon.schema(each) for each in others)
         return
     wanted = newest.id - 1
     while wanted >= 0:

@@ -8,7 +8,10 @@ from typing import Any, TypeAlias
 
 from attrs import frozen
 
+from ledger.events import TableEvent
 from ledger.events import iceberg_events as e
+from ledger.events.paimon_events import PaimonBranchUpdated
+from ledger.events.snapshot_events import SnapshotFacts, TagCreated, TagReplaced
 from ledger.evolution.state import TableState
 from ledger.ledger import Ledger
 from ledger.model.errors import AlreadyExistsError, NotFoundError
@@ -130,7 +133,7 @@ class Importing:
         table = None
         with suppress(NotFoundError):
             table = lake.table(identifier)
-        if table is not None and table.state.born is None:
+        if table is not None and table.state.followed is None:
             raise AlreadyExistsError(
                 f"table {identifier} exists and is the ledger's own; import under another name"
             )
@@ -166,7 +169,7 @@ def _land(table: Table, incoming: Incoming, on_progress: Progress) -> int:
 def _told(identifier: Identifier, incoming: Incoming, version: int | None) -> Imported:
     events = [each for step in incoming.planned for each in step.events]
     birth = incoming.birth
-    first = () if birth is None else (birth.born.schema_id,)
+    first = () if birth is None else (getattr(birth.born, "schema_id", 0),)
     added = (
         each.schema.schema_id if isinstance(each, e.SchemaAdded) else each.schema_id
         for each in events
@@ -179,11 +182,23 @@ def _told(identifier: Identifier, incoming: Incoming, version: int | None) -> Im
         is_new=birth is not None,
         transactions=len(incoming.planned),
         snapshots=tuple(
-            each.snapshot.snapshot_id for each in events if isinstance(each, e.SnapshotAdded)
+            each.snapshot.snapshot_id if isinstance(each, e.SnapshotAdded) else each.snapshot_id
+            for each in events
+            if isinstance(each, e.SnapshotAdded | SnapshotFacts)
         ),
         schemas=(*first, *added),
-        refs=tuple(
-            dict.fromkeys(each.ref_name for each in events if isinstance(each, e.SnapshotRefSet))
-        ),
+        refs=tuple(dict.fromkeys(name for each in events if (name := _ref(each)))),
         version=version,
     )
+
+
+def _ref(event: TableEvent) -> str:
+    """Return the branch or tag that an event sets; empty where it sets none."""
+    match event:
+        case e.SnapshotRefSet(ref_name=name):
+            return name
+        case TagCreated(tag_name=name) | TagReplaced(tag_name=name):
+            return name
+        case PaimonBranchUpdated(branch_name=name):
+            return name
+    return ""

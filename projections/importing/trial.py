@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from attrs import define, frozen
 from msgspec import UNSET, UnsetType
 
 from ledger.events import TableEvent
 from ledger.events.commit import NEWEST_FORMAT, Transaction
+from ledger.events.delta_events import DeltaBirth
 from ledger.events.iceberg_events import IcebergBirth
+from ledger.events.paimon_events import PaimonBirth
 from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
 from ledger.events.table_events import SchemaRecord, TableCreated, TableName
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
 from ledger.model.errors import InvalidChangeError, UnsupportedError
 from ledger.model.schema import FieldIdPolicy
+
+_KEYS: Final[Mapping[type, str]] = {
+    IcebergBirth: "born",
+    PaimonBirth: "born_in_paimon",
+    DeltaBirth: "born_in_delta",
+}
 
 
 @frozen
@@ -33,7 +41,7 @@ class Birth:
     """
 
     schema: SchemaRecord
-    born: IcebergBirth
+    born: IcebergBirth | PaimonBirth | DeltaBirth
     millis: int
     field_id_policy: FieldIdPolicy
     partition_spec: tuple[PartitionFieldRecord, ...] | UnsetType = UNSET
@@ -43,7 +51,7 @@ class Birth:
         """Return what its creation says, by the keys of `TableCreated`, as far as there is any."""
         facts = {
             "schema": self.schema,
-            "born": self.born,
+            _KEYS[type(self.born)]: self.born,
             "field_id_policy": self.field_id_policy,
             "partition_spec": self.partition_spec,
             "sort_order": self.sort_order,

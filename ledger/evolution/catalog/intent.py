@@ -216,6 +216,7 @@ def _create_table(request: CreateTable, standing: Standing) -> tuple[CatalogEven
         partition_spec=request.partition_spec,
         sort_order=request.sort_order,
         born=request.born,
+        born_in_paimon=request.born_in_paimon,
         born_in_delta=request.born_in_delta,
     )
     return (event,)

@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from ledger.events.catalog_events import ViewChange
 from ledger.events.delta_events import DeltaBirth
 from ledger.events.iceberg_events import IcebergBirth
+from ledger.events.paimon_events import PaimonBirth
 from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
 from ledger.events.table_events import SchemaRecord
 from ledger.evolution.decide_clock import CorrectClock
@@ -56,6 +57,7 @@ class CreateTable:
         partition_spec: Spec 0, as `TableCreated` has it.
         sort_order: Order 1, as `TableCreated` has it.
         born: Where it comes from, as `TableCreated` has it.
+        born_in_paimon: The same of one from Paimon.
         born_in_delta: The same of one from Delta.
     """
 
@@ -67,6 +69,7 @@ class CreateTable:
     partition_spec: tuple[PartitionFieldRecord, ...] | UnsetType = UNSET
     sort_order: tuple[SortFieldRecord, ...] | UnsetType = UNSET
     born: IcebergBirth | UnsetType = UNSET
+    born_in_paimon: PaimonBirth | UnsetType = UNSET
     born_in_delta: DeltaBirth | UnsetType = UNSET
 
 

@@ -38,6 +38,7 @@ from ledger.events.iceberg_events import (
     StatisticsSet,
     TableFactsSet,
 )
+from ledger.events.paimon_events import PaimonBranchUpdated
 from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.schema_changes import DropPrimaryKey, RemoveOption, SetOption, UpdateComment
 from ledger.events.schema_events import (
@@ -72,7 +73,8 @@ from ledger.evolution.layout.specs import identity_spec, order_of, spec_of
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born import BornTrail, born_snapshot, born_totals
 from ledger.evolution.table.born_delta import DeltaTable
-from ledger.evolution.table.snapshot_fold import SnapshotTrail
+from ledger.evolution.table.born_paimon import PaimonTable, paimon_totals
+from ledger.evolution.table.snapshot_fold import SnapshotTrail, snapshot_of
 from ledger.model.clock_correction import ClockCorrection
 from ledger.model.errors import InvalidChangeError, TableDroppedError
 from ledger.model.partition import PartitionSpec, SortOrder
@@ -105,6 +107,7 @@ class TableBuilder:
         "_layout",
         "_named_schema_ids",
         "_owns",
+        "_paimon",
         "_schema",
         "_schema_id",
         "_schema_millis",
@@ -140,6 +143,7 @@ class TableBuilder:
         self._schema_millis = 0
         self._frozen_schema: Schema | None = None
         self._born: BornTrail | None = None
+        self._paimon: PaimonTable | None = None
         self._delta: DeltaTable | None = None
         if state is not None:
             self._resume(state)
@@ -168,6 +172,7 @@ class TableBuilder:
         self._created = (state.created_at, state.created_by)
         self._updated = (state.updated_at, state.updated_by)
         self._born = None if state.born is None else BornTrail(state.born)
+        self._paimon = state.paimon
         self._delta = state.delta
 
     @property
@@ -236,7 +241,10 @@ class TableBuilder:
             else:
                 (_RULES.get(kind) or self._rule_for(event))(self, event, author, moment)
         if self._changes_schema and self.version:
-            if self._born is None:
+            if self._paimon is not None:
+                # The event that names the columns has given it.
+                self._frozen_schema = None
+            elif self._born is None:
                 self._schema_id += 1
             else:
                 # Its ids are the source's, which has none for a change of options alone.
@@ -313,6 +321,8 @@ class TableBuilder:
                 | SourceFollowed()
             ):
                 return cls._fold_born
+            case PaimonBranchUpdated():
+                return cls._update_branch
             case DeltaFollowed():
                 return cls._follow_delta
             case _:
@@ -333,6 +343,9 @@ class TableBuilder:
         self, event: SnapshotCommitted | RolledBack, _author: str, moment: int
     ) -> None:
         self._refuse_born(event)
+        if self._paimon is not None:
+            self._paimon = self._paimon.committed(snapshot_of(event, moment), self.version)
+            return
         # A snapshot after a schema change of its own transaction has the new schema.
         self._snapshots.apply(event, self._schema_id + self._changes_schema, moment)
         for each in event.named_schema_ids:
@@ -366,6 +379,9 @@ class TableBuilder:
         self._is_closed = False
         if event.is_born_elsewhere and self._wrote_format < BIRTHS_ELSEWHERE:
             raise _too_early(event, self._wrote_format)
+        if not isinstance(event.born_in_paimon, UnsetType):
+            self._schema_id = event.born_in_paimon.schema_id
+            self._paimon = PaimonTable.of_birth(event.born_in_paimon, self._freeze_schema())
         if not isinstance(event.born_in_delta, UnsetType):
             self._delta = DeltaTable.of_birth(event.born_in_delta)
         if not isinstance(event.born, UnsetType):
@@ -391,12 +407,15 @@ class TableBuilder:
             )
 
     def _fold_born_schema(
-        self, event: SchemaReplaced | SchemaNamed | CurrentSchemaSet, _author: str, _moment: int
+        self, event: SchemaReplaced | SchemaNamed | CurrentSchemaSet, _author: str, moment: int
     ) -> None:
         schema = self._schema
         self._changes_schema = True
         if self._delta is not None and isinstance(event, SchemaReplaced):
             schema.replace(tuple(map(field_from_wire, event.fields)), event.identifier_field_ids)
+            return
+        if self._paimon is not None:
+            self._fold_paimon_schema(event, self._paimon, moment)
             return
         trail = self._trail(event)
         if isinstance(event, SchemaNamed):
@@ -410,7 +429,54 @@ class TableBuilder:
         )
         schema.replace(tuple(map(field_from_wire, source.fields)), source.identifier_field_ids)
 
+    def _fold_paimon_schema(
+        self,
+        event: SchemaReplaced | SchemaNamed | CurrentSchemaSet,
+        paimon: PaimonTable,
+        moment: int,
+    ) -> None:
+        if isinstance(event, SchemaReplaced):
+            fields = tuple(map(field_from_wire, event.fields))
+            self._schema.replace(fields, event.identifier_field_ids)
+            return
+        self._schema_id = event.schema_id
+        if isinstance(event, CurrentSchemaSet):
+            self._schema = SchemaBuilder.of(paimon.schema(event.schema_id))
+            return
+        named = self._schema.freeze(schema_id=event.schema_id, time_millis=moment)
+        self._paimon = paimon.with_schema(named)
+
+    def _fold_paimon(self, event: Any, paimon: PaimonTable) -> None:
+        if isinstance(event, SnapshotsRemoved):
+            self._paimon = paimon.without(event.snapshot_ids, self._tagged())
+        elif isinstance(event, SchemasRemoved):
+            self._paimon = paimon.without_schemas(event.schema_ids, self._schema_id)
+        elif isinstance(event, TableFactsSet) and event.last_column_id is not UNSET:
+            self._schema.highest_field_id = event.last_column_id
+            self._changes_schema = True
+        else:
+            raise InvalidChangeError(
+                f"{type(event).__name__} stands in a table that was born in Paimon",
+                kind="ILLEGAL_STATE",
+            )
+
+    def _update_branch(self, event: PaimonBranchUpdated, _author: str, _moment: int) -> None:
+        if self._wrote_format < BIRTHS_ELSEWHERE:
+            raise _too_early(event, self._wrote_format)
+        if self._paimon is None:
+            raise InvalidChangeError(
+                "PaimonBranchUpdated stands in a table that was not born in Paimon",
+                kind="ILLEGAL_STATE",
+            )
+        self._paimon = self._paimon.with_branch(event)
+
+    def _tagged(self) -> set[int]:
+        return {each.snapshot_id for each in self._tags.values()}
+
     def _fold_born(self, event: Any, _author: str, moment: int) -> None:
+        if self._paimon is not None:
+            self._fold_paimon(event, self._paimon)
+            return
         self._trail(event).apply(event, self.version, moment)
         if isinstance(event, SnapshotsRemoved | StatisticsRemoved):
             gone = isinstance(event, SnapshotsRemoved)
@@ -453,7 +519,11 @@ class TableBuilder:
             del self._tags[event.tag_name]
             self._drop_statistics()
             return
-        if not 1 <= event.snapshot_id <= self._snapshots.last_id:
+        if self._paimon is not None:
+            is_there = event.snapshot_id in self._paimon.every
+        else:
+            is_there = 1 <= event.snapshot_id <= self._snapshots.last_id
+        if not is_there:
             raise InvalidChangeError(
                 f"tag {event.tag_name!r} names snapshot {event.snapshot_id}; "
                 f"the newest is {self._snapshots.last_id}"
@@ -466,6 +536,10 @@ class TableBuilder:
     def _expire(self, event: SnapshotsExpired, _author: str, _moment: int) -> None:
         self._refuse_born(event)
         earliest = event.earliest_snapshot_id
+        if self._paimon is not None:
+            self._paimon = self._paimon.expired(earliest, self._tagged())
+            self._earliest_snapshot_id = earliest
+            return
         if not self._earliest_snapshot_id <= earliest <= self._snapshots.last_id:
             raise InvalidChangeError(
                 f"snapshots before {earliest} cannot expire: those from "
@@ -510,10 +584,12 @@ class TableBuilder:
 
     def _drop_statistics(self) -> None:
         """Let statistics go with snapshots that can no longer be read."""
+        if self._paimon is not None:
+            self._paimon = self._paimon.keeping(self._tagged())
         if not self._statistics:
             return
         self._own()
-        tagged = {each.snapshot_id for each in self._tags.values()}
+        tagged = self._tagged()
         for each in list(self._statistics):
             if each < self._earliest_snapshot_id and each not in tagged:
                 del self._statistics[each]
@@ -539,6 +615,12 @@ class TableBuilder:
         born = None if self._born is None else self._born.freeze()
         current = None if born is None else born.current
         schema = self._schema_now()
+        snapshot, totals = self._snapshots.snapshot(), self._snapshots.totals()
+        if self._paimon is not None:
+            snapshot, totals = self._paimon.current, paimon_totals(self._paimon.current)
+        if born is not None:
+            snapshot = None if current is None else born_snapshot(current, schema.id)
+            totals = born_totals(current)
         return TableState(
             version=self.version,
             time_millis=self.time_millis,
@@ -552,11 +634,9 @@ class TableBuilder:
             last_partition_id=self._layout.last_partition_id,
             sort_orders=self._layout.sort_orders,
             default_order_id=self._layout.default_order_id,
-            snapshot=(
-                self._snapshots.snapshot() if current is None else born_snapshot(current, schema.id)
-            ),
+            snapshot=snapshot,
             earliest_snapshot_id=self._earliest_snapshot_id,
-            totals=self._snapshots.totals() if born is None else born_totals(current),
+            totals=totals,
             tags=self._tags if born is None else born.tags,
             partition_statistics=self._statistics,
             named_schema_ids=self._named_schema_ids,
@@ -569,6 +649,7 @@ class TableBuilder:
             corrections=self._corrections,
             format_rules=self._format_rules,
             born=born,
+            paimon=self._paimon,
             delta=self._delta,
         )
 

@@ -15,6 +15,7 @@ from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born import BornTable
 from ledger.evolution.table.born_delta import DeltaTable
+from ledger.evolution.table.born_paimon import PaimonTable
 from ledger.model.clock_correction import ClockCorrection
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder
 from ledger.model.snapshot import Snapshot, StatisticsFile, Tag, Totals
@@ -52,6 +53,7 @@ class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     corrections: tuple[ClockCorrection, ...] = ()
     format_rules: dict[str, int] = {}
     born: BornTable | None = None
+    paimon: PaimonTable | None = None
     delta: DeltaTable | None = None
 
 

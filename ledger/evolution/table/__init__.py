@@ -4,6 +4,7 @@ Others may import:
     `intent`         a transaction on its way into a table's log
     `born`           what a table has besides that was born in Iceberg, and how it folds
     `born_delta`     the same of one that was born in Delta
+    `born_paimon`    the same of one that was born in Paimon
     `born_operations` the rows of what happens to such tables
     `changes`        what can be asked beside changes of the schema and the layout
     `decision`       what changes of schema and layout come to, before its formats are asked

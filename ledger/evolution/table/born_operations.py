@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from ledger.events import iceberg_events as e
 from ledger.events.delta_events import DeltaFollowed
+from ledger.events.paimon_events import PaimonBranchUpdated
 from ledger.evolution.operation import Cell, Operation
 from ledger.evolution.table.born import author_of
 from ledger.model.excerpt import moment
@@ -92,6 +93,16 @@ def _followed(fact: e.SourceFollowed) -> Iterator[tuple[Cell, Any]]:
 
 def _followed_delta(fact: DeltaFollowed) -> Iterator[tuple[Cell, Any]]:
     yield ("source",), fact.delta_version
+
+
+def _branch(fact: PaimonBranchUpdated) -> Iterator[tuple[Cell, Any]]:
+    yield ("branch", fact.branch_name), fact.added
+
+
+def _says_branch(fact: PaimonBranchUpdated) -> str:
+    added = 0 if isinstance(fact.added, UnsetType) else len(fact.added)
+    went = len(fact.removed)
+    return f"updated branch {fact.branch_name}: {added} of its files came, {went} went"
 
 
 def _says_snapshot(fact: e.SnapshotAdded) -> str:
@@ -242,4 +253,5 @@ BORN_OPERATIONS: tuple[Operation, ...] = (
         claims=_followed_delta,
         says=lambda it: f"followed the source up to its version {it.delta_version}",
     ),
+    Operation(facts=(PaimonBranchUpdated,), sets=_branch, claims=_branch, says=_says_branch),
 )

@@ -158,7 +158,7 @@ class TableIntent:
         source = state.followed
         if source is None or all(isinstance(each, _OF_ANY_TABLE) for each in self._asked):
             return
-        kind = "iceberg" if state.delta is None else "delta"
+        kind = "iceberg" if state.born else "paimon" if state.paimon else "delta"
         raise InvalidChangeError(
             f"the table follows {source}, which others own, and takes no commits of its own: "
             f"change it there, then take over what is new (lakeledger import {kind})",

@@ -130,6 +130,8 @@ def _says_creation(fact: TableCreated) -> str:
     said = f"created table {_name(fact.identifier)} with {len(fact.schema.fields)} columns"
     if fact.born is not UNSET:
         said += f", from Iceberg's {fact.born.source}"
+    if fact.born_in_paimon is not UNSET:
+        said += f", from Paimon's {fact.born_in_paimon.source}"
     if fact.born_in_delta is not UNSET:
         said += f", from Delta's {fact.born_in_delta.source}"
     return said

@@ -193,13 +193,13 @@ def refresh(
 
     Raises:
         DamagedLogError: A commit or a list of file changes is missing or damaged.
-        UnsupportedError: The table was born in Iceberg.
+        UnsupportedError: The table was born in Iceberg or Paimon.
         OSError: The store failed; asking again goes on from there.
     """
     log.refresh()
     head = log.head
     last = head.state.version if head else -1
-    born = head.state.born if head else None
+    born = (head.state.born or head.state.paimon) if head else None
     if born is not None:
         raise UnsupportedError(
             f"the files of this table stand in the manifests of {born.source}, which statistics do "

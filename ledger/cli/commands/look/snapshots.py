@@ -89,6 +89,9 @@ def listed(table: Table, state: TableState, ids: list[int]) -> list[Listed]:
             Listed(born.added_in[each], born_snapshot(born.snapshots[each], schema_id))
             for each in ids
         ]
+    if state.paimon is not None:
+        every, added_in = state.paimon.every, state.paimon.added_in
+        return [Listed(added_in[each], every[each]) for each in ids]
     kept = [each for each in ids if each >= state.earliest_snapshot_id]
     first = state_at_snapshot(table.log, min(kept)).version if kept else state.version + 1
     known = table.state.corrections
