@@ -15,7 +15,7 @@ from cyclopts import App, Parameter
 
 from ledger.cli import families
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place
+from ledger.cli.options import Place, TableName
 from ledger.cli.screen import Screen
 from ledger.cli.stopping import ends_at_once
 from ledger.model.errors import DamagedLogError, NotFoundError
@@ -26,7 +26,6 @@ from projections.materialising import Difference, Materialisation, Progress
 MATERIALISATIONS = "lakeledger.materialisations"
 
 _Flag = Parameter(negative="", show_default=False)
-_Name = Annotated[str, Parameter(help="DATABASE.TABLE.")]
 _Follow = Annotated[bool, _Flag, Parameter(help="Go on with every new commit, until interrupted.")]
 _Verify = Annotated[
     bool, _Flag, Parameter(help="Compare what is there, byte for byte; exit 6 if it differs.")
@@ -63,7 +62,7 @@ class FormatCommand:
         nothing_given, name = self.flags(), self.kept.format.name
 
         def command(
-            name: _Name,
+            name: TableName,
             /,
             *,
             own: Any = nothing_given,

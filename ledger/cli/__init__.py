@@ -10,6 +10,7 @@
 - `paths`, `changes`: what users write for columns and changes.
 - `phrases`: what the log says, in words, and what every writing command prints.
 - `families`: commands, and families of them such as `view create`.
+- `completion`: what a shell is told when somebody presses Tab.
 - `plugins`: what the projections bring; the only way to them, since `ledger` never imports them.
 - `version`: which lakeledger this is.
 """

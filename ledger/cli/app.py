@@ -30,6 +30,8 @@ _EPILOGUE = "\n".join(
         "",
         "With --output json an error is one JSON object on stderr: error, kind, message, exitCode.",
         "",
+        "--install-completion [SHELL] lets Tab complete commands, options, tables, tags.",
+        "",
         "Example:",
         "",
         "    lakeledger quickstart",
@@ -59,16 +61,7 @@ def app_for(line: Sequence[str]) -> App:
     Raises:
         UsageError: It names a command that there is not.
     """
-    app = App(
-        name="lakeledger",
-        help="One append-only ledger of table changes; every format's metadata is a projection.",
-        help_epilogue=_EPILOGUE,
-        version=version,
-        version_flags=["--version"],
-        print_error=False,
-        exit_on_error=False,
-        help_format="markdown",
-    )
+    app = _bare()
     name = line[0] if line else ""
     if name in NAMES:
         register(app, name)
@@ -82,6 +75,19 @@ def app_for(line: Sequence[str]) -> App:
     else:
         raise _no_command((), name, [*NAMES, *installed])
     return app
+
+
+def _bare() -> App:
+    return App(
+        name="lakeledger",
+        help="One append-only ledger of table changes; every format's metadata is a projection.",
+        help_epilogue=_EPILOGUE,
+        version=version,
+        version_flags=["--version"],
+        print_error=False,
+        exit_on_error=False,
+        help_format="markdown",
+    )
 
 
 def _usage(error: CycloptsError) -> UsageError:
@@ -133,6 +139,12 @@ _OTHER_WORDS = {
 
 
 def _run(argv: Sequence[str]) -> None:
+    if argv and argv[0] in _COMPLETIONS:
+        from ledger.cli import completion
+
+        does = completion.install if argv[0] == completion.INSTALL else completion.answer
+        does(_bare(), argv[1:])
+        return
     line = command_first(argv)
     command, bound, _ = app_for(line).parse_args(line)
     command(*bound.args, **bound.kwargs)
@@ -153,4 +165,5 @@ def command_first(argv: Sequence[str]) -> list[str]:
     return [argv[position], *argv[:position], *argv[position + 1 :]]
 
 
+_COMPLETIONS = ("--install-completion", "__complete")
 _FLAGS = frozenset({"--", "--help", "-h", "--version"})

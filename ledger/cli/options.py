@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any
@@ -22,6 +23,29 @@ from ledger.table_at import TableAt
 _WHERE = Group("Ledger and output", sort_key=30)
 _WHO = Group("Commit", sort_key=20)
 _WHEN = Group("Instant (name at most one; none: as it is now)", sort_key=10)
+
+
+def tables_of(typed: Any) -> list[str]:
+    """Return the tables of the ledger that a half-typed command line names, for a shell.
+
+    Args:
+        typed: What cyclopts knows of the line so far.
+    """
+    return _half_typed(typed).open().tables()
+
+
+def tags_of(typed: Any) -> list[str]:
+    """Return the tags of the table that a half-typed command line names, for a shell."""
+    return sorted(_half_typed(typed).table(typed["name"].raw).at().tags)
+
+
+def _half_typed(typed: Any) -> Place:
+    root = typed["--ledger"].raw or os.environ.get("LAKELEDGER_URL")
+    return Place(root, typed["--storage-option"].raw_tokens)
+
+
+TableName = Annotated[str, Parameter(help="DATABASE.TABLE.", completer=tables_of)]
+"""What most commands are about."""
 
 
 @Parameter(name="*", group=_WHERE)
@@ -130,7 +154,7 @@ class When:
         str | None, Parameter(help="As of an ISO time with its zone, or Unix milliseconds.")
     ] = None
     snapshot: Annotated[int | None, Parameter(help="A snapshot's id.")] = None
-    tag: Annotated[str | None, Parameter(help="A tag's name.")] = None
+    tag: Annotated[str | None, Parameter(help="A tag's name.", completer=tags_of)] = None
 
     def named(self) -> dict[str, Any]:
         """Return the keyword arguments of `Table.at`.

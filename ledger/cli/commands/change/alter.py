@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from ledger.cli.changes import CHANGE_OPTIONS, changes_of
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place, Writing, as_written, pairs
+from ledger.cli.options import Place, TableName, Writing, as_written, pairs
 from ledger.cli.phrases import committed
 from ledger.events.schema_changes import DropPrimaryKey, SchemaChange
 from ledger.events.spec_changes import SpecChange
@@ -30,7 +30,7 @@ DroppingPrimaryKey = Annotated[
 
 
 def alter(
-    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    name: TableName,
     /,
     *,
     change: Written = (),

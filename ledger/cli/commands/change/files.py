@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place, Writing
+from ledger.cli.options import Place, TableName, Writing
 from ledger.cli.paths import key_and_value
 from ledger.cli.phrases import committed
 from ledger.evolution.table.changes import Isolation
@@ -17,7 +17,7 @@ from ledger.table import Table
 
 
 def add_files(
-    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    name: TableName,
     /,
     *paths: Annotated[str, Parameter(help="Parquet files, folders or globs; paths or URLs.")],
     writing: Writing = Writing(),  # noqa: B008 - frozen
@@ -40,7 +40,7 @@ def add_files(
 
 
 def overwrite(
-    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    name: TableName,
     /,
     *paths: Annotated[str, Parameter(help="Parquet files, folders or globs; paths or URLs.")],
     where: Annotated[
@@ -77,7 +77,7 @@ def overwrite(
 
 
 def delete_files(
-    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    name: TableName,
     /,
     *paths: Annotated[
         str, Parameter(help="Live files: paths, globs or URLs, or as the table has them.")

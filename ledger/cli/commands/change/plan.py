@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from ledger.cli.commands.change.alter import DroppingPrimaryKey, Written, wanted_changes
-from ledger.cli.options import Place, pairs
+from ledger.cli.options import Place, TableName, pairs
 from ledger.cli.phrases import phrase, plain
 from ledger.cli.screen import Document, Screen
 from ledger.model.errors import FormatError, InvalidChangeError
@@ -18,7 +15,7 @@ _MOST_NAMED = 10
 
 
 def plan(
-    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    name: TableName,
     /,
     *,
     change: Written = (),

@@ -8,7 +8,7 @@ from attrs import frozen
 from cyclopts import Parameter, validators
 
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place, Writing
+from ledger.cli.options import Place, TableName, Writing
 from ledger.cli.phrases import committed
 from ledger.cli.screen import Screen
 from ledger.evolution.state import TableState
@@ -17,7 +17,7 @@ from ledger.evolution.table.snapshots import decide_expiry
 
 
 def tag(  # noqa: PLR0913 - each is an option of the command
-    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    name: TableName,
     tag_name: Annotated[str, Parameter(help="The tag's name.")],
     /,
     *,
@@ -52,7 +52,7 @@ def tag(  # noqa: PLR0913 - each is an option of the command
 
 
 def rollback(
-    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    name: TableName,
     /,
     *,
     snapshot: Annotated[int | None, Parameter(help="Whose contents to put back.")] = None,
@@ -114,7 +114,7 @@ class Effect:
 
 
 def expire(
-    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    name: TableName,
     /,
     *,
     before: Annotated[int | None, Parameter(help="Expire the snapshots with smaller ids.")] = None,

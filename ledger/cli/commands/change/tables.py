@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from ledger.cli.changes import read_column, read_json
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place, Writing
+from ledger.cli.options import Place, TableName, Writing, tables_of
 from ledger.cli.paths import key_and_value
 from ledger.evolution.wire.schema import schema_from_json
 from ledger.model.schema import Schema, highest_field_id
@@ -181,7 +181,7 @@ def _create_database(name: str, columns: Columns, writing: Writing, place: Place
 
 
 def rename(
-    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    name: TableName,
     new_name: Annotated[str, Parameter(help="DATABASE.NEW_NAME.")],
     /,
     *,
@@ -203,7 +203,9 @@ def rename(
 
 
 def drop(
-    name: Annotated[str, Parameter(help="DATABASE.TABLE, or an empty DATABASE.")],
+    name: Annotated[
+        str, Parameter(help="DATABASE.TABLE, or an empty DATABASE.", completer=tables_of)
+    ],
     /,
     *,
     writing: Writing = Writing(),  # noqa: B008 - frozen

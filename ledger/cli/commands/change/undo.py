@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from ledger.audit.difference import TableDiff
 from ledger.audit.undoing import Undoing
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place, When, Writing
+from ledger.cli.options import Place, TableName, When, Writing
 from ledger.cli.phrases import committed, phrase
 from ledger.cli.screen import Document, Screen
 from ledger.model.errors import InvalidChangeError
@@ -21,7 +21,7 @@ Doing = Annotated[
 
 
 def undo(
-    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    name: TableName,
     version: Annotated[int, Parameter(help="The commit to take back.")],
     /,
     *,
@@ -52,7 +52,7 @@ def undo(
 
 
 def revert(
-    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    name: TableName,
     /,
     *,
     to: Annotated[

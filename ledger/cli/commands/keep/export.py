@@ -11,7 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place
+from ledger.cli.options import Place, tables_of
 from ledger.cli.screen import Screen
 from ledger.model.identifier import Identifier
 from ledger.moving.export import Told
@@ -38,7 +38,9 @@ def telling(screen: Screen, what: str) -> Iterator[Told]:
 
 
 def export(
-    *names: Annotated[str, Parameter(help="DATABASE.TABLE; none: the whole ledger.")],
+    *names: Annotated[
+        str, Parameter(help="DATABASE.TABLE; none: the whole ledger.", completer=tables_of)
+    ],
     version: Annotated[
         int | None, Parameter(help="Of one table: no commit after this version.")
     ] = None,

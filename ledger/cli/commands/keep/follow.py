@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from attrs import define, field
 from cyclopts import Parameter
 
-from ledger.cli.options import Place
+from ledger.cli.options import Place, tables_of
 from ledger.cli.screen import Screen, as_json
 from ledger.cli.stopping import Stop, ends_between_rounds
 from ledger.following.files import advance
@@ -19,7 +19,9 @@ from ledger.table import Table
 
 
 def follow(
-    *names: Annotated[str, Parameter(help="DATABASE.TABLE; none: every table that says so.")],
+    *names: Annotated[
+        str, Parameter(help="DATABASE.TABLE; none: every table that says so.", completer=tables_of)
+    ],
     once: Annotated[
         bool,
         Parameter(

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Final, Protocol, cast
 from attrs import evolve, field, frozen
 from cyclopts import Parameter
 
-from ledger.cli.options import Place
+from ledger.cli.options import Place, tables_of
 from ledger.cli.screen import Screen
 from ledger.evolution.state import TableState
 from ledger.history.older import state_at_snapshot
@@ -228,7 +228,9 @@ class _Run:
 
 
 def verify(
-    name: Annotated[str | None, Parameter(help="DATABASE.TABLE; none: the whole ledger.")] = None,
+    name: Annotated[
+        str | None, Parameter(help="DATABASE.TABLE; none: the whole ledger.", completer=tables_of)
+    ] = None,
     /,
     *,
     expect: Annotated[

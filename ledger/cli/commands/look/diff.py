@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from ledger.audit.blame import Blame, flat
 from ledger.audit.difference import TableDiff
 from ledger.audit.partitions import Sums, changed_partitions, partition_sums
-from ledger.cli.options import Place, When, read_instant
+from ledger.cli.options import Place, TableName, When, read_instant
 from ledger.cli.phrases import phrase, plain
 from ledger.cli.screen import Cell, Document, Screen
 from ledger.ledger import Ledger
@@ -23,7 +23,7 @@ _LONGEST_VERSION = 10
 
 
 def diff(
-    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    name: TableName,
     before: Annotated[str, Parameter(help=f"{_INSTANT}, or another table's name.")],
     after: Annotated[str, Parameter(help="The same; left out: the table as it is.")] = "now",
     /,
@@ -120,7 +120,7 @@ _Partition = tuple[str, Sums, Sums]
 
 
 def blame(
-    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    name: TableName,
     /,
     *,
     column: Annotated[

@@ -12,13 +12,13 @@ from uuid import UUID
 import msgspec
 from cyclopts import Parameter, validators
 
-from ledger.cli.options import Place, When
+from ledger.cli.options import Place, TableName, When
 from ledger.cli.screen import Screen
 from ledger.table_at import TableAt
 
 
 def head(
-    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    name: TableName,
     /,
     *,
     where: Annotated[

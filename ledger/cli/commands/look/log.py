@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ledger.audit.entries import Entry, Wanted, entries, merged
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place, read_time
+from ledger.cli.options import Place, read_time, tables_of
 from ledger.cli.paths import whole_path
 from ledger.cli.phrases import phrases, plain, when
 from ledger.cli.screen import Cell, Document, Screen
@@ -83,7 +83,10 @@ def _begin(text: str) -> int:
 def log(  # noqa: PLR0913 - each is an option
     name: Annotated[
         str | None,
-        Parameter(help="DATABASE.TABLE, or DATABASE for all of its tables; none: the catalog's."),
+        Parameter(
+            help="DATABASE.TABLE, or DATABASE for all of its tables; none: the catalog's.",
+            completer=tables_of,
+        ),
     ] = None,
     /,
     *,

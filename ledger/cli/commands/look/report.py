@@ -7,11 +7,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ledger.cli.options import Place
+from ledger.cli.options import Place, tables_of
 
 
 def report(
-    name: Annotated[str | None, Parameter(help="DATABASE.TABLE; none: the whole ledger.")] = None,
+    name: Annotated[
+        str | None, Parameter(help="DATABASE.TABLE; none: the whole ledger.", completer=tables_of)
+    ] = None,
     /,
     *,
     to: Annotated[

@@ -9,7 +9,7 @@ from attrs import evolve
 from cyclopts import Parameter
 
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place, When
+from ledger.cli.options import Place, When, tables_of
 from ledger.cli.plugins import view
 from ledger.cli.screen import Cell, Screen
 from ledger.ledger import Ledger
@@ -70,7 +70,9 @@ def listed(lake: Ledger, databases: list[str], screen: Screen) -> None:
 
 
 def show(
-    name: Annotated[str | None, Parameter(help="DATABASE.TABLE; less: what there is.")] = None,
+    name: Annotated[
+        str | None, Parameter(help="DATABASE.TABLE; less: what there is.", completer=tables_of)
+    ] = None,
     /,
     *,
     when: When = When(),  # noqa: B008 - frozen

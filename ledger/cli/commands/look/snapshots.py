@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 from attrs import evolve
 from cyclopts import Parameter, validators
 
-from ledger.cli.options import Place
+from ledger.cli.options import Place, TableName
 from ledger.cli.plugins import view
 from ledger.cli.screen import Cell, Screen
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
@@ -33,7 +33,7 @@ class Listed(NamedTuple):
 
 
 def snapshots(
-    name: Annotated[str, Parameter(help="DATABASE.TABLE.")],
+    name: TableName,
     /,
     *,
     limit: Annotated[
