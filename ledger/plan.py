@@ -320,5 +320,6 @@ _OLDER_CLIENTS = (
 )
 _GAINS = (
     "no rate of commits is held back, since two commits may have the same time",
+    "dropped columns can come back with their values (lakeledger alter --undrop)",
     "the times that a wrong clock left can be corrected (lakeledger correct-clock)",
 )

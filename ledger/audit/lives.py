@@ -24,6 +24,7 @@ from ledger.events.schema_events import (
     ColumnNullabilityUpdated,
     ColumnRenamed,
     ColumnTypeUpdated,
+    ColumnUndropped,
     UpdateKeys,
 )
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted, SnapshotsExpired
@@ -277,7 +278,7 @@ class Lives:
         self.settings["primaryKey",] = Held(schema.primary_keys, cause)
         self.settings["partitionKeys",] = Held(schema.partition_keys, cause)
 
-    def _add(self, fact: ColumnAdded, cause: Cause) -> None:
+    def _add(self, fact: ColumnAdded | ColumnUndropped, cause: Cause) -> None:
         *around, name = fact.field_names
         parent, hops = self._owner(tuple(around))
         column = DataField(
@@ -286,7 +287,6 @@ class Lives:
             type_from_wire(fact.data_type),
             fact.comment,
             fact.default_value,
-            fact.default_value,
         )
         self._bear(column, parent, hops, cause)
         move = fact.move
@@ -294,6 +294,13 @@ class Lives:
             named = {each.name: each.field_id for each in self._members(parent, hops)}
             reference = named.get(move.reference_field_name or "")
             self._order(parent, hops).place_newest(move.type, reference)
+
+    def _undrop(self, fact: ColumnUndropped, cause: Cause) -> None:
+        life = self.by_id.get(fact.field_id)
+        if life is not None and life.parent is not None and life.died in life.parent.lost:
+            # What it was in has lost nothing then.
+            life.parent.lost.remove(life.died)
+        self._add(fact, cause)
 
     def _owner(self, around: Path) -> tuple[Life | None, Path]:
         """Return the nearest named column at or around a path, and what follows it."""
@@ -571,6 +578,7 @@ _RULES: Final[Mapping[type, Callable[[Lives, Any, Cause], None]]] = {
     ColumnAdded: Lives._add,  # noqa: SLF001
     ColumnRenamed: Lives._rename,  # noqa: SLF001
     ColumnDropped: Lives._drop,  # noqa: SLF001
+    ColumnUndropped: Lives._undrop,  # noqa: SLF001
     ColumnTypeUpdated: Lives._retype,  # noqa: SLF001
     ColumnNullabilityUpdated: Lives._allow_null,  # noqa: SLF001
     ColumnCommentUpdated: Lives._comment,  # noqa: SLF001

@@ -21,6 +21,7 @@ from ledger.events.schema_changes import (
     RenameColumn,
     SchemaChange,
     SetOption,
+    UndropColumn,
     UpdateColumnComment,
     UpdateColumnDefaultValue,
     UpdateColumnNullability,
@@ -184,6 +185,15 @@ def _rename(text: str) -> list[SchemaChange]:
     return [RenameColumn(path, names[0])]
 
 
+def _undrop(text: str) -> list[SchemaChange]:
+    path, field_id = path_and_value(text)
+    if field_id is None:
+        return [UndropColumn(path)]
+    if not (field_id.isascii() and field_id.isdecimal()):
+        raise UsageError(f"{text!r} is neither PATH nor PATH=ID; an id is a number")
+    return [UndropColumn(path, int(field_id))]
+
+
 def _move(text: str) -> list[SchemaChange]:
     path, place = leading_path(text.strip())
     move = read_place(path[-1], place)
@@ -211,6 +221,7 @@ def _json_file(text: str) -> list[SchemaChange | SpecChange]:
 _READERS: dict[str, Callable[[str], Sequence[SchemaChange | SpecChange]]] = {
     "--add": _add,
     "--drop": lambda text: [DropColumn(whole_path(text))],
+    "--undrop": _undrop,
     "--rename": _rename,
     "--type": _type,
     "--nullable": lambda text: [UpdateColumnNullability(whole_path(text), True)],  # noqa: FBT003 - the value

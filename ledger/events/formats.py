@@ -17,6 +17,7 @@ from ledger.events.delta_events import DeltaFollowed
 from ledger.events.iceberg_events import IcebergEvent
 from ledger.events.paimon_events import PaimonBranchUpdated
 from ledger.events.rules_events import FormatRulesRaised
+from ledger.events.schema_events import ColumnUndropped
 from ledger.events.table_events import TableCreated
 
 EQUAL_TIMES: Final = 2
@@ -28,10 +29,14 @@ RECORDED_RULES: Final = 2
 BIRTHS_ELSEWHERE: Final = 2
 """Since this format a table may be born in Iceberg, Paimon or Delta."""
 
+UNDROPS: Final = 2
+"""Since this format a dropped column may come back."""
+
 _SINCE: Final[dict[type, int]] = {
     LedgerUpgraded: 2,
     ClockCorrected: 2,
     FormatRulesRaised: RECORDED_RULES,
+    ColumnUndropped: UNDROPS,
     **dict.fromkeys(get_args(IcebergEvent), BIRTHS_ELSEWHERE),
     PaimonBranchUpdated: BIRTHS_ELSEWHERE,
     DeltaFollowed: BIRTHS_ELSEWHERE,

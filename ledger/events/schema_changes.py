@@ -1,4 +1,6 @@
-"""The SchemaChanges, as asked for: the twelve of the DLF page and of Paimon, and Iceberg's one.
+"""The SchemaChanges, as asked for: the twelve of the DLF page and of Paimon, and two others.
+
+Iceberg has the identifier fields; nobody but the ledger brings a dropped column back.
 
 `fieldNames` is a path: one segment a ROW level, and one (`element` or `value`) for each ARRAY or
 MAP on the way.
@@ -74,6 +76,19 @@ class DropColumn(Record, frozen=True, tag="dropColumn"):
     field_names: tuple[str, ...]
 
 
+class UndropColumn(Record, frozen=True, tag="undropColumn"):
+    """Bring a dropped column back under its own id, as it was last: files hold its values still.
+
+    `field_names` is where it stood last, by the names around it then or now. With `field_id` it
+    says which column, and the path only what it is called from now on; one of the two may be left
+    out. Without `move` it stands where it stood among those that are still there.
+    """
+
+    field_names: tuple[str, ...] = ()
+    field_id: int | None = None
+    move: Move | None = None
+
+
 class UpdateColumnType(Record, frozen=True, tag="updateColumnType"):
     """Change a column's type along Paimon's cast tables.
 
@@ -130,6 +145,7 @@ SchemaChange = (
     | AddColumn
     | RenameColumn
     | DropColumn
+    | UndropColumn
     | UpdateColumnType
     | UpdateColumnNullability
     | UpdateColumnComment

@@ -12,6 +12,7 @@ from ledger.events.schema_changes import (
     AddColumn,
     DropColumn,
     DropPrimaryKey,
+    Move,
     RemoveOption,
     RenameColumn,
     SetIdentifierFields,
@@ -23,6 +24,7 @@ from ledger.events.schema_changes import (
     UpdateColumnType,
     UpdateComment,
 )
+from ledger.model.types.wire import TypeJson
 
 
 class ColumnAdded(AddColumn, frozen=True, tag="addColumn", kw_only=True):
@@ -46,9 +48,27 @@ class ColumnRenamed(RenameColumn, frozen=True, tag="renameColumn", kw_only=True)
 
 
 class ColumnDropped(DropColumn, frozen=True, tag="dropColumn", kw_only=True):
-    """`field_id` is the column that went; neither it nor the ids below it come back."""
+    """`field_id` is the column that went; `ColumnUndropped` brings it and those below back."""
 
     field_id: int
+
+
+class ColumnUndropped(Record, frozen=True, tag="undropColumn", kw_only=True):
+    """A column is back under its own id, with all that it is said to be; since format 2.
+
+    `field_id` and the ids inside `data_type` were given out before, and none of them stands.
+    `initial_default` is what files without the column read as. `parent_id` is the nearest enclosing
+    named field, for a nested column.
+    """
+
+    field_names: tuple[str, ...]
+    data_type: TypeJson
+    comment: str | None = None
+    move: Move | None = None
+    default_value: str | None = None
+    initial_default: str | None = None
+    field_id: int
+    parent_id: int | UnsetType = UNSET
 
 
 class ColumnTypeUpdated(UpdateColumnType, frozen=True, tag="updateColumnType", kw_only=True):
@@ -109,6 +129,7 @@ SchemaEvent = (
     | ColumnRenamed
     | ColumnTypeUpdated
     | ColumnDropped
+    | ColumnUndropped
     | ColumnCommentUpdated
     | ColumnMoved
     | ColumnNullabilityUpdated

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,8 +21,9 @@ from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.evolution.declared.names import Binding, BoundNames
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Postponed
+from ledger.evolution.tree.past import PastColumns
 from ledger.files.live import LiveFiles
-from ledger.history.older import TableLog, schemas_by_id, state_at_snapshot
+from ledger.history.older import TableLog, schemas, schemas_by_id, state_at_snapshot
 from ledger.log.checkpoint import Head
 from ledger.log.codec import digest
 from ledger.log.notice import warn
@@ -213,6 +215,21 @@ class TablePast:
             named_schema_ids=frozenset(each.schema_id for each in files if is_named(each)),
             spec_ids=frozenset(each.spec_id for each in files),
         )
+
+    def columns(self, state: TableState) -> PastColumns:
+        """Return every column that the table had up to a state."""
+        now, born = state.schema, state.born
+        if born is None and now.id - 1 > head_state(self._log).schema.id:
+            raise Postponed
+        older = schemas(self._log) if born is not None or now.id else iter(())
+        before = (each for each in older if each.id < now.id or born is not None)
+
+        def lacks(schema_id: int) -> bool:
+            # Elsewhere schemas have ids in no order, so that any row may be newer.
+            written = state.snapshot
+            return written is not None and (born is not None or written.schema_id > schema_id)
+
+        return PastColumns(chain([now], before), lacks)
 
     def _state_at(self, state: TableState, snapshot_id: int) -> TableState:
         if snapshot_id == state.last_snapshot_id:

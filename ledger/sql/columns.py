@@ -1,4 +1,4 @@
-"""Columns: `ADD`, `DROP`, `RENAME` and `ALTER COLUMN`, with Spark's data types as the ledger's.
+"""Columns: `ADD`, `DROP`, `UNDROP`, `RENAME` and `ALTER COLUMN`; Spark's types as the ledger's.
 
 `TIMESTAMP` is Spark's: a point on the time line; `TIMESTAMP_NTZ` is the one without a zone.
 """
@@ -13,6 +13,7 @@ from ledger.events.schema_changes import (
     Move,
     RenameColumn,
     SchemaChange,
+    UndropColumn,
     UpdateColumnComment,
     UpdateColumnDefaultValue,
     UpdateColumnNullability,
@@ -172,6 +173,17 @@ def drop(cursor: Cursor) -> list[Asked]:
         paths = cursor.items(Cursor.path)
         return [IfColumn(path, change=DropColumn(path), exists=True) for path in paths]
     return [DropColumn(path) for path in cursor.items(Cursor.path)]
+
+
+def undrop(cursor: Cursor) -> list[Asked]:
+    """Read what follows `UNDROP COLUMN` or `UNDROP COLUMNS`: paths, each with `ID n` or not."""
+    return [*cursor.items(_undropped)]
+
+
+def _undropped(cursor: Cursor) -> UndropColumn:
+    path = cursor.path()
+    field_id = cursor.whole_number() if cursor.found("ID") else None
+    return UndropColumn(path, field_id, _place(cursor, path[-1]))
 
 
 def rename(cursor: Cursor) -> list[Asked]:

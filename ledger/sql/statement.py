@@ -51,6 +51,8 @@ _ACTIONS: dict[tuple[str, ...], _Reader] = {
     ("ADD", "COLUMNS"): columns.add,
     ("DROP", "COLUMN"): columns.drop,
     ("DROP", "COLUMNS"): columns.drop,
+    ("UNDROP", "COLUMN"): columns.undrop,
+    ("UNDROP", "COLUMNS"): columns.undrop,
     ("RENAME", "COLUMN"): columns.rename,
     ("ALTER", "COLUMN"): columns.alter,
     ("SET", "TBLPROPERTIES"): layout.set_properties,

@@ -21,6 +21,7 @@ from ledger.events.schema_events import (
     ColumnNullabilityUpdated,
     ColumnRenamed,
     ColumnTypeUpdated,
+    ColumnUndropped,
 )
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.events.table_events import TableCreated
@@ -31,6 +32,7 @@ _SNAPSHOTS = {"APPEND": "WRITE", "OVERWRITE": "WRITE", "COMPACT": "OPTIMIZE", "A
 _STEPS: dict[type, str] = {
     TableCreated: "CREATE TABLE",
     ColumnAdded: "ADD COLUMNS",
+    ColumnUndropped: "ADD COLUMNS",
     ColumnRenamed: "RENAME COLUMN",
     ColumnDropped: "DROP COLUMNS",
     **dict.fromkeys(

@@ -38,6 +38,10 @@ CASES: list[tuple[object, str]] = [
     (e.ColumnAdded(("r", "a"), "INT", field_id=4), "added column r.a INT (id 4)"),
     (e.ColumnRenamed(("a",), "b", field_id=4), "renamed column a to b (id 4)"),
     (e.ColumnDropped(("a",), field_id=4), "dropped column a (id 4)"),
+    (
+        e.ColumnUndropped(field_names=("r", "a"), data_type="INT", field_id=4),
+        "brought back column r.a INT (id 4)",
+    ),
     (e.ColumnTypeUpdated(("a",), "BIGINT", field_id=4), "changed column a (id 4) to BIGINT"),
     (
         e.ColumnNullabilityUpdated(("a",), new_nullability=False, field_id=4),

@@ -14,6 +14,7 @@ from ledger.evolution.declared.names import BoundNames
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.state import TableState
+from ledger.evolution.tree.past import PastColumns
 from ledger.formats import INSTALLED
 from projections.iceberg.materialise import project
 from tests.evolution.test_commit_facts import BOTH, PAIMON, file, table_of
@@ -41,6 +42,9 @@ class Past:
     def live(self, state: TableState) -> Collection[FileChange]:
         del state
         return (self.file,)
+
+    def columns(self, state: TableState) -> PastColumns:
+        return PastColumns([state.schema])
 
     def reach(self, state: TableState) -> Reach:
         return Reach(frozenset({state.schema.id}), files=(self.file,))

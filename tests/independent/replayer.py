@@ -20,7 +20,15 @@ Doc = dict[str, Any]
 
 SCHEMA_EVENTS = frozenset(
     {
-        *("setOption", "removeOption", "updateComment", "addColumn", "renameColumn", "dropColumn"),
+        *(
+            "setOption",
+            "removeOption",
+            "updateComment",
+            "addColumn",
+            "renameColumn",
+            "dropColumn",
+            "undropColumn",
+        ),
         *("updateColumnType", "updateColumnNullability", "updateColumnComment"),
         *("updateColumnDefaultValue", "updateColumnPosition", "dropPrimaryKey", "updateKeys"),
         "setIdentifierFields",
@@ -298,6 +306,22 @@ class Table:
         keys = [*self.state["partitionKeys"], *self.state["primaryKeys"]]
         holds(len(path) > 1 or path[0] not in keys, f"{path} is in a key")
         siblings.remove(field)
+
+    def undropColumn(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        siblings, name = self.siblings(event["fieldNames"]), event["fieldNames"][-1]
+        holds(all(each["name"] != name for each in siblings), f"{name} is taken")
+        ids = [event["fieldId"], *ids_in(event["dataType"])]
+        there = self.fields
+        standing = {found for each in there for found in (each["id"], *ids_in(each["type"]))}
+        holds(len(set(ids)) == len(ids) and not standing & set(ids), "ids stand")
+        holds(max(ids) <= self.state["highestFieldId"], "ids were never given out")
+        new = {"id": event["fieldId"], "name": name, "type": copy.deepcopy(event["dataType"])}
+        if event.get("comment") is not None:
+            new["description"] = event["comment"]
+        for key in ("defaultValue", "initialDefault"):
+            if event.get(key) is not None:
+                new[key] = event[key]
+        put(siblings, new, event.get("move"))
 
     def updateColumnType(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         place, new = self.place(event["fieldNames"]), copy.deepcopy(event["newDataType"])

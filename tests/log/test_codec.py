@@ -9,7 +9,7 @@ from ledger.events.catalog_events import LedgerUpgraded
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Commit, Transaction
 from ledger.events.schema_changes import Move
-from ledger.events.schema_events import ColumnAdded, ColumnRenamed
+from ledger.events.schema_events import ColumnAdded, ColumnRenamed, ColumnUndropped
 from ledger.events.snapshot_events import SnapshotCommitted
 from ledger.log.codec import Codec, digest, encode
 from ledger.model.errors import DamagedLogError, UpgradeRequiredError
@@ -70,7 +70,19 @@ FORMAT_2: Commit[TableEvent] = Commit(
         Transaction(
             id="0198f",
             effective_time_millis=1741701564200,
-            events=(ClockCorrected(first_version=12, true_time_millis=1741701564199),),
+            events=(
+                ClockCorrected(first_version=12, true_time_millis=1741701564199),
+                ColumnUndropped(
+                    field_names=("address", "zip"),
+                    data_type="STRING",
+                    comment="five digits",
+                    move=Move("zip", "AFTER", "city"),
+                    default_value="0",
+                    initial_default="1",
+                    field_id=9,
+                    parent_id=4,
+                ),
+            ),
         ),
     ),
 )
@@ -84,7 +96,11 @@ UPGRADE: Commit[CatalogEvent] = Commit(
 GOLDEN_2 = (
     b'{"format":2,"version":13,"timeMillis":1741701564261,"parent":"sha256:9f",'
     b'"transactions":[{"id":"0198f","effectiveTimeMillis":1741701564200,"events":['
-    b'{"type":"clockCorrected","firstVersion":12,"trueTimeMillis":1741701564199}]}]}\n'
+    b'{"type":"clockCorrected","firstVersion":12,"trueTimeMillis":1741701564199},'
+    b'{"type":"undropColumn","fieldNames":["address","zip"],"dataType":"STRING",'
+    b'"comment":"five digits",'
+    b'"move":{"fieldName":"zip","type":"AFTER","referenceFieldName":"city"},"defaultValue":"0",'
+    b'"initialDefault":"1","fieldId":9,"parentId":4}]}]}\n'
 )
 GOLDEN_UPGRADE = (
     b'{"format":2,"version":1,"timeMillis":7,"parent":"sha256:9f","transactions":['

@@ -15,6 +15,7 @@ from ledger.events.schema_changes import (
     RenameColumn,
     SetIdentifierFields,
     SetOption,
+    UndropColumn,
     UpdateColumnComment,
     UpdateColumnDefaultValue,
     UpdateColumnNullability,
@@ -64,6 +65,14 @@ COLUMNS = [
     ),
     ("DROP COLUMN a.b", [DropColumn(("a", "b"))]),
     ("DROP COLUMNS (a, b)", [DropColumn(("a",)), DropColumn(("b",))]),
+    ("UNDROP COLUMN a.b", [UndropColumn(("a", "b"))]),
+    (
+        "UNDROP COLUMNS (a ID 7 FIRST, b AFTER c)",
+        [
+            UndropColumn(("a",), 7, Move("a", "FIRST")),
+            UndropColumn(("b",), None, Move("b", "AFTER", "c")),
+        ],
+    ),
     (
         "DROP COLUMN IF EXISTS a",
         [IfColumn(("a",), change=DropColumn(("a",)), exists=True)],

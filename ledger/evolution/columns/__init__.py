@@ -11,5 +11,5 @@ Others may import:
     `identifiers`  Iceberg's identifier fields
     `iceberg_ids`  ids inside new types, as Paimon or Iceberg counts
 
-Inside: `adding`, `editing`, `retyping` and `guards` hold the rules a change.
+Inside: `adding`, `editing`, `retyping`, `undropping` and `guards` hold the rules a change.
 """

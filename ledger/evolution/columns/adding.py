@@ -82,7 +82,7 @@ def _check_older_rows(draft: Draft, change: AddColumn, wanted: DataType) -> None
     name = dotted(change.field_names)
     if change.default_value is not None:
         if draft.rules.paimon:
-            raise _read_as_null(name)
+            raise read_as_null(name)
         check_default(change.field_names, change.default_value, wanted)
     if wanted.nullable:
         return
@@ -97,7 +97,8 @@ def _check_older_rows(draft: Draft, change: AddColumn, wanted: DataType) -> None
         )
 
 
-def _read_as_null(name: str) -> FormatError:
+def read_as_null(name: str) -> FormatError:
+    """Return the refusal of a column that older files would have to read as a default."""
     rule = "a column that a file does not have reads as NULL, whatever its default"
     alternative = (
         "add it without a default and set the default for new rows afterwards, or take paimon out "

@@ -27,6 +27,7 @@ from ledger.evolution.options.deciding import option_event
 from ledger.evolution.options.naming import KEY_OPTIONS, ColumnNames
 from ledger.evolution.options.renames import renamed_keys, renamed_options, strayed_options
 from ledger.evolution.refusals import argument, runtime, state
+from ledger.evolution.tree.past import PastOf
 from ledger.evolution.tree.paths import dotted
 from ledger.evolution.validation.whole import validate
 from ledger.model.schema import Schema, paths_of
@@ -56,6 +57,7 @@ def decide_schema(
     has_snapshots: bool,
     anchors: Sequence[Anchor] | None = None,
     rules: Rules = PAIMON_RULES,
+    past: PastOf | None = None,
 ) -> Decision:
     """Decide what a batch of changes means for a schema.
 
@@ -67,6 +69,7 @@ def decide_schema(
             follow the columns that they meant, whatever these are called now, and what somebody
             else has done already is not done again.
         rules: Whose rules apply.
+        past: Gives the columns that the table had; None where nothing is known of them.
 
     Raises:
         InvalidChangeError: A rule forbids a change, or the batch as a whole; `kind` is Paimon's.
@@ -81,7 +84,7 @@ def decide_schema(
     """
     if len({each.id for each in schema.fields}) != len(schema.fields):
         raise runtime("broken schema: two columns have one field id, so a change could mean either")
-    draft = Draft(schema, has_snapshots=has_snapshots, rules=rules)
+    draft = Draft(schema, has_snapshots=has_snapshots, rules=rules, past=past)
     if anchors is None:
         decided = [operation(each, SchemaOperation).decide(draft, each) for each in changes]
     else:

@@ -29,6 +29,9 @@ _VECTOR_MARKER = "__VECTOR_FIELD"
 _BLOB_SOURCES = ("BINARY", "VARBINARY", "BLOB")
 _OLDER_KEYS = {"blob-descriptor-field": ("blob.stored-descriptor-fields",)}
 
+LISTS = frozenset({*BLOB_OPTIONS, "vector-field"})
+"""Options that list the columns which are such."""
+
 OptionEdit = tuple[str, str | None]
 """A key with its new value, or None where the option goes."""
 

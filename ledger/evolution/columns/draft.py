@@ -9,6 +9,7 @@ from ledger.evolution.fold.schema_builder import SchemaBuilder
 from ledger.evolution.options.naming import ColumnNames, OptionText, option_text
 from ledger.evolution.options.reading import TableOptions
 from ledger.evolution.refusals import argument
+from ledger.evolution.tree.past import PastColumns, PastOf
 from ledger.evolution.tree.paths import Place, dotted, locate
 from ledger.model.errors import ColumnExistsError
 from ledger.model.schema import Schema
@@ -24,6 +25,7 @@ class Draft:
 
     __slots__ = (
         "_meant",
+        "_past",
         "events",
         "has_snapshots",
         "old",
@@ -33,7 +35,14 @@ class Draft:
         "working",
     )
 
-    def __init__(self, old: Schema, *, has_snapshots: bool, rules: Rules = PAIMON_RULES) -> None:
+    def __init__(
+        self,
+        old: Schema,
+        *,
+        has_snapshots: bool,
+        rules: Rules = PAIMON_RULES,
+        past: PastOf | None = None,
+    ) -> None:
         self.old = old
         self.rules = rules
         self.old_options = TableOptions(old.options)
@@ -41,7 +50,22 @@ class Draft:
         self.working = SchemaBuilder.of(old)
         self.events: list[SchemaEvent] = []
         self.renames: list[RenameColumn] = []
+        self._past = past
         self._meant: dict[str, tuple[int | None, ...]] = {}
+
+    @property
+    def past(self) -> PastColumns:
+        """Every column that the table had.
+
+        Raises:
+            InvalidChangeError: A schema alone is decided on, which has no past.
+        """
+        if self._past is None:
+            raise argument(
+                "what was dropped stands in a table's history, and a schema alone has none: ask "
+                "the table, with table.alter([...])"
+            )
+        return self._past()
 
     def columns_named(self, option: OptionText | None) -> tuple[int | None, ...]:
         """Return the ids of the columns that an option names at this point of the batch.

@@ -17,6 +17,7 @@ from ledger.events.schema_changes import (
     SchemaChange,
     SetIdentifierFields,
     SetOption,
+    UndropColumn,
     UpdateColumnComment,
     UpdateColumnDefaultValue,
     UpdateColumnNullability,
@@ -47,7 +48,7 @@ _PathChange = (
 )
 
 
-_TOUCHING_NOTHING = (AddColumn, SetIdentifierFields)
+_TOUCHING_NOTHING = (AddColumn, SetIdentifierFields, UndropColumn)
 """Changes that leave the columns alone which they go through or name."""
 
 
@@ -129,6 +130,17 @@ class Following:
             return self.at(change, anchor)
         except ColumnNotFoundError:
             return None
+
+    def undrop(self, change: UndropColumn, anchor: Anchor) -> UndropColumn | None:
+        """Return the return of a column, by its id; None where it is back already."""
+        (field_id,) = anchor.assigned
+        if any(each.id == field_id for each in walk_fields(self._members(()))):
+            return None
+        path = self._path(change.field_names, anchor.ids) if change.field_names else ()
+        move = change.move
+        if move is not None and path:
+            move = self._move(move, path, anchor)
+        return replace(change, field_names=path, field_id=field_id, move=move)
 
     def add(self, change: AddColumn, anchor: Anchor) -> AddColumn | None:
         """Return an addition; None where somebody else's column can stand for it."""

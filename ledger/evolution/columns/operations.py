@@ -12,6 +12,7 @@ from ledger.events import schema_events as facts
 from ledger.evolution.columns import editing, retyping
 from ledger.evolution.columns.adding import decide_add
 from ledger.evolution.columns.following import Following
+from ledger.evolution.columns.undropping import decide_undrop
 from ledger.evolution.operation import Cell, Cells, SchemaOperation
 from ledger.evolution.wire import reading as reads
 from ledger.model.path_text import shown_path
@@ -43,6 +44,12 @@ def _renamed(fact: facts.ColumnRenamed) -> Iterator[tuple[Cell, Any]]:
 
 def _dropped(fact: facts.ColumnDropped) -> Iterator[tuple[Cell, Any]]:
     yield ("column", fact.field_id, "exists"), False
+
+
+def _undropped(fact: facts.ColumnUndropped) -> Iterator[tuple[Cell, Any]]:
+    yield ("column", fact.field_id, "exists"), True
+    yield ("column", fact.field_id, "name"), fact.field_names[-1]
+    yield ("name", _owner(fact.parent_id), fact.field_names[-1]), fact.field_id
 
 
 def _retyped(fact: facts.ColumnTypeUpdated) -> Iterator[tuple[Cell, Any]]:
@@ -140,6 +147,17 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         sets=_dropped,
         claims=_dropped,
         says=lambda it: f"dropped {_column(it)}",
+    ),
+    SchemaOperation(
+        asked=asked.UndropColumn,
+        facts=(facts.ColumnUndropped,),
+        reads=reads.undrop_column,
+        lacks=lambda _: "cannot bring a dropped column back",
+        names=Following.undrop,
+        decide=decide_undrop,
+        sets=_undropped,
+        claims=_undropped,
+        says=lambda it: f"brought back column {_path(it)} {_text(it.data_type)}{_id(it)}",
     ),
     SchemaOperation(
         asked=asked.UpdateColumnType,

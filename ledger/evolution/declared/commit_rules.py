@@ -28,7 +28,13 @@ from attrs import frozen
 
 from ledger.events import TableEvent
 from ledger.events.schema_changes import RemoveOption, SetOption
-from ledger.events.schema_events import ColumnAdded, ColumnRenamed, ColumnTypeUpdated, SchemaEvent
+from ledger.events.schema_events import (
+    ColumnAdded,
+    ColumnRenamed,
+    ColumnTypeUpdated,
+    ColumnUndropped,
+    SchemaEvent,
+)
 from ledger.events.spec_events import SpecEvent
 from ledger.evolution.state import TableState
 from ledger.model.errors import FormatError, InvalidChangeError
@@ -131,9 +137,13 @@ def _names(
             yield _refusal(f"column {name}", f"{key} wants names like {value}", "choose another")
 
 
+_NEW = (ColumnAdded, ColumnUndropped)
+"""Facts by which a table has one column more."""
+
+
 def _given_names(events: Sequence[Any]) -> Iterator[str]:
     for each in events:
-        if isinstance(each, ColumnAdded):
+        if isinstance(each, _NEW):
             yield each.field_names[-1]
             yield from (name for name, _ in _inside(each.data_type))
         elif isinstance(each, ColumnRenamed):
@@ -154,7 +164,7 @@ def _types(
     allowed |= {"VARCHAR"} if "STRING" in allowed else set()
     allowed |= {"VARBINARY"} if "BYTES" in allowed else set()
     for each in events:
-        wire = each.data_type if isinstance(each, ColumnAdded) else None
+        wire = each.data_type if isinstance(each, _NEW) else None
         wire = each.new_data_type if isinstance(each, ColumnTypeUpdated) else wire
         if wire is None:
             continue
@@ -177,7 +187,7 @@ def _owners(
     for each in events:
         touched = owned if _lifts(each, key) else getattr(each, "field_id", None)
         # A new member of a column is a change of it.
-        touched = getattr(each, "parent_id", None) if isinstance(each, ColumnAdded) else touched
+        touched = getattr(each, "parent_id", None) if isinstance(each, _NEW) else touched
         if touched in within:
             path = within[touched]
             yield _refusal(

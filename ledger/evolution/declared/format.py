@@ -6,7 +6,7 @@ in a format is that format's own to say, and nothing in here knows one by name.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -16,10 +16,12 @@ from ledger.evolution.declared.names import BoundNames
 from ledger.evolution.declared.rules import FORMATS_OPTION, Rules
 from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.state import TableState
+from ledger.evolution.tree.past import PastColumns
 from ledger.model.errors import InvalidChangeError
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 from ledger.model.types import DataField
+from ledger.model.types.walk import walk_fields
 
 
 @frozen
@@ -90,6 +92,9 @@ class History(Protocol):
     def reach(self, state: TableState) -> Reach:
         """Return what can be read at a state; may read every file change that is live."""
 
+    def columns(self, state: TableState) -> PastColumns:
+        """Return every column that the table had up to a state; reads as far as is asked."""
+
 
 @frozen
 class Birth:
@@ -151,6 +156,28 @@ class Batch:
             and was.comment == now.comment
             and _without_declaration(was.options) == _without_declaration(now.options)
         )
+
+    @cached_property
+    def returned(self) -> frozenset[int]:
+        """The ids of columns that had been dropped, and stand again."""
+        stood = {each.id for each in walk_fields(self.before.schema.fields)}
+        highest = self.before.schema.highest_field_id
+        now = {each.id for each in walk_fields(self.changed_columns())}
+        return frozenset(each for each in now - stood if each <= highest)
+
+    def ever_returned(self, older: Iterable[Schema]) -> frozenset[int]:
+        """Return the ids of columns that stand afterwards, and did not in between.
+
+        Args:
+            older: Schemas of the table, oldest first.
+        """
+        stood: set[int] = set()
+        gone: set[int] = set()
+        for schema in (*older, self.before.schema):
+            there = {each.id for each in walk_fields(schema.fields)}
+            gone |= stood - there
+            stood |= there
+        return frozenset(each.id for each in walk_fields(self.schema.fields) if each.id in gone)
 
     def changed_columns(self) -> tuple[DataField, ...]:
         """Return the columns afterwards that are not as they were."""

@@ -25,6 +25,7 @@ from ledger.events.schema_events import (
     ColumnNullabilityUpdated,
     ColumnRenamed,
     ColumnTypeUpdated,
+    ColumnUndropped,
     IdentifierFieldsSet,
     SchemaEvent,
     UpdateKeys,
@@ -191,6 +192,30 @@ class SchemaBuilder:
             raise InvalidChangeError(f"{path[0]} is the table's last column; it cannot go")
         self._columns.remove(path[0])
 
+    def undrop(self, event: ColumnUndropped) -> None:
+        """Take a column back under ids that were given out before and do not stand."""
+        path, data_type = event.field_names, _read(event.data_type)
+        ids = [event.field_id, *walk_ids(data_type)]
+        columns = self._columns.in_order()
+        standing = {found for each in columns for found in (each.id, *walk_ids(each.type))}
+        if len(set(ids)) < len(ids) or max(ids) > self.highest_field_id or standing & set(ids):
+            raise InvalidChangeError(
+                f"{dotted(path)}: ids {sorted(ids)} are not those of a column that was dropped; "
+                f"ids up to {self.highest_field_id} were given out"
+            )
+        new = DataField(
+            event.field_id,
+            path[-1] if path else "",
+            data_type,
+            event.comment,
+            event.default_value,
+            event.initial_default,
+        )
+        if len(path) == 1:
+            self._columns.reorder(struct_edits.added(columns, new, event.move, path))
+        else:
+            self._columns.replace(nested_edits.add(self.column(path), event, new))
+
     def update_type(self, event: ColumnTypeUpdated) -> None:
         """Give the place at a path another type."""
         path, target, keep = event.field_names, _read(event.new_data_type), event.keep_nullability
@@ -313,6 +338,8 @@ def _matching_rule(  # noqa: C901, PLR0911, PLR0912 - one case an event
             return SchemaBuilder.update_type
         case ColumnDropped():
             return SchemaBuilder.drop
+        case ColumnUndropped():
+            return SchemaBuilder.undrop
         case ColumnCommentUpdated():
             return SchemaBuilder.update_comment
         case ColumnMoved():

@@ -16,7 +16,7 @@ from ledger.events import TableEvent
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
 from ledger.events.delta_events import DeltaFollowed
-from ledger.events.formats import BIRTHS_ELSEWHERE, EQUAL_TIMES, RECORDED_RULES
+from ledger.events.formats import BIRTHS_ELSEWHERE, EQUAL_TIMES, RECORDED_RULES, UNDROPS
 from ledger.events.iceberg_events import (
     CurrentSchemaSet,
     EncryptionKeyAdded,
@@ -50,6 +50,7 @@ from ledger.events.schema_events import (
     ColumnNullabilityUpdated,
     ColumnRenamed,
     ColumnTypeUpdated,
+    ColumnUndropped,
     IdentifierFieldsSet,
     SchemaEvent,
     UpdateKeys,
@@ -297,6 +298,8 @@ class TableBuilder:
                 | IdentifierFieldsSet()
             ):
                 return cls._fold_schema
+            case ColumnUndropped():
+                return cls._undrop
             case PartitionSpecUpdated() | SortOrderReplaced():
                 return cls._fold_layout
             case UpdateKeys():
@@ -331,6 +334,12 @@ class TableBuilder:
     def _fold_schema(self, event: SchemaEvent, _author: str, _moment: int) -> None:
         rule = _SCHEMA_RULES[type(event)] = schema_rule(event)
         rule(self._schema, event)
+        self._changes_schema = True
+
+    def _undrop(self, event: ColumnUndropped, _author: str, _moment: int) -> None:
+        if self._wrote_format < UNDROPS:
+            raise _too_early(event, self._wrote_format)
+        self._schema.undrop(event)
         self._changes_schema = True
 
     def _fold_keys(self, event: UpdateKeys, _author: str, _moment: int) -> None:

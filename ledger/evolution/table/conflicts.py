@@ -175,7 +175,9 @@ def taken(
     names = _Names(base, now)
     subject = names.subject(touch.cell)
     if touch.cell[0] == "column" and touch.cell[-1] == "exists":
-        told = f"{subject} was dropped {who}, and this needs it; look at the table, then ask again"
+        what = "brought back" if touch.value else "dropped"
+        needs = "drops it" if touch.value else "needs it"
+        told = f"{subject} was {what} {who}, and this {needs}; look at the table, then ask again"
     else:
         theirs, mine = names.value(touch.cell, touch.value), names.value(touch.cell, needed)
         told = (

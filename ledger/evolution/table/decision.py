@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial
 from typing import Any
 
 from attrs import frozen
@@ -79,6 +80,7 @@ class TableWishes:
                 has_snapshots=state.snapshot is not None,
                 anchors=self.anchors,
                 rules=rules_of(_options_after(schema.options, self.schema)),
+                past=cache(partial(history.columns, state)),
             )
             # The first decision's anchors stay: its ids are those that the writer meant.
             self.anchors = self.anchors or decision.anchors

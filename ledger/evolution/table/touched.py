@@ -21,6 +21,8 @@ from ledger.evolution.state import TableState
 from ledger.evolution.table.cells import Cell, holder, sets
 from ledger.evolution.table.changes import CommitSnapshot, TableChange, snapshot_key
 from ledger.model.file_change import FileChange
+from ledger.model.schema import Schema
+from ledger.model.types.walk import walk_fields
 
 LoadFiles = Callable[[SnapshotCommitted | RolledBack], Iterable[FileChange]]
 """Gives the file changes of a snapshot event, wherever they stand."""
@@ -162,6 +164,9 @@ class Touched:
             if touches is None:
                 continue
             others = (each for each in touches if each.value != value)
+            if cell[-1] == "exists" and value is True and _stands(cell, state.schema):
+                # Dropped it was, and has come back.
+                continue
             if cell[0] == "name":
                 # A name that was only used on the way to another is free again.
                 now = holder(cell, state.schema)
@@ -186,6 +191,10 @@ class Touched:
                 if file.kind == "ADD":
                     self._added.append(touch)
             del self._unread[0]
+
+
+def _stands(cell: Cell, schema: Schema) -> bool:
+    return any(each.id == cell[1] for each in walk_fields(schema.fields))
 
 
 class RecentlyTouched:

@@ -5,4 +5,5 @@ Others may import:
     `structs`    edits of one struct's members
     `nested`     edits below a column, as facts ask for them
     `store`      the columns of a schema under change
+    `past`       the columns that a table had, for those that come back
 """

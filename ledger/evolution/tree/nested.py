@@ -17,6 +17,7 @@ from ledger.events.schema_events import (
     ColumnDropped,
     ColumnMoved,
     ColumnRenamed,
+    ColumnUndropped,
 )
 from ledger.evolution.tree import structs as struct_edits
 from ledger.evolution.tree.paths import dotted, edit_type, locate, with_type
@@ -26,7 +27,7 @@ from ledger.model.errors import InvalidChangeError
 from ledger.model.types import DataField, DataType, RowType
 
 
-def add(column: DataField, event: ColumnAdded, new: DataField) -> DataField:
+def add(column: DataField, event: ColumnAdded | ColumnUndropped, new: DataField) -> DataField:
     """Return the column with a new member inside.
 
     Raises:

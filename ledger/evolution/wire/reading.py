@@ -15,6 +15,7 @@ from ledger.events.schema_changes import (
     RenameColumn,
     SetIdentifierFields,
     SetOption,
+    UndropColumn,
     UpdateColumnComment,
     UpdateColumnDefaultValue,
     UpdateColumnNullability,
@@ -138,6 +139,16 @@ def rename_column(obj: _Json, path: str) -> RenameColumn:
 def drop_column(obj: _Json, path: str) -> DropColumn:
     """Read `dropColumn`."""
     return DropColumn(_fields(obj, path))
+
+
+def undrop_column(obj: _Json, path: str) -> UndropColumn:
+    """Read `undropColumn`."""
+    move = obj.get("move")
+    return UndropColumn(
+        read.texts(obj, "fieldNames", path),
+        read.optional_number(obj, "fieldId", path),
+        None if move is None else _move(move, f"{path}.move"),
+    )
 
 
 def update_nullability(obj: _Json, path: str) -> UpdateColumnNullability:

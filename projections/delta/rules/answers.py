@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 
@@ -10,6 +10,7 @@ from ledger.evolution.declared.format import Arrival, Batch, Birth, FileForm, Hi
 from ledger.evolution.state import TableState
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
+from ledger.model.types import DataField
 from projections.delta.rules import files, held, schemas
 
 
@@ -49,6 +50,7 @@ class DeltaRules:
             yield from _past_problems(batch)
         elif columns:
             yield from _step(batch, batch.before.schema).problems(columns)
+            yield from _returned_problems(batch, columns)
         yield from _whole_problems(batch, is_new=is_new)
 
     def last_problems(self, batch: Batch) -> Iterator[Refusal]:
@@ -106,7 +108,21 @@ def _past_problems(batch: Batch) -> Iterator[Refusal]:
     newest = [each for each in (batch.before.schema,) if each.id not in known]
     for before, after in pairwise([*older, *newest, batch.schema]):
         yield from _step(batch, before).problems(after.fields)
+    returned = batch.ever_returned(older)
+    for each in older if returned else ():
+        yield from _step(batch, each).problems(batch.schema.fields, returned)
     yield from held.past_problems(batch.schema, reach, batch.history)
+
+
+def _returned_problems(batch: Batch, columns: Sequence[DataField]) -> Iterator[Refusal]:
+    """Yield what files hold of columns that are back, and Delta would not find or read so."""
+    if not batch.returned:
+        return
+    reach = batch.history.reach(batch.before)
+    for older in batch.history.schemas(reach.schema_ids - {batch.schema.id}):
+        yield from _step(batch, older).problems(columns, batch.returned)
+    live = {each.schema_id for each in batch.history.live(batch.before)}
+    yield from held.returning_problems(batch.schema, live, batch.returned, batch.history)
 
 
 def _step(batch: Batch, before: Schema) -> schemas.Step:

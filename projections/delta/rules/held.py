@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Container, Iterator
 
 from ledger.evolution.declared.format import History, Reach, Refusal
 from ledger.evolution.state import TableState
@@ -44,6 +44,26 @@ def past_problems(schema: Schema, reach: Reach, history: History) -> Iterator[Re
             f"one name has to find a column in all files, and {reason}",
             "overwrite the older files, and expire the snapshots that hold them",
         )
+
+
+def returning_problems(
+    schema: Schema, live: Collection[int], returned: Container[int], history: History
+) -> Iterator[Refusal]:
+    """Yield the columns that are back, and that live files hold under no one name.
+
+    Args:
+        schema: The table's, with them.
+        live: The schemas of live files.
+        returned: The ids of those columns.
+        history: The table's past.
+    """
+    for place, reason in clashes(schema, HeldNames.of(history.schemas(live))):
+        if place.field is not None and place.field.id in returned:
+            yield Refusal(
+                f"column {place.name}",
+                f"one name has to find a column in all files, and {reason}",
+                "overwrite the files under one name first",
+            )
 
 
 def _was_never_renamed(schema: Schema, state: TableState, history: History) -> bool:

@@ -5,7 +5,7 @@ Source: the Delta transaction protocol; what readers made of it where it leaves 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 from attrs import frozen
 
@@ -126,17 +126,24 @@ class Step:
     before: Schema
     may_require: bool
 
-    def problems(self, columns: Iterable[DataField]) -> Iterator[Refusal]:
-        """Yield what Delta forbids of what some columns of the later schema became."""
+    def problems(
+        self, columns: Iterable[DataField], only: Container[int] | None = None
+    ) -> Iterator[Refusal]:
+        """Yield what Delta forbids of what some columns of the later schema became.
+
+        Args:
+            columns: Those.
+            only: The ids of what to look at in them; None for all.
+        """
         before = {each.field.id: each for each in type_places(self.before.fields) if each.field}
         for place in type_places(columns):
-            if place.field is None:
+            if place.field is None or (only is not None and place.field.id not in only):
                 continue
             old = before.get(place.field.id)
             if old is None:
                 # What is inside a new struct is as new as the struct.
                 if place.level[0] is None or place.level[0] in before:
-                    yield from self._added(place)
+                    yield from self._added(place, place.field.id)
                 continue
             if old.type.nullable and not place.type.nullable and not self.may_require:
                 yield Refusal(
@@ -146,8 +153,10 @@ class Step:
                 )
             yield from _type_problems(f"column {place.name}", old.type, place.type)
 
-    def _added(self, place: TypePlace) -> Iterator[Refusal]:
-        if not place.type.nullable and not self.may_require:
+    def _added(self, place: TypePlace, field_id: int) -> Iterator[Refusal]:
+        # What is back is NOT NULL only if no row was written without it.
+        is_back = field_id <= self.before.highest_field_id
+        if not place.type.nullable and not self.may_require and not is_back:
             yield Refusal(
                 f"column {place.name}",
                 "older files have no value for a new NOT NULL column",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 
@@ -21,6 +21,7 @@ from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.state import TableState
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
+from ledger.model.types import DataField
 from projections.iceberg.rules import files, names, schemas
 from projections.iceberg.rules.steps import Step
 
@@ -61,6 +62,7 @@ class IcebergRules:
             yield from _past_problems(batch)
         elif columns:
             yield from _step(batch, batch.before.schema).problems(columns)
+            yield from _returned_problems(batch, columns)
         yield from _whole_problems(batch, is_new=is_new)
         yield from names.batch_name_problems(batch, is_new=is_new)
 
@@ -132,6 +134,17 @@ def _past_problems(batch: Batch) -> Iterator[Refusal]:
     newest = [each for each in (batch.before.schema,) if each.id not in known]
     for before, after in pairwise([*older, *newest, batch.schema]):
         yield from _step(batch, before).problems(after.fields)
+    returned = batch.ever_returned(older)
+    for each in older if returned else ():
+        yield from _step(batch, each).problems(batch.schema.fields, returned)
+
+
+def _returned_problems(batch: Batch, columns: Sequence[DataField]) -> Iterator[Refusal]:
+    """Yield what files hold of columns that are back, and Iceberg would read otherwise."""
+    if batch.returned:
+        reach = batch.history.reach(batch.before)
+        for older in batch.history.schemas(reach.schema_ids - {batch.schema.id}):
+            yield from _step(batch, older).problems(columns, batch.returned)
 
 
 def _file_problems(batch: Batch, reach: Reach) -> Iterator[Refusal]:

@@ -5,7 +5,7 @@ Source: the Iceberg table specification, "Schema Evolution".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from attrs import frozen
 
@@ -31,14 +31,21 @@ class Step:
     format_version: int
     may_require: bool
 
-    def problems(self, columns: Iterable[DataField]) -> Iterator[Refusal]:
-        """Yield what Iceberg forbids of what some columns of the later schema became."""
+    def problems(
+        self, columns: Iterable[DataField], only: Container[int] | None = None
+    ) -> Iterator[Refusal]:
+        """Yield what Iceberg forbids of what some columns of the later schema became.
+
+        Args:
+            columns: Those.
+            only: The ids of what to look at in them; None for all.
+        """
         later = tuple(columns)
         ids = {each.id for each in later}
         earlier = (each for each in self.before.fields if each.id in ids)
         before = {each.field.id: each for each in type_places(earlier) if each.field}
         for place in type_places(later):
-            if place.field is None:
+            if place.field is None or (only is not None and place.field.id not in only):
                 continue
             old = before.get(place.field.id)
             if old is not None:
@@ -49,6 +56,9 @@ class Step:
 
     def _added(self, place: TypePlace, column: DataField) -> Iterator[Refusal]:
         if column.type.nullable or self.may_require or column.initial_default is not None:
+            return
+        if column.id <= self.before.highest_field_id:
+            # It is back, and NOT NULL only if no row was written without it.
             return
         yield Refusal(
             f"column {place.name}",

@@ -47,6 +47,7 @@ def alter(
     | `--add "PATH TYPE [COMMENT 'text'] [FIRST, LAST, AFTER x, BEFORE x]"` | add a column, or a member of a ROW |
     | `--rename OLD=NEW` | rename a column; NEW is the last segment only |
     | `--drop PATH` | drop a column |
+    | `--undrop PATH` | bring a dropped column back with its values; `PATH=ID` says which by its field id |
     | `--type "PATH TYPE"` | change its type; NULL or NOT NULL only if you say so |
     | `--nullable PATH`, `--not-null PATH` | allow or forbid NULL |
     | `--move "PATH first"` | also `last`, `after x`, `before x` |
