@@ -1,7 +1,7 @@
 """Format: what a table format brings, and how those that are installed are found.
 
 The ledger lists no format. A table declares formats by name (`ledger.formats`), and each is found
-by an entry point of its package's metadata:
+by one entry point of its package's metadata:
 
     [project.entry-points."lakeledger.formats"]
     delta = "projections.delta.format:DELTA"
@@ -10,17 +10,21 @@ To add one, add a folder with an object like `Format` and that line. Its rules a
 change of a table that declares it is decided; see `ledger.evolution.declared.format` for the
 questions and the values that they carry, and `projections.iceberg.rules` for an example. They are
 pure: no clock, no I/O, the same answer everywhere. Importing them should be cheap: every process
-that commits imports all.
+that commits imports all. Its other parts are each imported when they are asked for, and a format
+has those that it has.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ledger.evolution.declared.format import FormatRules, Refusal
 from ledger.evolution.declared.rules import DEFAULT_FORMATS
+from ledger.model.errors import MissingDependencyError
+from ledger.model.installed import look_anew, missing, offers, unloadable
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -28,9 +32,25 @@ if TYPE_CHECKING:
 FORMATS = "lakeledger.formats"
 """The group of entry points: by a format's name, an object like `Format`."""
 
+Part = Literal["kept", "project", "command", "planned", "scan", "importer", "import_command"]
+"""What a format may bring beside its rules, as attributes of its object:
+
+- `kept`: what keeps a table's files of the format: a `projections.materialising.Materialisation`,
+  which `ledger.follow` and `lakeledger verify` ask;
+- `project`: a function that brings a table's files up to a version, for `Table.project`;
+- `command`: what `lakeledger project` takes of it: a `projections.command.FormatCommand`;
+- `planned`: for `lakeledger plan`, a function from a table's state before and after a change to the
+  files that projecting the change would write; as its attribute `warnings`, if it has one, a
+  function from the same to what readers get wrong then;
+- `scan`: a function that reads the rows of a table at an instant, for `TableAt.scan`;
+- `importer`: what brings a table of others into a ledger, or what is new: for
+  `Ledger.import_table`;
+- `import_command`: a function that adds to the family `lakeledger import`.
+"""
+
 
 class Format(Protocol):
-    """A table format."""
+    """A table format; see `Part` for what its object may have besides."""
 
     @property
     def rules(self) -> FormatRules:
@@ -43,17 +63,17 @@ class InstalledFormats:
     def names(self) -> tuple[str, ...]:
         """Return the names of all, the default ones first."""
         first = DEFAULT_FORMATS.split(",")
-        return tuple(sorted(_offered(), key=lambda each: (each not in first, _place(each, first))))
+        offered = _offered()
+        return tuple(sorted(offered, key=lambda each: (each not in first, _place(each, first))))
 
     def find(self, name: str) -> FormatRules | Refusal:
         """Return a format's rules, or why nobody can ask them."""
-        found = _found(name)
-        return found if isinstance(found, Refusal) else found.rules
+        return _rules(name, _offered().get(name, ()))
 
     def load(self) -> None:
         """Import the rules of all, which takes time once."""
-        for each in _offered():
-            _found(each)
+        for each in self.names():
+            self.find(each)
 
 
 INSTALLED = InstalledFormats()
@@ -61,29 +81,64 @@ INSTALLED = InstalledFormats()
 
 def forget() -> None:
     """Look for formats anew: something was installed meanwhile."""
-    _offered.cache_clear()
+    look_anew()
+    _by_name.cache_clear()
     _found.cache_clear()
+    _rules.cache_clear()
 
 
-def _place(name: str, first: list[str]) -> tuple[int, str]:
-    return (first.index(name) if name in first else 0, name)
+def having(what: Part) -> list[str]:
+    """Return the names of the formats that bring a part, and of those that nobody can ask."""
+    return [each for each in sorted(_offered()) if _has(each, what)]
+
+
+def part(name: str, what: Part) -> Any:
+    """Return a part of a format.
+
+    Raises:
+        MissingDependencyError: Nothing that is installed brings it, or it cannot be imported.
+    """
+    offered = _offered().get(name, ())
+    found = _found(name, offered)
+    if isinstance(found, Refusal):
+        if not offered:
+            raise missing(name, set(having(what)))
+        raise MissingDependencyError(f"{found.what}: {found.rule}; {found.alternative}")
+    if what not in dir(found):
+        raise missing(name, set(having(what)))
+    try:
+        return getattr(found, what)
+    except ImportError as error:
+        raise unloadable(offered[0], error) from error
+
+
+def part_if_any(name: str, what: Part) -> Any | None:
+    """Return a part of a format; None where nothing that is installed brings it.
+
+    Raises:
+        MissingDependencyError: It cannot be imported.
+    """
+    found = _found(name, _offered().get(name, ()))
+    return None if isinstance(found, Refusal) or what not in dir(found) else part(name, what)
+
+
+def _offered() -> Mapping[str, tuple[EntryPoint, ...]]:
+    return _by_name(tuple(sys.path))
 
 
 @lru_cache(maxsize=1)
-def _offered() -> Mapping[str, tuple[EntryPoint, ...]]:
-    # It reads the metadata of all that is installed, and most processes commit nothing.
-    from importlib.metadata import entry_points
-
-    return by_name(entry_points(group=FORMATS))
+def _by_name(path: tuple[str, ...]) -> Mapping[str, tuple[EntryPoint, ...]]:
+    del path
+    return by_name(offers(FORMATS))
 
 
-def by_name(offers: Iterable[EntryPoint]) -> dict[str, tuple[EntryPoint, ...]]:
+def by_name(points: Iterable[EntryPoint]) -> dict[str, tuple[EntryPoint, ...]]:
     """Return entry points by name; what one package offers twice counts once.
 
     A package that is on the path twice offers everything twice.
     """
     found: dict[str, dict[tuple[str, str], EntryPoint]] = {}
-    for each in offers:
+    for each in points:
         found.setdefault(each.name, {}).setdefault((_package(each), each.value), each)
     return {name: tuple(different.values()) for name, different in found.items()}
 
@@ -92,31 +147,53 @@ def _package(offer: EntryPoint) -> str:
     return offer.dist.name.lower().replace("_", "-") if offer.dist is not None else "?"
 
 
+def _has(name: str, what: Part) -> bool:
+    found = _found(name, _offered()[name])
+    # Not `hasattr`, which would import the part.
+    return isinstance(found, Refusal) or what in dir(found)
+
+
+def _place(name: str, first: list[str]) -> tuple[int, str]:
+    return (first.index(name) if name in first else 0, name)
+
+
 @lru_cache(maxsize=64)
-def _found(name: str) -> Format | Refusal:
+def _found(name: str, offered: tuple[EntryPoint, ...]) -> Format | Refusal:
     what = f"format {name!r}"
-    offers = _offered().get(name, ())
-    if not offers:
+    if not offered:
         return Refusal(
             what,
             "the table is declared to stay expressible in it, and nothing that is installed "
             "brings its rules",
             "install the package that does",
         )
-    if len(offers) > 1:
-        packages = sorted(f"{_package(each)} ({each.value})" for each in offers)
+    if len(offered) > 1:
+        packages = sorted(f"{_package(each)} ({each.value})" for each in offered)
         return Refusal(
             what,
-            f"{len(offers)} installed packages bring rules of that name, {', '.join(packages)}, "
+            f"{len(offered)} installed packages bring rules of that name, {', '.join(packages)}, "
             "and nobody can say whose are meant",
             "uninstall all but one",
         )
     try:
-        found: Format = offers[0].load()
+        found: Format = offered[0].load()
     except (ImportError, AttributeError) as error:
-        return Refusal(
-            what,
-            f"its rules ({offers[0].value}) cannot be loaded: {error}",
-            f"install {_package(offers[0])} anew",
-        )
+        return _unloadable(name, offered[0], error)
     return found
+
+
+@lru_cache(maxsize=64)
+def _rules(name: str, offered: tuple[EntryPoint, ...]) -> FormatRules | Refusal:
+    found = _found(name, offered)
+    try:
+        return found if isinstance(found, Refusal) else found.rules
+    except (ImportError, AttributeError) as error:
+        return _unloadable(name, offered[0], error)
+
+
+def _unloadable(name: str, offer: EntryPoint, error: Exception) -> Refusal:
+    return Refusal(
+        f"format {name!r}",
+        f"its rules ({offer.value}) cannot be loaded: {error}",
+        f"install {_package(offer)} anew",
+    )

@@ -41,15 +41,13 @@ from ledger.model.errors import (
     StoreError,
     TableDroppedError,
 )
-from ledger.model.excerpt import moment
-from ledger.model.html import html_table
+from ledger.model.excerpt import html_table, moment
 from ledger.model.identifier import Identifier
 from ledger.model.instant import millis
 from ledger.model.view import ViewSchema
 from ledger.opening.place import refuse_location
 from ledger.opening.root import ROOT_KEY, begin_root, read_root
 from ledger.opening.setting import TableSetting
-from ledger.plugins import IMPORTERS, load
 from ledger.stores import client_options, open_store
 from ledger.table import Table
 
@@ -537,7 +535,9 @@ class Ledger:
             UnsupportedError: The ledger cannot hold something; nothing was written.
             InvalidInputError: The source is no such table, or the ledger is of format 1.
         """
-        return load(IMPORTERS, format_name).run(
+        from ledger.formats import part
+
+        return part(format_name, "importer").run(
             self,
             Identifier.parse(identifier),
             source,
@@ -556,7 +556,9 @@ class Ledger:
         storage_options: Mapping[str, Any] | None = None,
     ) -> Any:
         """Return what `import_table` would bring, or raise what it would; nothing is written."""
-        return load(IMPORTERS, format_name).plan(
+        from ledger.formats import part
+
+        return part(format_name, "importer").plan(
             self,
             Identifier.parse(identifier),
             source,

@@ -24,12 +24,12 @@ from ledger.evolution.declared.format import Formats, History
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.state import TableState
 from ledger.evolution.table.decision import Decided, TableWishes
+from ledger.formats import part_if_any
 from ledger.log.stream_log import StreamLog
 from ledger.log.travel import at_timestamp, head_state
 from ledger.model.errors import FormatError, InvalidChangeError, InvalidInputError, NotFoundError
-from ledger.model.html import html_table
+from ledger.model.excerpt import html_table
 from ledger.model.instant import TimestampInstant, millis
-from ledger.plugins import PLANS, load, names
 
 
 @frozen
@@ -198,16 +198,13 @@ def _nobodys(options: Mapping[str, str]) -> Rules:
 
 
 def _files(format_name: str, before: TableState, after: TableState) -> tuple[str, ...] | None:
-    if format_name not in names(PLANS):
-        return None
-    return tuple(load(PLANS, format_name)(before, after))
+    planned = part_if_any(format_name, "planned")
+    return None if planned is None else tuple(planned(before, after))
 
 
 def _warnings(format_name: str, before: TableState, after: TableState) -> tuple[str, ...]:
-    if format_name not in names(PLANS):
-        return ()
     # Not every format knows its readers.
-    warns = getattr(load(PLANS, format_name), "warnings", None)
+    warns = getattr(part_if_any(format_name, "planned"), "warnings", None)
     return tuple(warns(before, after)) if warns is not None else ()
 
 

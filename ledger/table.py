@@ -32,9 +32,8 @@ from ledger.log.travel import at_timestamp, at_version, head_state
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
 from ledger.model.errors import InvalidInputError, LedgerError, NotFoundError
-from ledger.model.excerpt import excerpt
+from ledger.model.excerpt import excerpt, html_table
 from ledger.model.file_change import FileChange
-from ledger.model.html import html_table
 from ledger.model.identifier import Identifier
 from ledger.model.instant import (
     Instant,
@@ -48,7 +47,6 @@ from ledger.model.instant import (
 from ledger.model.path_text import whole_path
 from ledger.model.schema import Schema, paths_of
 from ledger.opening.setting import Plan, Progress, TableSetting, no_progress
-from ledger.plugins import PROJECTIONS, load
 from ledger.stores import open_store
 from ledger.table_at import TableAt
 
@@ -1062,7 +1060,9 @@ class Table:
             >>> orders.project("iceberg")
             2
         """
-        return int(load(PROJECTIONS, format_name)(self, version=version))
+        from ledger.formats import part
+
+        return int(part(format_name, "project")(self, version=version))
 
     def freshness(self) -> list[Freshness]:
         """Return how far behind the files of each format are that follows the table.

@@ -14,11 +14,10 @@ from ledger.history.past import TablePast
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
 from ledger.model.errors import UnsupportedError
+from ledger.model.excerpt import html_table
 from ledger.model.file_change import FileChange
-from ledger.model.html import html_table
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Tag, Totals
-from ledger.plugins import READERS, load
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -192,7 +191,9 @@ class TableAt:
             >>> visits.at().scan("id > 1").to_arrow().num_rows
             1
         """
-        return load(READERS, "iceberg")(self._origin, self, where=where, columns=columns)
+        from ledger.formats import part
+
+        return part("iceberg", "scan")(self._origin, self, where=where, columns=columns)
 
     @takes(columns=its.paths.or_none())
     def to_arrow(self, where: Filter = None, columns: Iterable[str] | None = None) -> pa.Table:

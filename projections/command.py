@@ -1,7 +1,7 @@
 """`lakeledger project FORMAT`: one command over the formats that keep files.
 
-A format joins by an entry point of the group `lakeledger.materialisations`, under its name: a
-`FormatCommand`, which gives its Materialisation and the flags that are its own.
+A format joins by its part `command` (see `ledger.formats`): a `FormatCommand`, which gives its
+Materialisation and the flags that are its own.
 """
 
 from __future__ import annotations
@@ -18,12 +18,10 @@ from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, TableName
 from ledger.cli.screen import Screen
 from ledger.cli.stopping import ends_at_once
+from ledger.formats import having, part
 from ledger.model.errors import DamagedLogError, NotFoundError
-from ledger.plugins import load_all
 from ledger.table import Table
 from projections.materialising import Difference, Materialisation, Progress
-
-MATERIALISATIONS = "lakeledger.materialisations"
 
 _Flag = Parameter(negative="", show_default=False)
 _Follow = Annotated[bool, _Flag, Parameter(help="Go on with every new commit, until interrupted.")]
@@ -180,8 +178,8 @@ def register(app: App) -> None:
         text="Keep a table's files in another format beside its log.",
         example="lakeledger project paimon shop.flights",
     )
-    for name, offered in load_all(MATERIALISATIONS).items():
-        families.add(family, name, offered.command())
+    for name in having("command"):
+        families.add(family, name, part(name, "command").command())
 
 
 def _behind(versions: int) -> str:

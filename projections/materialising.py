@@ -15,8 +15,8 @@ behind the log the files are. A format gives the rest as one `FileFormat`:
 - `lost`: what a reader of the newest version needs and does not find;
 - `make_way` and `projected`: what happens to a file in the way, and which files are the ledger's.
 
-A format then offers `Materialisation(ItsFormat())` by the entry points of `pyproject.toml`, with
-`project`, `verify`, `rebuild`; its flags on the command line are in `projections.command`.
+A format then offers `Materialisation(ItsFormat())` as the part `kept` of its object (see
+`ledger.formats`); its flags on the command line are in `projections.command`.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from ledger import (
@@ -22,17 +20,6 @@ from ledger.events.spec_changes import AddPartitionField, UpdatePartitionSpec
 from ledger.model.errors import FormatError
 from ledger.plan import ChangePlan, Verdict
 from tests.lakes import data_file, lake_on, memory, orders
-
-
-@pytest.fixture
-def offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installation in which Paimon's projection tells its files and Iceberg's does not."""
-    folder = tmp_path / "plans-0.0.0.dist-info"
-    folder.mkdir()
-    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: plans\nVersion: 0.0.0\n")
-    points = "[lakeledger.plans]\npaimon = projections.paimon.planned:planned\n"
-    (folder / "entry_points.txt").write_text(points)
-    monkeypatch.syspath_prepend(str(tmp_path))
 
 
 def table(formats: str = "paimon,iceberg") -> Table:
@@ -132,16 +119,14 @@ def test_the_past_counts_for_a_format_that_is_not_declared() -> None:
     assert "INT to STRING" in verdict(planned, "iceberg").refusals[0].message
 
 
-def test_files_are_told_for_those_who_can_tell(offered: None) -> None:
-    del offered
+def test_files_are_told_for_those_who_can_tell() -> None:
     planned = table().plan([AddColumn(("zip",), "STRING")])
     assert verdict(planned, "paimon").files == ("schema/schema-1",)
     planned = table().plan([UpdatePartitionSpec((AddPartitionField(("id",), "bucket[4]"),))])
     assert verdict(planned, "paimon").files == ()
 
 
-def test_a_refused_format_gets_no_files(offered: None) -> None:
-    del offered
+def test_a_refused_format_gets_no_files() -> None:
     columns = {"id": "BIGINT NOT NULL", "u": "UUID"}
     options = {"ledger.formats": "iceberg"}
     asked = orders(lake_on(memory()), Schema.of(columns, options=options))

@@ -12,7 +12,7 @@ from attrs import frozen
 from ledger.audit.migration import Change, Migration, migrate
 from ledger.audit.views import DIFFERENCES, as_rows
 from ledger.evolution.state import TableState
-from ledger.model.html import html_table
+from ledger.model.excerpt import html_table
 from ledger.model.partition import PartitionSpec, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.types import DataField, DataType

@@ -1,4 +1,4 @@
-"""What the projections bring to the command line, found by entry points; see `ledger.plugins`.
+"""What the projections bring to the command line, by entry points; see `ledger.model.installed`.
 
 - group `lakeledger.commands`: by a command's name, a function that takes the App and adds the
   command to it. Its docstring's first line is the command's summary, so that listing a command
@@ -13,7 +13,7 @@ from typing import Any
 
 from cyclopts import App, Group
 
-from ledger.plugins import load, load_all, names
+from ledger.model.installed import load, load_all, names
 
 COMMANDS = "lakeledger.commands"
 VIEWS = "lakeledger.views"

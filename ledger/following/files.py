@@ -27,10 +27,6 @@ from ledger.log.travel import head_state
 from ledger.log.worker import Worker
 from ledger.model.errors import LedgerError
 from ledger.model.identifier import Identifier
-from ledger.plugins import load
-
-FOLLOWING: Final = "lakeledger.following"
-"""Entry points: by a format's name, what keeps its files; see `Kept`."""
 
 QUIET_S: Final = 0.05
 """Once nobody committed for so long, files are brought on."""
@@ -134,7 +130,9 @@ def kept(name: str) -> Kept:
     Raises:
         MissingDependencyError: Nothing that is installed does.
     """
-    found: Kept = load(FOLLOWING, name)
+    from ledger.formats import part
+
+    found: Kept = part(name, "kept")
     return found
 
 

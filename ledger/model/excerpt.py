@@ -1,8 +1,9 @@
-"""What messages show of a value: never long, never failing itself."""
+"""What messages and notebooks show of a value: never long, never failing itself."""
 
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 
@@ -58,3 +59,23 @@ def moment(time_millis: int) -> str:
         '2013-01-01 00:00:00'
     """
     return datetime.fromtimestamp(time_millis / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def html_table(header: Sequence[str], rows: Iterable[Sequence[object]], *, caption: str) -> str:
+    """Return text as an HTML table, everything in it escaped; None is an empty cell.
+
+    Example:
+        >>> html_table(["a"], [["<b>"]], caption="one")
+        '<table><caption>one</caption><tr><th>a</th></tr><tr><td>&lt;b&gt;</td></tr></table>'
+    """
+    from html import escape
+
+    lines = [_row("th", header), *(_row("td", each) for each in rows)]
+    return f"<table><caption>{escape(caption)}</caption>{''.join(lines)}</table>"
+
+
+def _row(tag: str, cells: Sequence[object]) -> str:
+    from html import escape
+
+    texts = ("" if each is None else escape(str(each)) for each in cells)
+    return f"<tr>{''.join(f'<{tag}>{each}</{tag}>' for each in texts)}</tr>"

@@ -13,7 +13,7 @@ from attrs import evolve, field, frozen
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
 from ledger.model.errors import ColumnNotFoundError
-from ledger.model.html import html_table
+from ledger.model.excerpt import html_table
 from ledger.model.similar import meant
 from ledger.model.types import (
     DataField,

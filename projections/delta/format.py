@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from projections.delta.rules.answers import DeltaRules
+from projections.lazy_format import LazyFormat
 
-
-class Delta:
-    """See `ledger.formats.Format`."""
-
-    rules = DeltaRules()
-
-
-DELTA = Delta()
+DELTA = LazyFormat(
+    rules="projections.delta.rules.answers:RULES",
+    kept="projections.delta.materialise:DELTA",
+    project="projections.delta.materialise:project",
+    command="projections.delta.command:COMMAND",
+    planned="projections.delta.planned:planned",
+)
+"""Its rules, its files and what else the ledger asks of a format; see `ledger.formats`."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from projections.iceberg.rules.answers import IcebergRules
+from projections.lazy_format import LazyFormat
 
-
-class Iceberg:
-    """See `ledger.formats.Format`."""
-
-    rules = IcebergRules()
-
-
-ICEBERG = Iceberg()
+ICEBERG = LazyFormat(
+    rules="projections.iceberg.rules.answers:RULES",
+    kept="projections.iceberg.materialise:ICEBERG",
+    project="projections.iceberg.materialise:project",
+    command="projections.iceberg.command:COMMAND",
+    planned="projections.iceberg.planned:planned",
+    scan="projections.iceberg.rows:scan",
+    importer="projections.iceberg.importing.importing:ICEBERG",
+    import_command="projections.iceberg.importing.command:register",
+)
+"""Its rules, its files and what else the ledger asks of a format; see `ledger.formats`."""

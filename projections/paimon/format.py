@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from projections.paimon.rules.answers import PaimonRules
+from projections.lazy_format import LazyFormat
 
-
-class Paimon:
-    """See `ledger.formats.Format`."""
-
-    rules = PaimonRules()
-
-
-PAIMON = Paimon()
+PAIMON = LazyFormat(
+    rules="projections.paimon.rules.answers:RULES",
+    kept="projections.paimon.materialise:PAIMON",
+    project="projections.paimon.materialise:project",
+    command="projections.paimon.command:COMMAND",
+    planned="projections.paimon.planned:planned",
+)
+"""Its rules, its files and what else the ledger asks of a format; see `ledger.formats`."""

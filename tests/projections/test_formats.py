@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -17,6 +19,7 @@ from ledger import (
     FormatError,
     InvalidChangeError,
     Ledger,
+    MissingDependencyError,
     Schema,
     SetOption,
     Table,
@@ -285,6 +288,36 @@ def test_a_package_that_is_on_the_path_twice_brings_its_format_once() -> None:
     assert formats.by_name([one, one]) == {"toy": (one,)}
 
 
+def test_one_entry_point_brings_all_of_a_format_and_imports_what_is_asked_for() -> None:
+    program = (
+        "import sys; from ledger.formats import INSTALLED, having; INSTALLED.names(); "
+        "print(having('kept'), having('scan'), *(m for m in sys.modules if 'projections' in m))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    assert "['delta', 'iceberg', 'paimon'] ['iceberg']" in ran.stdout
+    assert "rules" not in ran.stdout
+    assert "materialise" not in ran.stdout
+    for each in ("delta", "iceberg", "paimon"):
+        assert formats.part(each, "kept").format.name == each
+
+
+def test_a_part_that_a_format_does_not_bring_is_told_with_those_that_do(install: Install) -> None:
+    install(toys="tests.toy_format:TOY")
+    assert "toy" in formats.INSTALLED.names()
+    assert "toy" not in formats.having("project")
+    with pytest.raises(MissingDependencyError, match="gives 'toy', but delta, iceberg, paimon;"):
+        table_of().project("toy")
+    install(others="tests.toy_format:TOY")
+    with pytest.raises(MissingDependencyError, match="2 installed packages bring rules"):
+        formats.part("toy", "project")
+
+
 def test_a_format_that_cannot_be_imported_refuses_with_the_reason(install: Install) -> None:
     install(toys="tests.no_such_module:TOY")
     with pytest.raises(FormatError, match="cannot be loaded: No module named .*toys anew"):
@@ -295,7 +328,7 @@ ROOT = Path(ledger.__file__).parent
 
 
 def test_the_rules_of_the_ledger_list_no_format() -> None:
-    """What a change means is Paimon's, and who counts ids is named; no more than that."""
+    """Only what a change means, who counts ids, and what takes over from a source."""
     named = {
         str(path.relative_to(ROOT))
         for path in (ROOT / "evolution").rglob("*.py")
@@ -303,4 +336,4 @@ def test_the_rules_of_the_ledger_list_no_format() -> None:
         if isinstance(node, ast.Constant) and node.value == "iceberg"
     }
     policies = {f"evolution/columns/{each}.py" for each in ("creation", "iceberg_ids", "draft")}
-    assert named <= {*policies, "evolution/declared/rules.py"}
+    assert named <= {*policies, "evolution/declared/rules.py", "evolution/table/intent.py"}

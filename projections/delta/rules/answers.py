@@ -76,6 +76,9 @@ class DeltaRules:
         return iter(())
 
 
+RULES = DeltaRules()
+
+
 def _whole_problems(batch: Batch, *, is_new: bool) -> Iterator[Refusal]:
     schema, before = batch.schema, batch.before
     spec = batch.layout.spec

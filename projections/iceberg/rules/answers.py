@@ -90,6 +90,9 @@ class IcebergRules:
         return schemas.tag_problems([name])
 
 
+RULES = IcebergRules()
+
+
 def _whole_problems(batch: Batch, *, is_new: bool) -> Iterator[Refusal]:
     found = list(_whole(batch.schema, batch.layout, batch.rules))
     if found and not is_new:

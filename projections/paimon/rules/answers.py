@@ -70,6 +70,9 @@ class PaimonRules:
         return iter(())
 
 
+RULES = PaimonRules()
+
+
 def _past_problems(batch: Batch) -> Iterator[Refusal]:
     """Yield what it cannot say of what can still be read, and of the table as it shall be."""
     reach = batch.history.reach(batch.before)

@@ -14,14 +14,11 @@ from ledger.cli.commands.keep.export import telling
 from ledger.cli.families import add, family
 from ledger.cli.options import Place
 from ledger.cli.screen import Screen
+from ledger.formats import having, part
 from ledger.ledger import open as open_ledger
 from ledger.model.errors import NotFoundError
 from ledger.moving.bring import Brought, bring
 from ledger.opening.setting import TableSetting
-from ledger.plugins import load_all
-
-IMPORTS = "lakeledger.imports"
-"""Entry points: by what is imported, a function that takes the family `import` and adds it."""
 
 
 def import_ledger(
@@ -95,7 +92,7 @@ def _print(screen: Screen, url: str, done: Brought) -> None:
 
 
 def register(app: App) -> None:
-    """Add what brings in a ledger; what else can be imported is found by entry points."""
+    """Add what brings in a ledger; what else can be imported is told by the formats."""
     imports = family(
         app,
         "import",
@@ -103,5 +100,5 @@ def register(app: App) -> None:
         example="lakeledger import ledger backup.jsonl --ledger ./restored",
     )
     add(imports, "ledger", import_ledger)
-    for extend in load_all(IMPORTS).values():
-        extend(imports)
+    for each in having("import_command"):
+        part(each, "import_command")(imports)

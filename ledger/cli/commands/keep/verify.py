@@ -1,13 +1,12 @@
 """`lakeledger verify`: the ledger's own files, and what the projections bring to it.
 
-They bring, in the group `lakeledger.verifications` and by a format's name, a module or any object
-with two functions of a table:
+A format brings what keeps its files (`kept` of `ledger.formats`); what else there is to compare,
+the group `lakeledger.verifications` has by name. Either is an object with two functions of a table:
 
 - `verify(table)` says where the format's files are not what the ledger makes them, as an object
   with the paths `missing`, `changed` and `foreign`, and the error `damage` where the log is not the
   one any more that they were made of;
 - `rebuild(table)` restores them.
-
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from cyclopts import Parameter
 from ledger.cli.options import Place, tables_of
 from ledger.cli.screen import Screen
 from ledger.evolution.state import TableState
+from ledger.formats import having, part
 from ledger.history.older import state_at_snapshot
 from ledger.history.verifying.births import Birth, Births, disagreements
 from ledger.history.verifying.clocks import ahead
@@ -38,8 +38,8 @@ from ledger.ledger import Ledger
 from ledger.log.request import now_millis
 from ledger.model.errors import DamagedLogError, LedgerError, NotFoundError
 from ledger.model.identifier import Identifier
+from ledger.model.installed import load, names
 from ledger.opening.setting import TableSetting
-from ledger.plugins import load, names
 from ledger.table import Table
 
 _Flag = Parameter(negative="", show_default=False)
@@ -327,6 +327,7 @@ def _print(screen: Screen, run: _Run) -> None:
 
 
 GROUP = "lakeledger.verifications"
+"""Of what is compared besides the files of formats, such as statistics."""
 
 
 class FormatFindings(Protocol):
@@ -360,13 +361,13 @@ class FormatVerifier(Protocol):
 
 
 def _format(name: str) -> FormatVerifier:
-    offered: Any = load(GROUP, name)
+    offered: Any = part(name, "kept") if name in having("kept") else load(GROUP, name)
     return cast(FormatVerifier, offered)
 
 
 def differences(table: Table) -> Iterator[tuple[str, list[Finding]]]:
     """Yield for every installed format what is wrong with a table's files of it."""
-    for name in sorted(names(GROUP)):
+    for name in sorted({*having("kept"), *names(GROUP)}):
         try:
             found = _format(name).verify(table)
             if found.damage is not None:

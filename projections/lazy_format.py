@@ -1,0 +1,35 @@
+"""LazyFormat: a format's parts, each imported when it is asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+class LazyFormat:
+    """A format of tables, as an entry point of `lakeledger.formats` names it.
+
+    Example:
+        >>> PAPER = LazyFormat(rules="projections.paimon.rules.answers:RULES")
+        >>> "rules" in dir(PAPER), PAPER.rules.name
+        (True, 'paimon')
+    """
+
+    def __init__(self, **parts: str) -> None:
+        """Say where the parts stand.
+
+        Args:
+            **parts: By the name that `ledger.formats` has for it, a part's `module:name`.
+        """
+        self._parts = parts
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self._parts:
+            raise AttributeError(name)
+        module, _, attribute = self._parts[name].partition(":")
+        found = getattr(import_module(module), attribute)
+        setattr(self, name, found)
+        return found
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._parts})
