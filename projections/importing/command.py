@@ -46,12 +46,13 @@ def _document(done: Imported) -> dict[str, Any]:
         "snapshots": list(done.snapshots),
         "schemas": list(done.schemas),
         "refs": list(done.refs),
+        "notCarried": list(done.not_carried),
         "version": done.version,
     }
 
 
 def _print(screen: Screen, done: Imported) -> None:
-    if not done.transactions:
+    if not done.transactions and not done.is_new:
         screen.line(f"{done.identifier} has all that {done.source} says; nothing is new")
         return
     came = "would come" if done.version is None else "came"
@@ -62,5 +63,7 @@ def _print(screen: Screen, done: Imported) -> None:
         ("branches and tags", done.refs),
     ):
         screen.line(f"  {len(some):,} {noun}")
+    for each in done.not_carried:
+        screen.line(f"not carried: {each}")
     if done.version is not None:
         screen.line(f"{done.identifier} stands at version {done.version}")

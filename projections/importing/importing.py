@@ -33,12 +33,14 @@ class Incoming:
         metadata_file: The source's newest metadata file.
         birth: What the table begins with; None for one that the ledger has.
         planned: The transactions to come, oldest first.
+        not_carried: What the source has besides that the ledger does not hold, in words.
     """
 
     source: str
     metadata_file: str
     birth: Birth | None
     planned: Sequence[Planned]
+    not_carried: tuple[str, ...] = ()
 
 
 Read: TypeAlias = Callable[[str, TableState | None, int, Mapping[str, Any] | None], Incoming]
@@ -62,6 +64,7 @@ class Imported:
         snapshots: The ids of the snapshots that came, oldest first.
         schemas: The ids of the schemas that came, the table's first one included.
         refs: The branches and tags that were set.
+        not_carried: What the source has besides that the ledger does not hold, in words.
         version: The version that the table stands at; None where nothing was to be written.
     """
 
@@ -73,6 +76,7 @@ class Imported:
     snapshots: tuple[int, ...]
     schemas: tuple[int, ...]
     refs: tuple[str, ...]
+    not_carried: tuple[str, ...]
     version: int | None
 
 
@@ -188,6 +192,7 @@ def _told(identifier: Identifier, incoming: Incoming, version: int | None) -> Im
         ),
         schemas=(*first, *added),
         refs=tuple(dict.fromkeys(name for each in events if (name := _ref(each)))),
+        not_carried=incoming.not_carried,
         version=version,
     )
 

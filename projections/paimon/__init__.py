@@ -10,8 +10,10 @@ Others may import:
     `manifests`    manifests and lists
     `files`        the small files
     `rows`         binary rows
+    `importing`    tables that others made, coming into the ledger with their history
 
-Inside: `project` is one run over the log, `position` says where it stands; `rules` says what Paimon
+Inside: `project` is one run over the log, or by `born` of a table that comes from Paimon, whose
+engines' manifests it carries on; `position` says where it stands; `rules` says what Paimon
 can hold.
 """
 

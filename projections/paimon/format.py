@@ -10,5 +10,7 @@ PAIMON = LazyFormat(
     project="projections.paimon.materialise:project",
     command="projections.paimon.command:COMMAND",
     planned="projections.paimon.planned:planned",
+    importer="projections.paimon.importing.importing:PAIMON",
+    import_command="projections.paimon.importing.command:register",
 )
 """Its rules, its files and what else the ledger asks of a format; see `ledger.formats`."""

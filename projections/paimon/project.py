@@ -26,6 +26,7 @@ from ledger.model.snapshot import Snapshot, Tag
 from ledger.table import Table
 from projections.materialising import Progress, new_commits
 from projections.outputs import Outputs
+from projections.paimon.born import project_born
 from projections.paimon.files.schema_file import schema_file
 from projections.paimon.files.snapshot_file import snapshot_file
 from projections.paimon.files.tag_file import tag_file
@@ -73,6 +74,8 @@ class Projection:
                 f"{self.table.identifier} was born in Iceberg, and Paimon's files have neither its "
                 "snapshot ids nor its branches: read it by iceberg"
             )
+        if self.target.paimon is not None:
+            return project_born(self.table, self.outputs, self.start, self.target, on_progress)
         run = _Run(self)
         total = self.target.version - self.start.version
         for done, read in enumerate(new_commits(self.table, self.start, self.target), 1):

@@ -187,6 +187,11 @@ class TableBuilder:
         return self._schema_id
 
     @property
+    def lists_elsewhere(self) -> bool:
+        """Whether its snapshots' files stand in the manifests of others alone."""
+        return self._paimon is not None
+
+    @property
     def last_snapshot_id(self) -> int:
         """The newest snapshot id so far; 0 before the first, and where others count."""
         return self._snapshots.last_id

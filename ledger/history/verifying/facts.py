@@ -198,7 +198,8 @@ class TableFacts:
         for event, files in listed:
             if isinstance(event, RolledBack):
                 yield from _target_problems(event, before)
-            yield from _sum_problems(event, files)
+            if files or not self._builder.lists_elsewhere:
+                yield from _sum_problems(event, files)
             if files:
                 yield from self._file_problems(event, files)
 

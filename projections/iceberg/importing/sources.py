@@ -5,12 +5,10 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from attrs import evolve, frozen
 
-from ledger.model.credentials import advice, carries_credentials
 from ledger.model.errors import (
     InvalidInputError,
     LedgerError,
@@ -21,6 +19,7 @@ from ledger.model.errors import (
 from projections.iceberg.metadata.snapshot import MAIN, SnapshotRef
 from projections.iceberg.metadata.table import TableMetadata
 from projections.iceberg.metadata.table_json import read_metadata
+from projections.importing.files import SourceFiles, place_of_source, plain
 from projections.manifest_files.container import read_container
 
 Read = Callable[[str], bytes]
@@ -99,7 +98,7 @@ class Source:
             NotFoundError: A manifest list or a manifest is gone.
         """
         metadata = self.newest.metadata
-        if not _plain(self.newest.url).startswith(_plain(metadata.location) + "/"):
+        if not plain(self.newest.url).startswith(plain(metadata.location) + "/"):
             return
         for name, ref in metadata.refs.items():
             snapshot = metadata.snapshot(ref.snapshot_id)
@@ -125,11 +124,6 @@ def _storage(url: str) -> str:
     return url.partition("://")[0] if "://" in url else "file"
 
 
-def _plain(url: str) -> str:
-    """Return a URL by which local places compare, however their scheme is written."""
-    return re.sub(r"^file:/*", "/", url).rstrip("/")
-
-
 def open_source(source: str, options: Mapping[str, Any] | None = None) -> Source:
     """Find a table.
 
@@ -144,27 +138,18 @@ def open_source(source: str, options: Mapping[str, Any] | None = None) -> Source
         StoreError: It may not be read.
         MissingDependencyError: A catalog was named, and PyIceberg is not installed.
     """
-    if carries_credentials(source):
-        raise InvalidInputError(f"source {advice(source)}")
     named = _IN_CATALOG.fullmatch(source)
     if named is not None:
         return _of_catalog(source, named["catalog"], named["name"])
-    read = _reader(options or {})
-    place = source.rstrip("/") if "://" in source else _absolute(source)
-    if _METADATA.search(place):
-        found = _read(place, read)
-        return Source(found.metadata.location, found, read)
-    found = _read(_newest_in(place, options or {}), read)
+    at, files = place_of_source(source), SourceFiles(options or {})
+    if _METADATA.search(at):
+        found = _read(at, files.read)
+        return Source(found.metadata.location, found, files.read)
+    found = _read(_newest_in(at, files), files.read)
     # By the name that its own log will have for it.
     own = f"{found.metadata.location}/metadata/{posixpath.basename(found.url)}"
-    is_there = _plain(found.metadata.location) == _plain(place)
-    return Source(place, evolve(found, url=own) if is_there else found, read)
-
-
-def _absolute(source: str) -> str:
-    """Return a local path from the root, as its owner wrote it but for `~`; links stay."""
-    local = re.sub(r"^file:/*", "/", source)
-    return str(Path(local).expanduser().absolute())
+    is_there = plain(found.metadata.location) == plain(at)
+    return Source(at, evolve(found, url=own) if is_there else found, files.read)
 
 
 def _read(url: str, read: Read) -> MetadataFile:
@@ -189,36 +174,10 @@ def _whole(metadata: TableMetadata) -> TableMetadata:
     return evolve(metadata, refs={**metadata.refs, MAIN: main})
 
 
-def _file_system(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
-    import fsspec
-
-    try:
-        found: tuple[Any, str] = fsspec.core.url_to_fs(re.sub(r"^s3[an]:", "s3:", url), **options)
-    except (ImportError, ValueError) as error:
-        raise StoreError(f"{url} cannot be opened: {error}") from error
-    return found
-
-
-def _reader(options: Mapping[str, Any]) -> Read:
-    def read(url: str) -> bytes:
-        files, path = _file_system(url, options)
-        try:
-            body: bytes = files.cat_file(path)
-        except OSError:
-            raise
-        except Exception as error:
-            # Every kind of storage has errors of its own.
-            raise OSError(f"{type(error).__name__}: {error}") from error
-        return body
-
-    return read
-
-
-def _newest_in(folder: str, options: Mapping[str, Any]) -> str:
+def _newest_in(folder: str, files: SourceFiles) -> str:
     """Return the newest metadata file of a table's folder."""
-    files, path = _file_system(folder, options)
     try:
-        names = [posixpath.basename(each) for each in files.ls(f"{path}/metadata", detail=False)]
+        names = files.names(f"{folder}/metadata")
     except FileNotFoundError as error:
         raise NotFoundError(
             f"{folder} holds no Iceberg table: it has no folder metadata/"
@@ -230,7 +189,7 @@ def _newest_in(folder: str, options: Mapping[str, Any]) -> str:
         raise InvalidInputError(f"{folder}/metadata holds no metadata file of an Iceberg table")
     hinted = ""
     if "version-hint.text" in names:
-        hint = files.cat_file(f"{path}/metadata/version-hint.text").decode(errors="replace").strip()
+        hint = files.read(f"{folder}/metadata/version-hint.text").decode(errors="replace").strip()
         hinted = next((e for e in found if e in {f"v{hint}.metadata.json", hint}), "")
     return f"{folder}/metadata/{hinted or _highest(found, folder)}"
 

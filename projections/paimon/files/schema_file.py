@@ -37,6 +37,10 @@ class _SchemaFile(msgspec.Struct, kw_only=True, rename="camel"):
     time_millis: int = 0
 
 
+SCHEMA_KEYS = frozenset(each.encode_name for each in msgspec.structs.fields(_SchemaFile))
+"""The keys of a schema file that this reads."""
+
+
 def schema_from_json(obj: Mapping[str, Any] | str | bytes) -> Schema:
     """Read a schema file of any version.
 

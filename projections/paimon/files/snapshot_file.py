@@ -52,6 +52,9 @@ class _SnapshotFile(msgspec.Struct, kw_only=True, rename="camel"):
 
 _NAMES = {each.encode_name: each.name for each in msgspec.structs.fields(_SnapshotFile)}
 
+SNAPSHOT_KEYS = frozenset(_NAMES)
+"""The keys of a snapshot file that this reads."""
+
 
 def snapshot_from_json(obj: Mapping[str, Any] | str | bytes) -> Snapshot:
     """Read a snapshot file of any version.

@@ -48,6 +48,10 @@ class _TagKeys(msgspec.Struct, kw_only=True, rename="camel"):
     tag_time_retained: Decimal | None = None
 
 
+TAG_KEYS = frozenset(each.encode_name for each in msgspec.structs.fields(_TagKeys))
+"""The keys that a tag file has besides its snapshot's."""
+
+
 def tag_file(
     snapshot: Snapshot, *, create_time_millis: int | None, time_retained_millis: int | None
 ) -> bytes:

@@ -1,0 +1,38 @@
+"""`lakeledger import paimon`: a table that others own comes in, or what is new in it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from ledger.cli import families
+from ledger.cli.options import Place
+from projections.importing.command import DryRun, Name, import_one
+
+
+def register(imports: App) -> None:
+    """Add the command to the family `import`."""
+    families.add(imports, "paimon", paimon)
+
+
+def paimon(
+    source: Annotated[str, Parameter(help="A Paimon table's folder.")],
+    name: Name,
+    /,
+    *,
+    dry_run: DryRun = False,
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    """Take over a Paimon table's history; asked again, what is new in it.
+
+    Schemas, snapshots, tags and branches become events at their own times, by their commit users.
+    Nothing is written at the source, and the table takes no commits of its own here. What the
+    ledger cannot hold is refused by name before anything is written.
+
+    Example:
+        lakeledger import paimon ./warehouse/shop.db/orders shop.orders --dry-run
+
+        lakeledger import paimon ./warehouse/shop.db/orders shop.orders
+    """
+    import_one(place, "paimon", source, name, dry_run=dry_run)

@@ -1,0 +1,41 @@
+"""Reading a Paimon table of others into the transactions that a ledger has not taken yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ledger.evolution.state import TableState
+from ledger.model.errors import AlreadyExistsError
+from projections.importing.importing import Importing, Incoming
+from projections.importing.trial import Trial
+from projections.paimon.importing.plan import birth_of, planned
+from projections.paimon.importing.sources import open_source
+
+
+def read(
+    source: str, known: TableState | None, now_millis: int, options: Mapping[str, Any] | None
+) -> Incoming:
+    """Return what is new; see `projections.importing.importing.Read`."""
+    found = open_source(source, options)
+    if known is not None and (known.paimon is None or known.paimon.location != found.location):
+        raise AlreadyExistsError(
+            f"the table follows {known.followed}, and not {found.location}; import that under "
+            "another name"
+        )
+    ids = found.schema_ids
+    newest = f"snapshot/snapshot-{max(found.snapshot_ids, default=0)}"
+    birth = None if known is not None else birth_of(found)
+    start = known if birth is None else birth.state()
+    if start is None:
+        raise AssertionError("a table is there, or is born")
+    steps = tuple(planned(Trial(start, now_millis), found))
+    if steps:
+        found.refuse_missing()
+    path = newest if found.snapshot_ids else f"schema/schema-{ids[-1]}"
+    return Incoming(
+        found.location, f"{found.location}/{path}", birth, steps, tuple(found.not_carried())
+    )
+
+
+PAIMON = Importing(read)

@@ -1,0 +1,189 @@
+"""Where a Paimon table is read from: its folder, with schemas, snapshots, tags and branches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, Final, TypeVar
+
+from attrs import define
+
+from ledger.model.errors import InvalidInputError, LedgerError, NotFoundError, StoreError
+from ledger.model.schema import Schema
+from ledger.model.snapshot import Snapshot
+from projections.importing.files import SourceFiles, place_of_source, plain
+from projections.paimon.files.schema_file import SCHEMA_KEYS, schema_from_json
+from projections.paimon.files.snapshot_file import SNAPSHOT_KEYS, snapshot_from_json
+from projections.paimon.files.tag_file import TAG_KEYS, TagFile, tag_from_json
+from projections.paimon.manifests.avro import read_manifest_list
+from projections.paimon.paths import manifest_path, schema_path, snapshot_path, tag_path
+
+_T = TypeVar("_T")
+
+_NOT_CARRIED: Final = {
+    "consumer": "how far consumers have read (consumer/)",
+    "changelog": "changelogs that outlive their snapshots (changelog/)",
+    "service": "the addresses of services (service/)",
+}
+_BRANCH_FOLDERS: Final = ("schema", "snapshot", "tag")
+
+
+@define(slots=False)
+class Source:
+    """A table of somebody else.
+
+    Attributes:
+        location: Its folder; without secrets.
+        files: Reads it.
+        unknown: The keys met so far that this version knows nothing of, as `snapshot-5: key`.
+    """
+
+    location: str
+    files: SourceFiles
+    unknown: dict[str, str]
+
+    @cached_property
+    def schema_ids(self) -> tuple[int, ...]:
+        """The ids of its schemas, ascending.
+
+        Raises:
+            NotFoundError: It has none: it is no Paimon table.
+        """
+        found = self._numbers("schema")
+        if not found:
+            raise NotFoundError(f"{self.location} holds no Paimon table: it has no schema/schema-N")
+        return found
+
+    @cached_property
+    def snapshot_ids(self) -> tuple[int, ...]:
+        """The ids of its snapshots, ascending."""
+        return self._numbers("snapshot")
+
+    @cached_property
+    def tags(self) -> Mapping[str, TagFile]:
+        """Its tags, by name."""
+        names = (each.removeprefix("tag-") for each in self._names("tag") if each[:4] == "tag-")
+        return {
+            name: self._file(tag_path(name), tag_from_json, SNAPSHOT_KEYS | TAG_KEYS)
+            for name in names
+        }
+
+    def schema(self, schema_id: int) -> Schema:
+        """Return a schema.
+
+        Raises:
+            InvalidInputError: Its file is half written, or something else.
+            NotFoundError: It is gone.
+        """
+        return self._file(schema_path(schema_id), schema_from_json, SCHEMA_KEYS)
+
+    def snapshot(self, snapshot_id: int) -> Snapshot:
+        """Return a snapshot; errors as of `schema`."""
+        return self._file(snapshot_path(snapshot_id), snapshot_from_json, SNAPSHOT_KEYS)
+
+    def branches(self) -> dict[str, dict[str, str]]:
+        """Return the texts of each branch's files, by path below its folder."""
+        names = [each for each in self._names("branch") if each.startswith("branch-")]
+        return {
+            each.removeprefix("branch-"): dict(self._branch(f"branch/{each}")) for each in names
+        }
+
+    def not_carried(self) -> Iterator[str]:
+        """Yield what there is that the ledger does not hold, in words."""
+        yield from (what for folder, what in _NOT_CARRIED.items() if self._names(folder))
+        yield from self.unknown.values()
+
+    def refuse_missing(self) -> None:
+        """Check that what the newest snapshot and the tags read is there.
+
+        Raises:
+            NotFoundError: A manifest list or a manifest is gone.
+        """
+        named: dict[str, Snapshot] = {
+            f"tag {name}": each.snapshot for name, each in self.tags.items()
+        }
+        if self.snapshot_ids:
+            newest = self.snapshot_ids[-1]
+            named[f"snapshot {newest}"] = self.snapshot(newest)
+        there = frozenset(self._names("manifest"))
+        lists: dict[str, str] = {}
+        for who, snapshot in named.items():
+            for each in (snapshot.base_manifest_list, snapshot.delta_manifest_list):
+                if each is not None:
+                    lists.setdefault(each, who)
+        for name, who in lists.items():
+            self._refuse_absent(name, who, there)
+            body = self._read(manifest_path(name))
+            for manifest in read_manifest_list(body, name):
+                self._refuse_absent(manifest.file_name, who, there)
+
+    def _refuse_absent(self, name: str, who: str, there: frozenset[str]) -> None:
+        if name not in there:
+            raise NotFoundError(
+                f"{self.location}/{manifest_path(name)}, which {who} reads, is gone; nothing was "
+                "imported"
+            )
+
+    def _branch(self, folder: str) -> Iterator[tuple[str, str]]:
+        for inside in _BRANCH_FOLDERS:
+            for name in self._names(f"{folder}/{inside}"):
+                if name.startswith(f"{inside}-"):
+                    path = f"{inside}/{name}"
+                    yield path, _text(self._read(f"{folder}/{path}"), f"{folder}/{path}")
+
+    def _numbers(self, what: str) -> tuple[int, ...]:
+        ends = (each.removeprefix(f"{what}-") for each in self._names(what))
+        return tuple(sorted(int(each) for each in ends if each.isascii() and each.isdigit()))
+
+    def _names(self, folder: str) -> list[str]:
+        try:
+            return self.files.names(f"{self.location}/{folder}")
+        except FileNotFoundError:
+            return []
+        except NotADirectoryError as error:
+            raise NotFoundError(f"{self.location} is no folder of a Paimon table") from error
+        except OSError as error:
+            raise StoreError(f"{self.location}/{folder} cannot be listed: {error}") from error
+
+    def _read(self, path: str) -> bytes:
+        try:
+            return self.files.read(f"{self.location}/{path}")
+        except FileNotFoundError as error:
+            raise NotFoundError(
+                f"{self.location}/{path} is gone: its owner took it away meanwhile, or somebody "
+                "else did; ask again"
+            ) from error
+        except OSError as error:
+            raise StoreError(f"{self.location}/{path} cannot be read: {error}") from error
+
+    def _file(self, path: str, read: Callable[[bytes], _T], keys: frozenset[str]) -> _T:
+        body = self._read(path)
+        try:
+            found = read(body)
+        except LedgerError as error:
+            raise InvalidInputError(f"{self.location}/{path}: {error}") from error
+        content: Any = json.loads(body)
+        for key in content.keys() - keys:
+            self.unknown.setdefault(key, f"the key {key} of {path.rpartition('/')[2]}")
+        return found
+
+
+def _text(body: bytes, path: str) -> str:
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"{path} is no text: {error}") from error
+
+
+def open_source(source: str, options: Mapping[str, Any] | None = None) -> Source:
+    """Find a table.
+
+    Args:
+        source: Its folder.
+        options: What fsspec takes for files elsewhere.
+
+    Raises:
+        InvalidInputError: It names a password or a key.
+    """
+    return Source(plain(place_of_source(source)), SourceFiles(options or {}), {})

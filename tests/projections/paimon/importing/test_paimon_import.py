@@ -1,0 +1,256 @@
+"""A Paimon table of others: it comes in with its history, and reads here as it reads there."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import evolve
+from pypaimon import CatalogFactory
+
+import ledger
+from ledger import (
+    AddColumn,
+    AlreadyExistsError,
+    InvalidChangeError,
+    InvalidInputError,
+    Ledger,
+    LedgerError,
+    NotFoundError,
+    Schema,
+    UnsupportedError,
+)
+from ledger.evolution.fold.table_record import TableStream
+from projections.paimon import schema_from_json
+from projections.paimon.materialise import verify
+from tests.faults import Died, DiesAfter
+from tests.lakes import lake_on, memory
+from tests.projections.paimon.importing.paimon_source import PaimonSource, rows
+
+DATA = Path(__file__).parents[3] / "data/paimon"
+FREE = {
+    *("timeMillis", "tagCreateTime"),
+    *(f"{each}ManifestListSize" for each in ("base", "delta", "changelog")),
+}
+"""What may be said otherwise: sizes of lists that name whole paths, and times that went back."""
+TABLES = sorted([*DATA.glob("java_wh/j.db/*"), *DATA.glob("pypaimon_wh/ledger.db/*")])
+
+
+def now() -> int:
+    return 1_900_000_000_000
+
+
+def taken(lake: Ledger, source: Path, name: str = "a.b") -> Any:
+    return lake.import_table(name, str(source), format_name="paimon")
+
+
+def said(path: Path) -> Any:
+    """A metadata file's content, without what may differ; see the decision on Paimon's import."""
+    if path.parent.name == "schema":
+        # Writers spell nested types in different ways.
+        return evolve(schema_from_json(path.read_bytes()), time_millis=0)
+    content = json.loads(path.read_bytes())
+    return {key: each for key, each in content.items() if each is not None and key not in FREE}
+
+
+def assert_files_say_the_same(mine: Path, theirs: Path) -> None:
+    """Every metadata file is here, and nothing else."""
+    for pattern in ("schema/*", "snapshot/snapshot-*", "tag/*", "branch/*/*/*-*"):
+        found = {each.relative_to(theirs): said(each) for each in theirs.glob(pattern)}
+        assert {each.relative_to(mine): said(each) for each in mine.glob(pattern)} == found
+
+
+@pytest.mark.parametrize("source", TABLES, ids=lambda each: each.name)
+def test_a_known_table_comes_in_whole(source: Path, tmp_path: Path) -> None:
+    lake = ledger.open(str(tmp_path / "lake"))
+    planned = lake.plan_import("a.b", str(source), format_name="paimon")
+    assert lake.databases() == []
+    done = taken(lake, source)
+    assert (done.transactions, done.snapshots) == (planned.transactions, planned.snapshots)
+    assert taken(lake, source).transactions == 0
+    table = lake.table("a.b")
+    kept = TableStream().decode_state(TableStream().encode_state(table.state))
+    assert kept == table.state
+    table.project("paimon")
+    assert_files_say_the_same(tmp_path / "lake" / table.path, source)
+    assert verify(table).is_empty
+    for each in done.snapshots:
+        at = table.at(snapshot=each)
+        assert at.snapshot is not None
+        assert at.schema.id == at.snapshot.schema_id
+
+
+def assert_reads_the_same(lake: Ledger, root: Path, source: PaimonSource) -> None:
+    table = lake.table("a.b")
+    table.project("paimon")
+    assert_files_say_the_same(root / table.path, source.folder)
+    mine, theirs = CatalogFactory.create({"warehouse": str(root)}).get_table("a.b"), source.table
+    for each in source.snapshots:
+        at = {"scan_snapshot_id": str(each)}
+        assert rows(mine, **at) == rows(theirs, **at)
+    for name in source.tags:
+        assert rows(mine, scan_tag_name=name) == rows(theirs, scan_tag_name=name)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_life_is_followed_and_reads_the_same_at_every_snapshot_and_tag(
+    seed: int, tmp_path: Path
+) -> None:
+    source = PaimonSource(tmp_path / "theirs", keyed=bool(seed % 2))
+    lake, root = ledger.open(str(tmp_path / "lake")), tmp_path / "lake"
+    for step, _ in enumerate(source.life(seed, 12)):
+        taken(lake, source.folder)
+        assert taken(lake, source.folder).transactions == 0
+        if step % 4 == 0:
+            assert_reads_the_same(lake, root, source)
+    assert_reads_the_same(lake, root, source)
+    assert verify(lake.table("a.b")).is_empty
+    late = ledger.open(str(tmp_path / "late"))
+    taken(late, source.folder)
+    assert_reads_the_same(late, tmp_path / "late", source)
+
+
+def test_a_branch_comes_with_its_snapshots_and_goes_with_it(tmp_path: Path) -> None:
+    source = PaimonSource(tmp_path / "theirs")
+    source.append()
+    source.table.create_tag("v1")
+    source.table.branch_manager().create_branch("dev", "v1")
+    lake, root = ledger.open(str(tmp_path / "lake")), tmp_path / "lake"
+    assert "dev" in taken(lake, source.folder).refs
+    table = lake.table("a.b")
+    table.project("paimon")
+    mine = CatalogFactory.create({"warehouse": str(root)})
+    there = source.catalog.get_table("s.t$branch_dev")
+    assert rows(mine.get_table("a.b$branch_dev")) == rows(there) != []
+    source.table.branch_manager().drop_branch("dev")
+    taken(lake, source.folder)
+    table.project("paimon")
+    assert not list((root / table.path).glob("branch/*/*/*"))
+
+
+def test_a_rollback_at_the_source_is_history_here(tmp_path: Path) -> None:
+    source = PaimonSource(tmp_path / "theirs")
+    source.append()
+    source.append()
+    lake = ledger.open(str(tmp_path / "lake"))
+    taken(lake, source.folder)
+    before = lake.table("a.b").state.version
+    source.table.rollback_to(1)
+    source.append()
+    assert taken(lake, source.folder).snapshots == (2,)
+    table = lake.table("a.b")
+    assert table.state.snapshot_ids == (2, 1)
+    older = table.at(version=before).snapshot
+    assert older is not None
+    assert table.state.snapshot is not None
+    assert older.id == table.state.snapshot.id == 2
+    assert older.uuid != table.state.snapshot.uuid
+
+
+def told(lake: Ledger) -> list[Any]:
+    return [
+        (each.author, each.effective_time_millis, each.events)
+        for commit in lake.table("a.b").events(1)
+        for each in commit.transactions
+    ]
+
+
+def test_a_kill_at_any_write_is_ended_by_asking_again_and_nothing_comes_twice(
+    tmp_path: Path,
+) -> None:
+    source = PaimonSource(tmp_path / "theirs", keyed=True)
+    for _ in source.life(3, 8):
+        pass
+    source.table.create_tag("last")
+    whole = lake_on(memory(), clock=now)
+    taken(whole, source.folder)
+    wanted = told(whole)
+    for writes in itertools.count():
+        store = memory()
+        try:
+            taken(lake_on(DiesAfter(store, writes), clock=now), source.folder)
+        except Died:
+            again = lake_on(store, clock=now)
+            taken(again, source.folder)
+            assert told(again) == wanted
+            assert taken(again, source.folder).transactions == 0
+        else:
+            break
+    assert writes > len(wanted)
+
+
+def test_it_takes_no_commits_of_its_own_and_says_whose_it_is(tmp_path: Path) -> None:
+    source = PaimonSource(tmp_path / "theirs")
+    source.append()
+    lake = lake_on(memory(), clock=now)
+    taken(lake, source.folder)
+    table = lake.table("a.b")
+    with pytest.raises(InvalidChangeError, match=r"others own.*import paimon"):
+        table.alter([AddColumn(("x",), "INT")])
+    with pytest.raises(UnsupportedError, match="stand in the manifests of"):
+        _ = table.at().files
+    for each in ("iceberg", "delta"):
+        with pytest.raises(LedgerError, match=each):
+            table.project(each)
+
+
+def test_another_table_is_refused(tmp_path: Path) -> None:
+    source = PaimonSource(tmp_path / "theirs")
+    lake = lake_on(memory(), clock=now)
+    taken(lake, source.folder)
+    other = PaimonSource(tmp_path / "other")
+    with pytest.raises(AlreadyExistsError, match="under another name"):
+        taken(lake, other.folder)
+    lake.create_table("a.own", Schema.of({"id": "INT"}))
+    with pytest.raises(AlreadyExistsError, match="is the ledger's own"):
+        taken(lake, source.folder, "a.own")
+    shutil.rmtree(source.folder)
+    shutil.copytree(TABLES[0], source.folder)
+    with pytest.raises(AlreadyExistsError, match="made anew"):
+        taken(lake, source.folder)
+
+
+def test_bad_sources_are_told_in_a_line_and_leave_nothing(tmp_path: Path) -> None:
+    lake = lake_on(memory(), clock=now)
+    (tmp_path / "empty").mkdir()
+    half = PaimonSource(tmp_path / "half")
+    half.append()
+    path = half.folder / "snapshot/snapshot-1"
+    path.write_bytes(path.read_bytes()[:-20])
+    lost = PaimonSource(tmp_path / "lost")
+    lost.append()
+    next(lost.folder.glob("manifest/manifest-list*-1")).unlink()
+    without = PaimonSource(tmp_path / "without")
+    without.add("x")
+    without.append()
+    (without.folder / "schema/schema-1").unlink()
+    bad: list[tuple[Path, type[Exception], str]] = [
+        (tmp_path / "nowhere", NotFoundError, "holds no Paimon table"),
+        (tmp_path / "empty", NotFoundError, "holds no Paimon table"),
+        (half.folder, InvalidInputError, "snapshot-1"),
+        (lost.folder, NotFoundError, "which snapshot 1 reads, is gone"),
+        (without.folder, NotFoundError, "schema-1 is gone"),
+    ]
+    for source, error, match in bad:
+        with pytest.raises(error, match=match) as refused:
+            taken(lake, source)
+        assert "\n" not in str(refused.value)
+    with pytest.raises(InvalidInputError, match="credentials|user|password"):
+        lake.import_table("a.b", "s3://me:secret@bucket/t", format_name="paimon")
+    assert lake.databases() == []
+
+
+def test_what_the_ledger_does_not_hold_is_named(tmp_path: Path) -> None:
+    source = PaimonSource(tmp_path / "theirs")
+    source.append()
+    path = source.folder / "snapshot/snapshot-1"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "newThing": 1}))
+    (source.folder / "consumer").mkdir()
+    (source.folder / "consumer/consumer-x").write_text('{"nextSnapshot": 1}')
+    done = taken(lake_on(memory(), clock=now), source.folder)
+    assert len(done.not_carried) == 2
+    assert "newThing" in done.not_carried[1]
