@@ -82,7 +82,8 @@ def orphaned_caches(
     if now_millis - dropped_millis < KEPT_MILLIS:
         return
     root = subject.layout.root
-    for folder in ("checkpoints/keys", "checkpoints/files", "names", "statistics"):
+    asked = ("checkpoints/keys", "checkpoints/filters", "checkpoints/files", "names", "statistics")
+    for folder in asked:
         for key in sorted(subject.store.walk(f"{root}/{folder}")):
             yield Orphan("cache", key, dropped_millis)
 

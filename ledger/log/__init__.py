@@ -6,6 +6,7 @@
 - `replay`: reading commits in order along the hash chain.
 - `segments`: sealed runs of commits as Parquet; a cache.
 - `checkpoint`: folded state saved now and then, in a folder of its fold version; a cache.
+- `filters`: what was surely never named; their files are a cache, too.
 - `lookup`: where a commit id or a file path was last named; its files are a cache.
 - `travel`: the state at a version or a moment, from the nearest checkpoint.
 - `request`: who appends, why, under which id and onto what.

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 from attrs import frozen
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from ledger.events.commit import OLDEST_FORMAT
 from ledger.evolution.stream import StateLike, Stream
@@ -27,18 +27,38 @@ _MOST_KEPT = 16
 """Searches meet the same few checkpoints again and again."""
 
 
-class _File(Struct, frozen=True, rename="camel"):
-    """A checkpoint's file: what stands at its front is enough to search by bisection."""
+class _Front(Struct, frozen=True, rename="camel"):
+    """What stands at the front of a checkpoint's file: enough to search by bisection."""
 
     format: int
     fold_version: int
     version: int
     head: str
     check: str
-    state: Raw
 
 
-_DECODER = msgspec.json.Decoder(_File)
+_DECODER = msgspec.json.Decoder(_Front)
+_STATE = b',"state":'
+_END = b"}"
+
+
+def _parted(body: bytes) -> tuple[_Front, bytes] | None:
+    """Return a file's front and its state's record; None when it is not whole.
+
+    The record is cut out of it, and read by whoever knows its shape: it may be long.
+    """
+    front, _, rest = body.partition(_STATE)
+    try:
+        found = _DECODER.decode(front + _END)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    record = rest[: -len(_END)]
+    is_whole = rest[-len(_END) :] == _END
+    return (found, record) if is_whole and _check_of(record) == found.check else None
+
+
+def _check_of(record: bytes) -> str:
+    return hashlib.sha256(record).hexdigest()
 
 
 def named_digest(body: bytes, version: int) -> str | None:
@@ -48,12 +68,8 @@ def named_digest(body: bytes, version: int) -> str | None:
         body: The file.
         version: The commit that it has to be of.
     """
-    try:
-        file = _DECODER.decode(body)
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        return None
-    whole = hashlib.sha256(bytes(file.state)).hexdigest() == file.check
-    return file.head if whole and file.version == version else None
+    parted = _parted(body)
+    return parted[0].head if parted is not None and parted[0].version == version else None
 
 
 @frozen
@@ -177,39 +193,34 @@ class Checkpoints(Generic[S]):
         return (self._own, self._shared) if self._reads_shared else (self._own,)
 
     def _load(self, place: _Place, version: int) -> Head[S] | None:
-        file = self._file(place, version)
-        if file is None:
+        found = self._file(place, version)
+        if found is None:
             return None
+        front, record = found
         try:
-            state = bytes(file.state)
-            if hashlib.sha256(state).hexdigest() != file.check:
-                return None
-            return Head(self._stream.decode_state(state), file.head)
+            return Head(self._stream.decode_state(record), front.head)
         except (msgspec.DecodeError, ValueError, RecursionError):
             return None
 
-    def _file(self, place: _Place, version: int) -> _File | None:
+    def _file(self, place: _Place, version: int) -> tuple[_Front, bytes] | None:
         body = self._store.read(place.layout.checkpoint(version))
-        try:
-            file = None if body is None else _DECODER.decode(body)
-        except (msgspec.DecodeError, ValueError, RecursionError):
+        found = None if body is None else _parted(body)
+        if found is None:
             return None
+        front = found[0]
         wanted = (FORMAT, place.fold_version, version)
-        fits = file is not None and (file.format, file.fold_version, file.version) == wanted
-        return file if fits else None
+        return found if (front.format, front.fold_version, front.version) == wanted else None
 
 
 def _body(head: Head[Any], state: bytes, fold_version: int) -> bytes:
-    return msgspec.json.encode(
-        _File(
-            format=FORMAT,
-            fold_version=fold_version,
-            version=head.state.version,
-            head=head.digest,
-            check=hashlib.sha256(state).hexdigest(),
-            state=Raw(state),
-        )
+    front = _Front(
+        format=FORMAT,
+        fold_version=fold_version,
+        version=head.state.version,
+        head=head.digest,
+        check=_check_of(state),
     )
+    return b"".join((msgspec.json.encode(front)[: -len(_END)], _STATE, state, _END))
 
 
 @frozen

@@ -59,6 +59,10 @@ class Layout:
         """Return the key of the index over ids that were made up and stand without a digest."""
         return f"{self.root}/checkpoints/ids/{first:020d}-{last:020d}.idx"
 
+    def filter(self, level: int, first: int) -> str:
+        """Return the key of the filter over a layer that begins with the commit `first`."""
+        return f"{self.root}/checkpoints/filters/{level}-{first:020d}.flt"
+
     def file_run(self, first: int, last: int) -> str:
         """Return the key of the file changes of the commits `first` to `last`, as Parquet."""
         return f"{self.root}/checkpoints/files/{first:020d}-{last:020d}.parquet"
@@ -82,11 +86,12 @@ class Layout:
         return f"{self.root}/changes/{name}"
 
 
-def index_cut(index: str, number: int) -> str:
-    """Return the key of one of the cuts of an index.
+def cut_of(whole: str, number: int) -> str:
+    """Return the key of one of the cuts of an index, or of a filter.
 
     Example:
-        >>> index_cut("keys/0-6400.idx", 3)
+        >>> cut_of("keys/0-6400.idx", 3)
         'keys/0-6400.0003.idx'
     """
-    return f"{index.removesuffix('.idx')}.{number:04d}.idx"
+    name, _, kind = whole.rpartition(".")
+    return f"{name}.{number:04d}.{kind}"

@@ -28,7 +28,8 @@ from attrs import field, frozen
 from msgspec import UNSET
 
 from ledger.events.commit import Commit
-from ledger.log.layout import CHECKPOINT_INTERVAL, Layout, index_cut
+from ledger.log.filters import KeyFilter, KeyFilters, Layer, joined, layers
+from ledger.log.layout import CHECKPOINT_INTERVAL, Layout, cut_of
 from ledger.log.replay import Position, Reader
 from ledger.model.tiles import covering, parts
 from ledger.stores import Store
@@ -124,7 +125,10 @@ class KeyIndex:
 
     def find(self, key: str) -> list[int]:
         """Return the versions that may have named `key`, newest first."""
-        wanted = hashed(key)
+        return self.find_hash(hashed(key))
+
+    def find_hash(self, wanted: int) -> list[int]:
+        """Return the versions that may have named the key of a hash, newest first."""
         low = bisect_left(self.hashes, wanted)
         if low == len(self.hashes) or self.hashes[low] != wanted:
             return []
@@ -259,6 +263,7 @@ class KeyIndexes(Generic[E]):
         reader: Reads the commits that an index is missing for.
         keys_of: What commits named.
         belongs: Which of that belongs here.
+        filters: What was surely never named; None where nobody asks often.
     """
 
     def __init__(
@@ -268,7 +273,9 @@ class KeyIndexes(Generic[E]):
         reader: Reader[E],
         keys_of: KeysOf[E],
         belongs: Callable[[str], bool],
+        filters: KeyFilters | None = None,
     ) -> None:
+        self._filters = filters
         self._store = store
         self._file_of = file_of
         self._reader = reader
@@ -283,9 +290,23 @@ class KeyIndexes(Generic[E]):
         Newest first.
         """
         wanted = hashed(key)
-        for span in tiles(last):
-            for piece in self._parts(span) or [self._piece(span, wanted)]:
-                yield from piece.find(key)
+        for layer in layers(last):
+            clear = -1 if self._filters is None else self._filters.clear_to(layer, wanted)
+            for span in tiles(layer.last):
+                # A filter begins with its layer, so that what is older is clear, too.
+                if span[1] <= clear or span[0] < layer.first:
+                    break
+                pieces = self._parts(span)
+                if pieces is None:
+                    clear = -1 if self._filters is None else self._filters.ask(layer, wanted)
+                    if span[1] <= clear:
+                        break
+                    pieces = [self._piece(span, wanted)]
+                for each in pieces:
+                    if isinstance(each, KeyIndex):
+                        yield from each.find_hash(wanted)
+                    else:
+                        yield from each.find(key)
 
     def keep(self, tail: Tail[E]) -> None:
         """Answer for a complete interval from memory, until its index is saved."""
@@ -301,6 +322,41 @@ class KeyIndexes(Generic[E]):
         for file, part in self.files(span, self._whole(span)):
             self._store.replace(file, part.to_bytes())
 
+    def save_filter(self, version: int) -> None:
+        """Keep the filter that goes up to a checkpoint's version.
+
+        Raises:
+            OSError: It could not be kept; that harms nothing.
+        """
+        layer = next(layers(version), None)
+        if self._filters is None or layer is None:
+            return
+        base = self._filters.whole(layer)
+        # One that goes further is of a log that was put back from an older copy.
+        made = self.filter_made(layer, base if base and base.last < version else None)
+        for file, part in self._filters.files(layer, made):
+            self._store.replace(file, part.to_bytes())
+        self._filters.take(layer, made)
+
+    def filter_made(self, layer: Layer, base: KeyFilter | None = None) -> KeyFilter:
+        """Return a layer's filter, made of the indexes of its commits.
+
+        Args:
+            layer: The layer.
+            base: A filter of its beginning, if there is one.
+        """
+        known = base.last if base else -1
+        spans = [each for each in tiles(layer.last) if each[0] >= layer.first and each[1] > known]
+        return joined(base, layer.last, (self._index(each).hashes for each in spans))
+
+    def _index(self, span: tuple[int, int]) -> KeyIndex:
+        """Return the index of an interval, which nobody will ask for again."""
+        found = self._at_hand.get(span)
+        if isinstance(found, KeyIndex):
+            return found
+        whole = self._read(self._file_of(*span)) if found is None else None
+        return whole or self.made(span)
+
     def file(self, span: tuple[int, int]) -> str:
         """Return the store's key of an interval's index."""
         return self._file_of(*span)
@@ -310,7 +366,7 @@ class KeyIndexes(Generic[E]):
         file, bits = self._file_of(*span), _bits(span)
         yield file, whole
         for number in range(1 << bits) if bits else ():
-            yield index_cut(file, number), whole.cut(bits, number)
+            yield cut_of(file, number), whole.cut(bits, number)
 
     def merge(self, version: int) -> None:
         """Have one index of the interval that ends at a checkpoint's version, if all is at hand."""
@@ -347,19 +403,16 @@ class KeyIndexes(Generic[E]):
         cuts = self._cuts.setdefault(span, {})
         found = cuts.get(number)
         if found is None and len(cuts) < _MOST_CUTS:
-            found = self._read(index_cut(self._file_of(*span), number))
+            found = self._read(cut_of(self._file_of(*span), number))
             if found is not None:
                 cuts[number] = found
         return self._whole(span) if found is None else found
 
     def _whole(self, span: tuple[int, int]) -> KeyIndex:
         """Return the one index of an interval; the parts that it replaces go."""
-        found = self._at_hand.get(span)
-        if isinstance(found, KeyIndex):
-            return found
-        whole = self._read(self._file_of(*span)) if found is None else None
-        whole = whole or self.made(span)
-        self._take(span, whole)
+        whole = self._index(span)
+        if self._at_hand.get(span) is not whole:
+            self._take(span, whole)
         return whole
 
     def _read(self, file: str) -> KeyIndex | None:
@@ -405,12 +458,23 @@ class Lookup(Generic[E]):
         self._more_of = keys_of
         self._tails: dict[int, Tail[E]] = {}
         self._unmerged: deque[int] = deque()
+        self.filters = KeyFilters(store, layout)
         self._named: KeyIndexes[E] = KeyIndexes(
-            store, layout.index, reader, self._keys_of, lambda key: not key.startswith(_MADE)
+            store,
+            layout.index,
+            reader,
+            self._keys_of,
+            lambda key: not key.startswith(_MADE),
+            self.filters,
         )
         self._made: KeyIndexes[E] = KeyIndexes(
             store, layout.made_index, reader, self._keys_of, lambda key: key.startswith(_MADE)
         )
+
+    @property
+    def named(self) -> KeyIndexes[E]:
+        """The indexes of what commits name."""
+        return self._named
 
     @property
     def kinds(self) -> tuple[KeyIndexes[E], KeyIndexes[E]]:
@@ -434,13 +498,14 @@ class Lookup(Generic[E]):
             yield from self._older(self._made, made, last)
 
     def save(self, version: int) -> None:
-        """Keep the indexes that end at a checkpoint's version.
+        """Keep the indexes that end at a checkpoint's version, and the filter that goes up to it.
 
         Raises:
             OSError: They could not be kept; that harms nothing.
         """
         self._named.save(version)
         self._made.save(version)
+        self._named.save_filter(version)
 
     @property
     def owes_merging(self) -> bool:

@@ -7,6 +7,7 @@ are all identity.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Literal
 
 from attrs import field, frozen
@@ -22,8 +23,13 @@ _PARAMETERISED = re.compile(r"^(bucket|truncate)\[([1-9][0-9]*)\]$")
 _PLAIN = frozenset({"identity", "year", "month", "day", "hour", "void"})
 
 
+@lru_cache
+def _is_transform(text: str) -> bool:
+    return text in _PLAIN or _PARAMETERISED.match(text) is not None
+
+
 def _check_transform(_instance: object, _attribute: object, text: str) -> None:
-    if text not in _PLAIN and not _PARAMETERISED.match(text):
+    if not _is_transform(text):
         raise InvalidInputError(
             f"transform {text!r} is none of {sorted(_PLAIN)}, bucket[N], truncate[W]"
         )

@@ -310,6 +310,7 @@ def test_of_a_dropped_table_only_caches_go_and_only_after_seven_days(tmp_path: P
     assert gone == {
         left,
         f"{root}/checkpoints/keys/{span}.idx",
+        f"{root}/checkpoints/filters/0-{0:020d}.flt",
         f"{root}/checkpoints/files/{span}.parquet",
         f"{root}/checkpoints/files/{span}.parquet.sha256",
     }

@@ -3,6 +3,7 @@ from __future__ import annotations
 import shutil
 import threading
 import tracemalloc
+from array import array
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from ledger.history.verifying.finding import Expected, Finding
 from ledger.history.verifying.subject import Subject
 from ledger.history.verifying.verify import MOST_DAMAGES, Verification, repair
 from ledger.log.codec import digest
-from ledger.log.layout import Layout, index_cut
+from ledger.log.filters import KeyFilter
+from ledger.log.layout import Layout, cut_of
 from ledger.log.request import now_millis
 from ledger.stores import Durability, LocalStore
 from tests.history.ledgers import Place, built, contents, files_in, flip
@@ -147,8 +149,8 @@ def test_a_merged_index_and_its_cuts_are_compared_and_restored() -> None:
 
     for file_of in (Layout(ROOT).index, Layout(ROOT).made_index):
         merged = file_of(0, newest)
-        changed, gone = index_cut(merged, 3), index_cut(merged, 1)
-        store.replace(changed, store.read(index_cut(merged, 2)) or b"")
+        changed, gone = cut_of(merged, 3), cut_of(merged, 1)
+        store.replace(changed, store.read(cut_of(merged, 2)) or b"")
         store.delete(gone)
         part = file_of(0, 800)
         store.replace(part, store.read(file_of(801, 1_600)) or b"")
@@ -157,6 +159,39 @@ def test_a_merged_index_and_its_cuts_are_compared_and_restored() -> None:
         store.delete(merged)
         assert {(each.kind, each.file) for each in look()} == {("absent", merged)}
         assert indexes() == whole
+
+
+def test_filters_and_their_cuts_are_compared_as_far_as_they_go_and_restored() -> None:
+    store, newest = memory(), 6_600
+    long_table(store, newest)
+
+    def look() -> set[tuple[str, str]]:
+        subject: Subject[Any, Any] = Subject("t", table_on(store).log, has_files=True)
+        found = list(Verification(subject).run())
+        assert all(repair(subject, each) for each in found)
+        return {(each.kind, each.file) for each in found}
+
+    def filters() -> dict[str, bytes | None]:
+        return {key: store.read(key) for key in store.keys("") if key.endswith(".flt")}
+
+    assert look()
+    whole = filters()
+    recent, older = Layout(ROOT).filter(0, 6_401), Layout(ROOT).filter(1, 0)
+    assert len(whole) == 2 + 64
+
+    changed, gone = cut_of(older, 3), cut_of(older, 1)
+    store.replace(changed, store.read(cut_of(older, 2)) or b"")
+    store.delete(gone)
+    # As a writer leaves it that was killed, or an older one that went on.
+    table_on(store).log.lookup.named.save_filter(6_500)
+    assert look() == {("derived", changed), ("absent", gone), ("absent", recent)}
+    assert filters() == whole
+
+    beyond = KeyFilter(newest + 100, array("I"))
+    store.replace(recent, beyond.to_bytes())
+    store.replace(older, b"torn")
+    assert look() == {("derived", recent), ("derived", older)}
+    assert filters() == whole
 
 
 @pytest.mark.parametrize(("one", "other"), [(3, 9), (0, 76), (75, 76)])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ledger import Table
 from ledger.files.live import file_key
-from ledger.log.layout import index_cut
+from ledger.log.layout import cut_of
 from ledger.log.lookup import KeyIndex, hashed, tiles
 from ledger.stores import MemoryStore
 from tests.faults import Wrapped
@@ -115,7 +115,7 @@ def test_what_is_missing_of_an_index_is_found_in_what_it_was_made_of() -> None:
     key = table.log.layout.index(0, CUT)
     for number in range(8):
         # As an older client leaves it.
-        store.delete(index_cut(key, number))
+        store.delete(cut_of(key, number))
     again = table_on(store)
     again.log.refresh()
     assert found(again, paths) == expected

@@ -24,6 +24,7 @@ from ledger.files.registering.hive import path_keys
 from ledger.files.runs import Runs
 from ledger.log.checkpoint import Checkpoints
 from ledger.log.codec import Codec, Gate
+from ledger.log.filters import KeyFilter
 from ledger.log.layout import Layout
 from ledger.log.lookup import KeyIndex
 from ledger.log.segments.cache import Segments
@@ -127,6 +128,11 @@ def raw_checkpoint(body: bytes) -> object:
 def key_index(body: bytes) -> object:
     whole = b"LLKEYS1\n" + body
     return KeyIndex.from_bytes(body), KeyIndex.from_bytes(whole + hashlib.sha256(whole).digest())
+
+
+def key_filter(body: bytes) -> object:
+    whole = b"LLFILT1\n" + body
+    return KeyFilter.from_bytes(body), KeyFilter.from_bytes(whole + hashlib.sha256(whole).digest())
 
 
 def run(body: bytes) -> object:
@@ -269,6 +275,7 @@ DECODERS: dict[str, Decoder] = {
     "checkpoint": Decoder(raw_checkpoint, _of(lambda: bodies("/caches/", ".json"), files)),
     "checkpoint's state": Decoder(checkpoint, _of(state_record, files)),
     "key index": Decoder(key_index, _of(lambda: bodies("checkpoints/keys"), files)),
+    "filter": Decoder(key_filter, _of(lambda: bodies("checkpoints/filters"), files)),
     "sealed segment": Decoder(segment, _of(segment_bodies, files)),
     "run of files": Decoder(run, _of(lambda: bodies("checkpoints/files"), files)),
     "change file": Decoder(

@@ -175,6 +175,7 @@ KINDS = {
     "checkpoint": r"caches/\d+/0",
     "hint": r"caches/\d+/LATEST",
     "key index": "checkpoints/keys/",
+    "filter": "checkpoints/filters/",
     "index of ids": "checkpoints/ids/",
     "run": "checkpoints/files/",
     "position": "orders/_ledger/(projections|statistics/position)",

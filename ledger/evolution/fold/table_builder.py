@@ -7,7 +7,8 @@ fold never changes.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
+from copy import copy
 from typing import Any, assert_never, cast
 
 from msgspec import UNSET, UnsetType
@@ -135,7 +136,7 @@ class TableBuilder:
         self._is_closed, self._dropped = True, False
         # Those of a state are shared, and copied by the first change: most commits change none.
         self._owns = True
-        self._tags: dict[str, Tag] = {}
+        self._tags: MutableMapping[str, Tag] = {}
         self._statistics: dict[int, StatisticsFile] = {}
         self._earliest_snapshot_id = 1
         self._named_schema_ids: tuple[int, ...] = ()
@@ -158,7 +159,7 @@ class TableBuilder:
         self._format_rules = state.format_rules
         self._dropped = self._is_closed = state.dropped
         self._owns = False
-        self._tags = cast("dict[str, Tag]", state.tags)
+        self._tags = cast("MutableMapping[str, Tag]", state.tags)
         self._statistics = cast("dict[int, StatisticsFile]", state.partition_statistics)
         self._earliest_snapshot_id = state.earliest_snapshot_id
         if state.born is None:
@@ -517,7 +518,8 @@ class TableBuilder:
 
     def _own(self) -> None:
         if not self._owns:
-            self._tags, self._statistics = dict(self._tags), dict(self._statistics)
+            # What was read of a record stays as it is: whoever looks decodes it.
+            self._tags, self._statistics = copy(self._tags), dict(self._statistics)
             self._owns = True
 
     def _tag(self, event: TagCreated | TagReplaced | TagDeleted, _author: str, moment: int) -> None:

@@ -5,8 +5,11 @@ A record is a cache: another fold version's is ignored, and any can be made agai
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any, TypeVar
+
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from ledger.events import TableEvent
 from ledger.events.commit import OLDEST_FORMAT
@@ -17,8 +20,11 @@ from ledger.evolution.table.born import BornTable
 from ledger.evolution.table.born_delta import DeltaTable
 from ledger.evolution.table.born_paimon import PaimonTable
 from ledger.model.clock_correction import ClockCorrection
+from ledger.model.errors import DamagedLogError
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder
 from ledger.model.snapshot import Snapshot, StatisticsFile, Tag, Totals
+
+T = TypeVar("T")
 
 FOLD_VERSION = 4
 SHARED_FOLD_VERSION = 3
@@ -45,7 +51,7 @@ class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     snapshot: Snapshot | None = None
     earliest_snapshot_id: int = 1
     totals: Totals | None = None
-    tags: dict[str, Tag] = {}
+    tags: Any = {}
     partition_statistics: dict[int, StatisticsFile] = {}
     named_schema_ids: tuple[int, ...] = ()
     dropped: bool = False
@@ -57,7 +63,13 @@ class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     delta: DeltaTable | None = None
 
 
-_DECODER = msgspec.json.Decoder(_State)
+class _Read(_State, frozen=True, gc=False, rename="camel"):
+    """The same as it is read: a table may have thousands of tags, and few ask for them."""
+
+    tags: Raw = Raw(b"{}")
+
+
+_DECODER = msgspec.json.Decoder(_Read)
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -65,6 +77,77 @@ _CHANGED = {"schema", "totals", "tags", "partition_statistics", "format_rules"}
 """What a record holds in another shape, or another order, than the value."""
 
 _SAME = tuple(name for name in _State.__struct_fields__ if name not in _CHANGED)
+
+
+_NAMES_DECODER = msgspec.json.Decoder(dict[str, Raw])
+_TAG_DECODER = msgspec.json.Decoder(Tag)
+
+
+def _decoded(decoder: msgspec.json.Decoder[T], record: bytes | Raw) -> T:
+    try:
+        return decoder.decode(record)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise DamagedLogError(
+            f"a checkpoint holds tags that are none: {error}. Delete the folder caches beside the "
+            "log; it is made again",
+            "caches",
+        ) from error
+
+
+class _Tags(MutableMapping[str, Tag]):
+    """The tags of a record, each decoded when somebody looks at it.
+
+    Args:
+        record: Theirs, in JSON.
+        newer: Those that came after it.
+    """
+
+    __slots__ = ("_found", "_record")
+
+    def __init__(self, record: bytes, newer: Mapping[str, Tag | Raw]) -> None:
+        self._record = record
+        self._found = dict(newer)
+
+    @property
+    def _named(self) -> dict[str, Tag | Raw]:
+        if self._record:
+            named = _decoded(_NAMES_DECODER, self._record)
+            self._found = {**named, **self._found}
+            self._record = b""
+        return self._found
+
+    def __getitem__(self, name: str) -> Tag:
+        found = self._named[name]
+        if isinstance(found, Raw):
+            found = self._found[name] = _decoded(_TAG_DECODER, found)
+        return found
+
+    def __setitem__(self, name: str, tag: Tag) -> None:
+        self._found[name] = tag
+
+    def __delitem__(self, name: str) -> None:
+        del self._named[name]
+
+    def __contains__(self, name: object) -> bool:
+        # Most that anybody asks for are new, and stand nowhere in the record.
+        if name in self._found or not self._record or _ENCODER.encode(name) not in self._record:
+            return name in self._found
+        return name in self._named
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._named)
+
+    def __len__(self) -> int:
+        return len(self._named)
+
+    def __copy__(self) -> _Tags:
+        return _Tags(self._record, self._found)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
 
 
 class TableStream:
@@ -101,7 +184,7 @@ class TableStream:
             **{name: getattr(read, name) for name in _SAME},
             schema=schema_of(read.schema),
             totals=read.totals or Totals(),
-            tags=read.tags,
+            tags=_Tags(bytes(read.tags), {}),
             partition_statistics=read.partition_statistics,
             format_rules=read.format_rules,
         )

@@ -7,6 +7,7 @@
 - `facts`: what events say, against what they may say.
 - `repeats`: ids, snapshots' keys and live files that a log names twice.
 - `caches`: the caches beside a log, compared with what the log makes them.
+- `filters`: the filters of keys, which say themselves how far they go.
 - `span`: all that for one span of commits, on its own.
 - `workers`: spans of a long log verified by several processes.
 - `verify`: a whole stream, span by span, and what is left over beside it.

@@ -39,6 +39,7 @@ E = TypeVar("E")
 _piece_of = re.compile(
     r"(?:keys|ids|files)/(\d{20})-(\d{20})\.(?:idx|\d{4,}\.idx|parquet|parquet\.sha256)"
 ).fullmatch
+_filter_of = re.compile(r"filters/\d+-(\d{20})(?:\.\d{4,})?\.flt").fullmatch
 _checkpoint_of = re.compile(r"(\d{20})\.json").fullmatch
 
 _MOST_KEYS: Final = 65_536
@@ -52,13 +53,15 @@ Pairs = Sequence[Sequence[tuple[int, int]]]
 
 
 def last_of(name: str) -> int | None:
-    """Return the version that a cache ends at, by its name below `checkpoints/`; None: no cache.
+    """Return a version that a cache was made of, by its name below `checkpoints/`; None: no cache.
+
+    The last one, where its name says that.
 
     Example:
         >>> last_of("00000000000000000100.json"), last_of("notes.txt")
         (100, None)
     """
-    found = _checkpoint_of(name)
+    found = _checkpoint_of(name) or _filter_of(name)
     if found:
         return int(found[1])
     piece = _piece_of(name)
@@ -285,10 +288,15 @@ class Caches(Generic[S, E]):
         if wrong.isdisjoint(map(kind.file, parts)) and len(whole) == len(parts):
             right = KeyIndex.of_sorted(merged_pairs([*whole, KeyIndex.of(pairs)]))
         else:
-            right = self._from_log(wrong).lookup.kinds[number].made(tile)
+            right = self.from_log(wrong).lookup.kinds[number].made(tile)
         yield from self._index(kind, tile, right)
 
-    def _from_log(self, wrong: AbstractSet[str]) -> Any:
+    def from_log(self, wrong: AbstractSet[str]) -> Any:
+        """Return the stream's log without some caches, so that they are made of what is right.
+
+        Args:
+            wrong: Their keys.
+        """
         return self.subject.on(_Without(self._store, frozenset(wrong)))
 
     def _merged_run(
@@ -308,7 +316,7 @@ class Caches(Generic[S, E]):
                 return
             made: Any = Net(each for table in tables for each in _placed(table))
         else:
-            log = self._from_log(wrong)
+            log = self.from_log(wrong)
             made = Net(LiveFiles(log).built(*tile))
         yield from self.run(tile, list(made.rows()))
 

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pickle
+from collections.abc import MutableMapping
+from copy import copy
+from typing import cast
+
+import msgspec
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledger.evolution.fold.table_record import TableStream
+from ledger.evolution.state import TableState
+from ledger.model.errors import DamagedLogError
+from ledger.model.snapshot import Tag
+from tests.lakes import lake_on, memory, orders
+
+STREAM = TableStream()
+NAMES = st.sampled_from(["a", "b", 'quoted "a"', "\n", "ä", "snapshotId"])
+STEPS = st.lists(st.tuples(st.sampled_from(["set", "delete", "has", "get", "copy"]), NAMES))
+
+
+def tagged(names: set[str]) -> TableState:
+    tags = {name: Tag(name, at, 1_000 + at) for at, name in enumerate(sorted(names), 1)}
+    return evolve(orders(lake_on(memory())).state, tags=tags)
+
+
+def read_again(state: TableState) -> MutableMapping[str, Tag]:
+    tags = STREAM.decode_state(STREAM.encode_state(state)).tags
+    return cast("MutableMapping[str, Tag]", tags)
+
+
+@given(st.sets(NAMES), STEPS)
+def test_tags_of_a_record_that_is_read_late_are_as_a_mapping_of_them(
+    names: set[str], steps: list[tuple[str, str]]
+) -> None:
+    state = tagged(names)
+    model, read = dict(state.tags), read_again(state)
+    for number, (step, name) in enumerate(steps):
+        match step:
+            case "set":
+                model[name] = read[name] = Tag(name, 7, number)
+            case "delete" if name in model:
+                del model[name], read[name]
+            case "has":
+                assert (name in read) == (name in model)
+            case "copy":
+                # What is done to a copy leaves what it was made of as it is.
+                other, read = read, copy(read)
+                read["new"] = Tag("new", 1, 1)
+                assert "new" not in other
+                del read["new"]
+            case _:
+                assert read.get(name) == model.get(name)
+    assert read == model
+    assert list(read) == list(model)
+    assert len(read) == len(model)
+
+
+@given(st.sets(NAMES))
+def test_a_record_gives_the_state_that_it_was_made_of(names: set[str]) -> None:
+    state = tagged(names)
+    record = STREAM.encode_state(state)
+    read = STREAM.decode_state(record)
+    assert STREAM.encode_state(read) == record
+    assert pickle.loads(pickle.dumps(STREAM.decode_state(record))) == state  # noqa: S301 - own
+    assert read == state
+
+
+@pytest.mark.parametrize("tags", [b'{"a":1}', b'{"a":{}}', b"[]", b'"a"'])
+def test_tags_that_are_none_are_told_when_somebody_looks(tags: bytes) -> None:
+    state = tagged({"a"})
+    own = msgspec.json.encode({"a": state.tags["a"]})
+    record = STREAM.encode_state(state)
+    assert own in record
+    with pytest.raises(DamagedLogError, match="Delete the folder caches"):
+        dict(STREAM.decode_state(record.replace(own, tags)).tags)
