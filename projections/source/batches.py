@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from projections.source.column import Column, arrow_schema
@@ -12,8 +11,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Row = tuple[Any, ...]
-Chunk = tuple[list[Any], ...]
-"""The columns of some rows."""
+Arrays = Sequence[Any]
+"""The columns of some rows, each an Arrow array."""
 
 MOST_ROWS = 8_192
 MOST_CHARACTERS = 8_000_000
@@ -55,25 +54,29 @@ def batches(
         yield _batch(gathered, schema, constants)
 
 
-def batches_of_chunks(
-    chunks: Iterable[Chunk], columns: Sequence[Column], constants: Sequence[Any] = ()
+def batches_of_arrays(
+    chunks: Iterable[Arrays], columns: Sequence[Column], constants: Sequence[Any] = ()
 ) -> Iterator[pa.RecordBatch]:
-    """Yield columns as record batches, a chunk of them each; see `batches`."""
+    """Yield the arrays of some rows each as record batches; see `batches`."""
     schema = arrow_schema(columns)
     for chunk in chunks:
-        if chunk[0]:
-            yield _batch_of_columns(chunk, schema, constants)
+        yield _of_arrays(chunk, schema, constants)
 
 
 def _batch(rows: list[Row], schema: pa.Schema, constants: Sequence[Any]) -> pa.RecordBatch:
-    return _batch_of_columns([*zip(*rows, strict=True)], schema, constants)
-
-
-def _batch_of_columns(
-    columns: Sequence[Sequence[Any]], schema: pa.Schema, constants: Sequence[Any]
-) -> pa.RecordBatch:
     import pyarrow as pa
 
-    values = [*(repeat(each, len(columns[0])) for each in constants), *columns]
-    arrays = [pa.array(column, each.type) for column, each in zip(values, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    own = list(schema)[len(constants) :]
+    values = zip(zip(*rows, strict=True), own, strict=True)
+    return _of_arrays([pa.array(each, found.type) for each, found in values], schema, constants)
+
+
+def _of_arrays(arrays: Arrays, schema: pa.Schema, constants: Sequence[Any]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    count = len(arrays[0])
+    same = [
+        pa.repeat(pa.scalar(each, field.type), count)
+        for each, field in zip(constants, schema, strict=False)
+    ]
+    return pa.RecordBatch.from_arrays([*same, *arrays], schema=schema)

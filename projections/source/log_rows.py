@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import repeat
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import UnsetType
+from msgspec import Struct, UnsetType
 
-from projections.source.batches import MOST_CHARACTERS, MOST_ROWS, Chunk, Row
-from projections.source.column import Column
+from projections.source.batches import MOST_CHARACTERS, MOST_ROWS, Arrays, Row
+from projections.source.column import Column, arrow_type
 from projections.source.scan import Scan, Step
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PLACE = (
     Column("version", "bigint", "number of the commit in the table's stream, from 0"),
@@ -70,81 +73,94 @@ def commit_rows(scan: Scan) -> Iterator[Row]:
         )
 
 
-def event_rows(scan: Scan) -> Iterator[Row]:
-    """Yield a row of `EVENTS` for every event."""
-    for chunk in event_chunks(scan):
-        yield from zip(*chunk, strict=True)
-
-
-def event_chunks(scan: Scan) -> Iterator[Chunk]:
-    """Yield the columns of `EVENTS` for so many events at a time: no row is made of any of them."""
+def event_arrays(scan: Scan) -> Iterator[Arrays]:
+    """Yield the columns of `EVENTS` as Arrow arrays, for so many events at a time."""
     gathered = _Events()
     for step in scan.steps():
         gathered.add(step)
         if gathered.is_full:
-            yield gathered.columns
+            yield gathered.arrays()
             gathered = _Events()
-    yield gathered.columns
+    if gathered.count:
+        yield gathered.arrays()
+
+
+class _Told(Struct, rename="camel", gc=False):
+    """As much of an event's JSON as has a column of its own."""
+
+    type: str
+    field_id: int | None = None
+    field_names: Any = None
+    snapshot_id: int | None = None
+
+
+_ENCODER = msgspec.json.Encoder()
+_TOLD = msgspec.json.Decoder(_Told)
 
 
 class _Events:
-    """The columns of some events."""
+    """Some transactions' events, as `EVENTS` has them.
+
+    What the columns hold is read back from the events' JSON, of all of them at once: looking into a
+    million events one by one, long after they were decoded, takes three times as long.
+    """
 
     def __init__(self) -> None:
-        self.columns: Chunk = tuple([] for _ in EVENTS)
-        self._characters = 0
+        self.count = 0
+        self._counts: list[int] = []
+        self._places: list[Row] = []
+        self._lines: list[bytes] = []
+        self._size_bytes = 0
 
     @property
     def is_full(self) -> bool:
         """Whether they are enough for a batch."""
-        return len(self.columns[0]) >= MOST_ROWS or self._characters >= MOST_CHARACTERS
+        return self.count >= MOST_ROWS or self._size_bytes >= MOST_CHARACTERS
 
     def add(self, step: Step) -> None:
         """Take in a transaction."""
-        # Which of them has which field its shape says.
-        events: tuple[Any, ...] = step.transaction.events
-        count = len(events)
-        before, after = (*place(step),), (*_envelope(step),)
-        shapes = [_SHAPES.get(type(each)) or _shape(type(each)) for each in events]
-        texts = [_ENCODE(each).decode() for each in events]
-        pairs = list(zip(events, shapes, strict=True))
-        added: list[Iterable[Any]] = [
-            *(repeat(value, count) for value in before),
-            range(count),
-            *(repeat(value, count) for value in after),
-            [shape.tag for shape in shapes],
-            [each.field_id if shape.has_id else None for each, shape in pairs],
-            [_path(each.field_names) if shape.has_names else None for each, shape in pairs],
-            [each.snapshot_id if shape.has_snapshot else None for each, shape in pairs],
-            texts,
+        events = step.transaction.events
+        if not events:
+            return
+        lines = _ENCODER.encode_lines(events)
+        if lines.count(b"\n") != len(events):
+            # What stands raw in an event may be on several lines; between values they mean nothing.
+            lines = b"".join(_ENCODER.encode(each).replace(b"\n", b" ") + b"\n" for each in events)
+        self._lines.append(lines)
+        self._size_bytes += len(lines)
+        self._counts.append(len(events))
+        self.count += len(events)
+        self._places.append((*place(step), *_envelope(step)))
+
+    def arrays(self) -> Arrays:
+        """Return the columns."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        lines = b"".join(self._lines)
+        told = _TOLD.decode_lines(lines)
+        own = zip((*PLACE, *_ENVELOPE), zip(*self._places, strict=True), strict=True)
+        places = [self._repeated(pa.array(each, arrow_type(column))) for column, each in own]
+        return [
+            *places[: len(PLACE)],
+            pa.array(chain.from_iterable(map(range, self._counts)), pa.int32()),
+            *places[len(PLACE) :],
+            pa.array([each.type for each in told], pa.string()),
+            pa.array([each.field_id for each in told], pa.int64()),
+            pa.array([_path(each.field_names) for each in told], pa.list_(pa.string())),
+            pa.array([each.snapshot_id for each in told], pa.int64()),
+            pc.split_pattern(pa.array([lines[:-1]], pa.string()), "\n").values,
         ]
-        for column, values in zip(self.columns, added, strict=True):
-            column.extend(values)
-        self._characters += sum(map(len, texts))
+
+    def _repeated(self, values: pa.Array) -> pa.Array:
+        """Return a value a transaction as a value an event."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        ends = pa.array(accumulate(self._counts), pa.int32())
+        return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(ends, values))
 
 
-class _Shape(NamedTuple):
-    """What there is to say of every event of a class."""
-
-    tag: str
-    has_id: bool
-    has_names: bool
-    has_snapshot: bool
-
-
-_ENCODE = msgspec.json.Encoder().encode
-_SHAPES: dict[type, _Shape] = {}
-
-
-def _shape(kind: Any) -> _Shape:
-    names = kind.__struct_fields__
-    wanted = ("field_id", "field_names", "snapshot_id")
-    found = _Shape(kind.__struct_config__.tag, *(each in names for each in wanted))
-    return _SHAPES.setdefault(kind, found)
-
-
-def _path(names: object) -> tuple[str, ...] | None:
+def _path(names: list[Any] | None) -> list[str] | None:
     """Return a column's path; None for the identifier fields, which are many paths."""
-    if not isinstance(names, tuple) or any(isinstance(each, tuple) for each in names):
-        return None
-    return names
+    return names if names and isinstance(names[0], str) else None

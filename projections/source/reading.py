@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from projections.source.batches import Row, batches, batches_of_chunks
+from projections.source.batches import Row, batches, batches_of_arrays
 from projections.source.column import Column
 from projections.source.partition_values import PARTITION, TYPED, typed
 from projections.source.scan import Scan
 from projections.source.span import Span
-from projections.source.view import View, view_of
+from projections.source.view import ByColumn, ByRow, View, view_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,17 +29,30 @@ def read(
     Raises:
         DamagedLogError: A commit or a list of file changes is missing or damaged.
     """
-    view = view_of(view_name)
-    scan = Scan.of(span)
     whose = (span.table.identifier, span.table.table_id)
-    if view.chunks is not None:
-        yield from batches_of_chunks(view.chunks(scan), view.columns, whose)
-        return
-    rows = view.rows(scan)
+    yield from scanned(view_of(view_name), Scan.of(span), whose, typed_column)
+
+
+def scanned(
+    view: View, scan: Scan, whose: tuple[str, str], typed_column: Column | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a view for one scan; see `read`.
+
+    Args:
+        view: Which view.
+        scan: What to read.
+        whose: The values of `TABLE`.
+        typed_column: The typed partition values to give besides.
+    """
     columns = view.columns
-    if typed_column is not None and view.has_partition:
-        rows, columns = _with_typed(rows, view, typed_column), (*columns, typed_column)
-    yield from batches(rows, columns, whose)
+    match view.rows:
+        case ByColumn(of=arrays):
+            yield from batches_of_arrays(arrays(scan), columns, whose)
+        case ByRow(of=rows):
+            found = rows(scan)
+            if typed_column is not None and view.has_partition:
+                found, columns = _with_typed(found, view, typed_column), (*columns, typed_column)
+            yield from batches(found, columns, whose)
 
 
 def _with_typed(rows: Iterator[Row], view: View, column: Column) -> Iterator[Row]:

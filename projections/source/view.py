@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from attrs import frozen
 
 from ledger.model.errors import InvalidInputError
-from projections.source.batches import Chunk, Row
+from projections.source.batches import Arrays, Row
 from projections.source.column import Column
 from projections.source.column_rows import COLUMNS, column_rows
 from projections.source.file_rows import (
@@ -18,7 +18,7 @@ from projections.source.file_rows import (
     partition_change_rows,
     partition_rows,
 )
-from projections.source.log_rows import COMMITS, EVENTS, commit_rows, event_chunks, event_rows
+from projections.source.log_rows import COMMITS, EVENTS, commit_rows, event_arrays
 from projections.source.partition_values import PARTITION
 from projections.source.scan import Scan
 from projections.source.snapshot_rows import SNAPSHOTS, TAGS, snapshot_rows, tag_rows
@@ -31,14 +31,27 @@ TABLE = (
 
 
 @frozen
+class ByRow:
+    """Gives rows as tuples: for what there is a little of."""
+
+    of: Callable[[Scan], Iterator[Row]]
+
+
+@frozen
+class ByColumn:
+    """Gives Arrow arrays of many rows: for what there are millions of."""
+
+    of: Callable[[Scan], Iterator[Arrays]]
+
+
+@frozen
 class View:
     """One way to look at a table's log.
 
     Attributes:
         name: What it is asked by.
         own: Its columns after those of `TABLE`.
-        rows: Gives their values for a span of the log.
-        chunks: Gives the same column by column, where many rows are worth it.
+        rows: Gives their values for a span of the log, row by row or column by column.
         is_history: Whether each row belongs to a commit, so that versions can share the reading,
             be filtered, and be followed. Otherwise the rows are of the table at one instant.
         from_start: Whether the state at an instant is summed up from version 0 on.
@@ -46,8 +59,7 @@ class View:
 
     name: str
     own: tuple[Column, ...]
-    rows: Callable[[Scan], Iterator[Row]]
-    chunks: Callable[[Scan], Iterator[Chunk]] | None = None
+    rows: ByRow | ByColumn
     is_history: bool = True
     from_start: bool = False
 
@@ -65,14 +77,14 @@ class View:
 VIEWS = {
     each.name: each
     for each in (
-        View("commits", COMMITS, commit_rows),
-        View("events", EVENTS, event_rows, event_chunks),
-        View("columns", COLUMNS, column_rows),
-        View("snapshots", SNAPSHOTS, snapshot_rows),
-        View("tags", TAGS, tag_rows, is_history=False),
-        View("files", FILES, file_rows),
-        View("partition_changes", PARTITION_CHANGES, partition_change_rows),
-        View("partitions", PARTITIONS, partition_rows, is_history=False, from_start=True),
+        View("commits", COMMITS, ByRow(commit_rows)),
+        View("events", EVENTS, ByColumn(event_arrays)),
+        View("columns", COLUMNS, ByRow(column_rows)),
+        View("snapshots", SNAPSHOTS, ByRow(snapshot_rows)),
+        View("tags", TAGS, ByRow(tag_rows), is_history=False),
+        View("files", FILES, ByRow(file_rows)),
+        View("partition_changes", PARTITION_CHANGES, ByRow(partition_change_rows)),
+        View("partitions", PARTITIONS, ByRow(partition_rows), is_history=False, from_start=True),
     )
 }
 

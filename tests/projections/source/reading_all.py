@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ledger.table import Table
-from projections.source.batches import batches
+from projections.source.reading import scanned
 from projections.source.scan import Scan
 from projections.source.span import End, ranges
 from projections.source.view import view_of
@@ -30,7 +30,7 @@ def rows_of(
     for low, high in parts:
         last = until if high == until.version else End(high)
         scan = Scan(table.log, low, last)
-        for batch in batches(found.rows(scan), found.columns, constants):
+        for batch in scanned(found, scan, constants):
             rows += [_plain(row, maps) for row in batch.to_pylist()]
     return rows
 

@@ -27,7 +27,7 @@ from projections.source.scan import Scan, Step
 from projections.source.span import End
 from projections.source.view import VIEWS
 from tests.histories import random_changes, start_schema
-from tests.lakes import START_MILLIS, lake_on, memory, orders
+from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders
 from tests.projections.source.reading_all import rows_of
 from tests.projections.statistics.lives import Life, a_table, together
 
@@ -80,6 +80,27 @@ def test_events_can_be_read_back_from_their_rows(seed: int) -> None:
         for row in found
     ] == wanted
     assert all(row["type"] == msgspec.json.decode(row["event"])["type"] for row in found)
+    for row, (*_, event) in zip(found, wanted, strict=True):
+        names = getattr(event, "field_names", ())
+        path = None if not names or isinstance(names[0], tuple) else [*names]
+        assert row["field_names"] == path
+        assert row["field_id"] == getattr(event, "field_id", None)
+        assert row["snapshot_id"] == getattr(event, "snapshot_id", None)
+
+
+def test_an_event_that_stands_on_several_lines_is_one_row() -> None:
+    store = memory()
+    table = orders(lake_on(store))
+    table.append([data_file("a.parquet")])
+    log = table.log
+    body = store.read(log.layout.commit(1))
+    assert body is not None
+    store.replace(log.layout.commit(1), body.replace(b'"files":[', b'"files":[\n'))
+
+    found = [row for row in rows_of(table, "events") if row["version"] == 1]
+
+    assert [row["type"] for row in found] == ["commitSnapshot"]
+    assert msgspec.json.decode(found[0]["event"])["files"][0]["path"] == "a.parquet"
 
 
 @settings(max_examples=8, deadline=None)
