@@ -640,18 +640,28 @@ def files_of(file_format: FileFormat[P], table: Table, target: TableState) -> di
     return outputs.files
 
 
-def new_commits(table: Table, start: Position, target: TableState) -> Iterator[Read[TableEvent]]:
+def new_commits(
+    table: Table, start: Position, target: TableState, on_progress: Progress
+) -> Iterator[Read[TableEvent]]:
     """Yield the commits after a position, up to a state.
+
+    Args:
+        table: Whose.
+        start: The position.
+        target: The state.
+        on_progress: Told when one is done with, that is when the next is asked for.
 
     Raises:
         DamagedLogError: The first does not follow the commit that files were made of.
     """
-    for read in table.log.commits(start.version + 1, target.version):
+    total = target.version - start.version
+    for done, read in enumerate(table.log.commits(start.version + 1, target.version), 1):
         is_next = read.commit.version == start.version + 1
         if is_next and start.commit and read.commit.parent != start.commit:
             key = table.log.layout.commit(start.version)
             raise DamagedLogError(f"{key} is not the commit that files were made of", key)
         yield read
+        on_progress(done, total)
 
 
 def refuse_beyond(table: Table, version: int, key: str) -> None:

@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -284,3 +285,13 @@ def test_the_rooms_of_statistics_know_no_circle() -> None:
             if there[:2] == parts[:2] and len(there) > 2 and there[2] in order:
                 place, other = order.index(parts[2]), order.index(there[2])
                 assert other <= place, f"{module_of(path)} imports {imported}"
+
+
+def test_a_format_has_one_entry_point() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    points = project["entry-points"]
+    groups = {"formats", "commands", "verifications", "views"}
+    assert set(points) == {f"lakeledger.{each}" for each in groups}, (
+        "what a format brings is a part of its object: see `Part` in ledger.formats"
+    )
+    assert not set(points["lakeledger.verifications"]) & set(points["lakeledger.formats"])

@@ -33,7 +33,7 @@ from ledger.evolution.fold.schema_record import first_schema
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.operations import BY_FACT
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
-from ledger.model.types.text import format_type
+from ledger.model.types.text import bare_text, format_type
 from ledger.model.types.wire import type_from_wire
 
 Path = tuple[str, ...]
@@ -468,7 +468,7 @@ def _text(data_type: DataType) -> str:
         case MapType(key=key):
             return f"MAP by {format_type(key)}"
         case _:
-            return format_type(data_type.with_nullability(nullable=True))
+            return bare_text(data_type)
 
 
 def _cause(

@@ -79,10 +79,8 @@ class Projection:
                 "option ledger.formats"
             )
         run = _Run(self)
-        total = self.target.version - self.start.version
-        for done, read in enumerate(new_commits(self.table, self.start, self.target), 1):
+        for read in new_commits(self.table, self.start, self.target, on_progress):
             run.commit(read)
-            on_progress(done, total)
         return run.finish()
 
 

@@ -44,12 +44,11 @@ def project_born(
     names, commit = Names(target.table_id), start.commit
     found = [version for each in outputs.paths(FOLDER) if (version := names.version_of(each))]
     builder = TableBuilder(at_version(table.log, start.version) if start.version >= 0 else None)
-    for done, read in enumerate(new_commits(table, start, target), 1):
+    for read in new_commits(table, start, target, on_progress):
         builder.commit(read.commit)
         commit = read.digest
         if wants(read.commit.version) and read.commit.version != target.version:
             render_born(outputs, builder.freeze())
-        on_progress(done, target.version - start.version)
     body = born_metadata(target)
     outputs.put(names.metadata(target.version), body)
     outputs.put(names.hadoop(target.version), body)

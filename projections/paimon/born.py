@@ -68,9 +68,8 @@ def project_born(
         raise AssertionError("the table was born in Paimon")
     before = at_version(table.log, start.version) if start.version >= 0 else None
     commit = start.commit
-    for done, read in enumerate(new_commits(table, start, target), 1):
+    for read in new_commits(table, start, target, on_progress):
         commit = read.digest
-        on_progress(done, target.version - start.version)
     _Run(table, outputs, before, target, target.paimon).run()
     return Position(version=target.version, commit=commit)
 

@@ -77,10 +77,8 @@ class Projection:
         if self.target.paimon is not None:
             return project_born(self.table, self.outputs, self.start, self.target, on_progress)
         run = _Run(self)
-        total = self.target.version - self.start.version
-        for done, read in enumerate(new_commits(self.table, self.start, self.target), 1):
+        for read in new_commits(self.table, self.start, self.target, on_progress):
             run.commit(read)
-            on_progress(done, total)
         return run.finish()
 
 

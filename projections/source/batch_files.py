@@ -21,7 +21,7 @@ from ledger.model.similar import meant
 from ledger.model.transforms import Period, Void, transform_of
 from ledger.model.transforms.paths import field_types
 from ledger.model.transforms.values import encode_value
-from ledger.model.types.text import format_type
+from ledger.model.types.text import bare_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -208,7 +208,7 @@ def _refuse_longer(values: Any, data_type: t.DataType, name: str) -> None:
 
 def _refuse_above(found: int | None, most: int, data_type: t.DataType, name: str) -> None:
     if found is not None and found > most:
-        shown = format_type(data_type.with_nullability(nullable=True))
+        shown = bare_text(data_type)
         raise InvalidInputError(
             f"column {name} is {shown}, and a value has the length {found}; cut the values, or "
             "change the column's type"

@@ -20,7 +20,6 @@ from ledger.events.catalog_events import (
 )
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
-from ledger.events.formats import EQUAL_TIMES
 from ledger.events.table_events import TableCreated, TableDropped, TableName, TableRenamed
 from ledger.evolution.catalog.state import (
     EMPTY_CATALOG,
@@ -33,7 +32,7 @@ from ledger.evolution.catalog.state import (
 )
 from ledger.evolution.catalog.view_cells import view_from_record
 from ledger.evolution.catalog.view_fold import altered_view
-from ledger.evolution.fold.clock import correction_of, misplaced
+from ledger.evolution.fold.clock import correction_of, refuse_misplaced
 from ledger.model.errors import InvalidChangeError
 from ledger.model.identifier import Identifier
 
@@ -92,11 +91,7 @@ class CatalogBuilder:
         Raises:
             InvalidChangeError: It cannot follow.
         """
-        is_late = time_millis > self.time_millis or (
-            time_millis == self.time_millis and format_version >= EQUAL_TIMES
-        )
-        if version != self.version + 1 or not is_late:
-            raise misplaced(version, time_millis, self.version, self.time_millis)
+        refuse_misplaced(version, time_millis, format_version, self.version, self.time_millis)
         self.version = version
         self.time_millis = time_millis
         self._wrote_format = format_version

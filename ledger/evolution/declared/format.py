@@ -20,7 +20,8 @@ from ledger.evolution.tree.past import PastColumns
 from ledger.model.errors import InvalidChangeError
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
-from ledger.model.types import DataField
+from ledger.model.types import DataField, DataType
+from ledger.model.types.text import bare_text
 from ledger.model.types.walk import walk_fields
 
 
@@ -39,6 +40,19 @@ class Refusal:
     what: str
     rule: str
     alternative: str
+
+
+def refused_retyping(what: str, before: DataType, after: DataType, rule: str) -> Refusal:
+    """Return the refusal of a change of type; `what` changes it, such as `column a`."""
+    return Refusal(
+        f"{what} from {_shown(before)} to {_shown(after)}",
+        rule,
+        "add a column of the new type and fill it",
+    )
+
+
+def _shown(data_type: DataType) -> str:
+    return data_type.root if data_type.depth else bare_text(data_type)
 
 
 @frozen

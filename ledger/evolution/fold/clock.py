@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Transaction
-from ledger.events.formats import needed_format
+from ledger.events.formats import EQUAL_TIMES, needed_format
 from ledger.model.clock_correction import ClockCorrection
 from ledger.model.errors import InvalidChangeError
 
@@ -36,11 +36,20 @@ def correction_of(
     return ClockCorrection(version, event.true_time_millis)
 
 
-def misplaced(
-    version: int, time_millis: int, before: int, before_millis: int
-) -> InvalidChangeError:
-    """Return the refusal of a commit that cannot follow the one before."""
-    return InvalidChangeError(
+def refuse_misplaced(
+    version: int, time_millis: int, format_version: int, before: int, before_millis: int
+) -> None:
+    """Check that a commit can follow the one before.
+
+    Raises:
+        InvalidChangeError: It cannot.
+    """
+    is_late = time_millis > before_millis or (
+        time_millis == before_millis and format_version >= EQUAL_TIMES
+    )
+    if version == before + 1 and is_late:
+        return
+    raise InvalidChangeError(
         f"commit {version} at {time_millis} cannot follow commit {before} at {before_millis}",
         kind="ILLEGAL_STATE",
     )

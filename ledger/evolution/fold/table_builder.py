@@ -17,7 +17,7 @@ from ledger.events import TableEvent
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
 from ledger.events.delta_events import DeltaFollowed
-from ledger.events.formats import BIRTHS_ELSEWHERE, EQUAL_TIMES, RECORDED_RULES, UNDROPS
+from ledger.events.formats import BIRTHS_ELSEWHERE, RECORDED_RULES, UNDROPS
 from ledger.events.iceberg_events import (
     CurrentSchemaSet,
     EncryptionKeyAdded,
@@ -67,7 +67,7 @@ from ledger.events.snapshot_events import (
 from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
 from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.events.table_events import TableCreated, TableDropped
-from ledger.evolution.fold.clock import correction_of, misplaced, refuse_untimely
+from ledger.evolution.fold.clock import correction_of, refuse_misplaced, refuse_untimely
 from ledger.evolution.fold.schema_builder import SchemaBuilder, SchemaRule, schema_rule
 from ledger.evolution.fold.schema_record import first_schema
 from ledger.evolution.layout.fold import LayoutTrail
@@ -214,11 +214,7 @@ class TableBuilder:
         Raises:
             InvalidChangeError: It cannot follow.
         """
-        is_late = time_millis > self.time_millis or (
-            time_millis == self.time_millis and format_version >= EQUAL_TIMES
-        )
-        if version != self.version + 1 or not is_late:
-            raise misplaced(version, time_millis, self.version, self.time_millis)
+        refuse_misplaced(version, time_millis, format_version, self.version, self.time_millis)
         self.version = version
         self.time_millis = time_millis
         self._wrote_format = format_version

@@ -20,7 +20,7 @@ from ledger.model.transforms.values import (
     unit_digits,
 )
 from ledger.model.types.single_value import value_to_json
-from ledger.model.types.text import format_type
+from ledger.model.types.text import bare_text, format_type
 
 FIRST_VERSION_OF_NEW_TYPES = 3
 _MICROSECONDS = 6
@@ -111,7 +111,7 @@ def _unit(precision: int) -> str:
 
 
 def _shown(data_type: t.DataType) -> str:
-    return format_type(data_type.with_nullability(nullable=True))
+    return bare_text(data_type)
 
 
 _TRUE = {"t", "true", "y", "yes", "1"}

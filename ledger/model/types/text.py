@@ -296,6 +296,15 @@ def format_type(data_type: t.DataType) -> str:
     return text if data_type.nullable else f"{text} NOT NULL"
 
 
+def bare_text(data_type: t.DataType) -> str:
+    """Return the text of a type without saying whether it is nullable.
+
+    >>> bare_text(t.IntType(nullable=False))
+    'INT'
+    """
+    return format_type(data_type.with_nullability(nullable=True))
+
+
 def _format_field(member: t.DataField) -> str:
     name = member.name.replace("`", "``")
     text = f"`{name}` {format_type(member.type)}"

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 
 from attrs import frozen
 
-from ledger.evolution.declared.format import Refusal
+from ledger.evolution.declared.format import Refusal, refused_retyping
 from ledger.model.errors import UnsupportedError
 from ledger.model.partition import PartitionSpec
 from ledger.model.schema import Schema
@@ -26,7 +26,6 @@ from ledger.model.types import (
     VarBinaryType,
     VarCharType,
 )
-from ledger.model.types.text import format_type
 from ledger.model.types.walk import TypePlace, type_places
 from projections.delta.metadata import is_reserved, partition_columns
 from projections.delta.types import primitive, type_changes
@@ -173,10 +172,10 @@ def _type_problems(what: str, before: DataType, after: DataType) -> Iterator[Ref
     for change in changes:
         if not change.is_widening or "key" in change.path:
             rule = "readers take what older files hold as the new type, and only as a wider one"
-            yield _retyped(what, change.before, change.after, rule)
+            yield refused_retyping(what, change.before, change.after, rule)
     if not changes and _narrows(before, after):
         rule = "readers cast nothing, so that older values would not be of the new type"
-        yield _retyped(what, before, after, rule)
+        yield refused_retyping(what, before, after, rule)
 
 
 def _narrows(  # noqa: PLR0911 - one case a kind
@@ -209,20 +208,6 @@ def _narrows(  # noqa: PLR0911 - one case a kind
             return after.precision < before.precision
         case _:
             return False
-
-
-def _retyped(what: str, before: DataType, after: DataType, rule: str) -> Refusal:
-    return Refusal(
-        f"{what} from {_shown(before)} to {_shown(after)}",
-        rule,
-        "add a column of the new type and fill it",
-    )
-
-
-def _shown(data_type: DataType) -> str:
-    if data_type.depth:
-        return data_type.root
-    return format_type(data_type.with_nullability(nullable=True))
 
 
 def widened(before: Schema, after: Schema) -> bool:

@@ -21,7 +21,7 @@ from ledger.model.transforms import transform_of
 from ledger.model.transforms.values import decode_value
 from ledger.model.types import DataType
 from ledger.model.types.single_value import single_value_bytes
-from ledger.model.types.text import format_type
+from ledger.model.types.text import bare_text
 from ledger.model.types.walk import walk_fields
 
 _FORMATS = ("parquet", "orc", "avro")
@@ -111,7 +111,7 @@ class FileRules:
             if value is not None and data_type is not None and not _fits(value, data_type):
                 yield _refusal(
                     file,
-                    f"partition field {name} has values of {_shown(data_type)}, and "
+                    f"partition field {name} has values of {bare_text(data_type)}, and "
                     f"{excerpt(value)} is none",
                     "give the file a value that is one",
                 )
@@ -136,7 +136,7 @@ class FileRules:
         if data_type is None or _is_bound(body, data_type):
             return None
         return (
-            f"a bound of field {field_id}, {_shown(data_type)}, is {_form(data_type)}, and "
+            f"a bound of field {field_id}, {bare_text(data_type)}, is {_form(data_type)}, and "
             f"{excerpt(text)} is not"
         )
 
@@ -208,10 +208,6 @@ def _form(data_type: DataType) -> str:
             return "UTF-8"
         case root:
             return f"{_WIDTHS[root]} bytes"
-
-
-def _shown(data_type: DataType) -> str:
-    return format_type(data_type.with_nullability(nullable=True))
 
 
 def _refusal(file: FileChange, rule: str, alternative: str) -> Refusal:

@@ -22,7 +22,7 @@ from ledger.model.schema import Schema
 from ledger.model.transforms import transform_of
 from ledger.model.types import ArrayType, DataField, MapType, RowType
 from ledger.model.types.iceberg import FIRST_VERSION_OF_NEW_TYPES, default_json, iceberg_type
-from ledger.model.types.text import format_type
+from ledger.model.types.text import bare_text, format_type
 from ledger.model.types.walk import TypePlace, type_places, walk_fields
 
 FIRST_VERSION_OF_INITIAL_DEFAULTS = 3
@@ -127,7 +127,7 @@ def _is_default(text: str, column: DataField) -> bool:
 def _bare(column: DataField) -> str:
     if column.type.depth:
         return column.type.root
-    return format_type(column.type.with_nullability(nullable=True))
+    return bare_text(column.type)
 
 
 def tag_problems(names: Iterable[str]) -> Iterator[Refusal]:

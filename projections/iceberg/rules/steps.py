@@ -9,11 +9,10 @@ from collections.abc import Container, Iterable, Iterator
 
 from attrs import frozen
 
-from ledger.evolution.declared.format import Refusal
+from ledger.evolution.declared.format import Refusal, refused_retyping
 from ledger.model.schema import Schema
 from ledger.model.types import ArrayType, DataField, DataType, DateType, MapType, RowType
 from ledger.model.types.casting import can_promote
-from ledger.model.types.text import format_type
 from ledger.model.types.walk import TypePlace, type_places
 
 
@@ -91,27 +90,14 @@ class Step:
                 yield from self._member(place, f"{name}.value", before.value, after.value)
             case _ if not can_promote(before, after, format_version=self.format_version):
                 rule = "Iceberg reads old files as the new type and only ever widens types"
-                yield self._retyped(name, before, after, rule)
+                yield refused_retyping(f"column {name}", before, after, rule)
             case DateType(), _ if not isinstance(after, DateType):
                 # The specification allows it in version 3, and its own library refuses it.
                 rule = "Spark, Trino and PyIceberg cannot read the dates of older files as moments"
-                yield self._retyped(name, before, after, rule)
+                yield refused_retyping(f"column {name}", before, after, rule)
 
     def _member(
         self, place: TypePlace, name: str, before: DataType, after: DataType
     ) -> Iterator[Refusal]:
         yield from self._nullability(name, before, after)
         yield from self._type(place, name, before, after)
-
-    def _retyped(self, name: str, before: DataType, after: DataType, rule: str) -> Refusal:
-        return Refusal(
-            f"column {name} from {_shown(before)} to {_shown(after)}",
-            rule,
-            "add a column of the new type and fill it",
-        )
-
-
-def _shown(data_type: DataType) -> str:
-    if data_type.depth:
-        return data_type.root
-    return format_type(data_type.with_nullability(nullable=True))

@@ -20,7 +20,7 @@ from ledger.model.partition import PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.transforms.values import WHOLE_BITS, decode_value, encode_value
 from ledger.model.types import DataType
-from ledger.model.types.text import format_type
+from ledger.model.types.text import bare_text
 
 _FORMATS = ("parquet", "orc", "avro")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -68,7 +68,7 @@ class FileRules:
                 return
             value, data_type = file.partition[place], self.schema.field(name).type
             if not _fits(value, data_type):
-                said = format_type(data_type.with_nullability(nullable=True))
+                said = bare_text(data_type)
                 rule = f"partition key {name} has values of {said}, and {excerpt(value)} is none"
                 way = "give the file a value that is one"
                 yield _refusal(file, f"{rule} that Paimon can write", way)
