@@ -87,9 +87,8 @@ if TYPE_CHECKING:
     )
     from ledger.model.file_change import FileChange
     from ledger.model.identifier import Identifier
-    from ledger.model.schema import Schema
+    from ledger.model.schema import Schema, ViewSchema
     from ledger.model.types import DataField
-    from ledger.model.view import ViewSchema
     from ledger.table import Table
     from ledger.table_at import TableAt
 
@@ -212,9 +211,8 @@ _HOMES = {
     "ledger.files.registering.like": ("schema_of_files",),
     "ledger.model.file_change": ("FileChange",),
     "ledger.model.identifier": ("Identifier",),
-    "ledger.model.schema": ("Schema",),
+    "ledger.model.schema": ("Schema", "ViewSchema"),
     "ledger.model.types": ("DataField",),
-    "ledger.model.view": ("ViewSchema",),
     "ledger.files.snapshot_plan": ("SnapshotPlan",),
     "ledger.table": ("Table",),
     "ledger.table_at": ("TableAt",),

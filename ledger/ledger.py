@@ -44,7 +44,7 @@ from ledger.model.errors import (
 from ledger.model.excerpt import html_table, moment
 from ledger.model.identifier import Identifier
 from ledger.model.instant import millis
-from ledger.model.view import ViewSchema
+from ledger.model.schema import ViewSchema
 from ledger.opening.place import refuse_location
 from ledger.opening.root import ROOT_KEY, begin_root, read_root
 from ledger.opening.setting import TableSetting

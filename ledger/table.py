@@ -661,7 +661,7 @@ class Table:
         self, changes: Sequence[SchemaChange | SpecChange | Mapping[str, Any]]
     ) -> tuple[SchemaChange | SpecChange, ...]:
         load_what_commits_need()
-        from ledger.evolution.wire.layout import as_table_change
+        from ledger.evolution.wire.changes import as_table_change
 
         asked = tuple(map(as_table_change, changes))
         if not asked:
@@ -1194,7 +1194,7 @@ def load_what_commits_need() -> None:
 
 def _load() -> None:
     import ledger.evolution.table.intent
-    import ledger.evolution.wire.layout
+    import ledger.evolution.wire.changes
     import ledger.files.snapshot_plan  # noqa: F401 - the calls that need them import them by name
     from ledger.formats import INSTALLED
 

@@ -30,7 +30,7 @@ from ledger.events.schema_changes import (
     UpdateComment,
 )
 from ledger.events.spec_changes import SpecChange
-from ledger.evolution.wire.layout import table_change_from_json
+from ledger.evolution.wire.changes import table_change_from_json
 from ledger.model.errors import InvalidInputError, InvalidTypeError
 from ledger.model.types import DataType
 from ledger.model.types.sql import read_type

@@ -16,8 +16,7 @@ from attrs import define, frozen
 from ledger.events import TableEvent
 from ledger.events.schema_changes import SchemaChange
 from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
-from ledger.evolution.columns.anchor import Anchor
-from ledger.evolution.columns.draft import Draft
+from ledger.evolution.columns.draft import Anchor, Draft
 from ledger.evolution.columns.following import Following
 from ledger.evolution.declared.format import Formats
 from ledger.evolution.declared.rules import Rules

@@ -14,8 +14,8 @@ from ledger.events.commit import OLDEST_FORMAT
 from ledger.evolution.table.born import BornTable
 from ledger.evolution.table.born_delta import DeltaTable
 from ledger.evolution.table.born_paimon import PaimonTable
-from ledger.model.clock_correction import ClockCorrection
 from ledger.model.errors import NotFoundError
+from ledger.model.instant import ClockCorrection
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.similar import meant

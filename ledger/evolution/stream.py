@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 from attrs import frozen
 
 from ledger.events.commit import Commit, Transaction
-from ledger.model.clock_correction import ClockCorrection
+from ledger.model.instant import ClockCorrection
 
 S_co = TypeVar("S_co", covariant=True)
 S = TypeVar("S")

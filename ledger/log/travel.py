@@ -14,8 +14,8 @@ from ledger.log.checkpoint import Head
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.log.replay import START, Position
 from ledger.log.stream_log import StreamLog
-from ledger.model.clock_correction import ClockCorrection, true_millis
 from ledger.model.errors import NotFoundError
+from ledger.model.instant import ClockCorrection, true_millis
 
 S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")

@@ -3,10 +3,10 @@
 Everything here is immutable and knows neither events, files on a store, nor any dialect.
 
 - `types`, `transforms`: rooms of their own, whose front doors hold what most others need.
-- `schema`, `view`: what a table's and a view's columns are; `partition`: how files are laid out.
+- `schema`: what a table's and a view's columns are; `partition`: how files are laid out.
 - `snapshot`, `file_change`: what a table holds; `tiles`: how a growing row of things is covered.
 - `identifier`: a table's name; `path_text`: a column's path as text.
-- `instant`, `clock_correction`: points to read at, and what a wrong clock left.
+- `instant`: points to read at, and what a wrong clock left.
 - `errors`: the whole tree, by what the caller should do; `similar`, `excerpt`: what messages
   and notebooks show; `credentials`: what none of them shows.
 - `arguments`: what a caller may pass in; `installed`: what other packages bring.

@@ -1,6 +1,6 @@
-"""Schema: a table's columns, keys, options and comment at one point of its history.
+"""Schema: columns, keys, options and comment of a table at one point of its history; ViewSchema.
 
-Source: Paimon's TableSchema (`schema/schema-N`) and the DLF metadata API's Schema.
+Source: Paimon's TableSchema (`schema/schema-N`) and the DLF metadata API's Schema and ViewSchema.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from ledger.model.types import (
     DataField,
     DataType,
 )
-from ledger.model.types.field_ids import assign_field_ids
 from ledger.model.types.text import format_type, parse_type
-from ledger.model.types.walk import type_places, walk_ids
+from ledger.model.types.walk import assign_field_ids, type_places, walk_ids
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -205,3 +204,22 @@ class Schema:
 
         schema: Any = fields_to_arrow(self.fields)
         return schema
+
+
+@frozen
+class ViewSchema:
+    """What a view is.
+
+    Attributes:
+        fields: The columns of its result.
+        query: The query text.
+        dialects: Other spellings of the query, by engine: `{"spark": "SELECT ..."}`.
+        comment: None when it has none.
+        options: View options.
+    """
+
+    fields: tuple[DataField, ...] = field(converter=as_fields)
+    query: str
+    dialects: Mapping[str, str] = field(factory=dict, converter=as_texts, hash=False)
+    comment: str | None = None
+    options: Mapping[str, str] = field(factory=dict, converter=as_texts, hash=False)

@@ -24,8 +24,7 @@ from ledger.evolution.declared.format import Birth
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.fold.schema_record import schema_record
 from ledger.evolution.layout.creation import first_order, first_spec
-from ledger.evolution.layout.fold import LayoutTrail
-from ledger.evolution.layout.specs import order_records, spec_records
+from ledger.evolution.layout.fold import LayoutTrail, order_records, spec_records
 from ledger.evolution.state import TableState
 from ledger.evolution.wire.changes import well_formed
 from ledger.formats import INSTALLED

@@ -104,7 +104,7 @@ def get_view_response(entry: ViewEntry, *, owner: str | None = None) -> GetViewR
 
     Example:
         >>> from ledger.evolution.catalog.state import Audit
-        >>> from ledger.model.view import ViewSchema
+        >>> from ledger.model.schema import ViewSchema
         >>> entry = ViewEntry(
         ...     Identifier("shop", "counts"), "v1", ViewSchema((), "SELECT 1"),
         ...     Audit(1, "ann", 2, "bob"),

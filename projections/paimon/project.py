@@ -20,8 +20,8 @@ from ledger.evolution.table.snapshot_fold import snapshot_of
 from ledger.history.older import state_at_snapshot
 from ledger.log.replay import Read
 from ledger.log.travel import at_version, effective_millis
-from ledger.model.clock_correction import true_millis
 from ledger.model.errors import UnsupportedError
+from ledger.model.instant import true_millis
 from ledger.model.snapshot import Snapshot, Tag
 from ledger.table import Table
 from projections.materialising import Progress, new_commits

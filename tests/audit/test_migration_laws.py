@@ -16,7 +16,7 @@ from ledger.audit.difference import TableDiff
 from ledger.audit.migration import Migration, migrate
 from ledger.audit.trial import tried
 from ledger.evolution.state import TableState
-from ledger.evolution.wire.layout import as_table_change
+from ledger.evolution.wire.changes import as_table_change
 from ledger.model.types.wire import type_from_json, type_to_wire
 from tests.audit.lives import first_state, random_life
 from tests.lakes import data_file, lake_on, memory, orders

@@ -17,7 +17,7 @@ from ledger.evolution.catalog.requests import (
 from ledger.evolution.catalog.state import CatalogState
 from ledger.model.errors import CommitConflictError, LedgerError
 from ledger.model.identifier import Identifier
-from ledger.model.view import ViewSchema
+from ledger.model.schema import ViewSchema
 
 SCHEMA = SchemaRecord(fields=(), highest_field_id=-1)
 ORDERS = Identifier("shop", "orders")

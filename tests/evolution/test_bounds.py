@@ -30,11 +30,11 @@ from ledger.evolution.table.changes import (
     SetPartitionStatistics,
 )
 from ledger.files.snapshot_plan import SnapshotPlan
+from ledger.model.schema import ViewSchema
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
 from ledger.model.types.text import parse_type
 from ledger.model.types.walk import walk_ids
 from ledger.model.types.wire import type_to_wire
-from ledger.model.view import ViewSchema
 
 INT = parse_type("INT")
 NEW_FILE: dict[str, Any] = {"record_count": 1, "file_size_in_bytes": 9, "field_ids": True}

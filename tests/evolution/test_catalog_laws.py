@@ -37,8 +37,8 @@ from ledger.evolution.catalog.requests import (
 from ledger.evolution.catalog.state import CatalogState
 from ledger.model.errors import LedgerError
 from ledger.model.identifier import Identifier
+from ledger.model.schema import ViewSchema
 from ledger.model.types import DataField, IntType
-from ledger.model.view import ViewSchema
 
 Commits: TypeAlias = list[Commit[CatalogEvent]]
 

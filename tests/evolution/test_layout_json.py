@@ -7,7 +7,7 @@ import pytest
 
 from ledger import AddColumn, InvalidChangeError
 from ledger.events.spec_changes import ReplaceSortOrder, UpdatePartitionSpec
-from ledger.evolution.wire.layout import as_table_change, table_change_from_json
+from ledger.evolution.wire.changes import as_table_change, table_change_from_json
 
 ADD = {"type": "addPartitionField", "source": ["ts"], "transform": "day"}
 

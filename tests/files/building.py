@@ -14,7 +14,7 @@ from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.events.table_events import SchemaRecord, TableCreated, TableName
 from ledger.evolution.fold.table_record import TableStream
-from ledger.evolution.layout.specs import identity_spec
+from ledger.evolution.layout.fold import identity_spec
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import CommitSnapshot
 from ledger.evolution.table.snapshots import decide_snapshot

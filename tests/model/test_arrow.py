@@ -19,8 +19,8 @@ from ledger.model.types.arrow import (
     from_arrow_type,
     to_arrow_type,
 )
-from ledger.model.types.field_ids import assign_field_ids
 from ledger.model.types.text import parse_type
+from ledger.model.types.walk import assign_field_ids
 
 # What Arrow holds without loss.
 exact_types = st.one_of(

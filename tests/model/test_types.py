@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from ledger.model import types as t
 from ledger.model.errors import InvalidTypeError
-from ledger.model.types.field_ids import assign_field_ids
 from ledger.model.types.text import format_type, parse_type
-from ledger.model.types.walk import walk_fields
+from ledger.model.types.walk import assign_field_ids, walk_fields
 from ledger.model.types.wire import (
     FieldObject,
     TypeObject,

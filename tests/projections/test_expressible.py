@@ -25,8 +25,7 @@ from ledger.events.spec_changes import (
 from ledger.evolution.declared.asking import birth_problems, problems
 from ledger.evolution.declared.format import Batch, Birth
 from ledger.evolution.declared.rules import Rules
-from ledger.evolution.layout.fold import LayoutTrail
-from ledger.evolution.layout.specs import identity_spec
+from ledger.evolution.layout.fold import LayoutTrail, identity_spec
 from ledger.formats import INSTALLED
 from ledger.model.errors import FormatError
 from ledger.model.partition import SortOrder

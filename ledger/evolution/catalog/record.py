@@ -20,8 +20,8 @@ from ledger.evolution.catalog.state import (
     by_name,
 )
 from ledger.evolution.catalog.view_cells import view_from_record, view_to_record
-from ledger.model.clock_correction import ClockCorrection
 from ledger.model.identifier import Identifier
+from ledger.model.instant import ClockCorrection
 
 FOLD_VERSION = 2
 SHARED_FOLD_VERSION = 1

@@ -15,8 +15,7 @@ from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
 from ledger.events.table_events import SchemaRecord
 from ledger.evolution.decide_clock import CorrectClock
 from ledger.model.identifier import Identifier
-from ledger.model.schema import FieldIdPolicy
-from ledger.model.view import ViewSchema
+from ledger.model.schema import FieldIdPolicy, ViewSchema
 
 
 @frozen

@@ -11,11 +11,11 @@ from collections.abc import Collection, Mapping
 from attrs import field, frozen
 
 from ledger.events.commit import OLDEST_FORMAT
-from ledger.model.clock_correction import ClockCorrection
 from ledger.model.errors import NotFoundError
 from ledger.model.identifier import Identifier
+from ledger.model.instant import ClockCorrection
+from ledger.model.schema import ViewSchema
 from ledger.model.similar import similar
-from ledger.model.view import ViewSchema
 
 
 def by_name(identifier: Identifier) -> tuple[str, str]:

@@ -15,8 +15,8 @@ from ledger.events.catalog_events import (
     ViewRecord,
 )
 from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
+from ledger.model.schema import ViewSchema
 from ledger.model.types.wire import field_from_wire, field_to_wire
-from ledger.model.view import ViewSchema
 
 
 def view_from_record(record: ViewRecord) -> ViewSchema:

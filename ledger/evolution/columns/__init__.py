@@ -4,12 +4,11 @@ Others may import:
     `batch`        a batch of SchemaChanges, decided on a schema
     `creation`     a table's first schema
     `operations`   the rows of what can be asked of columns
-    `anchor`       what a change was about, for deciding it again
-    `draft`        a decision in the making
+    `draft`        a decision in the making, and what each change was about
     `following`    a change in the names of a newer schema
     `directives`   comments that Paimon takes as orders
     `identifiers`  Iceberg's identifier fields
     `iceberg_ids`  ids inside new types, as Paimon or Iceberg counts
 
-Inside: `adding`, `editing`, `retyping`, `undropping` and `guards` hold the rules a change.
+Inside: `adding`, `editing` and `undropping` hold the rules a change.
 """

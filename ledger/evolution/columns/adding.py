@@ -10,8 +10,7 @@ from ledger.events.schema_changes import AddColumn, Move
 from ledger.events.schema_events import ColumnAdded
 from ledger.evolution.bounds import next_id
 from ledger.evolution.columns import directives
-from ledger.evolution.columns.anchor import Anchor
-from ledger.evolution.columns.draft import Draft, struct_around
+from ledger.evolution.columns.draft import Anchor, Draft, struct_around
 from ledger.evolution.columns.editing import check_default
 from ledger.evolution.columns.iceberg_ids import numbered
 from ledger.evolution.options.deciding import option_event

@@ -15,17 +15,20 @@ from ledger.events.schema_changes import (
 )
 from ledger.events.schema_events import ColumnNullabilityUpdated, SchemaEvent, UpdateKeys
 from ledger.evolution.bounds import SCHEMA_ID, check_ids
-from ledger.evolution.columns.anchor import Anchor
-from ledger.evolution.columns.draft import Draft
+from ledger.evolution.columns.draft import Anchor, Draft
 from ledger.evolution.columns.following import Following
 from ledger.evolution.columns.identifiers import check_identifier_fields
 from ledger.evolution.declared.rules import PAIMON_RULES, Rules
 from ledger.evolution.operation import SchemaOperation
 from ledger.evolution.operations import operation
-from ledger.evolution.options import keys
-from ledger.evolution.options.deciding import option_event
-from ledger.evolution.options.naming import KEY_OPTIONS, ColumnNames
-from ledger.evolution.options.renames import renamed_keys, renamed_options, strayed_options
+from ledger.evolution.options.deciding import check_keys, key_lists, keys_are_nullable, option_event
+from ledger.evolution.options.naming import (
+    KEY_OPTIONS,
+    ColumnNames,
+    renamed_keys,
+    renamed_options,
+    strayed_options,
+)
 from ledger.evolution.refusals import argument, runtime, state
 from ledger.evolution.tree.past import PastOf
 from ledger.evolution.tree.paths import dotted
@@ -161,17 +164,15 @@ def _check_renamed_key(draft: Draft) -> None:
 
 def _finish_keys(draft: Draft) -> None:
     working = draft.working
-    primary, partition = keys.key_lists(
-        working.options, working.primary_keys, working.partition_keys
-    )
+    primary, partition = key_lists(working.options, working.primary_keys, working.partition_keys)
     if primary or partition:
-        keys.check_keys(tuple(working.names), primary, partition)
+        check_keys(tuple(working.names), primary, partition)
     for key in KEY_OPTIONS:
         if key in working.options:
             draft.record(option_event(key, None))
     if (primary, partition) != (working.primary_keys, working.partition_keys):
         draft.record(UpdateKeys(partition_keys=partition, primary_keys=primary))
-    nullable = keys.keys_are_nullable(working.options)
+    nullable = keys_are_nullable(working.options)
     for name in primary:
         column = working.column((name,))
         if column.type.nullable is not nullable:

@@ -20,7 +20,7 @@ from ledger.evolution.columns.iceberg_ids import (
 )
 from ledger.evolution.columns.identifiers import check_identifier_fields
 from ledger.evolution.declared.rules import PAIMON_RULES, Rules
-from ledger.evolution.options import keys
+from ledger.evolution.options.deciding import check_keys, key_lists, keys_are_nullable
 from ledger.evolution.options.naming import KEY_OPTIONS
 from ledger.evolution.options.reading import TableOptions
 from ledger.evolution.refusals import argument, runtime
@@ -47,15 +47,15 @@ def create_schema(schema: Schema, rules: Rules = PAIMON_RULES) -> Schema:
         (('id',), False, {})
     """
     options = dict(schema.options)
-    primary, partition = keys.key_lists(options, schema.primary_keys, schema.partition_keys)
+    primary, partition = key_lists(options, schema.primary_keys, schema.partition_keys)
     for key in KEY_OPTIONS:
         options.pop(key, None)
-    keys.check_keys([each.name for each in schema.fields], primary, partition)
+    check_keys([each.name for each in schema.fields], primary, partition)
     fields = schema.fields
     if rules.paimon:
         fields = tuple([_directed(each, options) for each in fields])
     _check_ids(schema)
-    nullable = keys.keys_are_nullable(options)
+    nullable = keys_are_nullable(options)
     fields = tuple(
         with_type(each, each.type.with_nullability(nullable)) if each.name in primary else each
         for each in fields

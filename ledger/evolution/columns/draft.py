@@ -1,6 +1,11 @@
-"""A decision in the making: the old schema, a working copy, and the facts decided so far."""
+"""A decision in the making: the old schema, a working copy, and the facts decided so far.
+
+What each change was about is kept as its Anchor, for deciding it again on a newer schema.
+"""
 
 from __future__ import annotations
+
+from attrs import frozen
 
 from ledger.events.schema_changes import RenameColumn, SetOption
 from ledger.events.schema_events import SchemaEvent
@@ -14,6 +19,27 @@ from ledger.evolution.tree.paths import Place, dotted, locate
 from ledger.model.errors import ColumnExistsError
 from ledger.model.schema import Schema
 from ledger.model.types import ArrayType, DataField, MapType, RowType
+
+
+@frozen
+class Anchor:
+    """What a change was about when it was first decided, for deciding it again later.
+
+    Attributes:
+        ids: One field id a path segment; None for wrapper segments and for a new column's name.
+            Where a change names several paths, those of the first path come first.
+        reference_id: The column that a move refers to.
+        named: The columns that an option names, one id a mention; None where there was no such
+            column.
+        assigned: The ids that this change gave out, the column's own first.
+        lapsed: Whether Paimon stored nothing: an option was set to what it was before the batch.
+    """
+
+    ids: tuple[int | None, ...] = ()
+    reference_id: int | None = None
+    named: tuple[int | None, ...] = ()
+    assigned: tuple[int, ...] = ()
+    lapsed: bool = False
 
 
 class Draft:

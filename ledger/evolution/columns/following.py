@@ -25,15 +25,13 @@ from ledger.events.schema_changes import (
     UpdateColumnType,
 )
 from ledger.evolution.columns.adding import effective_column
-from ledger.evolution.columns.anchor import Anchor
-from ledger.evolution.columns.draft import Draft, struct_around
+from ledger.evolution.columns.draft import Anchor, Draft, struct_around
 from ledger.evolution.options.naming import ColumnNames, option_text
 from ledger.evolution.tree.paths import dotted, locate, member_named
 from ledger.evolution.tree.structs import moved
 from ledger.model.errors import ColumnNotFoundError
 from ledger.model.types import DataField, RowType
-from ledger.model.types.field_ids import assign_field_ids
-from ledger.model.types.walk import walk_fields
+from ledger.model.types.walk import assign_field_ids, walk_fields
 from ledger.model.types.wire import type_from_wire
 
 AnyChange = TypeVar("AnyChange", bound=SchemaChange)

@@ -13,8 +13,7 @@ from attrs import evolve
 
 from ledger.model.schema import FieldIdPolicy
 from ledger.model.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType
-from ledger.model.types.field_ids import assign_field_ids
-from ledger.model.types.walk import parts_of, walk_ids
+from ledger.model.types.walk import assign_field_ids, parts_of, walk_ids
 
 FIRST_ICEBERG_ID = 1
 

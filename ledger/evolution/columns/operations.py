@@ -9,7 +9,7 @@ from msgspec import UnsetType
 
 from ledger.events import schema_changes as asked
 from ledger.events import schema_events as facts
-from ledger.evolution.columns import editing, retyping
+from ledger.evolution.columns import editing
 from ledger.evolution.columns.adding import decide_add
 from ledger.evolution.columns.following import Following
 from ledger.evolution.columns.undropping import decide_undrop
@@ -165,7 +165,7 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         reads=reads.update_type,
         always_written=("keep_nullability",),
         names=Following.retype,
-        decide=retyping.decide_type,
+        decide=editing.decide_type,
         sets=_retyped,
         claims=_retyped,
         says=lambda it: f"changed {_column(it)} to {_text(it.new_data_type)}",
@@ -175,7 +175,7 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         facts=(facts.ColumnNullabilityUpdated,),
         reads=reads.update_nullability,
         names=Following.at,
-        decide=retyping.decide_nullability,
+        decide=editing.decide_nullability,
         sets=_aspect("nullability", "new_nullability"),
         claims=_aspect("nullability", "new_nullability"),
         says=lambda it: f"{'allowed' if it.new_nullability else 'forbade'} NULL in {_column(it)}",

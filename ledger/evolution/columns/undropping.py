@@ -10,8 +10,7 @@ from ledger.events.schema_changes import Move, UndropColumn
 from ledger.events.schema_events import ColumnUndropped
 from ledger.evolution.columns import directives
 from ledger.evolution.columns.adding import read_as_null
-from ledger.evolution.columns.anchor import Anchor
-from ledger.evolution.columns.draft import Draft, struct_around
+from ledger.evolution.columns.draft import Anchor, Draft, struct_around
 from ledger.evolution.options.deciding import option_event
 from ledger.evolution.options.naming import ColumnNames
 from ledger.evolution.options.reading import comma_list

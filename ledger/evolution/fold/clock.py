@@ -5,8 +5,8 @@ from __future__ import annotations
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Transaction
 from ledger.events.formats import EQUAL_TIMES, needed_format
-from ledger.model.clock_correction import ClockCorrection
 from ledger.model.errors import InvalidChangeError
+from ledger.model.instant import ClockCorrection
 
 
 def correction_of(

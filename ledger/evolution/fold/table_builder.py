@@ -70,15 +70,14 @@ from ledger.events.table_events import TableCreated, TableDropped
 from ledger.evolution.fold.clock import correction_of, refuse_misplaced, refuse_untimely
 from ledger.evolution.fold.schema_builder import SchemaBuilder, SchemaRule, schema_rule
 from ledger.evolution.fold.schema_record import first_schema
-from ledger.evolution.layout.fold import LayoutTrail
-from ledger.evolution.layout.specs import identity_spec, order_of, spec_of
+from ledger.evolution.layout.fold import LayoutTrail, identity_spec, order_of, spec_of
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born import BornTrail, born_snapshot, born_totals
 from ledger.evolution.table.born_delta import DeltaTable
 from ledger.evolution.table.born_paimon import PaimonTable, paimon_totals
 from ledger.evolution.table.snapshot_fold import SnapshotTrail, snapshot_of
-from ledger.model.clock_correction import ClockCorrection
 from ledger.model.errors import InvalidChangeError, TableDroppedError
+from ledger.model.instant import ClockCorrection
 from ledger.model.partition import PartitionSpec, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.snapshot import StatisticsFile, Tag, Totals

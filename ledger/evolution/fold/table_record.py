@@ -19,8 +19,8 @@ from ledger.evolution.state import TableState
 from ledger.evolution.table.born import BornTable
 from ledger.evolution.table.born_delta import DeltaTable
 from ledger.evolution.table.born_paimon import PaimonTable
-from ledger.model.clock_correction import ClockCorrection
 from ledger.model.errors import DamagedLogError
+from ledger.model.instant import ClockCorrection
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder
 from ledger.model.snapshot import Snapshot, StatisticsFile, Tag, Totals
 

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 
 from ledger.events.spec_changes import AddPartitionField, ReplaceSortOrder, SortColumn
 from ledger.evolution.declared.rules import Rules
-from ledger.evolution.layout.deciding import decide_order
-from ledger.evolution.layout.fold import LayoutTrail
+from ledger.evolution.layout.fold import LayoutTrail, identity_spec
+from ledger.evolution.layout.operations import decide_order
 from ledger.evolution.layout.sources import Source, Sources
 from ledger.evolution.layout.spec_draft import SpecDraft, default_name, writable_transform
-from ledger.evolution.layout.specs import identity_spec
 from ledger.evolution.refusals import argument
 from ledger.evolution.tree.paths import dotted
 from ledger.model.partition import PartitionSpec, SortOrder

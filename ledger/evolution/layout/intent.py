@@ -8,10 +8,9 @@ from ledger.events.schema_events import SchemaEvent, UpdateKeys
 from ledger.events.spec_changes import SpecChange, UpdatePartitionSpec
 from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
 from ledger.evolution.declared.rules import Rules
-from ledger.evolution.layout.deciding import shape_of
-from ledger.evolution.layout.fold import LayoutTrail
+from ledger.evolution.layout.fold import LayoutTrail, identity_spec
+from ledger.evolution.layout.operations import shape_of
 from ledger.evolution.layout.sources import Sources
-from ledger.evolution.layout.specs import identity_spec
 from ledger.evolution.operation import LayoutOperation
 from ledger.evolution.operations import operation
 from ledger.evolution.state import TableState

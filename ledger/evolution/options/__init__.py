@@ -1,11 +1,8 @@
 """Options: which there are, what they say, and which columns they name.
 
 Others may import:
-    `naming`       the one table of options that name columns
+    `naming`       the one table of options that name columns, and what renames do to them
     `reading`      typed values of options
-    `keys`         the rules of primary key and partition keys
-    `guards`       options that snapshots fix
-    `renames`      what renames do to options and keys
-    `deciding`     changes of options
+    `deciding`     changes of options and keys, and which of them snapshots fix
     `operations`   the rows of what can be asked of options, the comment and the keys
 """

@@ -1,6 +1,13 @@
-"""Deciding changes of options, of the table's comment and of the primary key as a whole."""
+"""Deciding changes of options, of the table's comment and of its keys.
+
+Source: Paimon's SchemaManager and the options that CoreOptions marks immutable; newer releases add
+rows.
+"""
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
 from ledger.events.schema_changes import (
     DropPrimaryKey,
@@ -8,13 +15,175 @@ from ledger.events.schema_changes import (
     SetOption,
     UpdateComment,
 )
-from ledger.evolution.columns.anchor import Anchor
-from ledger.evolution.columns.draft import Draft
+from ledger.evolution.columns.draft import Anchor, Draft
 from ledger.evolution.declared.rules import declares_rules
-from ledger.evolution.options import guards as option_guards
 from ledger.evolution.options.naming import KEY_OPTIONS, option_text
-from ledger.evolution.options.reading import comma_list
-from ledger.evolution.refusals import unsupported
+from ledger.evolution.options.reading import TableOptions, comma_list, whole
+from ledger.evolution.refusals import runtime, state, unsupported
+
+IMMUTABLE_OPTIONS = frozenset(
+    {
+        "aggregation.remove-record-on-delete",
+        "blob-descriptor-field",
+        "blob-field",
+        "blob-view-field",
+        "bucket-function.type",
+        "bucket-key",
+        "data-evolution.enabled",
+        "data-file.path-directory",
+        "dynamic-bucket.initial-buckets",
+        "force-lookup",
+        "index-file-in-data-file-dir",
+        "merge-engine",
+        "partial-update.remove-record-on-delete",
+        "partial-update.remove-record-on-sequence-group",
+        "partition",
+        "pk-clustering-override",
+        "primary-key",
+        "primary-key.nullable",
+        "row-tracking.enabled",
+        "rowkind.field",
+        "sequence.snapshot-ordering",
+        "type",
+    }
+)
+"""Neither set to another value nor removed while snapshots exist."""
+
+
+def check_set(old: TableOptions, key: str, value: str) -> None:
+    """Refuse to set an option that a table with snapshots cannot change.
+
+    Args:
+        old: The options before the batch.
+        key: The option.
+        value: Its new value, already known to differ from the old one.
+
+    Raises:
+        InvalidChangeError: UNSUPPORTED, naming the rule.
+    """
+    _check_immutable(key)
+    guard = _SET_GUARDS.get(key)
+    if guard is not None:
+        guard(old, key, value)
+
+
+def check_remove(old: TableOptions, key: str) -> None:
+    """Refuse to remove an option that a table with snapshots cannot reset, set or not.
+
+    Raises:
+        InvalidChangeError: UNSUPPORTED, naming the rule.
+    """
+    _check_immutable(key)
+    match key:
+        case "bucket":
+            raise unsupported("option bucket cannot be reset while the table has snapshots")
+        case "deletion-vectors.enabled":
+            _guard_deletion_vectors(old, key, "false")
+        case "clustering.columns":
+            _guard_clustering(old, key, "")
+        case _:
+            return
+
+
+def _check_immutable(key: str) -> None:
+    if key in IMMUTABLE_OPTIONS:
+        raise unsupported(
+            f"option {key} cannot change while the table has snapshots; create a new table"
+        )
+
+
+def _guard_bucket(old: TableOptions, key: str, value: str) -> None:
+    before, after = old.number(key, -1), whole(key, value)
+    if before == -1:
+        raise unsupported("option bucket is -1 (its default), which cannot become a fixed number")
+    if after == -1:
+        raise unsupported("option bucket cannot become -1 while the table has snapshots")
+
+
+def _guard_deletion_vectors(old: TableOptions, key: str, value: str) -> None:
+    if old.is_true("deletion-vectors.modifiable"):
+        return
+    if old.is_true(key) != (value.lower() == "true"):
+        raise unsupported(
+            f"option {key} cannot be switched while the table has snapshots; "
+            "set deletion-vectors.modifiable=true first if duplicates are impossible"
+        )
+
+
+def _guard_no_way_back(old: TableOptions, key: str, value: str) -> None:
+    if old.is_true(key) and value.lower() != "true":
+        raise unsupported(f"option {key} cannot go from true to false")
+
+
+def _guard_clustering(old: TableOptions, key: str, _value: str) -> None:
+    if "pk-clustering-override" in old.values:
+        raise unsupported(f"option {key} is fixed by pk-clustering-override")
+
+
+_SET_GUARDS: Mapping[str, Callable[[TableOptions, str, str], None]] = {
+    "bucket": _guard_bucket,
+    "deletion-vectors.enabled": _guard_deletion_vectors,
+    "ignore-delete": _guard_no_way_back,
+    "ignore-update-before": _guard_no_way_back,
+    "clustering.columns": _guard_clustering,
+}
+
+
+def key_lists(
+    options: Mapping[str, str], primary_keys: Sequence[str], partition_keys: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return primary key and partition keys, wherever they were given.
+
+    Raises:
+        InvalidChangeError: RUNTIME: one of them is given as a list and as an option.
+    """
+    primary, partition = KEY_OPTIONS
+    return (
+        _one_of(options, primary, primary_keys),
+        _one_of(options, partition, partition_keys),
+    )
+
+
+def _one_of(options: Mapping[str, str], key: str, listed: Sequence[str]) -> tuple[str, ...]:
+    value = options.get(key)
+    if value is None:
+        return tuple(listed)
+    if listed:
+        raise runtime(f"{key} is defined twice, as option {value!r} and as {list(listed)}")
+    return comma_list(value)
+
+
+def check_keys(
+    names: Sequence[str], primary_keys: Sequence[str], partition_keys: Sequence[str]
+) -> None:
+    """Refuse duplicate columns, repeated or unknown keys, and a key of partition keys alone.
+
+    Raises:
+        InvalidChangeError: ILLEGAL_STATE.
+    """
+    _check_unique("columns", names)
+    for what, keys in (("partition keys", partition_keys), ("primary key", primary_keys)):
+        _check_unique(what, keys)
+        missing = [each for each in keys if each not in names]
+        if missing:
+            raise state(f"{what} {list(keys)}: {missing} are not among the columns {list(names)}")
+    if primary_keys and set(primary_keys) <= set(partition_keys):
+        raise state(
+            f"primary key {list(primary_keys)} has partition keys alone: "
+            "every partition would hold one row; add a column to the key"
+        )
+
+
+def _check_unique(what: str, names: Sequence[str]) -> None:
+    if len(set(names)) == len(names):
+        return
+    repeated = [name for name, times in Counter(names).items() if times > 1]
+    raise state(f"{what} {list(names)} name {repeated} more than once")
+
+
+def keys_are_nullable(options: Mapping[str, str]) -> bool:
+    """Return whether primary-key columns hold NULL in this table."""
+    return TableOptions(options).flag("primary-key.nullable")
 
 
 def decide_set_option(draft: Draft, change: SetOption) -> Anchor:
@@ -34,7 +203,7 @@ def decide_set_option(draft: Draft, change: SetOption) -> Anchor:
     if key == "type" and draft.rules.paimon:
         raise unsupported("option type can never change, with or without snapshots")
     if _is_guarded(draft, key):
-        option_guards.check_set(draft.old_options, key, value)
+        check_set(draft.old_options, key, value)
     draft.record(change)
     return Anchor(named=named)
 
@@ -48,7 +217,7 @@ def decide_remove_option(draft: Draft, change: RemoveOption) -> Anchor:
     if change.key == "type" and draft.rules.paimon:
         raise unsupported("option type can never be removed, with or without snapshots")
     if _is_guarded(draft, change.key):
-        option_guards.check_remove(draft.old_options, change.key)
+        check_remove(draft.old_options, change.key)
     anchor = Anchor(named=draft.columns_named(option_text(change.key, None)))
     draft.record(change)
     return anchor

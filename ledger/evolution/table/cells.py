@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ledger.events import TableEvent
-from ledger.evolution.columns.anchor import Anchor
+from ledger.evolution.columns.draft import Anchor
 from ledger.evolution.columns.operations import ROOT
 from ledger.evolution.operation import Cell
 from ledger.evolution.operations import BY_FACT

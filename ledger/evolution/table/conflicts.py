@@ -17,7 +17,7 @@ from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
 from ledger.events.schema_changes import RemoveOption, SchemaChange, SetOption
 from ledger.events.schema_events import UpdateKeys
-from ledger.evolution.columns.anchor import Anchor
+from ledger.evolution.columns.draft import Anchor
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.options.naming import KEY_OPTIONS, ColumnNames, option_text
 from ledger.evolution.options.reading import comma_list

@@ -11,8 +11,8 @@ from attrs import frozen
 from ledger.events.schema_changes import RemoveOption, SchemaChange, SetOption
 from ledger.events.schema_events import SchemaEvent
 from ledger.events.spec_changes import SpecChange
-from ledger.evolution.columns.anchor import Anchor
 from ledger.evolution.columns.batch import decide_schema
+from ledger.evolution.columns.draft import Anchor
 from ledger.evolution.declared.format import Batch, History
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.layout.intent import LayoutEvent, LayoutIntent, layout_before

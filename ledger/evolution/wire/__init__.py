@@ -1,8 +1,7 @@
 """Changes and first schemas from and to the JSON of DLF's page, of Paimon's wire and the ledger's.
 
 Others may import:
-    `changes`      SchemaChanges
-    `layout`       changes of the schema or the layout
+    `changes`      SchemaChanges, and changes of the layout
     `schema`       a first schema
     `reading`      one reader a kind of change
 """

@@ -13,7 +13,7 @@ from ledger.files.registering.partition_text import value_of
 from ledger.model.errors import InvalidInputError
 from ledger.model.schema import Schema
 from ledger.model.types import STRING, BigIntType, DataField, DataType, DateType, IntType
-from ledger.model.types.field_ids import assign_field_ids
+from ledger.model.types.walk import assign_field_ids
 
 _GUESSES: Final[tuple[DataType, ...]] = (IntType(), BigIntType())
 _WHOLE: Final = re.compile(r"0|-?[1-9][0-9]*")

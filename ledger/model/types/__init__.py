@@ -7,8 +7,7 @@ are here; beside them others may import:
 - `iceberg`, `single_value`: what it and its values are in Iceberg.
 - `defaults`: a column's default, kept as text.
 - `casting`: what may become what.
-- `field_ids`: who gives ids to columns and members.
-- `walk`: what stands inside a type, and every place of a schema.
+- `walk`: what stands inside a type, every place of a schema, and who gives ids to members.
 """
 
 from __future__ import annotations

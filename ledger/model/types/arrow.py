@@ -9,8 +9,8 @@ from attrs import frozen
 
 from ledger.model import types as t
 from ledger.model.errors import InvalidTypeError, UnsupportedError
-from ledger.model.types.field_ids import assign_field_ids
 from ledger.model.types.text import format_type
+from ledger.model.types.walk import assign_field_ids
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from ledger.events.catalog_events import ViewChange
 from ledger.model.identifier import Identifier
-from ledger.model.view import ViewSchema
+from ledger.model.schema import ViewSchema
 from projections.dlf.objects.parts import Audited, Page
 
 

@@ -14,9 +14,8 @@ import msgspec
 
 from ledger.events.schema_changes import AddColumn, Move, UpdateColumnPosition
 from ledger.model.identifier import Identifier
-from ledger.model.schema import Schema
+from ledger.model.schema import Schema, ViewSchema
 from ledger.model.snapshot import Snapshot
-from ledger.model.view import ViewSchema
 from projections.dlf.objects.databases import GetDatabaseResponse
 from projections.dlf.objects.functions import GetFunctionResponse
 from projections.dlf.objects.partitions import (

@@ -7,9 +7,8 @@ from typing import Any, get_args
 from ledger.events.catalog_events import ViewChange
 from ledger.events.schema_changes import Move, SchemaChange
 from ledger.model.identifier import Identifier
-from ledger.model.schema import Schema
+from ledger.model.schema import Schema, ViewSchema
 from ledger.model.snapshot import Snapshot
-from ledger.model.view import ViewSchema
 from projections.dlf.objects import (
     databases,
     functions,

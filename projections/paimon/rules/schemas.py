@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ledger.evolution.declared.format import Refusal
-from ledger.evolution.options.guards import IMMUTABLE_OPTIONS
+from ledger.evolution.options.deciding import IMMUTABLE_OPTIONS
 from ledger.model.partition import PartitionField, PartitionSpec, SortField, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.transforms import transform_of

@@ -66,7 +66,7 @@ class Rendering:
         """Return the way for people: a date is a date.
 
         Example:
-            >>> from ledger.evolution.layout.specs import identity_spec
+            >>> from ledger.evolution.layout.fold import identity_spec
             >>> schema = Schema.of({"id": "INT", "day": "DATE"}, partition_keys=["day"])
             >>> Rendering.of(schema, [identity_spec(schema)]).spec(0, '["2024-01-01"]').path
             'day=2024-01-01'
@@ -81,7 +81,7 @@ class Rendering:
         It follows the table's option `partition.legacy-name`, by which a date is a day number.
 
         Example:
-            >>> from ledger.evolution.layout.specs import identity_spec
+            >>> from ledger.evolution.layout.fold import identity_spec
             >>> schema = Schema.of({"id": "INT", "day": "DATE"}, partition_keys=["day"])
             >>> Rendering.paimon(schema, [identity_spec(schema)]).spec(0, '["2024-01-01"]').path
             'day=19723'

@@ -18,10 +18,9 @@ from ledger.events.catalog_events import ViewChange
 from ledger.events.schema_changes import Move, SchemaChange
 from ledger.model.errors import InvalidInputError, LedgerError
 from ledger.model.identifier import Identifier
-from ledger.model.schema import Schema
+from ledger.model.schema import Schema, ViewSchema
 from ledger.model.snapshot import Snapshot
 from ledger.model.types import DataField, DataType
-from ledger.model.view import ViewSchema
 from projections.dlf import ApiInstant, GetTableResponse, Style, read, render
 from projections.dlf.objects.functions import FunctionChange, FunctionDefinition
 from projections.dlf.objects.tables import RenameRequest

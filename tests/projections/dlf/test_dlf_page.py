@@ -12,11 +12,10 @@ from ledger.events.schema_changes import AddColumn, DropColumn, Move, SchemaChan
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.identifier import Identifier
 from ledger.model.instant import SnapshotInstant, TagInstant
-from ledger.model.schema import Schema
+from ledger.model.schema import Schema, ViewSchema
 from ledger.model.snapshot import Snapshot
 from ledger.model.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType
 from ledger.model.types.text import parse_type
-from ledger.model.view import ViewSchema
 from projections.dlf import (
     ApiInstant,
     GetTableResponse,

@@ -13,7 +13,7 @@ import pytest
 from attrs import evolve
 
 from ledger import DamagedLogError, FileChange, InvalidInputError, MissingDependencyError, Table
-from ledger.evolution.layout.specs import identity_spec
+from ledger.evolution.layout.fold import identity_spec
 from ledger.model.schema import Schema
 from ledger.stores import LocalStore
 from projections.materialising import Difference

@@ -16,7 +16,7 @@ from ledger.cli.paths import key_and_value
 from ledger.evolution.wire.schema import schema_from_json
 from ledger.model.schema import Schema, highest_field_id
 from ledger.model.types import DataField
-from ledger.model.types.field_ids import assign_field_ids
+from ledger.model.types.walk import assign_field_ids
 
 _MANY = Parameter(negative="", show_default=False)
 

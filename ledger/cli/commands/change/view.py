@@ -21,8 +21,8 @@ from ledger.evolution.catalog.state import CatalogState, ViewEntry
 from ledger.ledger import Ledger
 from ledger.log.request import Appended
 from ledger.model.excerpt import moment
+from ledger.model.schema import ViewSchema
 from ledger.model.types.text import format_type
-from ledger.model.view import ViewSchema
 
 _MANY = Parameter(negative="", show_default=False)
 _NAME = Parameter(help="DATABASE.VIEW.")

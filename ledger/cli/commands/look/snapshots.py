@@ -17,8 +17,8 @@ from ledger.evolution.table.born import born_snapshot
 from ledger.evolution.table.snapshot_fold import snapshot_of
 from ledger.history.older import state_at_snapshot
 from ledger.log.travel import effective_millis
-from ledger.model.clock_correction import ClockCorrection, true_millis
 from ledger.model.excerpt import moment
+from ledger.model.instant import ClockCorrection, true_millis
 from ledger.model.snapshot import Snapshot
 from ledger.table import Table
 
