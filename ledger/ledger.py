@@ -566,6 +566,72 @@ class Ledger:
             storage_options=self._options_of(storage_options),
         )
 
+    @takes(
+        source=its.text,
+        database=its.text.or_none(),
+        format_name=its.text,
+        storage_options=its.by_name.or_none(),
+    )
+    def import_tables(
+        self,
+        source: str,
+        *,
+        database: str | None = None,
+        format_name: str = "iceberg",
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> list[Any]:
+        """Take over every table that there is in a folder or a catalog, or what is new in each.
+
+        One that cannot come in does not stop the others: its place in the result says why, as
+        `error`.
+
+        Args:
+            source: A folder of tables, or of folders of tables; for Iceberg `CATALOG:` or
+                `CATALOG:NAMESPACE`, too.
+            database: Where they go in this ledger; None: where their source has them.
+            format_name: Whose tables they are.
+            storage_options: As for `import_table`.
+
+        Raises:
+            NotFoundError: There are no such tables.
+            StoreError: The folder or the catalog cannot be asked.
+        """
+        from ledger.formats import part
+
+        return list(
+            part(format_name, "importer").run_all(
+                self,
+                source,
+                database=database,
+                storage_options=self._options_of(storage_options),
+                now_millis=self._setting.now_millis,
+            )
+        )
+
+    @takes(
+        source=its.text,
+        database=its.text.or_none(),
+        format_name=its.text,
+        storage_options=its.by_name.or_none(),
+    )
+    def tables_to_import(
+        self,
+        source: str,
+        *,
+        database: str | None = None,
+        format_name: str = "iceberg",
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> dict[str, str]:
+        """Return where each table is that `import_tables` would take, by its name in this ledger.
+
+        The arguments and errors are those of `import_tables`; nothing is written.
+        """
+        from ledger.formats import part
+
+        options = self._options_of(storage_options)
+        found = part(format_name, "importer").tables(source, options)
+        return {each.called(database): each.source for each in found}
+
     def _options_of(self, given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         return self._setting.storage_options if given is None else given
 

@@ -131,7 +131,10 @@ def test_the_limits_of_readers_are_those_that_plans_warn_of() -> None:
     assert [each for each in page.splitlines() if each in rows] == rows
 
 
-IMPORTERS_ONLY = {"adopt_table", "take_over", "import_table", "plan_import"}
+IMPORTERS_ONLY = {
+    *("adopt_table", "take_over", "import_table", "plan_import"),
+    *("import_tables", "tables_to_import"),
+}
 """They need a table of others; the page of tables that exist already runs them."""
 
 

@@ -8,6 +8,7 @@ Others may import:
     `importing`  a format's import: its plan, and its landing
     `trial`      the table as what is planned leaves it, tried event by event
     `files`      the files of a source, read wherever it lies
+    `many`       which tables there are in a folder
     `deriving`   the SchemaChanges between two schemas, found by field id
     `command`    what a format's command does
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -14,9 +14,15 @@ from ledger.events.paimon_events import PaimonBranchUpdated
 from ledger.events.snapshot_events import SnapshotFacts, TagCreated, TagReplaced
 from ledger.evolution.state import TableState
 from ledger.ledger import Ledger
-from ledger.model.errors import AlreadyExistsError, NotFoundError
+from ledger.model.errors import (
+    AlreadyExistsError,
+    LedgerError,
+    NotFoundError,
+    UnsupportedError,
+)
 from ledger.model.identifier import Identifier
 from ledger.table import Table
+from projections.importing.many import Found
 from projections.importing.trial import Birth, Planned
 from projections.materialising import Progress, nobody
 
@@ -81,14 +87,59 @@ class Imported:
 
 
 @frozen
+class Refused:
+    """A table among many that could not come in.
+
+    Attributes:
+        identifier: What it would be called, as text: its source's names may be none here.
+        source: What it was to be imported by.
+        error: Why.
+    """
+
+    identifier: str
+    source: str
+    error: LedgerError | OSError
+
+
+def _one_by_one(source: str, options: Mapping[str, Any] | None) -> list[Found]:
+    del options
+    raise UnsupportedError(f"tables of this format come in one by one: say which of {source}")
+
+
+@frozen
 class Importing:
     """One format's import; see `Ledger.import_table`.
 
     Attributes:
         read: Reads a source of the format into transactions.
+        tables: Finds the tables in a folder or a catalog, by what fsspec takes for its files.
     """
 
     read: Read
+    tables: Callable[[str, Mapping[str, Any] | None], list[Found]] = _one_by_one
+
+    def run_all(
+        self,
+        lake: Ledger,
+        source: str,
+        *,
+        database: str | None,
+        storage_options: Mapping[str, Any] | None,
+        now_millis: Callable[[], int],
+    ) -> Iterator[Imported | Refused]:
+        """Take over what is new in each table that there is; see `Ledger.import_tables`."""
+        for each in self.tables(source, storage_options):
+            name = each.called(database)
+            try:
+                yield self.run(
+                    lake,
+                    Identifier.parse(name),
+                    each.source,
+                    now_millis=now_millis(),
+                    storage_options=storage_options,
+                )
+            except (LedgerError, OSError) as error:
+                yield Refused(name, each.source, error)
 
     def plan(
         self,

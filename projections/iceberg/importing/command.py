@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 
 from ledger.cli import families
 from ledger.cli.options import Place
-from projections.importing.command import DryRun, Name, import_one
+from projections.importing.command import Asked, DryRun, Follow, Interval, Name, import_asked
 
 
 def register(imports: App) -> None:
@@ -21,24 +21,29 @@ def iceberg(
         str,
         Parameter(
             help="A metadata.json, a table's folder, or CATALOG:NAMESPACE.TABLE of a catalog that "
-            "PyIceberg is configured for."
+            "PyIceberg is configured for; for many tables a folder, CATALOG: or CATALOG:NAMESPACE."
         ),
     ],
-    name: Name,
+    name: Name = "",
     /,
     *,
     dry_run: DryRun = False,
+    follow: Follow = False,
+    interval: Interval = 10.0,
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> None:
     """Take over an Iceberg table's history; asked again, what is new in it.
 
     Schemas, layouts, snapshots, branches, tags and properties become events at their own times.
     Nothing is written at the source, and the table takes no commits of its own here. What the
-    ledger cannot hold is refused by name before anything is written.
+    ledger cannot hold is refused by name before anything is written. Of many tables, one that
+    cannot come in does not stop the others; the exit code says so.
 
     Example:
         lakeledger import iceberg ./warehouse/shop/orders shop.orders --dry-run
 
         lakeledger import iceberg prod:shop.orders shop.orders
+
+        lakeledger import iceberg prod: --follow
     """
-    import_one(place, "iceberg", source, name, dry_run=dry_run)
+    import_asked(place, Asked("iceberg", source, name, dry_run, follow, interval))

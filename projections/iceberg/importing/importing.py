@@ -8,7 +8,7 @@ from typing import Any
 from ledger.evolution.state import TableState
 from ledger.model.errors import AlreadyExistsError
 from projections.iceberg.importing.plan import birth_of, planned
-from projections.iceberg.importing.sources import Source, open_source
+from projections.iceberg.importing.sources import Source, open_source, tables_of
 from projections.importing.importing import Importing, Incoming
 from projections.importing.trial import Trial
 
@@ -47,4 +47,4 @@ def _refuse_other(known: TableState, source: Source) -> None:
     )
 
 
-ICEBERG = Importing(read)
+ICEBERG = Importing(read, tables_of)

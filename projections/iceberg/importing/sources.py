@@ -20,6 +20,7 @@ from projections.iceberg.metadata.snapshot import MAIN, SnapshotRef
 from projections.iceberg.metadata.table import TableMetadata
 from projections.iceberg.metadata.table_json import read_metadata
 from projections.importing.files import SourceFiles, place_of_source, plain
+from projections.importing.many import Found, has_folder, tables_below
 from projections.manifest_files.container import read_container
 
 Read = Callable[[str], bytes]
@@ -27,6 +28,7 @@ Read = Callable[[str], bytes]
 
 _METADATA = re.compile(r"\.metadata\.json(\.gz)?$|\.gz\.metadata\.json$")
 _IN_CATALOG = re.compile(r"(?P<catalog>[\w-]{2,}):(?P<name>[^/:]+\.[^/:]+)")
+_CATALOG = re.compile(r"(?P<catalog>[\w-]{2,}):(?P<namespace>[^/:]*)")
 _NUMBER = re.compile(r"v?([0-9]+)")
 
 
@@ -211,15 +213,54 @@ def _highest(names: list[str], folder: str) -> str:
     return highest[0]
 
 
-def _of_catalog(source: str, catalog: str, name: str) -> Source:
+def tables_of(source: str, options: Mapping[str, Any] | None) -> list[Found]:
+    """Return the tables of a folder, or of a catalog or one of its namespaces.
+
+    Args:
+        source: A folder of tables or of databases, `CATALOG:`, or `CATALOG:NAMESPACE`.
+        options: What fsspec takes for files elsewhere.
+
+    Raises:
+        NotFoundError: There is no table.
+        StoreError: The folder may not be listed, or the catalog cannot be asked.
+        MissingDependencyError: A catalog was named, and PyIceberg is not installed.
+    """
+    named = _CATALOG.fullmatch(source)
+    if named is None:
+        at = place_of_source(source)
+        return tables_below(SourceFiles(options or {}), at, has_folder("metadata"))
+    catalog, namespace = named["catalog"], named["namespace"]
+    load_catalog = _catalogs()
+    try:
+        asked = load_catalog(catalog)
+        spaces = [(namespace,)] if namespace else asked.list_namespaces()
+        found = [each for space in spaces for each in asked.list_tables(space)]
+    except Exception as error:
+        # Every kind of catalog has errors of its own.
+        raise StoreError(f"catalog {catalog} cannot be asked for its tables: {error}") from error
+    if not found:
+        raise NotFoundError(f"catalog {source} has no tables")
+    return [
+        Found("_".join(space), name, f"{catalog}:{'.'.join((*space, name))}")
+        for *space, name in sorted(found)
+    ]
+
+
+def _catalogs() -> Callable[[str], Any]:
     try:
         from pyiceberg.catalog import load_catalog
-        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
     except ImportError as error:
         raise MissingDependencyError(
             f"catalogs are asked through PyIceberg, which is not installed ({error}): pip install "
             '"lakeledger[iceberg]"'
         ) from error
+    return load_catalog
+
+
+def _of_catalog(source: str, catalog: str, name: str) -> Source:
+    load_catalog = _catalogs()
+    from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+
     try:
         table = load_catalog(catalog).load_table(name)
     except (NoSuchTableError, NoSuchNamespaceError) as error:

@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 
 from ledger.cli import families
 from ledger.cli.options import Place
-from projections.importing.command import DryRun, Name, import_one
+from projections.importing.command import Asked, DryRun, Follow, Interval, Name, import_asked
 
 
 def register(imports: App) -> None:
@@ -17,22 +17,27 @@ def register(imports: App) -> None:
 
 
 def paimon(
-    source: Annotated[str, Parameter(help="A Paimon table's folder.")],
-    name: Name,
+    source: Annotated[str, Parameter(help="A Paimon table's folder; for many tables a warehouse.")],
+    name: Name = "",
     /,
     *,
     dry_run: DryRun = False,
+    follow: Follow = False,
+    interval: Interval = 10.0,
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> None:
     """Take over a Paimon table's history; asked again, what is new in it.
 
     Schemas, snapshots, tags and branches become events at their own times, by their commit users.
     Nothing is written at the source, and the table takes no commits of its own here. What the
-    ledger cannot hold is refused by name before anything is written.
+    ledger cannot hold is refused by name before anything is written. Of many tables, one that
+    cannot come in does not stop the others; the exit code says so.
 
     Example:
         lakeledger import paimon ./warehouse/shop.db/orders shop.orders --dry-run
 
         lakeledger import paimon ./warehouse/shop.db/orders shop.orders
+
+        lakeledger import paimon ./warehouse
     """
-    import_one(place, "paimon", source, name, dry_run=dry_run)
+    import_asked(place, Asked("paimon", source, name, dry_run, follow, interval))
