@@ -20,11 +20,7 @@ from projections.source.view import View, view_of
 Starting = Literal["earliest", "latest"]
 
 VERSIONS_PER_PARTITION = 8 * SEGMENT_LENGTH
-"""How many commits one task reads unless told otherwise.
-
-Spark takes a fifth of a second of Python's time to begin a task (up to Python 3.11 it reads the
-directory of its own archive again, many times), which is what reading a few segments takes.
-"""
+"""How many commits one task reads unless told otherwise: worth a good deal more than its start."""
 
 _OPTIONS = (
     "path",

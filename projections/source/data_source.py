@@ -29,6 +29,7 @@ from projections.source.feed import Feed, Offset
 from projections.source.planning import columns_of, spans
 from projections.source.reading import read, typed_among
 from projections.source.span import Span
+from projections.source.worker import forget_archives
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -160,6 +161,7 @@ class LedgerStreamReader(DataSourceStreamReader):
 def _read(
     partition: InputPartition | None, asked: Asked, typed: Column | None
 ) -> Iterator[pa.RecordBatch]:
+    forget_archives()
     # Spark makes one task without a partition where there is nothing to read.
     if partition is not None:
         yield from read(cast("SpanPartition", partition).span, asked.view.name, typed)
