@@ -14,7 +14,7 @@ The map of this folder, each room importing only those before it:
 - `audit`: two states compared, a change taken back, who made each column what it is.
 - `opening`: what opening a ledger and its tables takes, and their beginnings and ends.
 - `ledger`, `table`, `table_at`, `updates`, `plan`, `transforms`: what a user holds.
-- `moving`: ledgers and tables that leave and arrive; `following`: files that follow commits.
+- `moving`: ledgers that leave, arrive or are found elsewhere; `following`: files after commits.
 - `cli`: the `lakeledger` command.
 
 `FORMAT.md` describes the bytes on the store, `DECISIONS.md` says why things are as they are.

@@ -48,6 +48,7 @@ from ledger.model.schema import ViewSchema
 from ledger.opening.place import refuse_location
 from ledger.opening.root import ROOT_KEY, begin_root, read_root
 from ledger.opening.setting import TableSetting
+from ledger.opening.whereabouts import Settled
 from ledger.stores import client_options, open_store
 from ledger.table import Table
 
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from ledger.events.spec_changes import AddPartitionField, SortColumn
     from ledger.evolution.catalog.requests import CatalogRequest
     from ledger.model.schema import FieldIdPolicy
+    from ledger.moving.places import Findings
     from ledger.opening.given_schema import GivenSchema
     from ledger.plan import ClockPlan, UpgradePlan
     from ledger.transforms import Term
@@ -173,7 +175,7 @@ class Ledger:
         self._appender: Appender[CatalogState, CatalogEvent] = Appender(
             self.log, setting.now_millis, setting.patience
         )
-        self.ledger_id = read_root(self._setting)
+        self._root_id = read_root(self._setting)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Elsewhere it is opened anew: threads and what was read stay here.
@@ -231,10 +233,10 @@ class Ledger:
         Example:
             >>> lake.refuse_lost_root()
         """
-        if self.ledger_id is None and self._setting.store.exists(self.log.layout.commit(0)):
+        if self._root_id is None and self._setting.store.exists(self.log.layout.commit(0)):
             # Whoever began the log wrote the root before.
-            self.ledger_id = read_root(self._setting)
-            if self.ledger_id is None:
+            self._root_id = read_root(self._setting)
+            if self._root_id is None:
                 raise DamagedLogError(
                     f"{self.url} has a catalog's log, but {ROOT_KEY} is missing, and a new one "
                     "would give the ledger another identity. Restore the file from a backup, or "
@@ -254,10 +256,30 @@ class Ledger:
             True
         """
         self.refuse_lost_root()
-        if self.ledger_id is None:
+        if self._root_id is None:
             begin_root(self._setting)
-            self.ledger_id = read_root(self._setting)
-        return self.ledger_id or ""
+            self._root_id = read_root(self._setting)
+        return self._root_id or ""
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether a ledger is there.
+
+        Example:
+            >>> lake.is_begun, ledger.open("memory://nothing").is_begun
+            (True, False)
+        """
+        return self._root_id is not None
+
+    @property
+    def ledger_id(self) -> str | None:
+        """The ledger's id, which a copy's root or catalog says; None where no ledger is yet.
+
+        Example:
+            >>> lake.ledger_id == lake.init()
+            True
+        """
+        return None if self._root_id is None else self.state.ledger_id or self._root_id
 
     @property
     def state(self) -> CatalogState:
@@ -269,6 +291,7 @@ class Ledger:
         """
         state = self.log.refresh() or EMPTY_CATALOG
         self._setting.gate.learn(state.format)
+        self._setting.whereabouts.learn(state)
         return state
 
     @property
@@ -951,6 +974,117 @@ class Ledger:
         from ledger.evolution.catalog.requests import DropView
 
         return self._ask(DropView(Identifier.parse(identifier)), commit)
+
+    def whereabouts(self) -> Findings:
+        """Return where the ledger is said to be, what is tied to another place, and what is there.
+
+        A file of its own is written and removed again, to see whether it shows at both places.
+
+        Example:
+            >>> found = lake.whereabouts()
+            >>> found.verdict, found.ties
+            ('unknown', ())
+        """
+        from ledger.moving.places import found
+
+        return found(self)
+
+    def record_move(
+        self, *, rewrites: bool = False, **commit: Unpack[CommitOptions]
+    ) -> Appended[CatalogState]:
+        """Say that this is the ledger, moved to where it was opened.
+
+        Args:
+            rewrites: Write position deletes, and paths of files, anew that name another place.
+            commit: See CommitOptions.
+
+        Raises:
+            InvalidChangeError: A table names files at another place and cannot be carried; the
+                message names each. Nothing is said of the place.
+            InvalidInputError: The ledger is of format 1: upgrade it.
+
+        Example:
+            >>> lake.record_move().state.place == lake.url
+            True
+        """
+        from ledger.evolution.catalog.requests import MoveLedger
+        from ledger.moving.places import prepare
+
+        was = self.state.place
+        request = self._request(["MoveLedger", self.url], commit)
+        prepare(self, self._settled(), rewrites=rewrites)
+        return self._commit(lambda: MoveLedger(self.url, was), request)
+
+    def record_alias(self, **commit: Unpack[CommitOptions]) -> Appended[CatalogState]:
+        """Say that where the ledger was opened is the storage that it is on, by another way.
+
+        Files go on being named by the place that was recorded.
+
+        Raises:
+            InvalidChangeError: What is written here does not show there, or nobody ever said where
+                the ledger is.
+            InvalidInputError: The ledger is of format 1: upgrade it.
+
+        Example:
+            >>> _ = lake.record_move()
+            >>> lake.record_alias().state.aliases  # it was opened where it is said to be
+            ()
+        """
+        from ledger.evolution.catalog.requests import AliasLedger
+        from ledger.moving.places import refuse_other_storage
+
+        was = self.state.place
+        request = self._request(["AliasLedger", self.url], commit)
+        place = refuse_other_storage(self)
+        return self._commit(lambda: AliasLedger(self.url, place, was), request)
+
+    def record_copy(
+        self, *, rewrites: bool = False, **commit: Unpack[CommitOptions]
+    ) -> Appended[CatalogState]:
+        """Say that this is a copy, which goes on beside its original under an id of its own.
+
+        Tables that lie outside of the ledger's folder stay the original's, and leave the copy.
+
+        Args:
+            rewrites: As for `record_move`.
+            commit: See CommitOptions.
+
+        Raises:
+            InvalidChangeError: A table names files at another place and cannot be carried, or what
+                is written here shows at the original's place, too.
+            InvalidInputError: The ledger is of format 1: upgrade it.
+
+        Example:
+            >>> before = lake.ledger_id
+            >>> lake.record_copy().state.copied_from == before != lake.ledger_id
+            True
+        """
+        from ledger.evolution.catalog.requests import CopyLedger
+        from ledger.moving.places import prepare, refuse_same_storage
+
+        request = self._request(["CopyLedger", self.url], commit)
+        landed = self._appender.landed_before(request)
+        if landed is not None:
+            return landed
+        was = self.state.place
+        refuse_same_storage(self)
+        prepare(self, self._settled(), rewrites=rewrites)
+        wanted = CopyLedger(self.url, fresh_id(), self.ledger_id or "", was)
+        return self._commit(lambda: wanted, request)
+
+    def _settled(self) -> Ledger:
+        """Return a handle that may commit wherever the ledger was found."""
+        return Ledger(evolve(self._setting, whereabouts=Settled()))
+
+    @property
+    def setting(self) -> TableSetting:
+        """What the ledger shares with its tables.
+
+        Example:
+            >>> lake.setting.store.url == lake.url
+            True
+        """
+        return self._setting
 
     def plan_upgrade(self) -> UpgradePlan:
         """Return what `upgrade` would do, and what older clients will no longer; write nothing.

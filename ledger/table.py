@@ -95,6 +95,8 @@ class Table:
         self.log: StreamLog[TableState, TableEvent] = StreamLog(
             store, "_ledger" if external else f"{path}/_ledger", TableStream(), setting.gate
         )
+        # Whether a commit may come, wherever the ledger was found; nobody else finds memory.
+        self._is_looked_at = setting.store.url.startswith("memory://")
         self.live = LiveFiles(self.log)
         self.past = TablePast(self.log, self.live)
         self.log.remember(self._keys_of, self._save_caches)
@@ -120,14 +122,63 @@ class Table:
 
     @property
     def location(self) -> str:
-        """The absolute URL of the table's folder.
+        """The absolute URL that the table's files are named by, whichever way led to it.
 
         Example:
             >>> orders.location.endswith("/shop.db/orders")
             True
         """
         root = self.log.layout.root.removesuffix("_ledger").rstrip("/")
+        return f"{self._setting.home}/{root}" if root else self.log.store.url
+
+    @property
+    def folder(self) -> str:
+        """The absolute URL by which the table's folder was opened, where an alias may lead.
+
+        Example:
+            >>> orders.folder == orders.location
+            True
+        """
+        root = self.log.layout.root.removesuffix("_ledger").rstrip("/")
         return f"{self.log.store.url}/{root}" if root else self.log.store.url
+
+    @takes(location=its.text)
+    def reached(self, location: str) -> str:
+        """Return how a URL below the ledger's root is reached by the way that it was opened.
+
+        Example:
+            >>> orders.reached("s3://elsewhere/a")
+            's3://elsewhere/a'
+        """
+        home, here = self._setting.home, self.ledger_url
+        if home == here or not location.startswith(f"{home}/"):
+            return location
+        return here + location.removeprefix(home)
+
+    @takes(path=its.text)
+    def read_file(self, path: str) -> bytes | None:
+        """Return a file of the table's, by the path that the log has.
+
+        None where it is gone, or lies where nobody allowed to read.
+
+        Example:
+            >>> orders.read_file("no-such-file") is None
+            True
+        """
+        if not is_absolute(path):
+            root = self.log.layout.root.removesuffix("_ledger")
+            return self.log.store.read(f"{root}{path}")
+        from ledger.files.registering.expand import open_path
+
+        where = self.reached(path)
+        if not self.may_fetch(where):
+            return None
+        filesystem, inside = open_path(where, self._setting.options_for(where))
+        try:
+            body: bytes = filesystem.cat_file(inside)
+        except FileNotFoundError:
+            return None
+        return body
 
     @property
     def ledger_url(self) -> str:
@@ -736,7 +787,7 @@ class Table:
             its.path_texts(paths),
             state=self.state,
             history=schemas(self.log),
-            location=self.location,
+            location=self.folder,
             storage_options=dict(self._setting.storage_options),
             on_progress=on_progress,
         )
@@ -1108,9 +1159,32 @@ class Table:
             intent = self._intent(newest, plan, asker)
         if isinstance(intent, Landed):
             return self._appender.acknowledge(intent.version, request)
+        self._refuse_untold()
         landed = self._appender.append(intent, request)
         follow(self)
         return landed
+
+    def _refuse_untold(self) -> None:
+        """Refuse to commit where the ledger was found elsewhere, and is tied to where it was.
+
+        Raises:
+            InvalidChangeError: It is, and nobody said what happened.
+        """
+        where, here = self._setting.whereabouts, self.ledger_url
+        if (where.is_settled and where.is_here(here)) or self._is_looked_at:
+            return
+        from ledger.moving.streams import catalog_of
+        from ledger.moving.ties import untold
+
+        error = untold(self, where.place, where.others(here))
+        if error is not None:
+            # Somebody may have said what happened since this handle was opened.
+            catalog = catalog_of(self._setting).refresh()
+            if catalog is not None:
+                where.learn(catalog)
+            if not (where.is_settled and where.is_here(here)):
+                raise error
+        self._is_looked_at = True
 
     def _asker(self, request: Request) -> Asker:
         load_what_commits_need()

@@ -94,7 +94,7 @@ class Place:
         """
         lake = open_ledger(self.url(), self.storage_options())
         lake.refuse_lost_root()
-        if lake.ledger_id is None:
+        if not lake.is_begun:
             raise NotFoundError(
                 f"there is no ledger at {lake.url}; begin one with: lakeledger init {self.ledger}"
             )

@@ -56,6 +56,9 @@ _SAYINGS: dict[type, Callable[[Any], str]] = {
     c.ViewRenamed: partial(_renamed, "view"),
     c.ViewDropped: lambda it: f"dropped view {_name(it.identifier)}",
     c.LedgerUpgraded: lambda it: f"opened the ledger to format {it.format}",
+    c.LedgerMoved: lambda it: f"moved the ledger to {it.place}",
+    c.PlaceAliased: lambda it: f"noted that {it.place} leads to the ledger, too",
+    c.LedgerCopied: lambda it: f"made this a copy of ledger {it.copied_from}, at {it.place}",
 }
 
 

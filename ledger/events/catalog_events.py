@@ -107,6 +107,31 @@ class LedgerUpgraded(Record, frozen=True, tag="upgradeLedger"):
     format: int
 
 
+class LedgerMoved(Record, frozen=True, tag="moveLedger"):
+    """From here on the ledger is at this URL, and nowhere else. Since format 2."""
+
+    place: str
+
+
+class PlaceAliased(Record, frozen=True, tag="aliasLedger"):
+    """This URL leads to the same storage as the ledger's place. Since format 2."""
+
+    place: str
+
+
+class LedgerCopied(Record, frozen=True, tag="copyLedger", kw_only=True):
+    """From here on this is another ledger than the one that it was copied from. Since format 2.
+
+    Its id is `ledger_id`. The tables whose ids are in `without` lie outside of the ledger's folder
+    and stay the original's alone.
+    """
+
+    place: str
+    ledger_id: str
+    copied_from: str
+    without: tuple[str, ...] = ()
+
+
 CatalogEvent = (
     DatabaseCreated
     | DatabaseAltered
@@ -120,5 +145,8 @@ CatalogEvent = (
     | ViewDropped
     | LedgerUpgraded
     | ClockCorrected
+    | LedgerMoved
+    | PlaceAliased
+    | LedgerCopied
 )
 """Every fact that the catalog's stream can hold."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, get_args
 
-from ledger.events.catalog_events import LedgerUpgraded
+from ledger.events.catalog_events import LedgerCopied, LedgerMoved, LedgerUpgraded, PlaceAliased
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import OLDEST_FORMAT
 from ledger.events.delta_events import DeltaFollowed
@@ -32,11 +32,15 @@ BIRTHS_ELSEWHERE: Final = 2
 UNDROPS: Final = 2
 """Since this format a dropped column may come back."""
 
+PLACES: Final = 2
+"""Since this format a ledger says where it is."""
+
 _SINCE: Final[dict[type, int]] = {
     LedgerUpgraded: 2,
     ClockCorrected: 2,
     FormatRulesRaised: RECORDED_RULES,
     ColumnUndropped: UNDROPS,
+    **dict.fromkeys((LedgerMoved, PlaceAliased, LedgerCopied), PLACES),
     **dict.fromkeys(get_args(IcebergEvent), BIRTHS_ELSEWHERE),
     PaimonBranchUpdated: BIRTHS_ELSEWHERE,
     DeltaFollowed: BIRTHS_ELSEWHERE,

@@ -3,6 +3,7 @@
 - `registering`: files that come: their footers, and which schema and partition they fit.
 - `change_table`: file changes as Arrow tables and Parquet bytes.
 - `change_file`: lists of file changes too long for a commit, beside the log.
+- `deletes`: files of position deletes, and which data files they name.
 - `runs`: the net changes of an interval of commits, kept as Parquet; a cache.
 - `live`: which files are live after a version.
 - `snapshot_plan`: from what a user asks of files to the change that says so, looked up.

@@ -32,6 +32,7 @@ from ledger.moving.streams import AnyLog, catalog_of, table_of
 from ledger.opening.birth import note_birth
 from ledger.opening.root import ROOT_KEY, copied_from, id_of, read_root, root_of_copy
 from ledger.opening.setting import TableSetting
+from ledger.opening.whereabouts import recordable
 
 _BESIDE = ("changes/", "statistics/")
 """Where files beside a log may be."""
@@ -93,6 +94,7 @@ class _Bringing:
     files: int = 0
     written: int = 0
     root: bytes = b""
+    theirs: bytes = b""
     last_line: End | None = None
 
     def run(self, lines: Iterable[bytes]) -> Brought:
@@ -144,7 +146,8 @@ class _Bringing:
                     f"lines are of {id_of(theirs)}; choose an empty place"
                 )
             mine = here
-        self.root = mine or root_of_copy(theirs)
+        self.root = mine or b""
+        self.theirs = theirs
 
     def _next(self, said: Stream, place: str) -> None:
         self._refuse_unfinished(place)
@@ -234,6 +237,9 @@ class _Bringing:
                 note_birth(catalog, birth.table_id, birth.created_version)
 
     def _begin_root(self) -> None:
+        if not self.root:
+            here = recordable(self.setting.store.url)
+            self.root = root_of_copy(self.theirs, here, self.streams[0].last + 1)
         self._put(ROOT_KEY, self.root, 0)
         read_root(self.setting)
 

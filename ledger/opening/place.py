@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
-
 from ledger.evolution.catalog.location import clash, external_location
 from ledger.evolution.catalog.state import CatalogState
-from ledger.locations import LOCAL, Place, is_absolute, place_of
+from ledger.locations import is_absolute, place_of
 from ledger.log.layout import Layout
 from ledger.log.request import fresh_id
 from ledger.model.errors import InvalidChangeError, StoreError
 from ledger.opening.root import ROOT_KEY
 from ledger.opening.setting import TableSetting
+from ledger.opening.whereabouts import behind_links
 from ledger.stores import Store, open_store
 from ledger.stores.examination import examine
 
@@ -32,11 +31,11 @@ def refuse_location(location: str, state: CatalogState, setting: TableSetting) -
     used = clash(state, path)
     if used is not None:
         raise _meets(location, f"{used}, which was given to a table before")
-    place, root = _resolved(place_of(path)), _resolved(place_of(setting.store.url))
+    place, root = behind_links(place_of(path)), behind_links(place_of(setting.store.url))
     if place.meets(root):
         raise _meets(location, f"the ledger's root {setting.store.url}")
     for other in sorted(filter(is_absolute, state.used_paths)):
-        if place.meets(_resolved(place_of(other))):
+        if place.meets(behind_links(place_of(other))):
             raise _meets(location, f"{other}, which was given to a table before")
     _try_out(location, open_store(path, setting.options_for(path)))
 
@@ -45,13 +44,6 @@ def _meets(location: str, what: str) -> InvalidChangeError:
     return InvalidChangeError(
         f"location {location} meets {what}; no place is used twice, so choose another"
     )
-
-
-def _resolved(place: Place) -> Place:
-    """Return where a place is behind the links that lead to it on this machine."""
-    if place.family != LOCAL:
-        return place
-    return place_of(os.path.realpath(f"/{place.path}"))
 
 
 def _try_out(location: str, store: Store) -> None:

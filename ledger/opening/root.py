@@ -12,16 +12,22 @@ from ledger.log.landing import LogFile, Unknown, land
 from ledger.log.request import fresh_id
 from ledger.model.errors import DamagedLogError, StoreError, UpgradeRequiredError
 from ledger.opening.setting import TableSetting
+from ledger.opening.whereabouts import recordable
 
 ROOT_KEY: Final = "_ledger/ledger.json"
 
 
 class _Root(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What the file says: the format that the ledger began with, its id, and whose copy it is."""
+    """What the file says: the format that the ledger began with, its id, whose copy it is, where.
+
+    `place_since` is the first version of the catalog that can say otherwise.
+    """
 
     format: int
     ledger_id: str
     copied_from: str | UnsetType = UNSET
+    place: str = ""
+    place_since: int = 0
 
 
 _ROOT = msgspec.json.Decoder(_Root)
@@ -48,6 +54,7 @@ def read_root(setting: TableSetting) -> str | None:
             f"{ROOT_KEY} has format {root.format}, which there never was", ROOT_KEY
         )
     setting.gate.begin(root.format)
+    setting.whereabouts.begin(root.place, root.place_since)
     return root.ledger_id
 
 
@@ -77,14 +84,23 @@ def copied_from(body: bytes) -> str | None:
     return None if found is UNSET else found
 
 
-def root_of_copy(body: bytes) -> bytes:
+def root_of_copy(body: bytes, place: str, since: int) -> bytes:
     """Return the root of a copy of the ledger whose root is given: with an id of its own.
+
+    Args:
+        body: The root of the original.
+        place: Where the copy is.
+        since: The first version of the catalog's that is the copy's own.
 
     Raises:
         DamagedLogError: The bytes are no ledger's root.
     """
     root = _decoded(body)
-    return msgspec.json.encode(_Root(root.format, fresh_id(), root.ledger_id)) + b"\n"
+    return _encoded(_Root(root.format, fresh_id(), root.ledger_id, place, since))
+
+
+def _encoded(root: _Root) -> bytes:
+    return msgspec.json.encode(root) + b"\n"
 
 
 def begin_root(setting: TableSetting) -> None:
@@ -93,7 +109,7 @@ def begin_root(setting: TableSetting) -> None:
     Raises:
         StoreError: The place cannot hold a ledger, or did not answer; no commit was written.
     """
-    body = msgspec.json.encode(_Root(NEWEST_FORMAT, fresh_id())) + b"\n"
+    body = _encoded(_Root(NEWEST_FORMAT, fresh_id(), place=recordable(setting.store.url)))
     outcome = land(setting.store, LogFile(ROOT_KEY, body, 0), setting.patience)
     if isinstance(outcome, Unknown):
         raise StoreError(

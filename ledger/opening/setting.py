@@ -13,6 +13,7 @@ from ledger.locations import Place
 from ledger.log.codec import Gate
 from ledger.log.landing import Patience
 from ledger.log.request import NowMillis, now_millis
+from ledger.opening.whereabouts import Whereabouts
 from ledger.stores import Store
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class TableSetting:
         patience: How long a writer goes on.
         gate: Which format the ledger takes.
         allowed: Where data files may be read beside the ledger's own kind of storage.
+        whereabouts: Where the ledger is said to be.
     """
 
     store: Store
@@ -46,6 +48,12 @@ class TableSetting:
     patience: Patience = Patience()
     gate: Gate = field(factory=Gate, eq=False, repr=False)
     allowed: tuple[Place, ...] = ()
+    whereabouts: Whereabouts = field(factory=Whereabouts, eq=False, repr=False)
+
+    @property
+    def home(self) -> str:
+        """The URL that the ledger's files are known by, whichever way led to it."""
+        return self.whereabouts.canonical(self.store.url)
 
     def options_for(self, url: str) -> Mapping[str, Any]:
         """Return the storage options of an external table: the ledger's own on the same service."""

@@ -12,6 +12,7 @@ from ledger.events import schema_events as e
 from ledger.events import snapshot_events as n
 from ledger.events import spec_events as p
 from ledger.events import table_events as t
+from ledger.events.catalog_events import LedgerCopied, LedgerMoved, PlaceAliased
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Transaction
 from ledger.events.rules_events import FormatRulesRaised
@@ -64,6 +65,12 @@ CASES: list[tuple[object, str]] = [
     (s.UpdateComment("x"), "changed the table's comment"),
     (s.DropPrimaryKey(), "dropped the primary key"),
     (c.LedgerUpgraded(2), "opened the ledger to format 2"),
+    (LedgerMoved("s3://b/lake"), "moved the ledger to s3://b/lake"),
+    (PlaceAliased("/mnt/lake"), "noted that /mnt/lake leads to the ledger, too"),
+    (
+        LedgerCopied(place="/lake", ledger_id="b", copied_from="a"),
+        "made this a copy of ledger a, at /lake",
+    ),
     (
         ClockCorrected(first_version=3, true_time_millis=1_356_998_400_000),
         "corrected the clock: the commits from version 3 on took effect by 2013-01-01 00:00:00",

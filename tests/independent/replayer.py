@@ -508,6 +508,8 @@ class Catalog:
         self.tables: dict[str, Doc] = {}
         self.views: dict[str, Doc] = {}
         self.paths: set[str] = set()
+        self.place = self.ledger_id = self.copied_from = ""
+        self.aliases: set[str] = set()
 
     def fold(self, commit: Doc) -> None:
         """Take one commit in."""
@@ -584,6 +586,22 @@ class Catalog:
 
     def clockCorrected(self, _event: Doc) -> None:  # noqa: N802
         """Change times, which are not followed here."""
+
+    def moveLedger(self, event: Doc) -> None:  # noqa: N802
+        self.place, self.aliases = event["place"], set()
+
+    def aliasLedger(self, event: Doc) -> None:  # noqa: N802
+        self.aliases.add(event["place"])
+
+    def copyLedger(self, event: Doc) -> None:  # noqa: N802
+        self.place, self.aliases = event["place"], set()
+        self.ledger_id, self.copied_from = event["ledgerId"], event["copiedFrom"]
+        without = set(event.get("without", ()))
+        there = {each["tableId"] for each in self.tables.values()}
+        holds(without <= there, "a copy leaves tables that were there")
+        self.tables = {
+            name: each for name, each in self.tables.items() if each["tableId"] not in without
+        }
 
     def rename(self, entries: dict[str, Doc], event: Doc, key: str) -> None:
         """Give an entry another name."""

@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from ledger.events import CatalogEvent, TableEvent
-from ledger.events.catalog_events import LedgerUpgraded
+from ledger.events.catalog_events import LedgerCopied, LedgerMoved, LedgerUpgraded, PlaceAliased
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Commit, Transaction
 from ledger.events.schema_changes import Move
@@ -102,6 +102,28 @@ GOLDEN_2 = (
     b'"move":{"fieldName":"zip","type":"AFTER","referenceFieldName":"city"},"defaultValue":"0",'
     b'"initialDefault":"1","fieldId":9,"parentId":4}]}]}\n'
 )
+PLACES: Commit[CatalogEvent] = Commit(
+    format=2,
+    version=1,
+    time_millis=7,
+    parent="sha256:9f",
+    transactions=(
+        Transaction(
+            id="0198f",
+            events=(
+                LedgerMoved("s3://b/lake"),
+                PlaceAliased("/mnt/lake"),
+                LedgerCopied(place="/copy", ledger_id="y", copied_from="x", without=("t",)),
+            ),
+        ),
+    ),
+)
+GOLDEN_PLACES = (
+    b'{"format":2,"version":1,"timeMillis":7,"parent":"sha256:9f","transactions":['
+    b'{"id":"0198f","events":[{"type":"moveLedger","place":"s3://b/lake"},'
+    b'{"type":"aliasLedger","place":"/mnt/lake"},{"type":"copyLedger","place":"/copy",'
+    b'"ledgerId":"y","copiedFrom":"x","without":["t"]}]}]}\n'
+)
 GOLDEN_UPGRADE = (
     b'{"format":2,"version":1,"timeMillis":7,"parent":"sha256:9f","transactions":['
     b'{"id":"0198f","events":[{"type":"upgradeLedger","format":2}]}]}\n'
@@ -114,6 +136,8 @@ def test_a_commits_bytes_are_frozen() -> None:
 
 def test_a_commits_bytes_in_format_2_are_frozen() -> None:
     assert encode(FORMAT_2) == GOLDEN_2
+    assert encode(PLACES) == GOLDEN_PLACES
+    assert Codec[CatalogEvent](CatalogEvent).decode(GOLDEN_PLACES, "1.json") == PLACES
     assert encode(UPGRADE) == GOLDEN_UPGRADE
     assert encode(CODEC.decode(GOLDEN_2, "file")) == GOLDEN_2
     assert encode(Codec(CatalogEvent).decode(GOLDEN_UPGRADE, "file")) == GOLDEN_UPGRADE

@@ -20,7 +20,10 @@ from tests.programme.records import Attempt, History
 
 Log = list[dict[str, Any]]
 
-NEW_IN_FORMAT_2 = {"upgradeLedger", "clockCorrected"}
+NEW_IN_FORMAT_2 = {
+    *("upgradeLedger", "clockCorrected"),
+    *("moveLedger", "aliasLedger", "copyLedger"),
+}
 
 
 def read_log(bodies: Mapping[str, bytes], root: str) -> Log:

@@ -12,7 +12,15 @@ from pyarrow import parquet
 from pyiceberg.table import StaticTable
 
 import ledger
-from ledger import AddColumn, FileChange, NotFoundError, Schema, Table, UnsupportedError
+from ledger import (
+    AddColumn,
+    FileChange,
+    InvalidChangeError,
+    NotFoundError,
+    Schema,
+    Table,
+    UnsupportedError,
+)
 from projections.iceberg import position
 from projections.iceberg.materialise import expected, project, rebuild, verify
 from tests.projections.iceberg.projecting import Left
@@ -68,6 +76,9 @@ def test_rows_are_right_wherever_a_ledger_is_found(
     with pytest.raises(NotFoundError, match="here.*there.*copied or moved.*lakeledger project"):
         verify(table)
 
+    with pytest.raises(InvalidChangeError, match="here.*lakeledger move"):
+        table.alter([AddColumn(("n",), "INT")])
+    ledger.open(str(tmp_path / "there")).record_move()
     table.alter([AddColumn(("n",), "INT")])
     assert project(table) == table.state.version
     assert Left.by(table).newest(table) == expected(table)
@@ -109,6 +120,7 @@ def test_a_file_that_somebody_put_into_a_copy_is_not_taken_for_the_ledgers_own(
     table = table_at(tmp_path / "there")
     theirs = folder_of(table) / "metadata/v3.metadata.json"
     theirs.write_bytes(b"{}")
+    ledger.open(str(tmp_path / "there")).record_move()
     table.alter([AddColumn(("n",), "INT")])
     with pytest.raises(ledger.StoreError, match=r"v3\.metadata\.json"):
         project(table)

@@ -332,6 +332,7 @@ def test_iceberg_files_that_named_another_place_are_made_for_this_one(tmp_path: 
     table = with_rows(tmp_path / "one")
     project(table)
     shutil.copytree(tmp_path / "one", tmp_path / "two")
+    ledger.open(str(tmp_path / "two")).record_move()
     there = ledger.open(str(tmp_path / "two")).table("shop.orders")
     # What was projected before goes on at another place, beside lists that name the old one.
     there.alter([SetOption("k", "v")])

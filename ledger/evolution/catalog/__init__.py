@@ -9,6 +9,7 @@ Others may import:
     `record`      its state in checkpoints; CatalogStream, which the log folds it with
     `birth`       the version 0 of a table that it creates
 
-Inside: `names` holds the rules of names, `standing` says who came first, `views` decides what is
-asked of views, whose cells are in `view_cells` and whose fold in `view_fold`.
+Inside: `names` holds the rules of names, `moves` decides what is asked of the ledger's place,
+`standing` says who came first, `views` decides what is asked of views, whose cells are in
+`view_cells` and whose fold in `view_fold`.
 """

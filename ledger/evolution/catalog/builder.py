@@ -12,7 +12,10 @@ from ledger.events.catalog_events import (
     DatabaseAltered,
     DatabaseCreated,
     DatabaseDropped,
+    LedgerCopied,
+    LedgerMoved,
     LedgerUpgraded,
+    PlaceAliased,
     ViewAltered,
     ViewCreated,
     ViewDropped,
@@ -67,6 +70,11 @@ class CatalogBuilder:
         self.format = base.format
         self._wrote_format = OLDEST_FORMAT
         self._corrections = base.corrections
+        self._place = base.place
+        self._placed_version = base.placed_version
+        self._aliases = base.aliases
+        self._ledger_id = base.ledger_id
+        self._copied_from = base.copied_from
         self._databases = dict(base.databases)
         self._tables = dict(base.tables)
         self._views = dict(base.views)
@@ -122,6 +130,11 @@ class CatalogBuilder:
             used_paths=frozenset(self._used_paths),
             format=self.format,
             corrections=self._corrections,
+            place=self._place,
+            placed_version=self._placed_version,
+            aliases=self._aliases,
+            ledger_id=self._ledger_id,
+            copied_from=self._copied_from,
         )
 
     def _apply(  # noqa: C901, PLR0912 - one arm for each event
@@ -159,6 +172,12 @@ class CatalogBuilder:
                     )
             case ClockCorrected():
                 self._correct_clock(event)
+            case LedgerMoved(place=place):
+                self._move(place)
+            case PlaceAliased(place=place):
+                self._aliases = tuple(sorted({*self._aliases, place}))
+            case LedgerCopied():
+                self._copy(event)
             case _:
                 assert_never(event)
 
@@ -170,6 +189,18 @@ class CatalogBuilder:
         self._databases = _not_later(self._databases, latest)
         self._tables = _not_later(self._tables, latest)
         self._views = _not_later(self._views, latest)
+
+    def _move(self, place: str) -> None:
+        self._place, self._placed_version, self._aliases = place, self.version, ()
+
+    def _copy(self, event: LedgerCopied) -> None:
+        self._move(event.place)
+        self._ledger_id, self._copied_from = event.ledger_id, event.copied_from
+        left = {each.table_id: each.identifier for each in self._tables.values()}
+        for table_id in event.without:
+            if table_id not in left:
+                raise _contradiction(f"table {table_id}, which the copy leaves, does not exist")
+            del self._tables[left[table_id]]
 
     def _create_database(self, event: DatabaseCreated) -> None:
         if event.name in self._databases:

@@ -25,17 +25,21 @@ from ledger.evolution.catalog.location import (
     external_location,
     table_location,
 )
+from ledger.evolution.catalog.moves import alias_ledger, copy_ledger, move_ledger
 from ledger.evolution.catalog.names import check_free, check_rename, name_record
 from ledger.evolution.catalog.requests import (
+    AliasLedger,
     AlterDatabase,
     AlterView,
     CatalogRequest,
+    CopyLedger,
     CreateDatabase,
     CreateTable,
     CreateView,
     DropDatabase,
     DropTable,
     DropView,
+    MoveLedger,
     RenameTable,
     RenameView,
     UpgradeLedger,
@@ -290,6 +294,9 @@ DECIDED: Mapping[type, Callable[[Any, Standing], tuple[CatalogEvent, ...]]] = {
     RenameView: rename_view,
     DropView: drop_view,
     UpgradeLedger: _upgrade,
+    MoveLedger: move_ledger,
+    AliasLedger: alias_ledger,
+    CopyLedger: copy_ledger,
     CorrectClock: _correct_clock,
 }
 """How each kind of request is decided."""

@@ -25,7 +25,7 @@ from ledger.model.instant import ClockCorrection
 
 FOLD_VERSION = 2
 SHARED_FOLD_VERSION = 1
-"""The record's version until format 2; it lacks the last two keys, which were not there to say."""
+"""The record's version until format 2; it lacks the keys from `format` on, which said nothing."""
 
 
 class _Record(
@@ -76,9 +76,17 @@ class _State(_Record, frozen=True):
     used_paths: tuple[str, ...]
     format: int = OLDEST_FORMAT
     corrections: tuple[ClockCorrection, ...] = ()
+    place: str = ""
+    placed_version: int = -1
+    aliases: tuple[str, ...] = ()
+    ledger_id: str = ""
+    copied_from: str = ""
 
 
-_SAME = ("version", "time_millis", "effective_millis", "format", "corrections")
+_SAME = (
+    *("version", "time_millis", "effective_millis", "format", "corrections"),
+    *("place", "placed_version", "aliases", "ledger_id", "copied_from"),
+)
 """What a record holds as the value does."""
 
 _DECODER = msgspec.json.Decoder(_State)

@@ -127,6 +127,51 @@ class UpgradeLedger:
     format: int
 
 
+@frozen
+class MoveLedger:
+    """Say that the ledger is at a URL now, and nowhere else.
+
+    Attributes:
+        place: The URL.
+        was: The state's place when this was asked.
+    """
+
+    place: str
+    was: str
+
+
+@frozen
+class AliasLedger:
+    """Say that a URL leads to the same storage as the ledger's place.
+
+    Attributes:
+        place: The URL.
+        of: The ledger's place, as its root or its projections say where the state does not.
+        was: The state's place when this was asked.
+    """
+
+    place: str
+    of: str
+    was: str
+
+
+@frozen
+class CopyLedger:
+    """Say that this is another ledger, at a URL, with an id of its own.
+
+    Attributes:
+        place: Where it is.
+        ledger_id: A fresh UUID.
+        copied_from: The id that it had until now.
+        was: The state's place when this was asked.
+    """
+
+    place: str
+    ledger_id: str
+    copied_from: str
+    was: str
+
+
 CatalogRequest = (
     CreateDatabase
     | AlterDatabase
@@ -139,6 +184,9 @@ CatalogRequest = (
     | RenameView
     | DropView
     | UpgradeLedger
+    | MoveLedger
+    | AliasLedger
+    | CopyLedger
     | CorrectClock
 )
 """Everything that can be asked of the catalog."""

@@ -91,6 +91,11 @@ class CatalogState:
         used_paths: Every location ever given to a database or table, dropped ones included.
         format: The newest format of the commits up to it.
         corrections: What is known of clocks that were ahead, oldest first.
+        place: The URL that the ledger was last said to be at; empty where it never moved.
+        placed_version: The commit that said so; -1 for none.
+        aliases: Other URLs that lead to the same storage.
+        ledger_id: Its id since it became a copy; empty for that of its root.
+        copied_from: The id of the ledger that it was copied from then; empty for none.
     """
 
     version: int
@@ -102,6 +107,11 @@ class CatalogState:
     used_paths: frozenset[str] = frozenset()
     format: int = OLDEST_FORMAT
     corrections: tuple[ClockCorrection, ...] = ()
+    place: str = ""
+    placed_version: int = -1
+    aliases: tuple[str, ...] = ()
+    ledger_id: str = ""
+    copied_from: str = ""
 
     def database(self, name: str) -> DatabaseEntry:
         """Return the database of that name.

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from attrs import evolve, frozen
 
 from ledger.events import TableEvent
-from ledger.events.catalog_events import CatalogEvent
+from ledger.events.catalog_events import CatalogEvent, LedgerCopied
 from ledger.events.commit import Commit, Transaction
 from ledger.events.table_events import TableCreated, TableDropped, TableRenamed
 from ledger.evolution.catalog.birth import first_commit
@@ -51,7 +51,10 @@ class Birth:
 
 
 class Births:
-    """The tables of a catalog, learned commit by commit; dropped ones stay."""
+    """The tables of a catalog, learned commit by commit; dropped ones stay.
+
+    Those that a copy left to its original do not.
+    """
 
     def __init__(self) -> None:
         self._by_id: dict[str, Birth] = {}
@@ -94,6 +97,9 @@ class Births:
         elif isinstance(event, TableDropped):
             gone = evolve(known[event.table_id], dropped_millis=commit.time_millis)
             known[event.table_id] = gone
+        elif isinstance(event, LedgerCopied):
+            for table_id in event.without:
+                del known[table_id]
 
     def named(self, identifier: Identifier) -> Birth | None:
         """Return the table that has a name now."""

@@ -1,8 +1,7 @@
 """RowFiles: PyIceberg's way to a table's files, by the same clients that the ledger has.
 
-Position deletes name data files by their URI. A ledger that was copied or moved has delete files
-that name the files at the other place: a reader would find that none of them applies, and show
-deleted rows.
+A ledger that was copied or moved has position deletes that name files at the other place: a reader
+would find that none of them applies, and show deleted rows.
 """
 
 from __future__ import annotations
@@ -14,11 +13,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from weakref import WeakSet
 
-from pyarrow import parquet
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile
 from pyiceberg.io.fsspec import FsspecInputFile
 
-from ledger.files.change_table import arrow_owned
+from ledger.files.deletes import lost_names, named_files, names_files
 from ledger.files.registering.expand import open_path
 from ledger.model.errors import NotFoundError, UnsupportedError
 from ledger.model.file_change import FileChange
@@ -47,6 +45,7 @@ class RowFiles(FileIO):
         storage_options: What fsspec takes there.
         made: Files that are nowhere but here, by their URL.
         may_fetch: Whether a file may be read at a place, which a log may name as it likes.
+        reached: How a place is reached by the way that the ledger was opened.
     """
 
     def __init__(
@@ -55,12 +54,14 @@ class RowFiles(FileIO):
         storage_options: Mapping[str, Any],
         made: Mapping[str, bytes],
         may_fetch: Callable[[str], bool],
+        reached: Callable[[str], str],
     ) -> None:
         super().__init__()
         self._ledger_url = ledger_url
         self._storage_options = storage_options
         self._made = made
         self._may_fetch = may_fetch
+        self._reached = reached
 
     def new_input(self, location: str) -> InputFile:
         """Return a file to read; whether it exists shows when it is opened.
@@ -71,6 +72,7 @@ class RowFiles(FileIO):
         body = self._made.get(location)
         if body is not None:
             return _MadeFile(location, body)
+        location = self._reached(location)
         if not self._may_fetch(location):
             raise UnsupportedError(
                 f"file {location} lies on another kind of storage than the ledger at "
@@ -137,9 +139,6 @@ class _MadeFile(InputFile):
         return io.BytesIO(self._body)
 
 
-_NAMES = "file_path"
-
-
 def refuse_lost_deletes(table: Table, files: Iterable[FileChange], io: RowFiles) -> None:
     """Refuse to read where a delete file names a file that was never in the table.
 
@@ -153,23 +152,19 @@ def refuse_lost_deletes(table: Table, files: Iterable[FileChange], io: RowFiles)
         UnsupportedError: One names a file of another place.
     """
     for each in files:
-        if each.content != "position-deletes" or each.format.lower() != "parquet":
+        if not names_files(each):
             continue
         uri = table_uri(table, each.path)
         with io.new_input(uri).open() as body:
-            rows = parquet.ParquetFile(arrow_owned(body.read())).read([_NAMES])
-        names = set(rows[_NAMES].unique().to_pylist())
-        prefix = f"{table.location}/"
-        paths = {name: name.removeprefix(prefix) for name in names}
-        known = table.live.newest(sorted(paths.values()), table.state.version)
-        for name, path in sorted(paths.items()):
-            if path not in known:
-                raise UnsupportedError(
-                    f"{uri} deletes rows of {name}, which was never in {table.identifier} at "
-                    f"{table.location}: the ledger was copied or moved from another place after "
-                    "the deletes were written, and no reader would apply them; read the table "
-                    "where it was, or rewrite its data files without the rows there and copy again"
-                )
+            lost = lost_names(table, named_files(body.read()))
+        if lost:
+            raise UnsupportedError(
+                f"{uri} deletes rows of {lost[0]}, which was never in {table.identifier} at "
+                f"{table.location}: the ledger was copied or moved from another place after "
+                "the deletes were written, and no reader would apply them; read the table "
+                "where it was, or say that it was moved and have them written anew: lakeledger "
+                "move --rewrite"
+            )
 
 
 def table_uri(table: Table, path: str) -> str:

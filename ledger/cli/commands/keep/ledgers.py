@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from attrs import evolve
 from cyclopts import Parameter
 
+from ledger.cli.commands.keep.move import document_of, said
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, Writing
 from ledger.cli.screen import Screen
@@ -23,6 +24,7 @@ from ledger.log.clock import check_clock, is_far, millis_ahead
 from ledger.log.landing import Patience
 from ledger.log.request import fresh_id, now_millis
 from ledger.model.errors import LedgerError, StoreError
+from ledger.moving.places import Findings
 from ledger.opening.root import ROOT_KEY, copied_from, id_of
 from ledger.opening.setting import TableSetting
 from ledger.plan import UpgradePlan
@@ -46,11 +48,11 @@ def init(
         raise UsageError(f"two ledgers are named, {url} and {place.ledger}; name one")
     chosen = evolve(place, ledger=url or place.ledger)
     lake = open_ledger(chosen.url(), chosen.storage_options())
-    known = lake.ledger_id is not None
+    known = lake.is_begun
     document = {"url": lake.url, "ledgerId": lake.init(), "created": not known}
-    said = "is a ledger already" if known else "is a ledger now"
+    now = "is a ledger already" if known else "is a ledger now"
     chosen.screen.result(
-        document, lambda screen: screen.line(f"{lake.url} {said} ({document['ledgerId']})")
+        document, lambda screen: screen.line(f"{lake.url} {now} ({document['ledgerId']})")
     )
 
 
@@ -63,7 +65,8 @@ def doctor(
     """Try out whether a place can hold a ledger: writes a key of its own, and removes it again.
 
     Of a ledger that is there, it looks whether a clock that was ahead has left its times wrong, how
-    far behind the formats are that follow its tables, and whose copy it is.
+    far behind the formats are that follow its tables, whose copy it is, and whether it was moved,
+    copied or mounted elsewhere since it was said where it is.
 
     Example:
         lakeledger doctor lake
@@ -86,7 +89,8 @@ def doctor(
         with suppress(LedgerError):
             late += _ahead(store, place)
     healthy = not failed and not is_far(ahead) and not late
-    of_ledger = _of_ledger(store) if not failed else {}
+    of_ledger = _of_ledger(store, place) if not failed else {}
+    whereabouts = _whereabouts(store, place) if of_ledger else None
     stale = _stale(store, place) if of_ledger else []
     place.screen.result(
         {
@@ -94,6 +98,7 @@ def doctor(
             "healthy": healthy,
             "checks": done,
             **of_ledger,
+            **({} if whereabouts is None else {"place": document_of(whereabouts)}),
             "clock_millis_ahead": ahead,
             "following": [{"table": name, **each.document()} for name, each in stale],
             "streams_ahead": [
@@ -103,6 +108,7 @@ def doctor(
         lambda screen: screen.facts(
             {"url": store.url}
             | _said_of(of_ledger)
+            | ({} if whereabouts is None else said(whereabouts))
             | {
                 str(each["check"]): f"{'yes' if each['holds'] else 'NO'}, {each['millis']} ms"
                 for each in done
@@ -137,16 +143,30 @@ def _ahead(store: Store, place: Place) -> Iterator[tuple[str, Finding]]:
             yield subject.name, found
 
 
-def _of_ledger(store: Store) -> dict[str, str]:
+def _of_ledger(store: Store, place: Place) -> dict[str, str]:
     """Return which ledger is there, and whose copy it is; nothing where there is none."""
     body = store.read(ROOT_KEY)
     if body is None:
         return {}
     try:
         original = copied_from(body)
-        return {"ledgerId": id_of(body)} | ({} if original is None else {"copiedFrom": original})
+        found = {"ledgerId": id_of(body)} | ({} if original is None else {"copiedFrom": original})
     except LedgerError:
         return {}
+    # What cannot be read there is verify's to tell.
+    with suppress(LedgerError, OSError):
+        state = Ledger(TableSetting(store, place.storage_options(), author="")).state
+        if state.ledger_id:
+            found = {"ledgerId": state.ledger_id, "copiedFrom": state.copied_from}
+    return found
+
+
+def _whereabouts(store: Store, place: Place) -> Findings | None:
+    """Return what is known of the ledger's place; what cannot be read there is verify's to tell."""
+    try:
+        return Ledger(TableSetting(store, place.storage_options(), author="")).whereabouts()
+    except (LedgerError, OSError):
+        return None
 
 
 def _said_of(of_ledger: dict[str, str]) -> dict[str, str]:

@@ -173,7 +173,7 @@ class _Run:
             looking = DataFiles(
                 table.live,
                 partial(state_at_snapshot, table.log),
-                table.location,
+                table.folder,
                 self.setting.options_for,
             )
             for finding in looking.problems(state, progress):

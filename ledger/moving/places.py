@@ -1,0 +1,297 @@
+"""Where a ledger is: what was recorded, what can be found out, what a move takes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from posixpath import basename, dirname, join
+from typing import Any, Final, Literal, Protocol
+
+from attrs import frozen
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from ledger.events.formats import PLACES
+from ledger.evolution.catalog.state import CatalogState
+from ledger.files.deletes import lost_names, named_files, names_files, prefix_of, renamed
+from ledger.files.snapshot_plan import SnapshotPlan
+from ledger.locations import is_absolute
+from ledger.log.request import fresh_id
+from ledger.model.errors import InvalidChangeError, InvalidInputError, LedgerError, StoreError
+from ledger.model.file_change import FileChange
+from ledger.model.identifier import Identifier
+from ledger.moving.ties import CARRIED, REWRITTEN, Tie, Tied, projections_of, ties_of
+from ledger.opening.root import ROOT_KEY, id_of
+from ledger.opening.setting import TableSetting
+from ledger.stores import Store, open_store
+
+Verdict = Literal["here", "alias", "copied", "moved", "unreachable", "unknown"]
+
+SAID: Final[Mapping[Verdict, str]] = {
+    "here": "it is where it is said to be",
+    "alias": "it is mounted elsewhere: what is written here shows there, too",
+    "copied": "it was copied: the same ledger is there, on another storage",
+    "moved": "it was moved, or is mounted elsewhere: no ledger is there",
+    "unreachable": "it was moved, copied or is mounted elsewhere: nobody answers there",
+    "unknown": "nobody ever said where it is",
+}
+
+NEXT: Final[Mapping[Verdict, str]] = {
+    "here": "",
+    "alias": "lakeledger move --alias",
+    "copied": "lakeledger move --copy, or lakeledger move where the other one is given up",
+    "moved": "lakeledger move",
+    "unreachable": "lakeledger move, move --alias or move --copy, whichever it was",
+    "unknown": "",
+}
+
+
+class Movable(Tied, Protocol):
+    """A table's handle that can be committed to."""
+
+    def commit_snapshot(self, plan: SnapshotPlan) -> Any:
+        """Commit a snapshot."""
+
+
+class Moved(Protocol):
+    """What is asked of a ledger's handle."""
+
+    @property
+    def url(self) -> str:
+        """Where it was opened."""
+
+    @property
+    def setting(self) -> TableSetting:
+        """What it shares with its tables."""
+
+    @property
+    def format(self) -> int:
+        """The newest format of commits that it takes."""
+
+    @property
+    def state(self) -> CatalogState:
+        """The newest state of its catalog."""
+
+    def table(self, identifier: str | Identifier) -> Any:
+        """Return a table's handle."""
+
+
+@frozen
+class Findings:
+    """What is known of a ledger's place.
+
+    Attributes:
+        here: Where it was opened.
+        recorded: Where it is said to be; empty where nobody ever said.
+        verdict: What happened, as far as can be known.
+        ties: What names another place.
+    """
+
+    here: str
+    recorded: str
+    verdict: Verdict
+    ties: tuple[Tie, ...]
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it is not where it is said to be."""
+        return self.verdict not in {"here", "unknown"}
+
+    @property
+    def next_step(self) -> str:
+        """The commands that say what happened; empty where there is nothing to say."""
+        return NEXT[self.verdict] if self.ties else ""
+
+
+def found(lake: Moved) -> Findings:
+    """Return what is known of a ledger's place, and of the one where it is said to be."""
+    where = lake.setting.whereabouts
+    state = lake.state
+    recorded = where.place
+    if recorded and where.is_here(lake.url):
+        return Findings(lake.url, recorded, "here", ())
+    recorded = recorded or _derived(lake, state)
+    if not recorded:
+        return Findings(lake.url, "", "unknown", ())
+    roots = (recorded, *where.aliases)
+    ties = tuple(tie for each in _tables(lake, state) for tie in ties_of(each, roots))
+    return Findings(lake.url, recorded, _verdict(lake, recorded), ties)
+
+
+def _tables(lake: Moved, state: CatalogState) -> Iterator[Any]:
+    for each in state.tables:
+        # What cannot be opened is verify's to tell.
+        with suppress(LedgerError, OSError):
+            yield lake.table(each)
+
+
+def _derived(lake: Moved, state: CatalogState) -> str:
+    """Return where an older ledger was when its files were projected, if that was elsewhere."""
+    for table in _tables(lake, state):
+        for _, location in projections_of(table):
+            if location != table.location and not is_absolute(table.path):
+                return location.removesuffix(f"/{table.path}")
+    return ""
+
+
+def _verdict(lake: Moved, recorded: str) -> Verdict:
+    store = lake.setting.store
+    try:
+        there = open_store(recorded, lake.setting.options_for(recorded))
+        if _shows(store, there):
+            return "alias"
+        body, mine = there.read(ROOT_KEY), store.read(ROOT_KEY)
+    except (LedgerError, OSError):
+        return "unreachable"
+    if body is None or mine is None:
+        return "moved"
+    try:
+        return "copied" if id_of(body) == id_of(mine) else "moved"
+    except LedgerError:
+        return "moved"
+
+
+def _shows(here: Store, there: Store) -> bool:
+    """Whether what is written at one place is there at another."""
+    key = f"_ledger/whereabouts-{fresh_id()}"
+    here.create(key, b"here\n")
+    try:
+        return there.exists(key)
+    finally:
+        here.delete(key)
+
+
+def refuse_other_storage(lake: Moved) -> str:
+    """Refuse to call a place an alias that is seen to be another storage; return the ledger's.
+
+    Raises:
+        InvalidChangeError: What is written here does not show there, or nobody ever said where the
+            ledger is.
+    """
+    _refuse_older(lake)
+    findings = found(lake)
+    if findings.verdict == "unknown":
+        raise InvalidChangeError(
+            f"nobody ever said where the ledger is, so {lake.url} cannot be another way to it; say "
+            "lakeledger move where it is, first"
+        )
+    if findings.verdict == "copied":
+        raise InvalidChangeError(
+            f"{lake.url} is no alias of {findings.recorded}: the ledger there is another copy of "
+            "it, since what is written here does not show there. Say that it was moved or copied"
+        )
+    return findings.recorded
+
+
+def refuse_same_storage(lake: Moved) -> None:
+    """Refuse to call a place a copy that is seen to be the same storage.
+
+    Raises:
+        InvalidChangeError: It is where the original is, or what is written here shows there.
+    """
+    _refuse_older(lake)
+    where = lake.setting.whereabouts
+    is_same = bool(where.place) and (
+        where.is_here(lake.url) or _verdict(lake, where.place) == "alias"
+    )
+    if is_same:
+        raise InvalidChangeError(
+            f"{lake.url} is no copy: the ledger is said to be at {where.place}, which is the same "
+            "storage. Copy its folder to another place first, and say there that it is a copy"
+        )
+
+
+def _refuse_older(lake: Moved) -> None:
+    if lake.format < PLACES:
+        raise InvalidInputError(
+            "the ledger is of format 1, which says of no place: run lakeledger upgrade first, "
+            "which older clients cannot follow"
+        )
+
+
+def prepare(lake: Moved, mover: Moved, *, rewrites: bool) -> tuple[Tie, ...]:
+    """Make every table fit for the place where its ledger was found; return what goes along.
+
+    Args:
+        lake: The ledger.
+        mover: The same, that may commit wherever it is.
+        rewrites: Write anew what names another place.
+
+    Raises:
+        InvalidChangeError: A table cannot be carried; the message names each.
+        InvalidInputError: The ledger is of format 1.
+    """
+    _refuse_older(lake)
+    findings = found(lake)
+    can_go = CARRIED | REWRITTEN if rewrites else CARRIED
+    stuck = [each for each in findings.ties if each.kind not in can_go]
+    if stuck:
+        names = "; ".join(sorted({str(each) for each in stuck}))
+        more = (
+            "write these files anew with --rewrite"
+            if all(each.kind in REWRITTEN for each in stuck)
+            else "drop these tables, or take the files out of them where the ledger was, and copy "
+            "again"
+        )
+        raise InvalidChangeError(
+            f"not every table can be carried from {findings.recorded} to {findings.here}: {names}. "
+            f"To go on: {more}. Nothing was said of the place"
+        )
+    tied = {each.table for each in findings.ties if each.kind in REWRITTEN}
+    for name in sorted(tied):
+        _rewrite(mover.table(name))
+    return findings.ties
+
+
+def _rewrite(table: Movable) -> None:
+    """Replace a table's position deletes that name another place, in one snapshot."""
+    state = table.state
+    old: list[str] = []
+    new: list[FileChange] = []
+    for each in table.live.at_state(state).values():
+        if not names_files(each):
+            continue
+        body = table.read_file(each.path)
+        if body is None:
+            raise StoreError(f"{table.location}/{each.path} is gone; restore it from a backup")
+        names = lost_names(table, named_files(body))
+        if names:
+            old.append(each.path)
+            new.append(_rewritten(table, each, body, names))
+    if new:
+        table.commit_snapshot(SnapshotPlan("OVERWRITE", tuple(new), delete=tuple(old)))
+
+
+_FILE_PATH_ID: Final = 2147483546
+"""The field id that Iceberg reserves for the name of a data file in position deletes."""
+
+
+def _rewritten(table: Movable, file: FileChange, body: bytes, names: list[str]) -> FileChange:
+    prefix = prefix_of(table, names)
+    if prefix is None:
+        raise InvalidChangeError(
+            f"{table.identifier}: the position deletes {file.path} name {names[0]}, which is no "
+            "file of the table by any prefix; rewrite its data files without the rows where the "
+            "ledger was, and copy again"
+        )
+    written = renamed(body, prefix, f"{table.location}/")
+    folder = "data" if is_absolute(file.path) else dirname(file.path)
+    stem = basename(file.path).partition(".")[0]
+    # By its content: who is killed and begins again finds what he wrote.
+    path = join(folder, f"{stem}-{hashlib.sha256(written).hexdigest()[:16]}.parquet")
+    root = table.log.layout.root.removesuffix("_ledger")
+    table.log.store.create(f"{root}{path}", written)
+    return replace(
+        file,
+        path=path,
+        file_size_in_bytes=len(written),
+        lower_bounds=_without_names(file.lower_bounds),
+        upper_bounds=_without_names(file.upper_bounds),
+    )
+
+
+def _without_names(bounds: Any) -> Any:
+    if bounds is UNSET:
+        return bounds
+    return {key: value for key, value in bounds.items() if key != _FILE_PATH_ID}

@@ -1,0 +1,180 @@
+"""What of a table is tied to a place: whatever names files by whole URLs.
+
+Found elsewhere, a table with nothing of that kind is as good as where it was. Position deletes,
+manifests of engines and paths that lead to the other place are read as nothing, or as missing
+files; projected files lead their readers there; and a table outside of its ledger's folder is one
+that another ledger may write to, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Literal, Protocol
+
+import msgspec
+from attrs import frozen
+
+from ledger.events import TableEvent
+from ledger.evolution.state import TableState
+from ledger.files.deletes import lost_names, named_files, names_files
+from ledger.files.live import LiveFiles
+from ledger.locations import is_absolute, place_of
+from ledger.log.stream_log import StreamLog
+from ledger.model.errors import InvalidChangeError
+from ledger.model.file_change import FileChange
+from ledger.model.identifier import Identifier
+
+Kind = Literal["projection", "external", "position-deletes", "paths", "manifests"]
+
+CARRIED: Final[frozenset[Kind]] = frozenset({"projection", "external"})
+"""What goes along: projections are made anew, and what lies outside stays where it is."""
+
+REWRITTEN: Final[frozenset[Kind]] = frozenset({"position-deletes"})
+"""What can be written anew for another place."""
+
+
+class Tied(Protocol):
+    """What is asked of a table's handle."""
+
+    identifier: Identifier
+    path: str
+    log: StreamLog[TableState, TableEvent]
+    live: LiveFiles
+
+    @property
+    def location(self) -> str:
+        """The URL that its files are named by."""
+
+    @property
+    def state(self) -> TableState:
+        """The newest state."""
+
+    def read_file(self, path: str) -> bytes | None:
+        """Return a file of the table's, by the path that the log has; None where it is gone."""
+
+
+@frozen
+class Tie:
+    """Something of a table that names another place.
+
+    Attributes:
+        table: Its name.
+        kind: What it is.
+        what: It, and what it names, as a phrase.
+        place: The place that it names.
+        format: Of projected files, the format's name.
+    """
+
+    table: str
+    kind: Kind
+    what: str
+    place: str
+    format: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.table}: {self.what}"
+
+
+def ties_of(table: Tied, roots: Sequence[str]) -> Iterator[Tie]:
+    """Yield what ties a table to places where its ledger was.
+
+    Args:
+        table: The table, where it was found.
+        roots: URLs of ledgers' roots that lead elsewhere.
+    """
+    name = str(table.identifier)
+    yield from _projections(table)
+    if is_absolute(table.path):
+        yield Tie(name, "external", f"it lies outside, at {table.path}", table.path)
+    state = table.state
+    engines = state.born or state.paimon
+    if engines is not None:
+        yield from _manifests(name, engines.location, roots)
+        return
+    if state.last_snapshot_id:
+        yield from _files(table, table.live.at_state(state).values(), roots)
+
+
+def _projections(table: Tied) -> Iterator[Tie]:
+    name = str(table.identifier)
+    for format_name, location in projections_of(table):
+        if location != table.location:
+            what = f"its {format_name} files lead to {location}"
+            yield Tie(name, "projection", what, location, format_name)
+
+
+def projections_of(table: Tied) -> Iterator[tuple[str, str]]:
+    """Yield the formats whose files are projected beside a log, and for which location."""
+    folder = f"{table.log.layout.root}/projections/"
+    for key in table.log.store.keys(folder):
+        body = table.log.store.read(key) if key.endswith(".json") else None
+        location = "" if body is None else _location(body)
+        if location:
+            yield key.removeprefix(folder).removesuffix(".json"), location
+
+
+class _Position(msgspec.Struct):
+    location: str = ""
+
+
+class _PositionFile(msgspec.Struct):
+    position: _Position
+
+
+def _location(body: bytes) -> str:
+    try:
+        return msgspec.json.decode(body, type=_PositionFile).position.location
+    except (msgspec.DecodeError, ValueError):
+        return ""
+
+
+def _manifests(name: str, place: str, roots: Sequence[str]) -> Iterator[Tie]:
+    if _lies_in(place, roots):
+        yield Tie(
+            name, "manifests", f"its manifests are those of the table at {place}, by URLs", place
+        )
+
+
+def _files(table: Tied, files: Iterable[FileChange], roots: Sequence[str]) -> Iterator[Tie]:
+    name = str(table.identifier)
+    for each in files:
+        if is_absolute(each.path) and _lies_in(each.path, roots):
+            yield Tie(name, "paths", f"its file {each.path} is named by a whole URL", each.path)
+        if names_files(each):
+            body = table.read_file(each.path)
+            lost = lost_names(table, named_files(body)) if body is not None else [each.path]
+            if lost:
+                yield Tie(
+                    name,
+                    "position-deletes",
+                    f"its position deletes {each.path} name {lost[0]}",
+                    each.path,
+                )
+
+
+def _lies_in(place: str, roots: Sequence[str]) -> bool:
+    return is_absolute(place) and any(place_of(each).holds(place_of(place)) for each in roots)
+
+
+def untold(table: Tied, place: str, roots: Sequence[str]) -> InvalidChangeError | None:
+    """Return why nothing may be committed to a table yet that was found elsewhere; None if it may.
+
+    Args:
+        table: The table, where it was found.
+        place: Where its ledger is said to be; empty where nobody said, so that only files that were
+            projected elsewhere show that it was.
+        roots: URLs of its ledger's roots that lead elsewhere.
+    """
+    found = list(ties_of(table, roots)) if place else list(_projections(table))
+    if not found:
+        return None
+    was = place or found[0].place
+    more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+    return InvalidChangeError(
+        f"table {table.identifier} was found at {table.location}, and its ledger was at {was}; "
+        f"{found[0].what}{more}. It can be read; before it is written, say what happened: "
+        "lakeledger move where the ledger was moved here, move --alias where this leads to the "
+        "same storage, move --copy where the other one goes on. lakeledger doctor tells what can "
+        "be known; nothing was written",
+        kind="FOUND_ELSEWHERE",
+    )

@@ -1,0 +1,381 @@
+"""Ledgers that are found elsewhere: moved, copied, or mounted another way."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+import ledger
+from ledger import AddColumn, FileChange, InvalidChangeError, InvalidInputError, Schema, Table
+from ledger.events.catalog_events import LedgerMoved
+from ledger.events.commit import Commit, Transaction
+from ledger.evolution.catalog.intent import CatalogIntent
+from ledger.evolution.catalog.record import CatalogStream
+from ledger.evolution.catalog.requests import AliasLedger, CopyLedger, MoveLedger
+from ledger.evolution.catalog.state import EMPTY_CATALOG
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.verify import Verification
+from ledger.ledger import Ledger
+from ledger.model.errors import CommitConflictError
+from ledger.opening.setting import TableSetting
+from ledger.stores import LocalStore
+from projections.iceberg.materialise import verify
+from tests.faults import Died, Mortal
+from tests.lakes import format_1, lake_on
+from tests.moving.test_lines import brought, exported
+from tests.readers.lakehouse import add_rows, folder_of
+
+pa = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+pytest.importorskip("pyiceberg")
+
+
+def made(root: Path, *, format_version: str = "2", formats: str = "iceberg") -> Table:
+    lake = ledger.open(str(root), author="me")
+    lake.create_database("shop")
+    options = {"ledger.formats": formats, "format-version": format_version}
+    table = lake.create_table("shop.t", Schema.of({"id": "BIGINT"}, options=options))
+    add_rows(table, "data/1.parquet", [{"id": 1}, {"id": 2}, {"id": 3}])
+    return table
+
+
+def with_deletes(table: Table, position: int = 1) -> Table:
+    """Delete the row at a position of the table's first file."""
+    named = pa.table({"file_path": [f"{table.location}/data/1.parquet"], "pos": [position]})
+    name = f"data/d{position}.parquet"
+    parquet.write_table(named, folder_of(table) / name)
+    deletes = FileChange(
+        path=name,
+        record_count=1,
+        file_size_in_bytes=(folder_of(table) / name).stat().st_size,
+        content="position-deletes",
+        field_ids=True,
+    )
+    table.append([deletes])
+    return table
+
+
+def at(root: Path) -> Ledger:
+    return ledger.open(str(root), author="me")
+
+
+def ids(table: Table, **instant: Any) -> list[int]:
+    return sorted(each["id"] for each in table.at(**instant).to_arrow().to_pylist())
+
+
+ADD = AddColumn(("n",), "INT")
+
+
+def test_a_ledger_that_nothing_ties_to_a_place_just_works_elsewhere(tmp_path: Path) -> None:
+    made(tmp_path / "here")
+    shutil.move(tmp_path / "here", tmp_path / "there")
+    lake = at(tmp_path / "there")
+    table = lake.table("shop.t")
+    table.alter([ADD])
+    assert ids(table) == [1, 2, 3]
+    found = lake.whereabouts()
+    assert (found.verdict, found.ties, found.next_step) == ("moved", (), "")
+
+
+@pytest.mark.parametrize("tie", ["projection", "position-deletes", "external"])
+def test_what_is_tied_to_a_place_is_read_and_not_written_until_it_is_said_what_happened(
+    tmp_path: Path, tie: str
+) -> None:
+    table = made(tmp_path / "here")
+    name = "shop.t"
+    if tie == "projection":
+        table.project("iceberg")
+    elif tie == "position-deletes":
+        with_deletes(table)
+    else:
+        name = "shop.ext"
+        options = {"ledger.formats": "iceberg"}
+        at(tmp_path / "here").create_table(
+            name, Schema.of({"id": "BIGINT"}, options=options), location=str(tmp_path / "ext")
+        )
+    shutil.copytree(tmp_path / "here", tmp_path / "there")
+    lake = at(tmp_path / "there")
+    there = lake.table(name)
+    version = there.state.version
+    with pytest.raises(InvalidChangeError, match=r"here.*lakeledger move"):
+        there.alter([ADD])
+    assert there.state.version == version
+    assert there.at().schema.names == ("id",)
+    if tie == "projection":
+        assert ids(there) == [1, 2, 3]
+    found = lake.whereabouts()
+    assert (found.verdict, [each.kind for each in found.ties]) == ("copied", [tie])
+    # The original was never asked.
+    at(tmp_path / "here").table(name).alter([ADD])
+    if tie == "position-deletes":
+        return
+    lake.record_move()
+    # A handle from before goes on, too.
+    there.alter([AddColumn(("m",), "INT")])
+    assert at(tmp_path / "there").whereabouts().verdict == "here"
+
+
+def test_moved_twice_it_is_clean_and_its_rows_are_the_same(tmp_path: Path) -> None:
+    with_deletes(made(tmp_path / "0")).project("iceberg")
+    for number in (1, 2):
+        shutil.move(tmp_path / str(number - 1), tmp_path / str(number))
+        lake = at(tmp_path / str(number))
+        assert lake.whereabouts().verdict == "moved"
+        with pytest.raises(InvalidChangeError, match=r"shop\.t: its position deletes .*--rewrite"):
+            lake.record_move()
+        lake.record_move(rewrites=True)
+        table = at(tmp_path / str(number)).table("shop.t")
+        with_deletes_here = number == 2
+        if with_deletes_here:
+            add_rows(table, "data/2.parquet", [{"id": 4}])
+        table.project("iceberg")
+        assert verify(table).is_empty
+        wanted = [1, 3, 4] if with_deletes_here else [1, 3]
+        assert ids(table) == by_static_table(table) == wanted
+        assert at(tmp_path / str(number)).whereabouts().verdict == "here"
+
+
+def by_static_table(table: Table) -> list[int]:
+    from pyiceberg.table import StaticTable
+
+    folder = folder_of(table) / "metadata"
+    version = (folder / "version-hint.text").read_text()
+    found = StaticTable.from_metadata(str(folder / f"v{version}.metadata.json"))
+    return sorted(found.scan().to_arrow()["id"].to_pylist())
+
+
+def test_deletes_that_cannot_be_written_anew_are_refused_by_name(tmp_path: Path) -> None:
+    table = with_deletes(made(tmp_path / "here"))
+    named = pa.table({"file_path": ["/nowhere/x.parquet"], "pos": [1]})
+    parquet.write_table(named, folder_of(table) / "data/d1.parquet")
+    shutil.move(tmp_path / "here", tmp_path / "there")
+    lake = at(tmp_path / "there")
+    with pytest.raises(InvalidChangeError, match=r"shop\.t.*/nowhere/x\.parquet"):
+        lake.record_move(rewrites=True)
+    assert lake.whereabouts().verdict == "moved"
+
+
+def test_files_by_whole_urls_of_the_old_place_are_refused_by_name(tmp_path: Path) -> None:
+    table = made(tmp_path / "here")
+    table.append([FileChange(path=f"{table.location}/x", record_count=1, file_size_in_bytes=1)])
+    shutil.move(tmp_path / "here", tmp_path / "there")
+    lake = at(tmp_path / "there")
+    with pytest.raises(InvalidChangeError, match=r"shop\.t: its file file://.*/x is named"):
+        lake.record_move(rewrites=True)
+    assert ids(lake.table("shop.t"), snapshot=1) == [1, 2, 3]
+
+
+def test_an_alias_is_remembered_and_files_go_on_being_named_by_the_place(tmp_path: Path) -> None:
+    real, alias = tmp_path / "real", tmp_path / "alias"
+    table = made(real)
+    table.project("iceberg")
+    # As if another mount led there: a link that nobody could follow back by its text.
+    alias.symlink_to(real)
+    lake = at(alias)
+    assert lake.whereabouts().verdict == "here"
+    other = lake.table("shop.t")
+    assert other.location == table.location
+    other.alter([ADD])
+    other.project("iceberg")
+    assert ids(other) == [1, 2, 3]
+    assert verify(at(real).table("shop.t")).is_empty
+
+
+def test_another_url_of_the_same_storage_is_an_alias_once_it_is_said(tmp_path: Path) -> None:
+    table = made(tmp_path / "here")
+    with_deletes(table).project("iceberg")
+    lake = Ledger(TableSetting(Mounted(tmp_path / "here"), {}, author="me"))
+    mounted = lake.table("shop.t")
+    with pytest.raises(InvalidChangeError, match="move --alias"):
+        mounted.alter([ADD])
+    found = lake.whereabouts()
+    assert (found.verdict, found.next_step) == ("alias", "lakeledger move --alias")
+    with pytest.raises(InvalidChangeError, match="the same storage"):
+        lake.record_copy()
+    lake.record_alias()
+    version = lake.record_alias().version
+    assert not lake.log.commit_at(version).transactions[0].events
+    assert lake.state.aliases == ("file:///mnt/elsewhere",)
+    mounted.alter([ADD])
+    assert mounted.location == table.location
+    again = Ledger(TableSetting(Mounted(tmp_path / "here"), {}, author="me"))
+    assert again.whereabouts().verdict == "here"
+    again.table("shop.t").project("iceberg")
+    assert verify(at(tmp_path / "here").table("shop.t")).is_empty
+    assert ids(at(tmp_path / "here").table("shop.t")) == [1, 3]
+
+
+class Mounted(LocalStore):
+    """A folder that was mounted elsewhere, which only this store knows."""
+
+    @property
+    def url(self) -> str:
+        return "file:///mnt/elsewhere"
+
+
+def test_a_place_where_another_copy_is_is_no_alias(tmp_path: Path) -> None:
+    made(tmp_path / "here").project("iceberg")
+    shutil.copytree(tmp_path / "here", tmp_path / "there")
+    with pytest.raises(InvalidChangeError, match="no alias"):
+        at(tmp_path / "there").record_alias()
+
+
+def test_a_copy_has_an_identity_of_its_own_and_leaves_what_lies_outside(tmp_path: Path) -> None:
+    made(tmp_path / "here").project("iceberg")
+    original = at(tmp_path / "here")
+    original.create_table("shop.ext", Schema.of({"id": "INT"}), location=str(tmp_path / "ext"))
+    with pytest.raises(InvalidChangeError, match="is no copy"):
+        original.record_copy()
+    shutil.copytree(tmp_path / "here", tmp_path / "there")
+    copy = at(tmp_path / "there")
+    done = copy.record_copy(commit_id="c")
+    assert copy.record_copy(commit_id="c").version == done.version
+    assert copy.ledger_id != original.ledger_id == copy.state.copied_from
+    assert at(tmp_path / "there").ledger_id == copy.ledger_id
+    assert copy.tables("shop") == ["t"]
+    assert original.tables("shop") == ["ext", "t"]
+    copy.table("shop.t").alter([ADD])
+    assert at(tmp_path / "there").whereabouts().verdict == "here"
+
+
+def test_a_ledger_of_format_1_knows_its_place_by_its_projections(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path / "here")
+    lake = lake_on(format_1(store))
+    lake.create_database("shop")
+    options = {"ledger.formats": "iceberg"}
+    table = lake.create_table("shop.t", Schema.of({"id": "BIGINT"}, options=options))
+    add_rows(table, "data/1.parquet", [{"id": 1}])
+    assert lake.whereabouts().verdict == "unknown"
+    table.project("iceberg")
+    table.alter([ADD])
+    shutil.move(tmp_path / "here", tmp_path / "there")
+    there = at(tmp_path / "there")
+    assert there.whereabouts().recorded == store.url
+    with pytest.raises(InvalidChangeError, match="lakeledger move"):
+        there.table("shop.t").alter([AddColumn(("m",), "INT")])
+    with pytest.raises(InvalidInputError, match="lakeledger upgrade"):
+        there.record_move()
+    there.upgrade()
+    there.record_move()
+    there.table("shop.t").alter([AddColumn(("m",), "INT")])
+    assert at(tmp_path / "there").whereabouts().verdict == "here"
+
+
+def test_a_kill_at_any_write_of_a_move_is_healed_by_asking_again(tmp_path: Path) -> None:
+    with_deletes(with_deletes(made(tmp_path / "here"), 0)).project("iceberg")
+    writes = 0
+    while True:
+        there = tmp_path / str(writes)
+        shutil.copytree(tmp_path / "here", there)
+        mortal = Mortal(LocalStore(there), writes)
+        try:
+            Ledger(TableSetting(mortal, {}, author="me")).record_move(rewrites=True)
+            break
+        except Died:
+            writes += 1
+        lake = at(there)
+        lake.record_move(rewrites=True)
+        table = lake.table("shop.t")
+        assert ids(table) == [3]
+        assert lake.whereabouts().verdict == "here"
+    assert writes >= 4
+
+
+def test_two_who_say_different_things_at_once_do_not_both_have_it(tmp_path: Path) -> None:
+    made(tmp_path / "here").project("iceberg")
+    shutil.copytree(tmp_path / "here", tmp_path / "there")
+    one, two = at(tmp_path / "there"), at(tmp_path / "there")
+    two.record_copy()
+    with pytest.raises(InvalidChangeError, match="is no copy"):
+        one.record_copy()
+
+
+def test_of_two_places_that_are_said_at_once_one_stands() -> None:
+    before = EMPTY_CATALOG
+    moved = evolve(before, version=0, place="file:///a", placed_version=0)
+    event = LedgerMoved("file:///a")
+    told = Transaction(id="1", events=(event,))
+    won = Commit(format=2, version=0, time_millis=1, transactions=(told,))
+    for request in (
+        MoveLedger("file:///b", ""),
+        AliasLedger("file:///b", "file:///c", ""),
+        CopyLedger("file:///b", "id", "other", ""),
+    ):
+        intent = CatalogIntent(request)
+        intent.decide(before, ())
+        with pytest.raises(CommitConflictError, match="moveLedger in catalog version 0"):
+            intent.decide(moved, (won,))
+    assert CatalogIntent(MoveLedger("file:///a", "")).decide(moved, (won,)) == ()
+
+
+def test_a_state_that_went_about_comes_back_from_its_record() -> None:
+    state = evolve(
+        EMPTY_CATALOG,
+        version=3,
+        place="file:///a",
+        placed_version=2,
+        aliases=("file:///b",),
+        ledger_id="y",
+        copied_from="x",
+        format=2,
+    )
+    stream = CatalogStream()
+    assert stream.decode_state(stream.encode_state(state)) == state
+    assert b"place" not in stream.encode_state(evolve(EMPTY_CATALOG, version=3))
+
+
+def test_an_imported_copy_is_at_home_wherever_its_original_went(tmp_path: Path) -> None:
+    made(tmp_path / "0").project("iceberg")
+    shutil.copytree(tmp_path / "0", tmp_path / "1")
+    lake = at(tmp_path / "1")
+    lake.record_move()
+    copy = LocalStore(tmp_path / "copy")
+    brought(exported(LocalStore(tmp_path / "1")), copy, as_copy=True)
+    assert at(tmp_path / "copy").whereabouts().verdict == "here"
+    assert at(tmp_path / "copy").ledger_id != lake.ledger_id
+    same = LocalStore(tmp_path / "same")
+    brought(exported(LocalStore(tmp_path / "1")), same)
+    assert at(tmp_path / "same").whereabouts().verdict == "copied"
+    at(tmp_path / "same").table("shop.t").alter([ADD])
+
+
+def test_a_copy_and_its_original_written_at_once_never_mix(tmp_path: Path) -> None:
+    made(tmp_path / "here").project("iceberg")
+    shutil.copytree(tmp_path / "here", tmp_path / "there")
+    at(tmp_path / "there").record_copy()
+    barrier = threading.Barrier(2)
+
+    def write(root: str, first: int) -> None:
+        table = at(tmp_path / root).table("shop.t")
+        barrier.wait()
+        for number in range(first, first + 8):
+            add_rows(table, f"data/{number}.parquet", [{"id": number}])
+            table.project("iceberg")
+
+    threads = [
+        threading.Thread(target=write, args=each) for each in (("here", 100), ("there", 200))
+    ]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    for root, first in (("here", 100), ("there", 200)):
+        lake = at(tmp_path / root)
+        table = lake.table("shop.t")
+        wanted = [1, 2, 3, *range(first, first + 8)]
+        assert ids(table) == by_static_table(table) == wanted
+        assert verify(table).is_empty
+        for log in (lake.log, table.log):
+            looked: Verification[Any, Any] = Verification(
+                Subject("it", log, has_files=log is table.log)
+            )
+            assert not [each for each in looked.run() if each.fails]
+    # Neither takes the other's commits.
+    for source, target in (("here", "there"), ("there", "here")):
+        with pytest.raises(ledger.AlreadyExistsError):
+            brought(exported(LocalStore(tmp_path / source)), LocalStore(tmp_path / target))
