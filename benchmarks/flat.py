@@ -4,6 +4,9 @@ Two tables of each kind have lived the same life, one of them two thousand times
 Each change is asked of both in turn: by the handle that wrote before, by one that has just opened
 the table, and by one that looked before somebody else changed an option. Ratios are long to short:
 of the lower quartile of times on a disk without fsync, and of the requests to a store far away.
+
+An append that meets a checkpoint, and the one behind it, while caches are saved, stand beside an
+ordinary append of the same handle, too.
 """
 
 from __future__ import annotations
@@ -24,14 +27,29 @@ from benchmarks.history import copy
 from benchmarks.lives import KINDS, NAME, Counted, Kind, Life, changes_of, lake_on, life_at
 from benchmarks.measure import WORKDIR, Figure, Output, Report, question_of, show
 from ledger import SetOption
+from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.stores import Store
 from ledger.stores.local import Durability, LocalStore
 
 SHORT: Final = 50
 BY: Final = ("the same handle", "a fresh handle", "a loser")
 
+AT, BEHIND = "append at a checkpoint", "append behind it"
+
 _FLAT: Final = 1.2
+_UNDISTURBED: Final = 1.5
 _LISTED: Final = 4.0
+
+
+NOT_ASKED: Final = (
+    "a table of an engine's manifests names no file, so that none is deleted by its path",
+    "files by the names of an older schema come to the table by name alone",
+    "the commit at a checkpoint is asked of the same handle: who opens anew saves the same caches",
+)
+"""What the rows leave out."""
+
+_CHECKPOINTS_LESS: Final = 5
+"""Every one takes a hundred commits to come to, and the short history is to stay one."""
 
 
 def most_requests(by: str, change: str) -> float:
@@ -76,6 +94,15 @@ class _Side:
             self.life = life
             self.life.table.state  # noqa: B018 - reads what the next one is to hold already
 
+    def meet_checkpoint(self) -> None:
+        """Time the commit whose caches are due, and the one while they may be saved."""
+        while (self.life.table.state.version + 1) % CHECKPOINT_INTERVAL:
+            self.change("on the way", BEHIND, _append)
+        self.life.table.log.wait_for_caches()
+        for name in (AT, BEHIND):
+            self.change(BY[0], name, _append)
+        self.life.table.log.wait_for_caches()
+
     def _prepared(self, by: str, number: int) -> Callable[[], Life]:
         if by == BY[1]:
             return partial(self.life.reopened, self.store)
@@ -84,6 +111,10 @@ class _Side:
             winner = lake_on(self.store).table(NAME)
             winner.alter([SetOption("team.winner", str(number))])
         return lambda: self.life
+
+
+def _append(life: Life, number: int) -> None:
+    life.append(f"x{number}", 2 * number)
 
 
 @frozen
@@ -95,6 +126,7 @@ class Cell:
     change: str
     time: float
     requests: float
+    to_ordinary: float | None = None
 
     @property
     def name(self) -> str:
@@ -102,12 +134,18 @@ class Cell:
         return f"{self.kind}, {self.by}: {self.change}"
 
     def figures(self) -> tuple[Figure, Figure]:
-        """Return both ratios, each with its target."""
+        """Return both ratios of long to short, each with its target."""
         times, requests = most_time(self.by, self.change), most_requests(self.by, self.change)
         return (
             Figure(f"{self.name}, time", self.time, "x", at_most=times),
             Figure(f"{self.name}, requests", self.requests, "x", at_most=requests),
         )
+
+    def beside(self) -> Iterator[Figure]:
+        """Yield its time to that of an ordinary append, where it is one of another moment."""
+        if self.to_ordinary is not None:
+            name = f"{self.name}, to an ordinary one"
+            yield Figure(name, self.to_ordinary, "x", at_most=_UNDISTURBED)
 
 
 def run(
@@ -122,14 +160,16 @@ def run(
             place = Path(folder)
             near = _sides(kind, {each: copy(lakes[each], place / f"near-{each}") for each in lakes})
             _live(kind, near, repeats)
+            _meet(near, max(2, repeats // _CHECKPOINTS_LESS))
             far = _sides(
                 kind, {each: copy(lakes[each], place / f"far-{each}") for each in lakes}, Counted
             )
             _live(kind, far, 1)
+            _meet(far, 1)
         cells += _cells(kind, near, far)
         versions |= {side.life.table.state.version - each for each, side in far.items()}
     landed = f"commits={size} landed={sorted(versions)}"
-    return Report(question_of(__doc__), landed, tuple(_figures(cells)))
+    return Report(question_of(__doc__), landed, tuple(_figures(cells)), NOT_ASKED)
 
 
 def _sides(
@@ -151,13 +191,21 @@ def _live(kind: Kind, sides: Mapping[int, _Side], repeats: int) -> None:
                     side.change(by if each >= 0 else "warming up", name, change)
 
 
+def _meet(sides: Mapping[int, _Side], repeats: int) -> None:
+    for _ in range(repeats):
+        for side in sides.values():
+            side.meet_checkpoint()
+
+
 def _cells(kind: Kind, near: Mapping[int, _Side], far: Mapping[int, _Side]) -> Iterator[Cell]:
     short, long = min(near), max(near)
-    for by in BY:
-        for name in changes_of(kind):
-            times = [_undisturbed(near[each].took_ns[by, name]) for each in (short, long)]
-            asked = [statistics.median(far[each].requests[by, name]) for each in (short, long)]
-            yield Cell(kind.name, by, name, times[1] / times[0], asked[1] / asked[0])
+    asked_of = [(by, name) for by in BY for name in changes_of(kind)]
+    for by, name in (*asked_of, (BY[0], AT), (BY[0], BEHIND)):
+        times = [_undisturbed(near[each].took_ns[by, name]) for each in (short, long)]
+        asked = [statistics.median(far[each].requests[by, name]) for each in (short, long)]
+        ordinary = _undisturbed(near[long].took_ns[BY[0], "append"])
+        beside = times[1] / ordinary if name in {AT, BEHIND} else None
+        yield Cell(kind.name, by, name, times[1] / times[0], asked[1] / asked[0], beside)
 
 
 def _undisturbed(took_ns: list[int]) -> float:
@@ -168,6 +216,7 @@ def _undisturbed(took_ns: list[int]) -> float:
 def _figures(cells: list[Cell]) -> Iterator[Figure]:
     pairs = [each.figures() for each in cells]
     yield from (figure for pair in pairs for figure in pair)
+    yield from (figure for each in cells for figure in each.beside())
     for told, some in zip(("worst", "busiest"), zip(*pairs, strict=True), strict=True):
         worst = max(some, key=lambda each: each.value / (each.at_most or 1))
         yield evolve(worst, name=f"{told}: {worst.name}")

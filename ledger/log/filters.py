@@ -34,7 +34,7 @@ _PRINT_SIZE: Final = 4
 """A hash stands for one of those in a filter by mistake once in many thousands of questions."""
 _LAST: Final = struct.Struct("<Q")
 
-_MOST_CUTS: Final = 4
+_MOST_CUTS: Final = 8
 """Whoever asks more often is better off with the whole filter."""
 
 

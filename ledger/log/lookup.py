@@ -529,8 +529,9 @@ class Lookup(Generic[E]):
 
     def _recent(self, key: str, last: int) -> Iterator[int]:
         boundary = last - last % CHECKPOINT_INTERVAL
+        # Asked for at a checkpoint, too, so that the interval that ends there is at hand.
+        tail = self._tail(boundary // CHECKPOINT_INTERVAL)
         if last > boundary or not last:
-            tail = self._tail(boundary // CHECKPOINT_INTERVAL)
             missing = tail.lacks(last)
             if missing:
                 for read in self._reader.after(Position(missing.start - 1, ""), last):

@@ -15,6 +15,7 @@ from ledger.log.filters import KeyFilter, joined, layers
 from ledger.log.lookup import tiles
 from ledger.stores import MemoryStore
 from tests.faults import Wrapped
+from tests.lakes import data_file, lake_on, memory, orders
 from tests.log.long_logs import long_log, store_of, table_on
 
 NEWEST = 6_700
@@ -111,7 +112,7 @@ def test_whoever_asks_again_and_again_reads_no_more(store: MemoryStore) -> None:
     asked = Asked(store)
     never = [f"never-{each}.parquet" for each in range(200)]
     assert looked_up(table_on(asked), never) == {each: [] for each in never}
-    assert len(asked.read_keys) <= 6
+    assert len(asked.read_keys) <= 2 + 8
 
 
 def _harm(store: MemoryStore, harm: str) -> None:
@@ -165,3 +166,14 @@ def test_a_file_that_was_there_before_is_refused_by_a_new_handle(store: MemorySt
         file = FileChange(path=name, record_count=1, file_size_in_bytes=1)
         with pytest.raises(InvalidChangeError, match="live") if refused else nullcontext():
             table_on(store).append([file])
+
+
+def test_the_commit_behind_a_checkpoint_reads_nothing_before_caches_are_saved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = Asked(memory())
+    table = orders(lake_on(asked))
+    monkeypatch.setattr(table.log, "keep_caches", lambda: None)
+    for number in range(1, 104):
+        table.append([data_file(f"f{number}.parquet")])
+    assert asked.read_keys == []
