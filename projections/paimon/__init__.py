@@ -4,9 +4,7 @@ Others may import:
     `format`       Paimon as a format of tables, which the entry point names
     `materialise`  keeping the files on a store
     `command`      its flags on the command line
-    `planned`      which files a change would write
-    `names`        the names of manifests and lists
-    `paths`        where files stand
+    `paths`        what files are called and where they stand, and which a change would write
     `manifests`    manifests and lists
     `files`        the small files
     `rows`         binary rows

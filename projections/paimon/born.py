@@ -28,12 +28,11 @@ from projections.materialising import Progress, new_commits
 from projections.outputs import Outputs
 from projections.paimon.files.json import paimon_json
 from projections.paimon.files.schema_file import schema_file
-from projections.paimon.files.snapshot_file import snapshot_file
-from projections.paimon.files.tag_file import tag_file
-from projections.paimon.names import Names
+from projections.paimon.files.snapshot_file import snapshot_file, tag_file
 from projections.paimon.paths import (
     EARLIEST,
     LATEST,
+    Names,
     bucket_path,
     manifest_path,
     schema_path,

@@ -9,7 +9,7 @@ PAIMON = LazyFormat(
     kept="projections.paimon.materialise:PAIMON",
     project="projections.paimon.materialise:project",
     command="projections.paimon.command:COMMAND",
-    planned="projections.paimon.planned:planned",
+    planned="projections.paimon.paths:planned",
     importer="projections.paimon.importing.importing:PAIMON",
     import_command="projections.paimon.importing.command:register",
 )

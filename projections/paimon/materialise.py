@@ -30,11 +30,11 @@ from projections.materialising import (
 )
 from projections.outputs import Outputs, StoreOutputs
 from projections.paimon import position as positions
-from projections.paimon.names import Names
 from projections.paimon.paths import (
     EARLIEST,
     FOLDERS,
     LATEST,
+    Names,
     is_ahead,
     manifest_path,
     set_aside_path,

@@ -1,4 +1,6 @@
-"""Where a Paimon table keeps its files, relative to the table's location.
+"""What a Paimon table's files are called and where it keeps them, relative to the table's location.
+
+Names of manifests and lists are made of the table's id and of what they hold, never random.
 
 Source: Paimon's FileStorePathFactory, SchemaManager, SnapshotManager and TagManager.
 """
@@ -8,8 +10,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from uuid import UUID, uuid5
 
+from attrs import frozen
+
+from ledger.evolution.state import TableState
 from ledger.model.errors import InvalidNameError
+from projections.manifest_files.lists import list_names
+from projections.paimon.manifests.tiers import Tile
 from projections.partition_text import partition_path
 
 FOLDERS = ("schema", "snapshot", "tag", "manifest")
@@ -133,3 +141,60 @@ def is_ahead(path: str, *, schema_id: int, snapshot_id: int) -> bool:
 
 def _unsafe(character: str) -> bool:
     return character in "/\\" or ord(character) <= _LAST_CONTROL or ord(character) == _DELETE
+
+
+@frozen
+class Names:
+    """The names of one table's files.
+
+    Example:
+        >>> names = Names("01a1f54c-0000-7000-8000-000000000000")
+        >>> names.tile(Tile(1, 8)) == names.tile(Tile(1, 8)) != names.tile(Tile(1, 1))
+        True
+    """
+
+    table_id: str
+
+    def _uuid(self, what: str) -> UUID:
+        return uuid5(UUID(self.table_id), what)
+
+    def tile(self, tile: Tile) -> str:
+        """Return the name of the manifest of a tile."""
+        return f"manifest-{self._uuid(f'manifest {tile.first} {tile.last}')}-0"
+
+    def older_live(self, rollback: int, part: int) -> str:
+        """Return the name that renderer 1 gave to a list of the files live at a rollback."""
+        return f"manifest-{self._uuid(f'live {rollback}')}-{part}"
+
+    def lists(self, snapshot_id: int) -> tuple[str, str]:
+        """Return the names of a snapshot's base and delta manifest list."""
+        return list_names(self.table_id, snapshot_id)
+
+    def snapshot_uuid(self, snapshot_id: int) -> str:
+        """Return a snapshot's uuid."""
+        return str(self._uuid(f"snapshot {snapshot_id}"))
+
+    def statistics(self, snapshot_id: int, check: str) -> str:
+        """Return the name of a statistics file.
+
+        Args:
+            snapshot_id: The snapshot that was analysed.
+            check: A digest of what the file says.
+        """
+        return f"stat-{self._uuid(f'statistics {snapshot_id} {check}')}-0"
+
+    def sync_marker(self, name: str) -> bytes:
+        """Return the sixteen bytes between a file's Avro blocks."""
+        return self._uuid(name).bytes
+
+
+def planned(before: TableState, after: TableState) -> tuple[str, ...]:
+    """Return the files that projecting a change writes, relative to the table's location.
+
+    Only a schema file: layouts other than the partition keys are nothing to Paimon.
+
+    Args:
+        before: The table before the change.
+        after: The table after it, with the same snapshots and tags.
+    """
+    return tuple(schema_path(each) for each in range(before.schema.id + 1, after.schema.id + 1))

@@ -24,20 +24,19 @@ from ledger.model.errors import UnsupportedError
 from ledger.model.instant import true_millis
 from ledger.model.snapshot import Snapshot, Tag
 from ledger.table import Table
+from projections.manifest_files.lists import UnlistedFiles
 from projections.materialising import Progress, new_commits
 from projections.outputs import Outputs
 from projections.paimon.born import project_born
 from projections.paimon.files.schema_file import schema_file
-from projections.paimon.files.snapshot_file import snapshot_file
-from projections.paimon.files.tag_file import tag_file
+from projections.paimon.files.snapshot_file import snapshot_file, tag_file
 from projections.paimon.manifests.tiers import Lines, Tile
-from projections.paimon.manifests.unlisted_files import UnlistedFiles
 from projections.paimon.manifests.writing import Manifests
-from projections.paimon.names import Names
 from projections.paimon.paths import (
     EARLIEST,
     FOLDERS,
     LATEST,
+    Names,
     schema_path,
     snapshot_path,
     tag_path,

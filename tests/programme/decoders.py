@@ -47,9 +47,12 @@ from projections.iceberg.metadata.types import primitive_type
 from projections.iceberg.metadata.view import read_view_metadata
 from projections.manifest_files.container import read_container
 from projections.paimon.files.schema_file import schema_from_json as paimon_schema
-from projections.paimon.files.snapshot_file import snapshot_from_json
+from projections.paimon.files.snapshot_file import (
+    consumer_from_json,
+    snapshot_from_json,
+    tag_from_json,
+)
 from projections.paimon.files.statistics_file import statistics_from_json
-from projections.paimon.files.tag_file import consumer_from_json, tag_from_json
 from projections.paimon.manifests.avro import read_index_manifest, read_manifest, read_manifest_list
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.programme.mutations import documents, files, texts

@@ -29,12 +29,12 @@ from projections.dlf.objects.service import ErrorResponse
 from projections.dlf.objects.snapshots import ApiInstant
 from projections.dlf.objects.tables import GetTableResponse
 from projections.dlf.wire.document import decoded, refusal
-from projections.dlf.wire.keys import camel_case
-from projections.dlf.wire.kinds import (
+from projections.dlf.wire.keys import (
     CHANGES,
     DEFINITIONS,
     VALUES,
     VIEWS,
+    camel_case,
     change_tag,
     changes_by_tag,
 )

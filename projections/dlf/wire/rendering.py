@@ -40,8 +40,16 @@ from ledger.model.types import (
 from ledger.model.types.text import format_type
 from ledger.model.types.wire import type_from_wire
 from projections.dlf.objects.tables import GetTableResponse
-from projections.dlf.wire.keys import NEVER_NULL, Style, attributes_of, is_left_out, key_of
-from projections.dlf.wire.kinds import DEFINITIONS, RENDERED, change_tag
+from projections.dlf.wire.keys import (
+    DEFINITIONS,
+    NEVER_NULL,
+    RENDERED,
+    Style,
+    attributes_of,
+    change_tag,
+    is_left_out,
+    key_of,
+)
 
 _TEXT_IN_DLF = frozenset({"is_external", "schema_id"})
 _INSTANTS = (SnapshotInstant, TagInstant, VersionInstant, TimestampInstant)

@@ -3,7 +3,6 @@
 Others may import:
     `json`             the JSON that all of them are
     `schema_file`      schema-N
-    `snapshot_file`    snapshot-N
-    `tag_file`         tag-NAME, and consumer-ID
+    `snapshot_file`    snapshot-N, tag-NAME, and consumer-ID
     `statistics_file`  what ANALYZE leaves
 """

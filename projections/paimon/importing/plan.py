@@ -34,7 +34,7 @@ from ledger.model.snapshot import Snapshot, Tag
 from ledger.model.types.wire import field_from_wire
 from projections.importing.deriving import derived
 from projections.importing.trial import Birth, Planned, Trial
-from projections.paimon.files.tag_file import TagFile
+from projections.paimon.files.snapshot_file import TagFile
 from projections.paimon.importing.sources import Source
 from projections.paimon.paths import schema_path, snapshot_path, tag_path
 

@@ -14,8 +14,13 @@ from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot
 from projections.importing.files import SourceFiles, place_of_source, plain
 from projections.paimon.files.schema_file import SCHEMA_KEYS, schema_from_json
-from projections.paimon.files.snapshot_file import SNAPSHOT_KEYS, snapshot_from_json
-from projections.paimon.files.tag_file import TAG_KEYS, TagFile, tag_from_json
+from projections.paimon.files.snapshot_file import (
+    SNAPSHOT_KEYS,
+    TAG_KEYS,
+    TagFile,
+    snapshot_from_json,
+    tag_from_json,
+)
 from projections.paimon.manifests.avro import read_manifest_list
 from projections.paimon.paths import manifest_path, schema_path, snapshot_path, tag_path
 

@@ -2,11 +2,8 @@
 
 Others may import:
     `records`         what stands in a manifest and in a list
-    `entries`         a file change as an entry, and back
+    `entries`         a file change as an entry with its bounds and counts, and back
     `avro`            the bytes
     `tiers`           which manifests a list names
     `writing`         a run's manifests and lists
-    `unlisted_files`  files that only an engine's manifests list
-
-Inside: `stats` are the bounds and counts of an entry.
 """

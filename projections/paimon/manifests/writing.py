@@ -23,8 +23,7 @@ from projections.paimon.manifests.avro import (
 from projections.paimon.manifests.entries import manifest_entry, manifest_file_meta
 from projections.paimon.manifests.records import ManifestEntry, ManifestFileMeta
 from projections.paimon.manifests.tiers import Lines, Tile
-from projections.paimon.names import Names
-from projections.paimon.paths import bucket_path, manifest_path
+from projections.paimon.paths import Names, bucket_path, manifest_path
 from projections.partition_text import PartitionText, key_places
 
 

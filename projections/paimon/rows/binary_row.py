@@ -16,8 +16,7 @@ from typing import Any
 
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
-from projections.paimon.rows.slots import RowReader, RowWriter
-from projections.paimon.rows.types import read_value, write_value
+from projections.paimon.rows.types import RowReader, RowWriter, read_value, write_value
 
 __all__ = ["EMPTY_ROW", "bucket_of", "decode_row", "encode_row"]
 

@@ -28,8 +28,7 @@ from projections.paimon.files.statistics_file import (
     statistics_text,
 )
 from projections.paimon.materialise import project
-from projections.paimon.names import Names
-from projections.paimon.paths import statistics_path
+from projections.paimon.paths import Names, statistics_path
 from projections.statistics.publishing.column_sums import ColumnSums, column_sums
 from projections.statistics.publishing.published import Published
 

@@ -24,7 +24,7 @@ from ledger.model.types import DataField, DataType
 from projections.dlf import ApiInstant, GetTableResponse, Style, read, render
 from projections.dlf.objects.functions import FunctionChange, FunctionDefinition
 from projections.dlf.objects.tables import RenameRequest
-from projections.dlf.wire.kinds import VIEWS
+from projections.dlf.wire.keys import VIEWS
 
 JAVA: dict[str, Any] = json.loads(
     (Path(__file__).parents[2] / "data/paimon/rest_objects.json").read_text(encoding="utf-8")

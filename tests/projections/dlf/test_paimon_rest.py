@@ -47,7 +47,7 @@ from projections.dlf.objects.tables import (
     ListTablesResponse,
     RenameRequest,
 )
-from projections.dlf.wire.kinds import VIEWS
+from projections.dlf.wire.keys import VIEWS
 
 DATA = Path(__file__).parents[2] / "data/paimon"
 JAVA: dict[str, Any] = json.loads((DATA / "rest_objects.json").read_text(encoding="utf-8"))

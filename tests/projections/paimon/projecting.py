@@ -15,8 +15,7 @@ from ledger.model.errors import AlreadyExistsError
 from ledger.model.snapshot import Snapshot
 from ledger.stores import Store
 from projections.materialising import outputs_of
-from projections.paimon.files.snapshot_file import snapshot_from_json
-from projections.paimon.files.tag_file import tag_from_json
+from projections.paimon.files.snapshot_file import snapshot_from_json, tag_from_json
 from projections.paimon.manifests.avro import read_manifest, read_manifest_list
 from projections.paimon.manifests.entries import file_change
 from projections.paimon.manifests.records import ManifestEntry

@@ -18,9 +18,13 @@ from ledger.model.schema import Schema
 from ledger.model.types.text import parse_type
 from projections.paimon import schema_from_json
 from projections.paimon.manifests.avro import read_manifest, read_manifest_list
-from projections.paimon.manifests.entries import file_change, manifest_entry, manifest_file_meta
+from projections.paimon.manifests.entries import (
+    file_change,
+    manifest_entry,
+    manifest_file_meta,
+    value_stats,
+)
 from projections.paimon.manifests.records import ManifestEntry, ManifestFileMeta
-from projections.paimon.manifests.stats import value_stats
 from projections.paimon.paths import bucket_path, manifest_path
 from projections.paimon.rows.binary_row import decode_row, encode_row
 from projections.paimon.rows.values import to_bound

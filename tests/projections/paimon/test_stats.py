@@ -10,7 +10,7 @@ import pytest
 from ledger import FileChange
 from ledger.model import types as t
 from projections.paimon.files.snapshot_file import snapshot_from_json
-from projections.paimon.manifests.stats import row_stats, value_stats
+from projections.paimon.manifests.entries import row_stats, value_stats
 from projections.paimon.rows.binary_row import decode_row
 
 

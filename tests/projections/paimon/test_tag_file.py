@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ledger.model.errors import InvalidInputError, InvalidNameError
 from ledger.model.snapshot import Snapshot
-from projections.paimon.files.tag_file import TagFile, tag_file, tag_from_json
+from projections.paimon.files.snapshot_file import TagFile, tag_file, tag_from_json
 from projections.paimon.paths import bucket_path, tag_path
 
 ROOT = Path(__file__).parents[2] / "data/paimon"

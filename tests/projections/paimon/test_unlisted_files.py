@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from ledger import FileChange, SnapshotPlan, Table, UnsupportedError
 from ledger.cli.commands.keep.verify import differences
+from projections.manifest_files.lists import UnlistedFiles
 from projections.materialising import outputs_of
 from projections.paimon import position as positions
-from projections.paimon.manifests.unlisted_files import UnlistedFiles
 from projections.paimon.materialise import expected, project, rebuild, verify
 from projections.statistics.publishing import publish_paimon
 from tests.lakes import data_file, lake_on, memory, orders
