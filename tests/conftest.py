@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import structlog
+from hypothesis import HealthCheck, settings
 
 from ledger.log.worker import Worker
 from tests.faults import Inline
@@ -17,6 +18,10 @@ from tests.programme.figures import FIGURES, lines
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+
+# How fast a machine draws inputs that does much else meanwhile says nothing of a law.
+settings.register_profile("laws", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("laws")
 
 # Only modules that pytest collects explain their failed asserts unless they are named.
 pytest.register_assert_rewrite("tests.store_contract")
