@@ -15,6 +15,7 @@ from attrs import evolve
 
 from ledger.events import SchemaChange, SpecChange, TableEvent
 from ledger.events.commit import Commit
+from ledger.events.formats import UNDROPS
 from ledger.events.snapshot_events import ChangesReference
 from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.state import TableState
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from ledger.evolution.table.changes import Isolation, TableChange
     from ledger.evolution.table.intent import TableIntent
     from ledger.evolution.table.touched import RecentlyTouched
+    from ledger.evolution.tree.past import PastColumns
     from ledger.files.snapshot_plan import SnapshotPlan
     from ledger.model.file_change import PartitionValue
     from ledger.plan import ChangePlan, ClockPlan
@@ -460,7 +462,8 @@ class Table:
         """
         from ledger.audit.difference import TableDiff
 
-        return TableDiff(self._compared(before), self._compared(after))
+        one, two = self._compared(before), self._compared(after)
+        return TableDiff(one, two, past=partial(self._columns, one))
 
     def _compared(self, given: TableAt | Table | int | None) -> TableState:
         if isinstance(given, Table):
@@ -634,7 +637,8 @@ class Table:
         from ledger.audit.undoing import undone
 
         head = self.state
-        return undone(*around(self.log, version, transaction)[:2], head)
+        before, after, _ = around(self.log, version, transaction)
+        return undone(before, after, head, self._columns(head))
 
     @takes(version=its.whole, transaction=its.text.or_none())
     def undo(
@@ -664,7 +668,8 @@ class Table:
         given: CommitOptions = {"message": f"undo version {version}{said}", **options}
 
         def plan(head: TableState) -> Sequence[TableChange]:
-            return undone(before, after, head).wanted(f"version {version} cannot be undone")
+            found = undone(before, after, head, self._columns(head))
+            return found.wanted(f"version {version} cannot be undone")
 
         return self._commit(["undo", version, undone_one.id], given, plan)
 
@@ -678,7 +683,8 @@ class Table:
         """
         from ledger.audit.undoing import reverted
 
-        return reverted(self._compared(to), self.state)
+        head = self.state
+        return reverted(self._compared(to), head, self._columns(head))
 
     def revert(self, to: TableAt | int, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Give the table an earlier instant's schema, options and layout again.
@@ -704,9 +710,18 @@ class Table:
         given: CommitOptions = {"message": f"revert to version {then.version}", **options}
 
         def plan(head: TableState) -> Sequence[TableChange]:
-            return reverted(then, head).wanted(f"the table cannot go back to {then.version}")
+            found = reverted(then, head, self._columns(head))
+            return found.wanted(f"the table cannot go back to {then.version}")
 
         return self._commit(["revert", then.version, then.schema.id], given, plan)
+
+    def _columns(self, state: TableState) -> PastColumns | None:
+        """Return every column that the table had up to a state; None where none can come back.
+
+        None of another table's comes back here, nor any while older clients read the ledger.
+        """
+        is_own = state.table_id == head_state(self.log).table_id
+        return self.past.columns(state) if is_own and self.log.format >= UNDROPS else None
 
     def _asked(
         self, changes: Sequence[SchemaChange | SpecChange | Mapping[str, Any]]

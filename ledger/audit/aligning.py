@@ -12,6 +12,7 @@ import attrs
 from attrs import define, field, frozen
 
 from ledger.evolution.columns.iceberg_ids import numbered
+from ledger.evolution.tree.past import PastColumns
 from ledger.model.schema import FieldIdPolicy, Schema
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
 from ledger.model.types.casting import can_alter
@@ -25,22 +26,33 @@ class Aligned:
     Attributes:
         schema: It, with the earlier one's ids where a column is the same, and new ids elsewhere.
         lost: Later id to the id that stands for it, where its own cannot be had: it was given out
-            before, and dropped, or belongs to another table.
+            before, and cannot come back, or belongs to another table.
     """
 
     schema: Schema
     lost: dict[int, int]
 
 
-def align(before: Schema, after: Schema, *, is_one_table: bool) -> Aligned:
+def align(before: Schema, after: Schema, past: PastColumns, *, is_one_table: bool) -> Aligned:
     """Return `after` in the ids of `before`.
+
+    Args:
+        before: The earlier schema.
+        after: The later one.
+        past: The columns that the table had up to the earlier one; those can come back.
+        is_one_table: Whether both are of one table.
 
     Example:
         >>> one, two = Schema.of({"a": "INT", "b": "INT"}), Schema.of({"b": "INT", "c": "INT"})
-        >>> [each.id for each in align(one, two, is_one_table=False).schema.fields]
+        >>> [each.id for each in align(one, two, PastColumns(), is_one_table=False).schema.fields]
         [1, 2]
     """
-    aligner = _Aligner(before.highest_field_id, before.field_id_policy, is_one_table=is_one_table)
+    standing = frozenset(
+        found for each in before.fields for found in (each.id, *walk_ids(each.type))
+    )
+    aligner = _Aligner(
+        before.highest_field_id, before.field_id_policy, past, standing, is_one_table=is_one_table
+    )
     fields = aligner.members(before.fields, after.fields)
     fields = aligner.number(fields)
     highest = max(
@@ -63,6 +75,8 @@ def align(before: Schema, after: Schema, *, is_one_table: bool) -> Aligned:
 class _Aligner:
     highest: int
     policy: FieldIdPolicy
+    past: PastColumns
+    standing: frozenset[int]
     is_one_table: bool = field(kw_only=True)
     ids: dict[int, int] = field(factory=dict)
     """What became of the later ids."""
@@ -107,7 +121,22 @@ class _Aligner:
         if self.is_one_table and all(each > self.highest for each in own):
             self.ids |= {each.id: each.id for each in walk_fields([new])}
             return new
+        gone = self._gone(new)
+        if gone is not None:
+            self.ids[new.id] = new.id
+            return attrs.evolve(new, type=self._type(gone.type, new.type))
         return attrs.evolve(new, id=_waiting(new.id))
+
+    def _gone(self, column: DataField) -> DataField | None:
+        """Return the dropped column that one is, as it comes back; None where it cannot."""
+        if not self.is_one_table or column.id > self.highest:
+            return None
+        found = self.past.by_id(column.id)
+        if found is None or not continues(found.field.type, column.type):
+            return None
+        back = found.returned
+        own = {back.id, *walk_ids(back.type)}
+        return back if self.standing.isdisjoint(own) else None
 
     def _type(self, old: DataType, new: DataType) -> DataType:
         match old, new:

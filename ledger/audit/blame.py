@@ -134,6 +134,8 @@ def _around(life: Life) -> Iterator[Cause]:
     while life.parent is not None:
         life = life.parent
         yield life.born
+        if life.back is not None:
+            yield life.back
 
 
 def _own(life: Life) -> Iterator[Origin]:

@@ -19,6 +19,7 @@ from ledger.events.schema_changes import (
     Move,
     RenameColumn,
     SchemaChange,
+    UndropColumn,
     UpdateColumnComment,
     UpdateColumnDefaultValue,
     UpdateColumnNullability,
@@ -30,10 +31,12 @@ from ledger.events.schema_events import (
     ColumnDropped,
     ColumnMoved,
     ColumnRenamed,
+    ColumnUndropped,
     SchemaEvent,
 )
 from ledger.evolution.columns.iceberg_ids import numbered
 from ledger.evolution.fold.schema_builder import SchemaBuilder
+from ledger.evolution.tree.past import PastColumns
 from ledger.evolution.tree.paths import locate
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
@@ -53,7 +56,8 @@ class ColumnSteps:
     Attributes:
         drops: Columns that go.
         renames: Those that get another name, each in the names that the ones before leave.
-        rest: New columns, moves, types, comments, defaults, and what can only go after them.
+        rest: Columns that come back, new ones, moves, types, comments, defaults, and what can only
+            go after them.
     """
 
     drops: list[SchemaChange] = field(factory=list)
@@ -61,22 +65,26 @@ class ColumnSteps:
     rest: list[SchemaChange] = field(factory=list)
 
 
-def column_steps(before: Schema, after: Schema, *, renames_first: bool) -> ColumnSteps:
+def column_steps(
+    before: Schema, after: Schema, past: PastColumns, *, renames_first: bool
+) -> ColumnSteps:
     """Return the changes of columns that lead from `before` to `after`.
 
     Args:
         before: The earlier schema, without primary key where the later one has none.
         after: The later one, in the earlier one's ids.
+        past: The columns that the table had; what they were last they are again.
         renames_first: Whether columns are renamed before any goes, so that each rename can be a
             transaction of its own.
 
     Raises:
         InvalidChangeError: The ids of `after` cannot be given out in any order.
     """
-    planner = _Planner(before, after)
+    planner = _Planner(before, after, past)
     phases = [planner.drop, planner.rename]
     for phase in reversed(phases) if renames_first else phases:
         phase()
+    planner.come_back()
     planner.add()
     planner.move()
     planner.settle()
@@ -84,16 +92,19 @@ def column_steps(before: Schema, after: Schema, *, renames_first: bool) -> Colum
 
 
 class _Planner:
-    def __init__(self, before: Schema, after: Schema) -> None:
+    def __init__(self, before: Schema, after: Schema, past: PastColumns) -> None:
         self.steps = ColumnSteps()
-        self._before, self._after = before, after
+        self._before, self._after, self._past = before, after, past
         self._builder = SchemaBuilder.of(before)
         self._target = dict(_named(after.fields))
         self._wanted = dict(_structs(after.fields))
-        self._old_ids = {each.id for each in walk_fields(before.fields)}
         self._paths: dict[int, Path] | None = None
 
     # What stands now.
+
+    @property
+    def _standing(self) -> set[int]:
+        return {each.id for each in walk_fields(self._fields)}
 
     @property
     def _fields(self) -> tuple[DataField, ...]:
@@ -124,23 +135,24 @@ class _Planner:
     def _gone(self, members: Sequence[DataField]) -> list[DataField]:
         return [each for each in members if each.id not in self._target]
 
-    def drop(self) -> None:
+    def drop(self, into: list[SchemaChange] | None = None) -> None:
         """Drop what is not wanted, but for structs of which nothing would be left."""
         for members in self._structs().values():
             gone = self._gone(members)
             if len(gone) < len(members):
-                self._drop(gone, self.steps.drops)
+                self._drop(gone, self.steps.drops if into is None else into)
 
     def _drop(self, gone: Sequence[DataField], into: list[SchemaChange]) -> None:
-        standing = {each.id for each in walk_fields(self._fields)}
+        standing = self._standing
         for each in gone:
             if each.id in standing:
                 path = self._path(each.id)
                 fact = ColumnDropped(field_names=path, field_id=each.id)
                 self._do(DropColumn(path), fact, into)
 
-    def rename(self) -> None:
+    def rename(self, into: list[SchemaChange] | None = None) -> None:
         """Give every column the name that is wanted; names in the way step aside."""
+        steps = self.steps.renames if into is None else into
         for level, members in self._structs().items():
             names = {each.id: each.name for each in members}
             pending = {
@@ -153,7 +165,7 @@ class _Planner:
             taken = {each.name for each in self._wanted.get(level, ())}
             aside = [each for each in blockers if names[each] in taken]
             for each in aside:
-                self._rename(each, self._free(names.values(), taken, names[each]), names)
+                self._rename(each, self._free(names.values(), taken, names[each]), names, steps)
             waiting: set[int] = set()
             while pending:
                 held = set(names.values())
@@ -165,14 +177,16 @@ class _Planner:
                             f"two columns cannot both be called {next(iter(pending.values()))}"
                         )
                     waiting.add(first)
-                    self._rename(first, self._free(held, taken, names[first]), names)
+                    self._rename(first, self._free(held, taken, names[first]), names, steps)
                 else:
-                    self._rename(ready, pending.pop(ready), names)
+                    self._rename(ready, pending.pop(ready), names, steps)
 
-    def _rename(self, field_id: int, name: str, names: dict[int, str]) -> None:
+    def _rename(
+        self, field_id: int, name: str, names: dict[int, str], into: list[SchemaChange]
+    ) -> None:
         path = self._path(field_id)
         fact = ColumnRenamed(field_names=path, new_name=name, field_id=field_id)
-        self._do(RenameColumn(path, name), fact, self.steps.renames)
+        self._do(RenameColumn(path, name), fact, into)
         names[field_id] = name
 
     @staticmethod
@@ -182,11 +196,38 @@ class _Planner:
             found for number in range(len(taken) + 1) if (found := f"{name}__{number}") not in taken
         )
 
+    # Columns that come back.
+
+    def come_back(self) -> None:
+        """Bring back what was dropped, outer ones first; what they hold becomes as it is wanted."""
+        comes = False
+        for field_id, (column, place) in self._target.items():
+            past = None if field_id in self._standing else self._past.by_id(field_id)
+            if past is None or field_id > self._before.highest_field_id:
+                continue
+            path, back = (*self._around(place.level), column.name), past.returned
+            move = self._place_among(column, place.level) or Move(column.name, "LAST")
+            fact = ColumnUndropped(
+                field_names=path,
+                data_type=type_to_wire(back.type),
+                comment=back.description,
+                move=move,
+                default_value=back.default_value,
+                initial_default=back.initial_default,
+                field_id=field_id,
+            )
+            self._do(UndropColumn(path, field_id, move), fact, self.steps.rest)
+            comes = True
+        if comes:
+            self.drop(self.steps.rest)
+            self.rename(self.steps.rest)
+
     # New columns.
 
     def add(self) -> None:
         """Add what is new, in the order of the ids; then drop what could not go before."""
-        new = {key: each for key, (each, _) in self._target.items() if key not in self._old_ids}
+        standing = self._standing
+        new = {key: each for key, (each, _) in self._target.items() if key not in standing}
         inside = {each.id for column in new.values() for each in _inside(column)}
         roots = sorted(new.keys() - inside)
         while roots:

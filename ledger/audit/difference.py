@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from attrs import frozen
+from attrs import field, frozen
 
 from ledger.audit.migration import Change, Migration, migrate
 from ledger.audit.views import DIFFERENCES, as_rows
 from ledger.evolution.state import TableState
+from ledger.evolution.tree.past import PastColumns
 from ledger.model.excerpt import html_table
 from ledger.model.partition import PartitionSpec, SortOrder
 from ledger.model.schema import Schema
@@ -34,6 +35,7 @@ class TableDiff:
 
     before: TableState
     after: TableState
+    _past: Callable[[], PastColumns | None] = field(default=lambda: None, kw_only=True, eq=False)
 
     def __repr__(self) -> str:
         shown = [(each.what, each.before, each.after) for each in self.rows]
@@ -48,7 +50,7 @@ class TableDiff:
     @cached_property
     def migration(self) -> Migration:
         """What leads from the one to the other, in schema and layout."""
-        return migrate(self.before, self.after)
+        return migrate(self.before, self.after, self._past())
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -73,8 +75,13 @@ class TableDiff:
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the changes as JSON objects that `alter` takes."""
-        plain: list[dict[str, Any]] = msgspec.json.decode(msgspec.json.encode(self.changes))
-        return plain
+        return as_json(self.changes)
+
+
+def as_json(changes: Sequence[Change]) -> list[dict[str, Any]]:
+    """Return changes as JSON objects that `alter` takes."""
+    plain: list[dict[str, Any]] = msgspec.json.decode(msgspec.json.encode(changes))
+    return plain
 
 
 @frozen

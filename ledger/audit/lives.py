@@ -96,6 +96,7 @@ class Life:
         hops: `element` and `value` between the two.
         depth: How many names its path has.
         born: What made it.
+        back: What brought it back last; None where nothing had to.
         died: What dropped it, or what it was in; None while it lives.
         aspects: What is set of it.
         names: What it was called, and since which cause.
@@ -107,6 +108,7 @@ class Life:
     hops: Path
     depth: int
     born: Cause
+    back: Cause | None = None
     died: Cause | None = None
     aspects: dict[Aspect, Held] = field(factory=dict, repr=False)
     names: list[tuple[str, Cause]] = field(factory=list, repr=False)
@@ -232,7 +234,11 @@ class Lives:
         life = self.by_id.get(column.id)
         if life is None or life.died is None:
             life = Life(column.id, parent, hops, depth, cause)
-        life.died = None
+        else:
+            # What comes back is what is said of it now, whatever it was and lost before.
+            life.back, life.died = cause, None
+            life.aspects.clear()
+            life.lost.clear()
         self.by_id[column.id] = life
         life.names.append((column.name, cause))
         aspects = life.aspects
@@ -363,6 +369,8 @@ class Lives:
                     self._die(self.by_id[each], cause)
         for aspect in _inner(life, rest):
             del life.aspects[aspect]
+        # Of what is there no more it does not matter what it lost before.
+        life.lost[:] = [each for each in life.lost if _inside(each, life)[: len(rest)] != rest]
 
     def _allow_null(self, fact: ColumnNullabilityUpdated, cause: Cause) -> None:
         life = self.by_id[fact.field_id]
@@ -458,6 +466,12 @@ def _inner(life: Life, rest: Path) -> list[Aspect]:
         for each in life.aspects
         if each[0] in {"type", "nullability"} and len(each) > count + 1 and each[1:][:count] == rest
     ]
+
+
+def _inside(cause: Cause, life: Life) -> Path:
+    """Return where inside a column a fact was about."""
+    names: Path = getattr(cause.fact, "field_names", ())
+    return names[life.depth :]
 
 
 def _text(data_type: DataType) -> str:

@@ -25,6 +25,7 @@ from ledger.events.schema_changes import (
     UpdateComment,
 )
 from ledger.evolution.state import TableState
+from ledger.evolution.tree.past import PastColumns
 from ledger.model.errors import InvalidInputError
 from ledger.model.schema import Schema
 from ledger.model.types.walk import type_places
@@ -53,55 +54,69 @@ class Migration:
         return tuple(change for batch in self.batches for change in batch)
 
 
-def migrate(before: TableState, after: TableState) -> Migration:
+def migrate(before: TableState, after: TableState, past: PastColumns | None = None) -> Migration:
     """Return the changes of schema and layout that lead from one state to another.
 
     Columns of one table are the same where their field ids are, whatever they are called; those of
     two tables where their names are. Snapshots and tags are no part of it.
+
+    Args:
+        before: The one state.
+        after: The other.
+        past: The columns that the table had up to the one, which can come back under their ids;
+            None where none shall.
     """
-    aligned = align(before.schema, after.schema, is_one_table=before.table_id == after.table_id)
+    known = PastColumns() if past is None else past
+    is_one_table = before.table_id == after.table_id
+    aligned = align(before.schema, after.schema, known, is_one_table=is_one_table)
     target = attrs.evolve(after, schema=aligned.schema)
     refusals: list[str] = []
     first: tuple[Batch, ...] = ()
     for plan in (_in_one, _rename_by_rename):
         try:
-            batches = tuple(plan(before, target, aligned))
+            batches = tuple(plan(before, target, aligned, known))
         except InvalidInputError as error:
             refusals.append(error.message)
             continue
         first = first or batches
-        refusal = _refusal(before, target, batches)
+        refusal = _refusal(before, target, batches, known)
         if refusal is None:
             return Migration(batches, None, aligned.lost)
         refusals.append(refusal)
     return Migration(first, refusals[0], aligned.lost)
 
 
-def _in_one(before: TableState, target: TableState, aligned: Aligned) -> Iterator[Batch]:
-    steps = _steps(before, target, renames_first=False)
+def _in_one(
+    before: TableState, target: TableState, aligned: Aligned, past: PastColumns
+) -> Iterator[Batch]:
+    steps = _steps(before, target, past, renames_first=False)
     columns = (*_keyless(before, target), *steps.drops, *steps.renames, *steps.rest)
-    batch = _completed(before, target, columns, aligned)
+    batch = _completed(before, target, columns, aligned, past)
     if batch:
         yield batch
 
 
-def _rename_by_rename(before: TableState, target: TableState, aligned: Aligned) -> Iterator[Batch]:
-    steps = _steps(before, target, renames_first=True)
+def _rename_by_rename(
+    before: TableState, target: TableState, aligned: Aligned, past: PastColumns
+) -> Iterator[Batch]:
+    steps = _steps(before, target, past, renames_first=True)
     state = before
     for each in steps.renames:
         yield (each,)
         state = tried(state, [each])
     columns = (*_keyless(state, target), *steps.drops, *steps.rest)
-    batch = _completed(state, target, columns, aligned)
+    batch = _completed(state, target, columns, aligned, past)
     if batch:
         yield batch
 
 
-def _steps(before: TableState, target: TableState, *, renames_first: bool) -> ColumnSteps:
+def _steps(
+    before: TableState, target: TableState, past: PastColumns, *, renames_first: bool
+) -> ColumnSteps:
     schema = before.schema
     if schema.primary_keys and not target.schema.primary_keys:
         schema = attrs.evolve(schema, primary_keys=())
-    return column_steps(schema, target.schema, renames_first=renames_first)
+    return column_steps(schema, target.schema, past, renames_first=renames_first)
 
 
 def _keyless(before: TableState, target: TableState) -> Iterator[Change]:
@@ -109,10 +124,12 @@ def _keyless(before: TableState, target: TableState) -> Iterator[Change]:
         yield DropPrimaryKey()
 
 
-def _completed(before: TableState, target: TableState, columns: Batch, aligned: Aligned) -> Batch:
+def _completed(
+    before: TableState, target: TableState, columns: Batch, aligned: Aligned, past: PastColumns
+) -> Batch:
     """Return a batch with what else differs once its columns are as they should be."""
     try:
-        reached = tried(before, columns).schema if columns else before.schema
+        reached = tried(before, columns, past).schema if columns else before.schema
     except InvalidInputError:
         # Whoever tries the whole batch is told why.
         reached = before.schema
@@ -144,11 +161,13 @@ def _keys(before: Schema, after: Schema) -> Iterator[Change]:
             yield SetOption(option, ",".join(new))
 
 
-def _refusal(before: TableState, target: TableState, batches: Sequence[Batch]) -> str | None:
+def _refusal(
+    before: TableState, target: TableState, batches: Sequence[Batch], past: PastColumns
+) -> str | None:
     state = before
     try:
         for batch in batches:
-            state = tried(state, batch)
+            state = tried(state, batch, past)
     except InvalidInputError as error:
         return error.message
     for what, found, wanted in _aspects(state, target):

@@ -18,6 +18,7 @@ from ledger.audit.columns import longest_rising
 from ledger.audit.migration import Change, Migration, migrate
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import CreateTag, DeleteTag, ReplaceTag, TagChange
+from ledger.evolution.tree.past import PastColumns
 from ledger.model.errors import InvalidChangeError
 from ledger.model.partition import PartitionSpec, SortOrder
 from ledger.model.path_text import shown_path
@@ -68,25 +69,33 @@ class Undoing:
         return self.changes
 
 
-def undone(before: TableState, after: TableState, head: TableState) -> Undoing:
+def undone(
+    before: TableState, after: TableState, head: TableState, past: PastColumns | None = None
+) -> Undoing:
     """Return what taking back a transaction comes to.
 
     Args:
         before: The state that it met.
         after: The state that it made.
         head: The newest state, at or after it.
+        past: The columns that the table had up to it, which can come back; None where none shall.
     """
     merge = _Merge()
     target = merge.state(before, after, head)
     tags = tuple(_tag_changes(before, after, head, merge))
     merge.reasons += _beyond(before, after)
-    return _outcome(head, target, tags, merge.reasons)
+    return _outcome(head, target, tags, merge.reasons, past)
 
 
-def reverted(then: TableState, head: TableState) -> Undoing:
+def reverted(then: TableState, head: TableState, past: PastColumns | None = None) -> Undoing:
     """Return what going back to an earlier state's schema, options and layout comes to.
 
     Data and tags stay as they are.
+
+    Args:
+        then: The state to go back to.
+        head: The newest state.
+        past: The columns that the table had up to it, which can come back; None where none shall.
     """
     target = attrs.evolve(
         head,
@@ -96,19 +105,23 @@ def reverted(then: TableState, head: TableState) -> Undoing:
         sort_orders=then.sort_orders,
         default_order_id=then.default_order_id,
     )
-    return _outcome(head, target, (), [])
+    return _outcome(head, target, (), [], past)
 
 
 def _outcome(
-    head: TableState, target: TableState, tags: tuple[TagChange, ...], reasons: list[str]
+    head: TableState,
+    target: TableState,
+    tags: tuple[TagChange, ...],
+    reasons: list[str],
+    past: PastColumns | None,
 ) -> Undoing:
     # What contradicts itself is no target.
-    migration = Migration((), None, {}) if reasons else migrate(head, target)
+    migration = Migration((), None, {}) if reasons else migrate(head, target, past)
     if not reasons:
         names = {each: name for name, each in _paths(target.schema)}
         reasons += [
-            f"column {names[old]} (id {old}) was dropped: under its own id it cannot come back, "
-            "and as a new column it would hold nothing"
+            f"column {names[old]} (id {old}) was dropped: {_why_not(past)}, and as a new column it "
+            "would hold nothing"
             for old in migration.new_ids
             if old in names
         ]
@@ -122,6 +135,15 @@ def _outcome(
         elif not migration.batches and not tags:
             reasons.append("nothing of it is left to take back")
     return Undoing(head, target, migration, tags, tuple(reasons))
+
+
+def _why_not(past: PastColumns | None) -> str:
+    if past is None:
+        return (
+            "it comes back under its own id only once the ledger admits no older clients "
+            "(lakeledger upgrade)"
+        )
+    return "what it was last cannot become what it was then"
 
 
 def _paths(schema: Schema) -> Iterator[tuple[str, int]]:

@@ -17,11 +17,13 @@ from ledger import (
     SchemaChange,
     SetIdentifierFields,
     SortColumn,
+    UndropColumn,
     UpdatePartitionSpec,
 )
 from ledger.audit.trial import tried
 from ledger.events import SpecChange
 from ledger.evolution.state import TableState
+from ledger.evolution.tree.past import PastColumns
 from tests.histories import paths, random_change, start_schema
 from tests.lakes import lake_on, memory, orders
 
@@ -42,13 +44,20 @@ def random_life(seed: int, *, formats: str = "paimon", steps: int = 20) -> list[
     states = [first_state(formats)]
     for _ in range(steps):
         try:
-            states.append(tried(states[-1], random_changes(rng, states[-1])))
+            states.append(tried(states[-1], random_changes(rng, states[-1]), past_of(states)))
         except InvalidInputError:
             continue
     return states
 
 
-def random_changes(rng: random.Random, state: TableState) -> Changes:
+def past_of(states: Sequence[TableState]) -> PastColumns:
+    """Return the columns that a table had in a life so far."""
+    return PastColumns([each.schema for each in reversed(states)])
+
+
+def random_changes(  # noqa: PLR0911 - one case a kind
+    rng: random.Random, state: TableState
+) -> Changes:
     """Return what one transaction may ask for."""
     schema = state.schema
     column = (rng.choice(schema.names),)
@@ -65,6 +74,8 @@ def random_changes(rng: random.Random, state: TableState) -> Changes:
             return [ReplaceSortOrder((SortColumn(column),))]
         case 5:
             return [SetIdentifierFields((column,))]
+        case 6 | 7:
+            return [UndropColumn(field_id=rng.randrange(schema.highest_field_id + 1))]
         case _:
             return [random_change(rng, schema)]
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ledger import InvalidInputError, Schema
 from ledger.events.schema_changes import Move
-from ledger.events.schema_events import ColumnAdded, ColumnMoved
+from ledger.events.schema_events import ColumnAdded, ColumnMoved, ColumnUndropped
 from ledger.evolution.fold.schema_builder import SchemaBuilder
 from ledger.model.types import DataField
 from ledger.model.types.walk import type_places
@@ -56,7 +56,7 @@ def without(start: Schema, steps: Sequence[Step], missing: int | None) -> tuple[
 def _found(step: Step, now: dict[int, Path]) -> Any:
     """Return a fact in the names of now; None where its column is not there."""
     fact = step.fact
-    if isinstance(fact, ColumnAdded):
+    if isinstance(fact, ColumnAdded | ColumnUndropped):
         path = _renamed(fact.field_names[:-1], step.paths, now)
         if path is None:
             return None

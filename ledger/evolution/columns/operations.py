@@ -103,6 +103,12 @@ def _says_default(change: asked.UpdateColumnDefaultValue) -> str:
     return f"set the default of {_column(change)} to {change.new_default_value}"
 
 
+def _says_undrop(change: asked.UndropColumn | facts.ColumnUndropped) -> str:
+    text = f" {_text(change.data_type)}" if isinstance(change, facts.ColumnUndropped) else ""
+    path = f" {_path(change)}" if change.field_names else ""
+    return f"brought back column{path}{text}{_id(change)}"
+
+
 def _says_move(change: asked.UpdateColumnPosition) -> str:
     path = shown_path(change.field_names or (change.move.field_name,))
     place = [change.move.type.lower(), change.move.reference_field_name or ""]
@@ -157,7 +163,7 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         decide=decide_undrop,
         sets=_undropped,
         claims=_undropped,
-        says=lambda it: f"brought back column {_path(it)} {_text(it.data_type)}{_id(it)}",
+        says=_says_undrop,
     ),
     SchemaOperation(
         asked=asked.UpdateColumnType,

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from ledger.audit.difference import TableDiff
+from ledger.audit.difference import TableDiff, as_json
 from ledger.audit.undoing import Undoing
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, TableName, When, Writing
@@ -89,13 +89,12 @@ def _show(screen: Screen, name: str, what: str, plan: Undoing) -> None:
 
 
 def _document(name: str, plan: Undoing) -> Document:
-    found = TableDiff(plan.before, plan.after)
     document: dict[str, Any] = {
         "table": name,
         "version": plan.before.version,
         "isPossible": plan.is_possible,
         "reasons": list(plan.reasons),
-        "changes": found.to_json(),
+        "changes": as_json(plan.migration.changes),
         "says": [phrase(each) for each in plan.migration.changes],
         "tags": [str(each) for each in plan.tags],
     }
