@@ -15,6 +15,7 @@ from ledger.events import table_events as t
 from ledger.events.catalog_events import LedgerCopied, LedgerMoved, PlaceAliased
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Transaction
+from ledger.events.paimon_events import PaimonBranchUpdated
 from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.spec_changes import SortColumn
 from ledger.events.statistics_events import PartitionStatisticsSet
@@ -130,6 +131,10 @@ CASES: list[tuple[object, str]] = [
     ),
     (c.ViewAltered(identifier=A, view_id="i", changes=()), "changed view shop.a"),
     (c.ViewRenamed(source=A, destination=B, view_id="i"), "renamed view shop.a to shop.b"),
+    (
+        PaimonBranchUpdated(branch_name="b", added={"schema/schema-0": ""}, removed=("x",)),
+        "updated branch b: 1 of its files came, 1 went",
+    ),
     (c.ViewDropped(identifier=A, view_id="i"), "dropped view shop.a"),
 ]
 
