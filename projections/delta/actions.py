@@ -12,10 +12,13 @@ from urllib.parse import quote
 import msgspec
 from attrs import Factory, define
 
-from ledger.locations import is_absolute
+from ledger.locations import LOCAL, is_absolute, place_of
 
 ENGINE = "lakeledger"
 """Who commits say that they are by."""
+
+COMMIT_INFO = "source.commit-info"
+"""The property of a transaction of others that keeps who did it and why, as its source says."""
 
 _ENCODER = msgspec.json.Encoder()
 _LITERAL = "/=@!$&'()*,;~"
@@ -75,13 +78,18 @@ _INFO_DECODER = msgspec.json.Decoder(_CommitInfo)
 def file_uri(path: str) -> str:
     """Return a data file's path as actions write it: a URI, relative to the table where it can be.
 
+    A place on this machine has no scheme, which DuckDB takes for a folder's name.
+
     Example:
         >>> file_uri("day=2024-01-01/a b%20.parquet"), file_uri("/lake/a:b")
-        ('day=2024-01-01/a%20b%2520.parquet', 'file:///lake/a%3Ab')
+        ('day=2024-01-01/a%20b%2520.parquet', '/lake/a%3Ab')
     """
     if not is_absolute(path):
         return quote(path, safe=_LITERAL)
-    scheme, colon, rest = path.partition(":") if not path.startswith("/") else ("file", ":", path)
+    place = place_of(path)
+    if place.family == LOCAL:
+        return quote(f"/{place.path}", safe=_LITERAL)
+    scheme, colon, rest = path.partition(":")
     if not rest.startswith("//"):
         rest = f"//{rest}"
     return f"{scheme}{colon}{quote(rest, safe=_LITERAL)}"

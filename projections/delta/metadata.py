@@ -22,7 +22,22 @@ COLUMN_MAPPING = "columnMapping"
 TYPE_WIDENING = "typeWidening"
 
 _FOR_WRITERS_ALONE = frozenset({IN_COMMIT_TIMESTAMP, INVARIANTS})
-_FIRST_READER, _FEATURE_READER = 1, 3
+FENCE = "lakeledger"
+"""A feature of writers that no engine has: the files are the ledger's to write. Who knows table
+features refuses to commit, and reads all the same."""
+
+_OF_OLD_WRITERS: Mapping[str, int] = {
+    "appendOnly": 2,
+    "invariants": 2,
+    "checkConstraints": 3,
+    "changeDataFeed": 4,
+    "generatedColumns": 4,
+    "columnMapping": 5,
+    "identityColumns": 6,
+}
+"""Since which writer version a feature needs no name."""
+
+_FIRST_READER, _MAPPING_READER, _FEATURE_READER = 1, 2, 3
 _FEATURE_WRITER = 7
 _OWN_PREFIX = "delta."
 _HARMLESS = (
@@ -70,11 +85,11 @@ def partition_columns(schema: Schema, spec: PartitionSpec) -> tuple[DataField, .
 
 
 def protocol_json(features: Collection[str]) -> bytes:
-    """Return the lowest protocol that has some table features.
+    """Return the lowest protocol that has some table features, and keeps other writers out.
 
     Example:
-        >>> protocol_json({"inCommitTimestamp"})
-        b'{"minReaderVersion":1,"minWriterVersion":7,"writerFeatures":["inCommitTimestamp"]}'
+        >>> protocol_json({"invariants"})
+        b'{"minReaderVersion":1,"minWriterVersion":7,"writerFeatures":["invariants","lakeledger"]}'
     """
     reading = sorted(set(features) - _FOR_WRITERS_ALONE)
     found: dict[str, Any] = {"minReaderVersion": _FIRST_READER, "minWriterVersion": _FEATURE_WRITER}
@@ -82,7 +97,29 @@ def protocol_json(features: Collection[str]) -> bytes:
         # Mapping has a reader version of its own, 2, too; readers that know no mapping open it, and
         # show renamed columns as NULL.
         found |= {"minReaderVersion": _FEATURE_READER, "readerFeatures": reading}
-    return _ENCODER.encode({**found, "writerFeatures": sorted(features)})
+    return _ENCODER.encode({**found, "writerFeatures": sorted({*features, FENCE})})
+
+
+def fenced(protocol: str) -> bytes:
+    """Return a protocol of others for files of the ledger's: readers see what they saw.
+
+    Example:
+        >>> fenced('{"minReaderVersion":1,"minWriterVersion":1}')[:60]
+        b'{"minReaderVersion":1,"minWriterVersion":7,"writerFeatures":'
+    """
+    found: dict[str, Any] = msgspec.json.decode(protocol)
+    reader, writer = found["minReaderVersion"], found["minWriterVersion"]
+    reading = set(found.get("readerFeatures") or ())
+    if reader == _MAPPING_READER:
+        reader, reading = _FEATURE_READER, {*reading, COLUMN_MAPPING}
+    features = {*reading, *(found.get("writerFeatures") or ()), IN_COMMIT_TIMESTAMP, FENCE}
+    if writer < _FEATURE_WRITER:
+        old = {each for each, since in _OF_OLD_WRITERS.items() if since <= writer}
+        features |= old if reader == _FEATURE_READER else old - {COLUMN_MAPPING}
+    wanted: dict[str, Any] = {"minReaderVersion": reader, "minWriterVersion": _FEATURE_WRITER}
+    if reader == _FEATURE_READER:
+        wanted["readerFeatures"] = sorted(reading)
+    return _ENCODER.encode({**wanted, "writerFeatures": sorted(features)})
 
 
 @frozen

@@ -12,7 +12,7 @@ from projections.materialising import PositionFile
 
 FORMAT = 1
 
-RENDERER = 1
+RENDERER = 2
 """Counts the ways of making files from one log; it grows when any byte of them changes."""
 
 

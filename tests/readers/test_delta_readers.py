@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import ledger
@@ -180,3 +181,41 @@ def test_which_readers_open_mapped_and_widened_tables(tmp_path: Path) -> None:
     names, rows = duckdb(folder_of(table), 5)
     assert "label" in names
     assert rows == found.at_snapshot[3][1]
+
+
+def test_whoever_knows_table_features_may_read_and_not_write(tmp_path: Path) -> None:
+    found, table = life(tmp_path, 7, steps=0)
+    folder, rows = folder_of(table), pa.table({"id": [1]})
+    before = Left.by(table).files
+    writes: tuple[Callable[[], object], ...] = (
+        lambda: deltalake.write_deltalake(folder, rows, mode="append", schema_mode="merge"),
+        lambda: deltalake.DeltaTable(folder).delete(),
+        lambda: deltalake.DeltaTable(folder).alter.set_table_properties(
+            {"delta.appendOnly": "true"}
+        ),
+    )
+    for write in writes:
+        with pytest.raises(deltalake.exceptions.DeltaError, match=r'Unknown\("lakeledger"\)'):
+            write()
+    assert Left.by(table).files == before
+    for reader in (delta_rs, delta_rs_query, duckdb, polars):
+        assert_read(reader, found, table)
+
+
+def test_files_that_lie_elsewhere_are_read_by_those_who_take_paths_as_they_are(
+    tmp_path: Path,
+) -> None:
+    lake = ledger.open(str(tmp_path / "lake"))
+    lake.create_database("shop")
+    options = {"ledger.formats": "delta"}
+    table = lake.create_table("shop.t", ledger.Schema.of({"id": "BIGINT"}, options=options))
+    elsewhere = tmp_path / "a b" / "x.parquet"
+    elsewhere.parent.mkdir()
+    pq.write_table(pa.table({"id": [1, 2]}), elsewhere)
+    table.add_files([f"file://{elsewhere}"])
+    DELTA.project(table)
+    for reader in (delta_rs_query, duckdb):
+        assert reader(folder_of(table), 1) == (["id"], [(1,), (2,)])
+    for reader in (delta_rs, polars):
+        with pytest.raises(FileNotFoundError, match="x.parquet"):
+            reader(folder_of(table), 1)
