@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 from attrs import evolve
+from msgspec import UNSET
 
 from ledger.events import SchemaChange, SpecChange, TableEvent
 from ledger.events.commit import Commit
 from ledger.events.formats import UNDROPS
-from ledger.events.snapshot_events import ChangesReference
+from ledger.events.snapshot_events import NO_FILES, ChangesReference, SnapshotCommitted
 from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
@@ -1135,9 +1136,20 @@ class Table:
         from ledger.evolution.table.born import TakenOver
 
         asked = ["TakeOver", base]
+        said = tuple(map(self._with_list_beside, events))
         options: CommitOptions = {**commit, "expect_version": base}
         request = request_of(options, asked=asked, default_author=self._setting.author)
-        return self._appender.append(TakenOver(events, base), request)
+        return self._appender.append(TakenOver(said, base), request)
+
+    def _with_list_beside(self, event: TableEvent) -> TableEvent:
+        """Return an event whose list of files stands beside the log if it is long."""
+        if not isinstance(event, SnapshotCommitted) or event.changes is not UNSET:
+            return event
+        files = event_files(self.log.store, self.log.layout, event)
+        beside = self._outsourced(files)
+        if beside is None:
+            return event
+        return msgspec.structs.replace(event, files=NO_FILES, changes=beside)
 
     @takes(format_name=its.text, version=its.whole.or_none())
     def project(self, format_name: str, *, version: int | None = None) -> int:

@@ -5,11 +5,13 @@ Others may import:
     `materialise`  keeping the log on a store
     `command`      its flags on the command line
     `planned`      what a change would write, and who will no longer read it
+    `importing`    tables that others made, coming into the ledger
 
 `rules` says what Delta can hold.
 Inside: `project` goes over the ledger's log by `delta_log` (files and checkpoints), `table_fold`
 (protocol and metadata), `table_files` (add and remove), `commits` (who and why) and `versions`;
-`types`, `mapping` and `values` say how Delta writes types, names and values.
+`types`, `mapping` and `values` say how Delta writes types, names and values. `importing` brings
+tables of others in, whose log `born` tells again.
 
 What Delta has no word for:
 

@@ -68,8 +68,12 @@ class DeltaLog:
         return self._version, self._millis
 
     def begin_at(self, version: int) -> None:
-        """Let the log begin with a version: nobody reads the ones before."""
+        """Let the log begin with a version: nobody reads the ones before.
+
+        It is the newest, or one to come, and then nothing lies between.
+        """
         self._oldest, self._writes = version, True
+        self._version = max(self._version, version - 1)
 
     def put(self, lines: Iterable[bytes], interval: int, removed_until: int) -> None:
         """Write the commit of the newest version, and its checkpoint if it has one.

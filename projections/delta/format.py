@@ -10,5 +10,7 @@ DELTA = LazyFormat(
     project="projections.delta.materialise:project",
     command="projections.delta.command:COMMAND",
     planned="projections.delta.planned:planned",
+    importer="projections.delta.importing.importing:DELTA",
+    import_command="projections.delta.importing.command:register",
 )
 """Its rules, its files and what else the ledger asks of a format; see `ledger.formats`."""

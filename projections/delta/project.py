@@ -35,6 +35,7 @@ from ledger.model.schema import Schema
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from ledger.table import Table
 from projections.delta.actions import line
+from projections.delta.born import project_born
 from projections.delta.commits import commit_info, metrics_of, snapshot_operation, step_operation
 from projections.delta.delta_log import DeltaLog
 from projections.delta.metadata import checkpoint_interval
@@ -78,6 +79,8 @@ class Projection:
                 f"{self.table.identifier} is not declared to be a Delta table: add delta to its "
                 "option ledger.formats"
             )
+        if self.target.delta is not None:
+            return project_born(self.table, self.outputs, self.start, self.target, on_progress)
         run = _Run(self)
         for read in new_commits(self.table, self.start, self.target, on_progress):
             run.commit(read)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -49,15 +50,26 @@ class SourceFiles:
             OSError: It may not be listed.
             StoreError: As of `read`.
         """
+        return sorted(self.written(folder))
+
+    def written(self, folder: str) -> dict[str, int]:
+        """Return what lies in a folder: when each was written, Unix milliseconds, by its name.
+
+        A storage that does not say has 0.
+
+        Raises:
+            OSError: As of `names`.
+            StoreError: As of `read`.
+        """
         files, path = self._open(folder)
         try:
-            found = files.ls(path, detail=False)
+            found: list[dict[str, Any]] = files.ls(path, detail=True)
         except OSError:
             raise
         except Exception as error:
             raise OSError(f"{type(error).__name__}: {error}") from error
-        names = (posixpath.basename(str(each).rstrip("/")) for each in found)
-        return sorted(each for each in names if each)
+        named = ((posixpath.basename(str(each["name"]).rstrip("/")), each) for each in found)
+        return {name: _millis(each) for name, each in named if name}
 
     def _open(self, url: str) -> tuple[Any, str]:
         import fsspec
@@ -94,3 +106,14 @@ def plain(url: str) -> str:
         ('/lake/t', '/lake/t', 's3://b/t')
     """
     return re.sub(r"^file:/*", "/", url).rstrip("/")
+
+
+_WRITTEN = ("mtime", "LastModified", "last_modified", "updated", "created")
+"""What storages call the time at which a file was written."""
+
+
+def _millis(entry: Mapping[str, Any]) -> int:
+    found = next((entry[each] for each in _WRITTEN if entry.get(each)), 0)
+    if isinstance(found, str):
+        found = datetime.fromisoformat(found)
+    return int((found.timestamp() if isinstance(found, datetime) else found) * 1000)

@@ -12,7 +12,6 @@ from ledger.events import TableEvent
 from ledger.events import iceberg_events as e
 from ledger.events.paimon_events import PaimonBranchUpdated
 from ledger.events.snapshot_events import SnapshotFacts, TagCreated, TagReplaced
-from ledger.evolution.state import TableState
 from ledger.ledger import Ledger
 from ledger.model.errors import (
     AlreadyExistsError,
@@ -40,6 +39,7 @@ class Incoming:
         birth: What the table begins with; None for one that the ledger has.
         planned: The transactions to come, oldest first.
         not_carried: What the source has besides that the ledger does not hold, in words.
+        schemas: The ids of schemas that come, where no event says them.
     """
 
     source: str
@@ -47,9 +47,10 @@ class Incoming:
     birth: Birth | None
     planned: Sequence[Planned]
     not_carried: tuple[str, ...] = ()
+    schemas: tuple[int, ...] = ()
 
 
-Read: TypeAlias = Callable[[str, TableState | None, int, Mapping[str, Any] | None], Incoming]
+Read: TypeAlias = Callable[[str, Table | None, int, Mapping[str, Any] | None], Incoming]
 """Reads a source into transactions: what of it is new to the table as the ledger has it (None: all
 of it), nothing of it later than now in Unix milliseconds, by what fsspec takes for its files.
 
@@ -192,8 +193,7 @@ class Importing:
             raise AlreadyExistsError(
                 f"table {identifier} exists and is the ledger's own; import under another name"
             )
-        known = None if table is None else table.state
-        return table, self.read(source, known, now_millis, options)
+        return table, self.read(source, table, now_millis, options)
 
 
 def _adopted(lake: Ledger, identifier: Identifier, birth: Birth, source: str) -> Table:
@@ -213,8 +213,8 @@ def _land(table: Table, incoming: Incoming, on_progress: Progress) -> int:
             each.events,
             version,
             author=each.author,
-            message=f"imported from {incoming.source}",
-            properties={SOURCE_FILE: each.metadata_file},
+            message=each.message or f"imported from {incoming.source}",
+            properties={SOURCE_FILE: each.metadata_file, **each.properties},
             effective_time=each.millis,
         ).version
         on_progress(done, len(incoming.planned))
@@ -234,14 +234,14 @@ def _told(identifier: Identifier, incoming: Incoming, version: int | None) -> Im
         identifier=identifier,
         source=incoming.source,
         metadata_file=incoming.metadata_file,
-        is_new=birth is not None,
+        is_new=incoming.birth is not None,
         transactions=len(incoming.planned),
         snapshots=tuple(
             each.snapshot.snapshot_id if isinstance(each, e.SnapshotAdded) else each.snapshot_id
             for each in events
             if isinstance(each, e.SnapshotAdded | SnapshotFacts)
         ),
-        schemas=(*first, *added),
+        schemas=(*first, *added, *incoming.schemas),
         refs=tuple(dict.fromkeys(name for each in events if (name := _ref(each)))),
         not_carried=incoming.not_carried,
         version=version,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from attrs import define, frozen
+from attrs import define, field, frozen
 from msgspec import UNSET, UnsetType
 
 from ledger.events import TableEvent
@@ -78,12 +78,16 @@ class Planned:
         millis: When that happened.
         author: Who did it, as far as the source says.
         metadata_file: The file of the source that it was read from.
+        message: Why, as far as the source says.
+        properties: What else the source says of it.
     """
 
     events: tuple[TableEvent, ...]
     millis: int
     author: str
     metadata_file: str
+    message: str = ""
+    properties: Mapping[str, str] = field(factory=dict, hash=False)
 
 
 @define

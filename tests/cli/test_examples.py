@@ -77,7 +77,12 @@ def test_every_page_has_examples_of_itself_that_fit(words: tuple[str, ...]) -> N
     assert all(len(line.rstrip()) <= COLUMNS for line in page.splitlines())
 
 
-ELSEWHERE = ("lakeledger import iceberg", "lakeledger project delta")
+ELSEWHERE = (
+    "lakeledger import delta",
+    "lakeledger import iceberg",
+    "lakeledger import paimon",
+    "lakeledger project delta",
+)
 """What needs somebody else's table, or one declared to be Delta's, runs in its tests."""
 
 

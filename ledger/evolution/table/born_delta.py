@@ -20,6 +20,7 @@ class DeltaTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
         source: Whose it is.
         table_id: The id of its first metadata.
         delta_version: The newest version of the source that has come in; -1 before the first.
+        oldest_version: The one since which all have come in; what was before is one with it.
         timestamp_millis: When that was, by the source.
         sha256: Of its commit file, hex; empty where only a checkpoint told of it.
         protocol: The newest protocol, as JSON.
@@ -30,6 +31,7 @@ class DeltaTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
     source: str
     table_id: str
     delta_version: int = -1
+    oldest_version: int = 0
     timestamp_millis: int = 0
     sha256: str = ""
     protocol: str = ""
@@ -63,6 +65,11 @@ class DeltaTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
         return replace(
             self,
             delta_version=event.delta_version,
+            oldest_version=(
+                self.oldest_version
+                if event.delta_version == self.delta_version + 1
+                else event.delta_version
+            ),
             timestamp_millis=event.timestamp_millis,
             sha256=_or(event.sha256, ""),
             protocol=_or(event.protocol, self.protocol),

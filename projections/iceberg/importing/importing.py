@@ -7,6 +7,7 @@ from typing import Any
 
 from ledger.evolution.state import TableState
 from ledger.model.errors import AlreadyExistsError
+from ledger.table import Table
 from projections.iceberg.importing.plan import birth_of, planned
 from projections.iceberg.importing.sources import Source, open_source, tables_of
 from projections.importing.importing import Importing, Incoming
@@ -14,10 +15,11 @@ from projections.importing.trial import Trial
 
 
 def read(
-    source: str, known: TableState | None, now_millis: int, options: Mapping[str, Any] | None
+    source: str, table: Table | None, now_millis: int, options: Mapping[str, Any] | None
 ) -> Incoming:
     """Return what is new; see `projections.importing.importing.Read`."""
     found = open_source(source, options)
+    known = None if table is None else table.state
     since = ("", 0)
     if known is not None and known.born is not None:
         _refuse_other(known, found)

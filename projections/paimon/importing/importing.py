@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ledger.evolution.state import TableState
 from ledger.model.errors import AlreadyExistsError
+from ledger.table import Table
 from projections.importing.importing import Importing, Incoming
 from projections.importing.many import Found, has_folder, tables_below
 from projections.importing.trial import Trial
@@ -15,10 +15,11 @@ from projections.paimon.importing.sources import open_source
 
 
 def read(
-    source: str, known: TableState | None, now_millis: int, options: Mapping[str, Any] | None
+    source: str, table: Table | None, now_millis: int, options: Mapping[str, Any] | None
 ) -> Incoming:
     """Return what is new; see `projections.importing.importing.Read`."""
     found = open_source(source, options)
+    known = None if table is None else table.state
     if known is not None and (known.paimon is None or known.paimon.location != found.location):
         raise AlreadyExistsError(
             f"the table follows {known.followed}, and not {found.location}; import that under "

@@ -1,0 +1,231 @@
+"""A Delta schema as the ledger's columns, each with its id for good.
+
+What a column is, its physical name says: the one that files hold, which no rename changes. Where a
+table maps its columns the ledger keeps Delta's ids; elsewhere it counts, and a name that comes back
+is the column that had it.
+
+Source: the Delta transaction protocol, "Schema Serialization Format" and "Column Mapping".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from attrs import Factory, define, evolve, frozen
+
+from ledger.model import types as t
+from ledger.model.errors import InvalidInputError, InvalidTypeError, UnsupportedError
+
+_PLAIN: Mapping[str, t.DataType] = {
+    "boolean": t.BooleanType(),
+    "byte": t.TinyIntType(),
+    "short": t.SmallIntType(),
+    "integer": t.IntType(),
+    "long": t.BigIntType(),
+    "float": t.FloatType(),
+    "double": t.DoubleType(),
+    "date": t.DateType(),
+    "string": t.STRING,
+    "binary": t.BYTES,
+    "timestamp": t.LocalZonedTimestampType(6),
+    "timestamp_ntz": t.TimestampType(6),
+    "variant": t.VariantType(),
+}
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
+_MODE = "delta.columnMapping.mode"
+_ID = "delta.columnMapping.id"
+_PHYSICAL = "delta.columnMapping.physicalName"
+
+Path = tuple[str, ...]
+
+
+def path_text(path: Path) -> str:
+    """Return the path of a column as the log has it.
+
+    Example:
+        >>> path_text(("a", "element", "b.c"))
+        'a.element.`b.c`'
+    """
+    return ".".join(map(_quoted, path))
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`" if "." in name or "`" in name else name
+
+
+def is_mapped(configuration: Mapping[str, str]) -> bool:
+    """Whether columns have names of their own in files."""
+    return configuration.get(_MODE, "none") != "none"
+
+
+@frozen
+class Columns:
+    """A schema of Delta's as the ledger's.
+
+    Attributes:
+        fields: Its columns.
+        names: What files call each, by field id.
+        new: The ids of those that nobody knew, by the path of their physical names.
+        has_own_ids: Whether all ids are Delta's own, which files carry then.
+    """
+
+    fields: tuple[t.DataField, ...]
+    names: Mapping[int, str]
+    new: Mapping[str, int]
+    has_own_ids: bool
+
+
+def columns_of(
+    schema: Mapping[str, Any],
+    configuration: Mapping[str, str],
+    known: Mapping[str, int],
+    highest: int,
+) -> Columns:
+    """Return the columns of a Delta schema.
+
+    Args:
+        schema: It, as JSON.
+        configuration: The table's, which says whether columns are mapped.
+        known: The ids of all columns that ever were, by the path of their physical names.
+        highest: The highest id that was given out; 0 for none.
+
+    Raises:
+        UnsupportedError: The ledger has no such type; the message names the column.
+        InvalidInputError: It is no schema.
+    """
+    reading = _Reading(is_mapped(configuration), known)
+    try:
+        reading.number(schema, highest)
+        fields = reading.members(schema, (), ())
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InvalidInputError(f"the source's schema is none of Delta's: {error!r}") from error
+    return Columns(fields, reading.names, reading.new, reading.mapped and reading.has_own_ids)
+
+
+def physical_fields(
+    schema: Mapping[str, Any], configuration: Mapping[str, str], known: Mapping[str, int]
+) -> tuple[t.DataField, ...]:
+    """Return a schema's columns by the names that files hold; every column is known."""
+    columns = columns_of(schema, configuration, known, 0)
+
+    def renamed(each: t.DataField) -> t.DataField:
+        return evolve(each, name=columns.names[each.id], type=inside(each.type))
+
+    def inside(kind: t.DataType) -> t.DataType:
+        if not isinstance(kind, t.RowType):
+            return kind
+        return evolve(kind, fields=tuple(map(renamed, kind.fields)))
+
+    return tuple(map(renamed, columns.fields))
+
+
+@define
+class _Reading:
+    mapped: bool
+    known: Mapping[str, int]
+    names: dict[int, str] = Factory(dict)
+    new: dict[str, int] = Factory(dict)
+    has_own_ids: bool = True
+
+    def number(self, schema: Mapping[str, Any], highest: int) -> None:
+        """Give ids to columns that nobody knew: Delta's own, in their order, where they are new."""
+        unknown = [
+            (self._own_id(member), place, path)
+            for place, (path, member) in enumerate(self._all(schema, ()))
+            if path_text(path) not in self.known
+        ]
+        for own, _, path in sorted(unknown, key=lambda each: each[:2]):
+            highest = own if own > highest else highest + 1
+            self.new[path_text(path)] = highest
+
+    def _own_id(self, member: Mapping[str, Any]) -> int:
+        return int(member.get("metadata", {}).get(_ID, 0)) if self.mapped else 0
+
+    def _physical(self, member: Mapping[str, Any]) -> str:
+        name = member.get("metadata", {}).get(_PHYSICAL) if self.mapped else None
+        return str(member["name"] if name is None else name)
+
+    def _all(
+        self, schema: Mapping[str, Any], around: Path
+    ) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+        for member in schema["fields"]:
+            path = (*around, self._physical(member))
+            yield path, member
+            yield from self._inside(member["type"], path)
+
+    def _inside(self, kind: Any, path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+        if not isinstance(kind, Mapping):
+            return
+        if kind["type"] == "struct":
+            yield from self._all(kind, path)
+        elif kind["type"] == "array":
+            yield from self._inside(kind["elementType"], (*path, "element"))
+        elif kind["type"] == "map":
+            yield from self._inside(kind["keyType"], (*path, "key"))
+            yield from self._inside(kind["valueType"], (*path, "value"))
+
+    def members(
+        self, schema: Mapping[str, Any], around: Path, said: Path
+    ) -> tuple[t.DataField, ...]:
+        """Return the members of a struct.
+
+        Args:
+            schema: It.
+            around: Its path in physical names.
+            said: Its path as people know it.
+        """
+        return tuple(self._field(each, around, said) for each in schema["fields"])
+
+    def _field(self, member: Mapping[str, Any], around: Path, said: Path) -> t.DataField:
+        path, name = (*around, self._physical(member)), str(member["name"])
+        text = path_text(path)
+        field_id = self.new[text] if text in self.new else self.known[text]
+        self.names[field_id] = path[-1]
+        self.has_own_ids = self.has_own_ids and field_id == self._own_id(member)
+        data_type = self._type(member["type"], path, (*said, name))
+        return t.DataField(
+            field_id,
+            name,
+            data_type.with_nullability(bool(member["nullable"])),
+            member.get("metadata", {}).get("comment"),
+        )
+
+    def _type(self, kind: Any, path: Path, said: Path) -> t.DataType:
+        if isinstance(kind, str):
+            return _primitive(kind, said)
+        if kind["type"] == "struct":
+            return t.RowType(list(self.members(kind, path, said)))
+        if kind["type"] == "array":
+            element = self._type(kind["elementType"], (*path, "element"), (*said, "element"))
+            return t.ArrayType(element.with_nullability(bool(kind["containsNull"])))
+        if kind["type"] == "map":
+            key = self._type(kind["keyType"], (*path, "key"), (*said, "key"))
+            value = self._type(kind["valueType"], (*path, "value"), (*said, "value"))
+            return t.MapType(
+                key.with_nullability(nullable=False),
+                value.with_nullability(bool(kind["valueContainsNull"])),
+            )
+        raise _untyped(kind["type"], said)
+
+
+def _primitive(kind: str, said: Path) -> t.DataType:
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    decimal = _DECIMAL.fullmatch(kind)
+    if decimal is None:
+        raise _untyped(kind, said)
+    try:
+        return t.DecimalType(int(decimal[1]), int(decimal[2]))
+    except InvalidTypeError as error:
+        raise UnsupportedError(
+            f"column {'.'.join(said)} has Delta's type {kind}, which the ledger cannot hold: "
+            f"{error}"
+        ) from error
+
+
+def _untyped(kind: object, said: Path) -> UnsupportedError:
+    return UnsupportedError(
+        f"column {'.'.join(said)} has Delta's type {kind}, which the ledger cannot hold"
+    )

@@ -1,0 +1,45 @@
+"""`lakeledger import delta`: a table that others own comes in, or what is new in it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from ledger.cli import families
+from ledger.cli.options import Place
+from projections.importing.command import Asked, DryRun, Follow, Interval, Name, import_asked
+
+
+def register(imports: App) -> None:
+    """Add the command to the family `import`."""
+    families.add(imports, "delta", delta)
+
+
+def delta(
+    source: Annotated[
+        str,
+        Parameter(help="The table's folder, which holds _delta_log; for many tables one above."),
+    ],
+    name: Name = "",
+    /,
+    *,
+    dry_run: DryRun = False,
+    follow: Follow = False,
+    interval: Interval = 10.0,
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    """Take over a Delta table's history; asked again, what is new in it.
+
+    Every version that the log still has becomes a transaction at its own time, by its own author:
+    schemas, partition columns, properties and files. Nothing is written at the source, and the
+    table takes no commits of its own here. What the ledger cannot hold is refused by name before
+    anything is written. Of many tables, one that cannot come in does not stop the others; the exit
+    code says so.
+
+    Example:
+        lakeledger import delta ./lake/orders shop.orders --dry-run
+
+        lakeledger import delta s3://lake/orders shop.orders
+    """
+    import_asked(place, Asked("delta", source, name, dry_run, follow, interval))

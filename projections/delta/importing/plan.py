@@ -1,0 +1,389 @@
+"""Each version of a Delta log as one transaction: its columns, layout, options and files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+from attrs import define, evolve, field
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from ledger.events import TableEvent
+from ledger.events.delta_events import DeltaBirth, DeltaFollowed
+from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
+from ledger.events.snapshot_events import CommitKind, SnapshotCommitted
+from ledger.events.spec_events import PartitionFieldRecord, PartitionSpecUpdated
+from ledger.events.table_events import SchemaRecord
+from ledger.evolution.state import TableState
+from ledger.evolution.table.changes import FileSums
+from ledger.evolution.table.snapshots import readable_files
+from ledger.model.errors import InvalidInputError, UnsupportedError
+from ledger.model.file_change import FileChange
+from ledger.model.partition import FIRST_PARTITION_FIELD_ID
+from ledger.model.schema import highest_field_id
+from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from ledger.model.types import DataField
+from ledger.model.types.wire import field_to_wire
+from projections.delta.actions import COMMIT_INFO
+from projections.delta.importing.columns import Columns, columns_of, is_mapped
+from projections.delta.importing.files import Listing
+from projections.delta.importing.reading import Actions, Metadata, Protocol
+from projections.delta.importing.source import Source, Version
+from projections.importing.deriving import derived
+from projections.importing.trial import Birth, Planned, Trial
+
+FORMATS = "ledger.formats"
+"""The one option that such a table has besides its source's."""
+
+READABLE = frozenset(
+    {
+        "columnMapping",
+        "deletionVectors",
+        "timestampNtz",
+        "typeWidening",
+        "typeWidening-preview",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "variantType",
+        "variantType-preview",
+    }
+)
+"""Features that ask something of readers, and that are understood; of deletion vectors that they
+are told and refused where there is one."""
+
+_LAST_READER = 3
+_AUTHORS = ("userName", "userId", "author", "user")
+_NO_COLUMNS = "the source's table has no columns yet, and the ledger has no such tables: import it"
+
+Live = Callable[[], Iterable[FileChange]]
+"""Returns the files that are live where an import goes on."""
+
+
+def metadata_of(text: str, place: str) -> tuple[Metadata, dict[str, Any]]:
+    """Return metadata and the schema in it.
+
+    Raises:
+        InvalidInputError: It is none.
+    """
+    try:
+        found = msgspec.json.decode(text, type=Metadata)
+        return found, json.loads(found.schema_string)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise InvalidInputError(f"{place} has metadata that is none: {error}") from error
+
+
+def birth_of(first: Version, source: Source) -> Birth:
+    """Return how a table begins whose oldest version is known.
+
+    Raises:
+        UnsupportedError: The ledger cannot hold its schema.
+        InvalidInputError: The version does not say what a table is.
+    """
+    text = first.actions.metadata
+    if not text:
+        raise InvalidInputError(f"{first.file} of {source.name} begins a table without metadata")
+    metadata, schema = metadata_of(text, first.file)
+    columns = columns_of(schema, metadata.configuration, {}, 0)
+    if not columns.fields:
+        raise UnsupportedError(f"{_NO_COLUMNS} when it has")
+    parts = _partitioning(columns, metadata)
+    spec = tuple(
+        PartitionFieldRecord(each.id, FIRST_PARTITION_FIELD_ID + place, each.name, "identity")
+        for place, each in enumerate(parts)
+    )
+    millis = _millis(first)
+    return Birth(
+        schema=SchemaRecord(
+            fields=tuple(map(field_to_wire, columns.fields)),
+            highest_field_id=highest_field_id(columns.fields),
+            options=_options(metadata),
+            comment=metadata.description,
+        ),
+        born=DeltaBirth(source=source.name, table_id=metadata.id),
+        millis=min(millis, metadata.created_time or millis),
+        field_id_policy="paimon",
+        partition_spec=spec or UNSET,
+    )
+
+
+def _options(metadata: Metadata) -> dict[str, str]:
+    found = {key: each for key, each in metadata.configuration.items() if key != FORMATS}
+    return {**found, FORMATS: "delta"}
+
+
+def _partitioning(columns: Columns, metadata: Metadata) -> tuple[DataField, ...]:
+    by_name = {each.name: each for each in columns.fields}
+    try:
+        return tuple(by_name[each] for each in metadata.partition_columns)
+    except KeyError as error:
+        raise InvalidInputError(f"the source partitions by {error}, which is no column") from error
+
+
+def _millis(version: Version) -> int:
+    info = _info(version.actions)
+    for key in ("inCommitTimestamp", "timestamp"):
+        if isinstance(info.get(key), int):
+            return int(info[key])
+    return version.written_millis
+
+
+def _info(actions: Actions) -> dict[str, Any]:
+    found = json.loads(actions.commit_info) if actions.commit_info else {}
+    return found if isinstance(found, dict) else {}
+
+
+def author_of(info: Mapping[str, Any]) -> str:
+    """Return who made a version, as far as its commit says.
+
+    Example:
+        >>> author_of({"operation": "WRITE", "userName": "ann"})
+        'ann'
+    """
+    return next((str(info[key]) for key in _AUTHORS if info.get(key)), "")
+
+
+@define
+class Planner:
+    """Plans what is to come, on the table as everything planned so far leaves it.
+
+    Attributes:
+        trial: The table.
+        source: Whose it is.
+        live: Reads the files that are live where it begins.
+    """
+
+    trial: Trial
+    source: Source
+    live: Live
+    _files: dict[str, FileChange] | None = None
+    _said: tuple[str, Columns, Metadata] | None = None
+    _schemas: list[int] = field(factory=list)
+
+    @property
+    def schemas(self) -> tuple[int, ...]:
+        """The ids of the schemas that came."""
+        return tuple(dict.fromkeys(self._schemas))
+
+    def planned(self, versions: Iterable[Version]) -> Iterator[Planned]:
+        """Yield a transaction a version.
+
+        Raises:
+            UnsupportedError: The ledger cannot hold what one says; the message names it.
+            InvalidInputError: A version is damaged.
+        """
+        for each in versions:
+            try:
+                yield self._planned(each)
+            except UnsupportedError as error:
+                raise UnsupportedError(
+                    f"version {each.number} of {self.source.name}: {error.message}"
+                ) from error
+
+    def _planned(self, version: Version) -> Planned:
+        actions, before = version.actions, self.trial.state
+        refuse_unreadable(actions.protocol)
+        columns, metadata = self._columns(actions.metadata)
+        events: list[TableEvent] = []
+        if actions.metadata:
+            events += self._table_events(before, columns, metadata)
+        schema_id = before.schema.id + any(not _is_layout(each) for each in events)
+        events += self._snapshot(version, columns, metadata, events, schema_id)
+        events.append(self._followed(version, columns))
+        info = _info(actions)
+        if schema_id != before.schema.id:
+            self._schemas.append(schema_id)
+        planned = self.trial.take(events, _millis(version), author_of(info), version.file)
+        return evolve(
+            planned,
+            message=str(info.get("userMetadata") or ""),
+            properties={COMMIT_INFO: actions.commit_info} if actions.commit_info else {},
+        )
+
+    def _columns(self, text: str) -> tuple[Columns, Metadata]:
+        """Return the columns and the metadata of a version, whichever said them last."""
+        state = self.trial.state
+        if state.delta is None:
+            raise AssertionError("only tables from Delta are followed")
+        text = text or state.delta.metadata
+        if self._said is None or self._said[0] != text:
+            metadata, schema = metadata_of(text, self.source.name)
+            known = state.delta.columns
+            highest = state.schema.highest_field_id if known else 0
+            columns = columns_of(schema, metadata.configuration, known, highest)
+            if not columns.fields:
+                raise UnsupportedError(f"{_NO_COLUMNS} from a version on that has")
+            self._said = text, columns, metadata
+        return self._said[1], self._said[2]
+
+    def _table_events(
+        self, before: TableState, columns: Columns, metadata: Metadata
+    ) -> Iterator[TableEvent]:
+        had, has = before.schema.options, _options(metadata)
+        yield from (RemoveOption(each) for each in sorted(had.keys() - has.keys()))
+        yield from (
+            SetOption(key, value) for key, value in sorted(has.items()) if had.get(key) != value
+        )
+        if before.schema.comment != metadata.description:
+            yield UpdateComment(metadata.description)
+        yield from derived(before.schema, columns.fields, ())
+        yield from self._layout(before, _partitioning(columns, metadata))
+
+    def _layout(
+        self, before: TableState, parts: tuple[DataField, ...]
+    ) -> Iterator[PartitionSpecUpdated]:
+        wanted = [each.id for each in parts]
+        if [each.source_id for each in before.spec.fields] == wanted:
+            return
+        for spec in before.specs:
+            if [each.source_id for each in spec.fields] == wanted:
+                fields = tuple(
+                    PartitionFieldRecord(each.source_id, each.field_id, each.name, "identity")
+                    for each in spec.fields
+                )
+                yield PartitionSpecUpdated((), spec_id=spec.spec_id, fields=fields)
+                return
+        first = max(before.last_partition_id, FIRST_PARTITION_FIELD_ID - 1) + 1
+        yield PartitionSpecUpdated(
+            (),
+            spec_id=1 + max(each.spec_id for each in before.specs),
+            fields=tuple(
+                PartitionFieldRecord(each.id, first + place, each.name, "identity")
+                for place, each in enumerate(parts)
+            ),
+        )
+
+    def _snapshot(
+        self,
+        version: Version,
+        columns: Columns,
+        metadata: Metadata,
+        events: Iterable[TableEvent],
+        schema_id: int,
+    ) -> Iterator[SnapshotCommitted]:
+        actions, state = version.actions, self.trial.state
+        if not actions.added and not (actions.removed or version.is_whole):
+            return
+        moved = (each.spec_id for each in events if isinstance(each, PartitionSpecUpdated))
+        listing = Listing(
+            columns,
+            _partitioning(columns, metadata),
+            schema_id,
+            next(moved, state.default_spec_id),
+            self.source.absolute,
+            self._rows,
+            carries_ids=is_mapped(metadata.configuration) and columns.has_own_ids,
+        )
+        files = self._changes(version, listing)
+        if not files:
+            return
+        sums = FileSums.of(files)
+        user, number = _key(actions)
+        yield SnapshotCommitted(
+            snapshot_id=state.last_snapshot_id + 1,
+            schema_id=schema_id,
+            commit_user=user,
+            commit_identifier=number,
+            total_record_count=state.totals.record_count + sums.record_count,
+            delta_record_count=sums.record_count,
+            delta_file_count=sums.file_count,
+            delta_file_size_in_bytes=sums.file_size_in_bytes,
+            last_file_creation_time=(
+                UNSET if sums.last_file_creation_time is None else sums.last_file_creation_time
+            ),
+            named_schema_ids=tuple(
+                sorted({e.schema_id for e in files if e.kind == "ADD" and not e.field_ids})
+            ),
+            files=msgspec.Raw(readable_files(files)),
+            commit_kind=_kind(actions, files),
+        )
+
+    def _changes(self, version: Version, listing: Listing) -> tuple[FileChange, ...]:
+        """Return what comes and goes, and go on to the files that are live then."""
+        if self._files is None:
+            self._files = {each.path: each for each in self.live()}
+        live, actions = self._files, version.actions
+        gone: list[FileChange] = []
+        if version.is_whole:
+            there = {listing.path(each) for each in actions.added}
+            gone = [live.pop(path) for path in list(live) if path not in there]
+        else:
+            # What goes and comes at once has other statistics; its rows stay.
+            for each in actions.removed.keys() - actions.added.keys():
+                file = live.pop(listing.path(each), None)
+                if file is not None:
+                    gone.append(file)
+        come = []
+        for added in actions.added.values():
+            file = listing.change(added)
+            if file.path not in live:
+                come.append(file)
+            live.setdefault(file.path, file)
+        return (*(replace(each, kind="DELETE") for each in gone), *come)
+
+    def _rows(self, path: str) -> int:
+        """Return how many rows a file has, by its footer."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from ledger.files.change_table import arrow_owned
+
+        try:
+            return int(pq.ParquetFile(arrow_owned(self.source.read(path))).metadata.num_rows)
+        except pa.ArrowException as error:
+            raise InvalidInputError(f"{path} is no Parquet file: {error}") from error
+
+    def _followed(self, version: Version, columns: Columns) -> DeltaFollowed:
+        actions, delta = version.actions, self.trial.state.delta
+        known = {} if delta is None else delta.columns
+        new = {path: each for path, each in columns.new.items() if path not in known}
+        return DeltaFollowed(
+            delta_version=version.number,
+            timestamp_millis=_millis(version),
+            sha256=version.sha256 or UNSET,
+            protocol=actions.protocol or UNSET,
+            metadata=actions.metadata or UNSET,
+            columns=new or UNSET,
+            txns=actions.txns or UNSET,
+        )
+
+
+def _is_layout(event: TableEvent) -> bool:
+    return isinstance(event, PartitionSpecUpdated)
+
+
+def _key(actions: Actions) -> tuple[str, int]:
+    """Return by which key a version was written, where it was by one."""
+    if len(actions.txns) == 1:
+        return next(iter(actions.txns.items()))
+    engine = _info(actions).get("engineInfo")
+    return str(engine or "delta"), BATCH_COMMIT_IDENTIFIER
+
+
+def _kind(actions: Actions, files: Iterable[FileChange]) -> CommitKind:
+    changes = {each.data_change for each in actions.added.values()}
+    changes |= {each.data_change for each in actions.removed.values()}
+    if actions.removed and changes == {False}:
+        return "COMPACT"
+    return "OVERWRITE" if any(each.kind == "DELETE" for each in files) else "APPEND"
+
+
+def refuse_unreadable(text: str) -> None:
+    """Check that a protocol asks nothing of readers that is not understood.
+
+    Raises:
+        UnsupportedError: It does; the message names the feature.
+        InvalidInputError: It is none.
+    """
+    if not text:
+        return
+    try:
+        found = msgspec.json.decode(text, type=Protocol)
+    except msgspec.DecodeError as error:
+        raise InvalidInputError(f"the source has a protocol that is none: {error}") from error
+    unknown = sorted(set(found.reader_features or ()) - READABLE)
+    if unknown or found.min_reader_version > _LAST_READER:
+        what = ", ".join(unknown) or f"reader version {found.min_reader_version}"
+        raise UnsupportedError(f"its readers have to know {what}, which an import does not")
