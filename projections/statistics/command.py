@@ -13,6 +13,7 @@ from ledger.cli.families import help_and_example
 from ledger.cli.options import Place, When
 from ledger.cli.paths import key_and_value
 from ledger.cli.screen import Screen
+from ledger.ledger import Ledger
 from ledger.model.errors import (
     DamagedLogError,
     InvalidInputError,
@@ -94,6 +95,9 @@ def stats(  # noqa: PLR0913 - each is an option of the command
     ] = None,
     /,
     *,
+    every: Annotated[
+        bool, Parameter(name="--all", negative="", help="All tables, as without a name.")
+    ] = False,
     top: Annotated[
         int, Parameter(validator=validators.Number(gte=1), help="How many partitions at most.")
     ] = 10,
@@ -140,17 +144,18 @@ def stats(  # noqa: PLR0913 - each is an option of the command
         lakeledger stats nyc.flights --ledger try --publish iceberg
     """
     one = name is not None and "." in name
+    if every and name is not None:
+        raise UsageError(f"--all is every table, and {name} only some: leave one of them out")
     wanted = Wanted(top, by, history or bool(partition), _one_partition(partition), plot, shapes)
     _refuse_contradictions(wanted, when, one=one, checks=verify or rebuild)
     screen = place.screen
-    tables = _tables(place, name)
     with Engines(engine, screen.notice) as engines:
         if verify or rebuild:
-            _check(tables, screen, rebuild=rebuild)
+            _check(_tables(place, name), screen, rebuild=rebuild)
         elif one:
-            _one(tables[0], when, engines, screen, wanted)
+            _one(_tables(place, name)[0], when, engines, screen, wanted)
         else:
-            _many(tables, engines, screen, wanted)
+            _many(place.open(), name, engines, screen, wanted)
 
 
 def _refuse_contradictions(wanted: Wanted, when: When, *, one: bool, checks: bool) -> None:
@@ -189,12 +194,12 @@ def _tables(place: Place, name: str | None) -> list[Table]:
     if name is not None and "." in name:
         return [place.table(name)]
     lake = place.open()
-    databases = lake.databases() if name is None else [name]
-    return [
-        lake.table(f"{database}.{table}")
-        for database in databases
-        for table in lake.tables(database)
-    ]
+    return [lake.table(each) for each in _names(lake, name)]
+
+
+def _names(lake: Ledger, database: str | None) -> list[str]:
+    databases = lake.databases() if database is None else [database]
+    return [f"{each}.{table}" for each in databases for table in lake.tables(each)]
 
 
 def _one(table: Table, when: When, engines: Engines, screen: Screen, wanted: Wanted) -> None:
@@ -262,28 +267,29 @@ def _published_json(published: Published) -> dict[str, Any]:
     }
 
 
-def _many(tables: list[Table], engines: Engines, screen: Screen, wanted: Wanted) -> None:
-    documents = []
+def _many(
+    lake: Ledger, database: str | None, engines: Engines, screen: Screen, wanted: Wanted
+) -> None:
     problems: dict[str, LedgerError] = {}
-    session = engines.session_asked_for()
-    if session is not None:
-        with screen.progress("counting") as told:
-            # What it could not bring up to date is asked for again below, and tells why.
-            refresh_all(tables, spark=session, on_progress=told)
+    tables = _opened(lake, _names(lake, database), problems)
+    by_spark = _counted_by_spark(tables, engines, screen)
+    documents = []
     with screen.progress("tables") as told:
         for number, table in enumerate(tables, 1):
             try:
                 chosen = engines.choose(table)
                 kept = brought_up_to_date(table, chosen, screen.notice)
-                report = report_of(table, kept, table.at(), chosen.name)
+                engine = "spark" if str(table.identifier) in by_spark else chosen.name
+                report = report_of(table, kept, table.at(), engine)
                 documents.append(report.document(wanted.by, wanted.top))
             except (MissingDependencyError, InvalidInputError):
                 # Of the engine that was asked for, and so of all tables.
                 raise
             except LedgerError as error:
                 problems[str(table.identifier)] = error
-                screen.notice(f"{table.identifier} is left out: {error.message}")
             told(number, len(tables))
+    for name, problem in problems.items():
+        screen.notice(f"{name} is left out: {problem.message}")
 
     def text(to: Screen) -> None:
         if not documents and not problems:
@@ -296,6 +302,30 @@ def _many(tables: list[Table], engines: Engines, screen: Screen, wanted: Wanted)
     screen.result(document, text)
     for problem in problems.values():
         raise problem
+
+
+def _opened(lake: Ledger, names: list[str], problems: dict[str, LedgerError]) -> list[Table]:
+    """Return the tables of some names; why one cannot be opened is put among the problems."""
+    found = []
+    for name in names:
+        try:
+            found.append(lake.table(name))
+        except LedgerError as error:
+            problems[name] = error
+    return found
+
+
+def _counted_by_spark(tables: list[Table], engines: Engines, screen: Screen) -> set[str]:
+    """Return the names of the tables that Spark brought up to date, where it pays for all of them.
+
+    Those that it could not are asked for again afterwards, and tell why.
+    """
+    session = engines.session_for(tables)
+    if session is None:
+        return set()
+    with screen.progress("counting") as told:
+        found = refresh_all(tables, spark=session, on_progress=told)
+    return {each.table for each in found if not each.problem}
 
 
 def _check(tables: list[Table], screen: Screen, *, rebuild: bool) -> None:

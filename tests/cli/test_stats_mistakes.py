@@ -125,3 +125,25 @@ def test_a_table_that_cannot_be_counted_does_not_hold_up_the_others(
     assert [each["table"] for each in ran.document["tables"]] == [TABLE]
     assert list(ran.document["problems"]) == ["shop.broken"]
     assert "shop.broken is left out: " in ran.err
+
+
+def test_a_table_that_cannot_be_opened_does_not_hold_up_the_others(
+    shop: Run, orders: Table, tmp_path: Path
+) -> None:
+    del orders
+    shop("create", "shop.a_torn_one", "--column", "id BIGINT")
+    torn = open_ledger(str(tmp_path / "lake")).table("shop.a_torn_one").log
+    torn.store.replace(torn.layout.commit(0), b"torn")
+
+    ran = shop("stats", "--all", "--output", "json")
+
+    assert ran.code == 6
+    assert [each["table"] for each in ran.document["tables"]] == [TABLE]
+    assert list(ran.document["problems"]) == ["shop.a_torn_one"]
+    assert "shop.a_torn_one is left out: " in ran.err
+
+
+def test_all_tables_and_one_table_are_not_asked_for_at_once(shop: Run, orders: Table) -> None:
+    del orders
+    ran = shop("stats", TABLE, "--all")
+    assert (ran.code, "--all is every table" in ran.err) == (2, True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
@@ -80,23 +80,36 @@ class Engines:
         local = Local(table.log)
         if self._engine == "local":
             return local
-        if self._engine == "auto" and (self._missing or not self._pays(table)):
-            return local
+        session = self._session_if_it_pays([table])
+        return local if session is None else OnSpark(session, LogSource.of(table))
+
+    def session_for(self, tables: Sequence[Table]) -> SparkSession | None:
+        """Return the session for what is new in many tables; None where this process does them.
+
+        Raises:
+            MissingDependencyError: Spark was asked for, and it or Java is missing.
+        """
+        if self._engine == "local" or not tables:
+            return None
+        return self._session_if_it_pays(tables)
+
+    def _session_if_it_pays(self, tables: Sequence[Table]) -> SparkSession | None:
+        if self._engine == "auto" and (self._missing or not self._pays(tables)):
+            return None
         try:
-            session = self._session()
+            return self._session()
         except MissingDependencyError as error:
             if self._engine == "spark":
                 raise
             self._missing = True
             self._notice(f"much is to be read; computing on one core, without Spark: {error}")
-            return local
-        return OnSpark(session, LogSource.of(table))
+            return None
 
-    def _pays(self, table: Table) -> bool:
+    def _pays(self, tables: Sequence[Table]) -> bool:
         """Whether Spark is through sooner, its start counted; say so where it is."""
-        if table.ledger_url.startswith("memory:"):
+        if tables[0].ledger_url.startswith("memory:"):
             return False
-        entries = new_entries(table)
+        entries = sum(map(expected_entries, tables)) if len(tables) > 1 else new_entries(tables[0])
         active = self._started or active_session()
         here_s = entries / LOCAL_ENTRIES_A_SECOND
         start_s = SPARK_JOBS_S if active is not None else SPARK_START_S + SPARK_JOBS_S
@@ -112,14 +125,6 @@ class Engines:
         )
         return True
 
-    def session_asked_for(self) -> SparkSession | None:
-        """Return the session if Spark was asked for by name.
-
-        Raises:
-            MissingDependencyError: It was, and it or Java is missing.
-        """
-        return self._session() if self._engine == "spark" else None
-
     def _session(self) -> SparkSession:
         active = active_session()
         if active is not None:
@@ -127,6 +132,14 @@ class Engines:
         self._notice("starting Spark ...")
         self._started = spark_session()
         return self._started
+
+
+def expected_entries(table: Table) -> int:
+    """Return `new_entries`, and 0 of a table that cannot be read: who refreshes it tells."""
+    try:
+        return new_entries(table)
+    except (LedgerError, OSError):
+        return 0
 
 
 def new_entries(table: Table) -> int:

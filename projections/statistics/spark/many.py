@@ -6,19 +6,20 @@ table with much new gets all executors to itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from ledger.model.errors import LedgerError
+from ledger.model.errors import LedgerError, StoreError
 from ledger.table import Table
 from projections.materialising import Progress, nobody
 from projections.statistics.keeping.materialise import refresh
-from projections.statistics.spark.engine import new_entries
+from projections.statistics.spark.engine import expected_entries
 from projections.statistics.spark.executors import OnSpark, answers
-from projections.statistics.spark.session import spark_session
+from projections.statistics.spark.session import cores_of, spark_session
 from projections.statistics.spark.source import LogSource
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 ALONE = 1_000_000
 """A table with more new entries than this is shared out over all executors."""
+
+_TABLES_A_CORE = 8
+"""So many are done between two looks at how far all have come."""
 
 
 @frozen
@@ -68,22 +72,21 @@ def refresh_all(
         return ()
     LogSource.of(tables[0])
     session = spark or spark_session()
-    bulk = [each for each in tables if _has_much(each)]
-    small = [each for each in tables if each not in bulk]
-    done = {each.table: each for each in _side_by_side(session, small)}
-    on_progress(len(done), len(tables))
-    for each in bulk:
-        done[str(each.identifier)] = _alone(session, each)
+    expected = {str(each.identifier): expected_entries(each) for each in tables}
+    # The longest first: what is short fills the gaps at the end.
+    in_order = sorted(tables, key=lambda each: -expected[str(each.identifier)])
+    bulk = [each for each in in_order if expected[str(each.identifier)] > ALONE]
+    done: dict[str, Refreshed] = {}
+    small = in_order[len(bulk) :]
+    for found in chain(_side_by_side(session, small), _one_by_one(session, bulk)):
+        done |= {each.table: each for each in found}
         on_progress(len(done), len(tables))
     return tuple(done[str(each.identifier)] for each in tables)
 
 
-def _has_much(table: Table) -> bool:
-    try:
-        return new_entries(table) > ALONE
-    except (LedgerError, OSError):
-        # Whoever refreshes it tells.
-        return False
+def _one_by_one(session: SparkSession, tables: Sequence[Table]) -> Iterator[list[Refreshed]]:
+    for each in tables:
+        yield [_alone(session, each)]
 
 
 def _alone(session: SparkSession, table: Table) -> Refreshed:
@@ -95,10 +98,22 @@ def _alone(session: SparkSession, table: Table) -> Refreshed:
     return Refreshed(name, position.version)
 
 
-def _side_by_side(session: SparkSession, tables: Sequence[Table]) -> Sequence[Refreshed]:
+def _side_by_side(session: SparkSession, tables: Sequence[Table]) -> Iterator[list[Refreshed]]:
+    """Yield what came of some tables at a time, a task a table."""
     sources = tuple(LogSource.of(each) for each in tables)
-    # A partition a table: some take long, and nobody should wait behind them.
-    return answers(session, partial(_refreshed, sources), len(sources))
+    width = _TABLES_A_CORE * cores_of(session) if sources else 1
+    for begin in range(0, len(sources), width):
+        yield _together(session, sources[begin : begin + width])
+
+
+def _together(session: SparkSession, sources: tuple[LogSource, ...]) -> list[Refreshed]:
+    try:
+        return answers(session, partial(_refreshed, sources), len(sources))
+    except StoreError as error:
+        # One table may have taken a worker down: the others are not to go with it.
+        if len(sources) == 1:
+            return [Refreshed(sources[0].identifier, -1, str(error))]
+        return [found for each in sources for found in _together(session, (each,))]
 
 
 def _refreshed(sources: Sequence[LogSource], number: int) -> Refreshed:

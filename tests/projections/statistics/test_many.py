@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
+from attrs import frozen
 
 import ledger
 from ledger import FileChange, InvalidInputError, Schema
@@ -13,6 +14,7 @@ from projections.statistics import Kept, verify
 from projections.statistics.shown import query
 from projections.statistics.spark import many
 from projections.statistics.spark.many import Refreshed, refresh_all
+from projections.statistics.spark.source import LogSource
 from tests.projections.statistics.lives import a_table
 
 if TYPE_CHECKING:
@@ -67,3 +69,28 @@ def test_no_tables_need_no_spark() -> None:
 def test_a_ledger_in_memory_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="keep the ledger in a folder"):
         refresh_all([a_table()])
+
+
+@frozen
+class TakesItsWorkerDown:
+    """Where a table is read from that fails as nobody foresaw."""
+
+    identifier: str = "shop.strange"
+
+    def log(self) -> NoReturn:
+        raise ZeroDivisionError
+
+
+def test_a_table_that_takes_a_worker_down_takes_no_other_table_along(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = ledger.open(str(tmp_path))
+    lake.create_database("shop")
+    table = lake.create_table("shop.fine", Schema.of({"id": "BIGINT"}))
+    strange: Any = TakesItsWorkerDown()
+
+    fine, other = many._together(spark, (LogSource.of(table), strange))
+
+    assert fine == Refreshed("shop.fine", 0)
+    assert (other.table, other.version) == ("shop.strange", -1)
+    assert "ZeroDivisionError" in other.problem
