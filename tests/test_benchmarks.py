@@ -11,6 +11,7 @@ from benchmarks import (
     commit_latency,
     contention,
     flat,
+    following,
     iceberg_projection,
     lives,
     open_table,
@@ -28,6 +29,11 @@ def test_commit_latency_lands_the_same_commits_on_every_table(tmp_path: Path) ->
     report = commit_latency.run(tmp_path, size=20, repeats=2, width=6)
     assert report.fingerprint == "commits=20 landed=[3]"
     assert all(figure.value > 0 for figure in report.figures)
+
+
+def test_what_follows_is_measured_and_gets_there(tmp_path: Path) -> None:
+    report = following.run(tmp_path, blocks=1, block=2, rate=100, seconds=0.05)
+    assert report.fingerprint == "landed=[3, 8] behind=[0, 0, 0]"
 
 
 def test_open_table_meets_the_longest_tail(tmp_path: Path) -> None:

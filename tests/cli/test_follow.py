@@ -49,6 +49,10 @@ def test_what_is_behind_is_told_everywhere_and_fails_nothing(run: Run, lake: Pat
     shown = run("show", "shop.orders", "--ledger", lake, "--output", "json").document
     assert [each["behind"] for each in shown["following"]] == [2, 2]
     assert all(each["millisBehind"] > 0 for each in shown["following"])
+    logged = run("log", "shop.orders", "--ledger", lake).err
+    assert "the iceberg files of shop.orders are at version -1, 2 commits" in logged
+    assert "the paimon files" in logged
+    assert "files" not in run("log", "shop.still", "--ledger", lake).err
     told = run("doctor", lake, "--output", "json").document["following"]
     assert {each["table"] for each in told} == {"shop.orders"}
     assert "follow shop.orders --once" in run("verify", "shop.orders", "--ledger", lake).out

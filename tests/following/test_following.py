@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import threading
@@ -14,12 +15,15 @@ from pyiceberg.table import StaticTable
 import ledger
 from ledger import InvalidChangeError, Ledger, Schema, SetOption, Table
 from ledger.following import files as followed
-from ledger.following.files import advance
+from ledger.following.files import advance, wait
 from ledger.model.errors import StoreError
+from ledger.stores import LocalStore
 from projections.iceberg.materialise import ICEBERG
 from projections.materialising import Materialisation, files_of, target_state
 from projections.paimon.materialise import PAIMON
-from tests.lakes import data_file
+from tests.faults import Died, Mortal
+from tests.lakes import data_file, lake_on
+from tests.readers.lakehouse import folder_of
 
 COLUMNS = {"id": "BIGINT NOT NULL", "day": "DATE", "amount": "INT"}
 BOTH: dict[str, Materialisation[Any]] = {"iceberg": ICEBERG, "paimon": PAIMON}
@@ -163,6 +167,37 @@ def test_several_followers_at_once_make_what_one_makes(tmp_path: Path) -> None:
     there = files_in(tmp_path / "shop.db/orders")
     # On the way metadata was written for versions that are not the newest any more.
     assert {key: there.get(key) for key in right} == right
+
+
+def test_a_kill_at_any_write_of_a_follower_is_healed_by_the_next(tmp_path: Path) -> None:
+    _, table = table_in(tmp_path / "lake")
+    table.alter([SetOption("ledger.follow", "iceberg,paimon")])
+    for number in range(3):
+        table.append([data_file(f"{number}.parquet")])
+    table.create_tag("kept", snapshot=1)
+    table.expire_snapshots(before=3)
+    assert wait(table.ledger_url, 120)
+    for kind in ("metadata", "schema", "snapshot", "manifest", "tag", "_ledger/projections"):
+        shutil.rmtree(folder_of(table) / kind, ignore_errors=True)
+    writes = 0
+    while True:
+        place = tmp_path / str(writes)
+        shutil.copytree(tmp_path / "lake", place)
+        dying = lake_on(Mortal(LocalStore(place), writes)).table("shop.orders")
+        try:
+            list(advance(dying))
+            break
+        except Died:
+            writes += 1
+        healed = ledger.open(place).table("shop.orders")
+        assert not [reached for _, reached in advance(healed) if isinstance(reached, Exception)]
+        found = files_in(folder_of(healed))
+        for name in BOTH:
+            made = as_new(healed, name)
+            assert {path: found.get(path) for path in made} == made
+        for each in BOTH.values():
+            assert each.verify(healed).is_empty
+    assert writes > 10
 
 
 def test_what_is_not_declared_cannot_follow(tmp_path: Path) -> None:

@@ -143,9 +143,18 @@ def log(  # noqa: PLR0913 - each is an option
         place.screen.notice(f"there are older ones; --before {oldest} goes on from here")
     elif rest is not None and not follow:
         place.screen.notice(f"there are older ones; --limit {2 * limit} shows more")
+    if only is not None:
+        tell_stale(only, place.screen)
     while follow:
         time.sleep(_LOOK_EVERY_S)
         heads = _more(sources, heads, wanted, shown)
+
+
+def tell_stale(table: Table, screen: Screen) -> None:
+    """Say on stderr which followed formats' readers do not see all of a table's log yet."""
+    for each in table.freshness():
+        if each.behind or each.problem is not None:
+            screen.notice(f"the {each.format} files of {table.identifier} are at {each}")
 
 
 def _sources(lake: Ledger, name: str | None, *, is_all: bool) -> Sequence[Ledger | Table]:
