@@ -87,7 +87,7 @@ def column_steps(
     planner.come_back()
     planner.add()
     planner.move()
-    planner.settle()
+    planner.give_aspects()
     return planner.steps
 
 
@@ -309,7 +309,7 @@ class _Planner:
         )
         self._do(UpdateColumnPosition(move, path), fact, self.steps.rest)
 
-    def settle(self) -> None:
+    def give_aspects(self) -> None:
         """Give every place its type, nullability, comment and default."""
         now = dict(_places(self._fields))
         derived = set()
@@ -319,10 +319,10 @@ class _Planner:
         for key, place in _places(self._after.fields):
             there = now[key]
             is_derived = len(place.path) == 1 and place.path[0] in derived
-            self.steps.rest.extend(_settled(there, place, is_derived=is_derived))
+            self.steps.rest.extend(_aspects(there, place, is_derived=is_derived))
 
 
-def _settled(now: TypePlace, wanted: TypePlace, *, is_derived: bool) -> Iterator[SchemaChange]:
+def _aspects(now: TypePlace, wanted: TypePlace, *, is_derived: bool) -> Iterator[SchemaChange]:
     path = wanted.path
     old, new = now.field, wanted.field
     before = None if old is None else old.default_value

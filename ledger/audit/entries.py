@@ -132,9 +132,7 @@ def entries(log: StreamLog[Any, Any], table: str, wanted: Wanted) -> Iterator[En
     last = head if wanted.last is None else min(wanted.last, head)
     touching = None if wanted.column_id is None else _touching(log, wanted.column_id, last)
     if touching is not None:
-        commits: Iterable[Commit[Any]] = log.personal.each_told(
-            map(log.commit_at, reversed(dict(touching)))
-        )
+        commits: Iterable[Commit[Any]] = map(log.commit_at, reversed(dict(touching)))
         ids = {each for _, each in touching}
     else:
         commits, ids = _backwards(log, wanted.first, last), set()
@@ -162,8 +160,7 @@ def _backwards(log: StreamLog[Any, Any], first: int, last: int) -> Iterator[Comm
         begin = max(first, last - size + 1)
         if size == _MOST_READ:
             begin = max(first, segment_of(last)[0])
-        some = [read.commit for read in log.commits(begin, last)]
-        yield from reversed(log.personal.told(some))
+        yield from reversed([read.commit for read in log.commits(begin, last)])
         last, size = begin - 1, min(2 * size, _MOST_READ)
 
 

@@ -16,7 +16,7 @@ from attrs import define, frozen
 from ledger.events import TableEvent
 from ledger.events.schema_changes import SchemaChange
 from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
-from ledger.evolution.columns.draft import Anchor, Draft
+from ledger.evolution.columns.draft import Anchor, SchemaDraft
 from ledger.evolution.columns.following import Following
 from ledger.evolution.declared.format import Formats
 from ledger.evolution.declared.rules import Rules
@@ -69,7 +69,7 @@ class SchemaOperation(Operation):
         lacks: Why no document of Paimon's or DLF's can say it; None where they can.
     """
 
-    decide: Callable[[Draft, Any], Anchor]
+    decide: Callable[[SchemaDraft, Any], Anchor]
     names: Callable[[Following, Any, Anchor], SchemaChange | None]
     reads: Callable[[Mapping[str, Any], str], SchemaChange]
     always_written: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar, get_args
 
 import msgspec
 
-from ledger.events.commit import NEWEST_FORMAT, OLDEST_FORMAT, Commit, Outside, Transaction
+from ledger.events.commit import NEWEST_FORMAT, OLDEST_FORMAT, Commit, Transaction
 from ledger.model.errors import DamagedLogError, LedgerError, UpgradeRequiredError
 
 E = TypeVar("E")
@@ -149,8 +149,6 @@ def _unknown(loose: Any, event_types: Any) -> Any:
     yield from _unknown_keys(loose, Commit, "the key")
     for transaction in _items(loose, "transactions"):
         yield from _unknown_keys(transaction, Transaction, "the transaction key")
-        outside = transaction.get("outside") if isinstance(transaction, dict) else None
-        yield from _unknown_keys(outside, Outside, "the outside key")
         for event in _items(transaction, "events"):
             tag = event.get("type") if isinstance(event, dict) else None
             if isinstance(tag, str) and tag not in known:

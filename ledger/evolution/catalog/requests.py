@@ -172,14 +172,6 @@ class CopyLedger:
     was: str
 
 
-@frozen
-class EraseValues:
-    """Record that so many values, of so many transactions, are taken away."""
-
-    values: int
-    transactions: int
-
-
 CatalogRequest = (
     CreateDatabase
     | AlterDatabase
@@ -195,7 +187,6 @@ CatalogRequest = (
     | MoveLedger
     | AliasLedger
     | CopyLedger
-    | EraseValues
     | CorrectClock
 )
 """Everything that can be asked of the catalog."""

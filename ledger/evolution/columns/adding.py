@@ -10,7 +10,7 @@ from ledger.events.schema_changes import AddColumn, Move
 from ledger.events.schema_events import ColumnAdded
 from ledger.evolution.bounds import next_id
 from ledger.evolution.columns import directives
-from ledger.evolution.columns.draft import Anchor, Draft, struct_around
+from ledger.evolution.columns.draft import Anchor, SchemaDraft, struct_around
 from ledger.evolution.columns.editing import check_default
 from ledger.evolution.columns.iceberg_ids import numbered
 from ledger.evolution.options.deciding import option_event
@@ -25,7 +25,7 @@ MOST_SKIPPED_IDS = 10_000
 """An id that is asked for lies at most so far ahead, so that nobody uses up a table's ids."""
 
 
-def decide_add(draft: Draft, change: AddColumn) -> Anchor:
+def decide_add(draft: SchemaDraft, change: AddColumn) -> Anchor:
     """Add a column or a member of a ROW, at the place that flags and move give.
 
     Raises:
@@ -63,7 +63,7 @@ def decide_add(draft: Draft, change: AddColumn) -> Anchor:
     return Anchor((*parents, None), reference, assigned=assigned)
 
 
-def _with_ids(draft: Draft, change: AddColumn, wanted: DataType) -> tuple[int, DataType]:
+def _with_ids(draft: SchemaDraft, change: AddColumn, wanted: DataType) -> tuple[int, DataType]:
     """Return the new column's id, and its type with ids: those asked for where all are new."""
     highest, policy = draft.working.highest_field_id, draft.working.field_id_policy
     if change.field_id is not None:
@@ -77,7 +77,7 @@ def _with_ids(draft: Draft, change: AddColumn, wanted: DataType) -> tuple[int, D
     return field_id, numbered(wanted, field_id, policy)[0]
 
 
-def _check_older_rows(draft: Draft, change: AddColumn, wanted: DataType) -> None:
+def _check_older_rows(draft: SchemaDraft, change: AddColumn, wanted: DataType) -> None:
     name = dotted(change.field_names)
     if change.default_value is not None:
         if draft.rules.paimon:
@@ -112,7 +112,7 @@ def read_as_null(name: str) -> FormatError:
 
 
 def effective_column(
-    draft: Draft, change: AddColumn
+    draft: SchemaDraft, change: AddColumn
 ) -> tuple[DataType, str | None, list[directives.OptionEdit]]:
     """Return the type and comment that a column gets, and the options that its comment orders.
 
@@ -132,7 +132,7 @@ def effective_column(
 
 
 def _default_move(
-    draft: Draft, path: tuple[str, ...], siblings: Sequence[DataField]
+    draft: SchemaDraft, path: tuple[str, ...], siblings: Sequence[DataField]
 ) -> Move | None:
     keys = draft.old.partition_keys
     if len(path) > 1 or not keys or not draft.old_options.is_true("add-column-before-partition"):

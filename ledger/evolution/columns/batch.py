@@ -15,7 +15,7 @@ from ledger.events.schema_changes import (
 )
 from ledger.events.schema_events import ColumnNullabilityUpdated, SchemaEvent, UpdateKeys
 from ledger.evolution.bounds import SCHEMA_ID, check_ids
-from ledger.evolution.columns.draft import Anchor, Draft
+from ledger.evolution.columns.draft import Anchor, SchemaDraft
 from ledger.evolution.columns.following import Following
 from ledger.evolution.columns.identifiers import check_identifier_fields
 from ledger.evolution.declared.rules import PAIMON_RULES, Rules
@@ -87,7 +87,7 @@ def decide_schema(
     """
     if len({each.id for each in schema.fields}) != len(schema.fields):
         raise runtime("broken schema: two columns have one field id, so a change could mean either")
-    draft = Draft(schema, has_snapshots=has_snapshots, rules=rules, past=past)
+    draft = SchemaDraft(schema, has_snapshots=has_snapshots, rules=rules, past=past)
     if anchors is None:
         decided = [operation(each, SchemaOperation).decide(draft, each) for each in changes]
     else:
@@ -110,7 +110,7 @@ def decide_schema(
 
 
 def _decide_again(
-    draft: Draft, changes: Sequence[SchemaChange], anchors: Sequence[Anchor]
+    draft: SchemaDraft, changes: Sequence[SchemaChange], anchors: Sequence[Anchor]
 ) -> list[Anchor]:
     following = Following(draft, changes, anchors)
     decided: list[Anchor] = []
@@ -125,7 +125,7 @@ def _decide_again(
     return decided
 
 
-def _finish_renames(draft: Draft) -> None:
+def _finish_renames(draft: SchemaDraft) -> None:
     # Only Paimon's options name columns, and only it maps old names to new ones once.
     if not draft.renames or not draft.rules.paimon:
         return
@@ -150,7 +150,7 @@ def _finish_renames(draft: Draft) -> None:
         )
 
 
-def _check_renamed_key(draft: Draft) -> None:
+def _check_renamed_key(draft: SchemaDraft) -> None:
     old = draft.old.primary_keys
     if not draft.working.primary_keys or renamed_keys(old, draft.renames) == (
         draft.working.primary_keys
@@ -162,7 +162,7 @@ def _check_renamed_key(draft: Draft) -> None:
     )
 
 
-def _finish_keys(draft: Draft) -> None:
+def _finish_keys(draft: SchemaDraft) -> None:
     working = draft.working
     primary, partition = key_lists(working.options, working.primary_keys, working.partition_keys)
     if primary or partition:

@@ -42,7 +42,7 @@ class Anchor:
     lapsed: bool = False
 
 
-class Draft:
+class SchemaDraft:
     """What the rules of one batch look at and add to.
 
     Paimon's rules differ in what they read: guards, behaviour flags and "is the value unchanged"
@@ -130,7 +130,7 @@ class Draft:
         return self.working.freeze(schema_id=self.old.id + 1, time_millis=self.old.time_millis)
 
 
-def named_place(draft: Draft, path: tuple[str, ...]) -> Place:
+def named_place(draft: SchemaDraft, path: tuple[str, ...]) -> Place:
     """Return the place of a path that must end at a named column.
 
     Raises:
@@ -147,7 +147,7 @@ def named_place(draft: Draft, path: tuple[str, ...]) -> Place:
 
 
 def struct_around(
-    draft: Draft, path: tuple[str, ...]
+    draft: SchemaDraft, path: tuple[str, ...]
 ) -> tuple[tuple[DataField, ...], tuple[int | None, ...]]:
     """Return the members beside the last segment of a path, and the ids of the segments before it.
 

@@ -28,7 +28,7 @@ from ledger.events.schema_events import (
 )
 from ledger.evolution.columns import directives
 from ledger.evolution.columns.directives import is_blob
-from ledger.evolution.columns.draft import Anchor, Draft, named_place, struct_around
+from ledger.evolution.columns.draft import Anchor, SchemaDraft, named_place, struct_around
 from ledger.evolution.options.deciding import option_event
 from ledger.evolution.options.naming import INDEX_COLUMN_OPTIONS
 from ledger.evolution.refusals import argument, runtime, state, unsupported
@@ -40,7 +40,7 @@ from ledger.model.types.text import format_type
 from ledger.model.types.wire import type_from_wire, type_to_wire
 
 
-def check_not_partition_key(draft: Draft, path: tuple[str, ...], verb: str) -> None:
+def check_not_partition_key(draft: SchemaDraft, path: tuple[str, ...], verb: str) -> None:
     """Refuse to touch a partition column.
 
     Raises:
@@ -50,7 +50,7 @@ def check_not_partition_key(draft: Draft, path: tuple[str, ...], verb: str) -> N
         raise unsupported(f"partition column {path[0]} cannot be {verb}")
 
 
-def check_not_primary_key(draft: Draft, path: tuple[str, ...], verb: str) -> None:
+def check_not_primary_key(draft: SchemaDraft, path: tuple[str, ...], verb: str) -> None:
     """Refuse to touch a primary-key column, under its old name or one given in this batch.
 
     Raises:
@@ -60,7 +60,7 @@ def check_not_primary_key(draft: Draft, path: tuple[str, ...], verb: str) -> Non
         raise unsupported(f"primary-key column {path[0]} cannot be {verb}")
 
 
-def check_not_key(draft: Draft, path: tuple[str, ...]) -> None:
+def check_not_key(draft: SchemaDraft, path: tuple[str, ...]) -> None:
     """Refuse to drop a partition or primary-key column.
 
     Raises:
@@ -70,7 +70,7 @@ def check_not_key(draft: Draft, path: tuple[str, ...]) -> None:
     check_not_primary_key(draft, path, "dropped")
 
 
-def check_not_index_column(draft: Draft, path: tuple[str, ...], verb: str) -> None:
+def check_not_index_column(draft: SchemaDraft, path: tuple[str, ...], verb: str) -> None:
     """Refuse to touch a column that one of Paimon's primary-key indexes is built on.
 
     Raises:
@@ -83,7 +83,7 @@ def check_not_index_column(draft: Draft, path: tuple[str, ...], verb: str) -> No
             raise unsupported(f"column {path[0]} is listed in {option}; it cannot be {verb}")
 
 
-def decide_rename(draft: Draft, change: RenameColumn) -> Anchor:
+def decide_rename(draft: SchemaDraft, change: RenameColumn) -> Anchor:
     """Rename a column; id, type, comment and default stay.
 
     Raises:
@@ -111,7 +111,7 @@ def decide_rename(draft: Draft, change: RenameColumn) -> Anchor:
     return Anchor(place.ids)
 
 
-def decide_drop(draft: Draft, change: DropColumn) -> Anchor:
+def decide_drop(draft: SchemaDraft, change: DropColumn) -> Anchor:
     """Drop a column, and with it what the options say about it as a BLOB, VECTOR or MAP.
 
     Raises:
@@ -135,7 +135,7 @@ def decide_drop(draft: Draft, change: DropColumn) -> Anchor:
     return Anchor(place.ids)
 
 
-def decide_comment(draft: Draft, change: UpdateColumnComment) -> Anchor:
+def decide_comment(draft: SchemaDraft, change: UpdateColumnComment) -> Anchor:
     """Set or remove a column's comment.
 
     Raises:
@@ -154,7 +154,7 @@ def decide_comment(draft: Draft, change: UpdateColumnComment) -> Anchor:
     return Anchor(place.ids)
 
 
-def decide_default(draft: Draft, change: UpdateColumnDefaultValue) -> Anchor:
+def decide_default(draft: SchemaDraft, change: UpdateColumnDefaultValue) -> Anchor:
     """Set or remove a column's default.
 
     Raises:
@@ -184,7 +184,7 @@ def check_default(path: Sequence[str], text: str | None, data_type: DataType) ->
         raise runtime(f"column {dotted(path)}: default {text!r} cannot be read as {data_type.root}")
 
 
-def decide_position(draft: Draft, change: UpdateColumnPosition) -> Anchor:
+def decide_position(draft: SchemaDraft, change: UpdateColumnPosition) -> Anchor:
     """Move a column within its struct.
 
     Raises:
@@ -217,7 +217,7 @@ def decide_position(draft: Draft, change: UpdateColumnPosition) -> Anchor:
     return Anchor((*parents, mover.id), None if reference is None else reference.id)
 
 
-def decide_identifier_fields(draft: Draft, change: SetIdentifierFields) -> Anchor:
+def decide_identifier_fields(draft: SchemaDraft, change: SetIdentifierFields) -> Anchor:
     """Say which columns identify a row; whether they can is looked at when the batch is done.
 
     Raises:
@@ -229,7 +229,7 @@ def decide_identifier_fields(draft: Draft, change: SetIdentifierFields) -> Ancho
     return Anchor(tuple(each for place in places for each in place.ids))
 
 
-def decide_type(draft: Draft, change: UpdateColumnType) -> Anchor:
+def decide_type(draft: SchemaDraft, change: UpdateColumnType) -> Anchor:
     """Change a type along Paimon's cast tables, or Iceberg's promotions; the id stays.
 
     Raises:
@@ -265,7 +265,7 @@ def decide_type(draft: Draft, change: UpdateColumnType) -> Anchor:
 
 
 def _recorded(
-    draft: Draft, path: tuple[str, ...], source: DataType, target: DataType
+    draft: SchemaDraft, path: tuple[str, ...], source: DataType, target: DataType
 ) -> list[tuple[tuple[str, ...], DataType]]:
     """Return the places that get another type: where Iceberg counts ids, those without members.
 
@@ -289,7 +289,7 @@ def _recorded(
             )
 
 
-def _check_paimon_keeps(draft: Draft, path: tuple[str, ...], target: DataType) -> None:
+def _check_paimon_keeps(draft: SchemaDraft, path: tuple[str, ...], target: DataType) -> None:
     check_not_partition_key(draft, path, "re-typed")
     check_not_primary_key(draft, path, "re-typed")
     check_not_index_column(draft, path, "re-typed")
@@ -300,7 +300,9 @@ def _check_paimon_keeps(draft: Draft, path: tuple[str, ...], target: DataType) -
         raise unsupported(f"column {path[0]}: no type becomes a BLOB, or stops being one")
 
 
-def _check_cast(draft: Draft, path: tuple[str, ...], source: DataType, target: DataType) -> None:
+def _check_cast(
+    draft: SchemaDraft, path: tuple[str, ...], source: DataType, target: DataType
+) -> None:
     if not draft.rules.paimon:
         version = draft.rules.format_version
         if draft.rules.only_promotes and not can_promote(source, target, format_version=version):
@@ -333,7 +335,7 @@ def _described(data_type: DataType) -> str:
     return data_type.root if data_type.depth else format_type(data_type)
 
 
-def decide_nullability(draft: Draft, change: UpdateColumnNullability) -> Anchor:
+def decide_nullability(draft: SchemaDraft, change: UpdateColumnNullability) -> Anchor:
     """Allow NULL in a column, or forbid it where the table's flag or the request lets that happen.
 
     Raises:
@@ -354,7 +356,7 @@ def decide_nullability(draft: Draft, change: UpdateColumnNullability) -> Anchor:
 
 
 def _check_nullability(
-    draft: Draft, path: tuple[str, ...], source: DataType, *, is_nullable: bool
+    draft: SchemaDraft, path: tuple[str, ...], source: DataType, *, is_nullable: bool
 ) -> None:
     if is_nullable or not source.nullable:
         return

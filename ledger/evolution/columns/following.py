@@ -25,7 +25,7 @@ from ledger.events.schema_changes import (
     UpdateColumnType,
 )
 from ledger.evolution.columns.adding import effective_column
-from ledger.evolution.columns.draft import Anchor, Draft, struct_around
+from ledger.evolution.columns.draft import Anchor, SchemaDraft, struct_around
 from ledger.evolution.options.naming import ColumnNames, option_text
 from ledger.evolution.tree.paths import dotted, locate, member_named
 from ledger.evolution.tree.structs import moved
@@ -60,7 +60,7 @@ class Following:
     """
 
     def __init__(
-        self, draft: Draft, changes: Sequence[SchemaChange], anchors: Sequence[Anchor]
+        self, draft: SchemaDraft, changes: Sequence[SchemaChange], anchors: Sequence[Anchor]
     ) -> None:
         self._draft = draft
         self._changed: set[int | None] = set()

@@ -10,7 +10,7 @@ from ledger.events.schema_changes import Move, UndropColumn
 from ledger.events.schema_events import ColumnUndropped
 from ledger.evolution.columns import directives
 from ledger.evolution.columns.adding import read_as_null
-from ledger.evolution.columns.draft import Anchor, Draft, struct_around
+from ledger.evolution.columns.draft import Anchor, SchemaDraft, struct_around
 from ledger.evolution.options.deciding import option_event
 from ledger.evolution.options.naming import ColumnNames
 from ledger.evolution.options.reading import comma_list
@@ -22,7 +22,7 @@ from ledger.model.types.walk import type_places, walk_ids
 from ledger.model.types.wire import type_to_wire
 
 
-def decide_undrop(draft: Draft, change: UndropColumn) -> Anchor:
+def decide_undrop(draft: SchemaDraft, change: UndropColumn) -> Anchor:
     """Bring a column back as it was last, under its own ids, and what options said of it.
 
     It may be NULL where rows were written since that have no value for it.
@@ -66,12 +66,12 @@ def decide_undrop(draft: Draft, change: UndropColumn) -> Anchor:
     return Anchor((*parents, None), reference, assigned=(column.id,))
 
 
-def _standing(draft: Draft) -> set[int]:
+def _standing(draft: SchemaDraft) -> set[int]:
     columns = draft.working.columns.values()
     return {found for each in columns for found in (each.id, *walk_ids(each.type))}
 
 
-def _past_column(draft: Draft, change: UndropColumn) -> PastColumn:
+def _past_column(draft: SchemaDraft, change: UndropColumn) -> PastColumn:
     standing, path = _standing(draft), change.field_names
     if change.field_id is not None:
         found = draft.past.by_id(change.field_id)
@@ -95,7 +95,7 @@ def _past_column(draft: Draft, change: UndropColumn) -> PastColumn:
     return found
 
 
-def _level(draft: Draft, around: Path) -> Level | None:
+def _level(draft: SchemaDraft, around: Path) -> Level | None:
     """Return the struct that a path leads to now; None where it leads to none."""
     if not around:
         return (None,)
@@ -106,7 +106,7 @@ def _level(draft: Draft, around: Path) -> Level | None:
     return (found.field.id,) if found.field is not None else (*found.level, around[-1])
 
 
-def _not_dropped(draft: Draft, path: Path, standing: set[int]) -> Exception:
+def _not_dropped(draft: SchemaDraft, path: Path, standing: set[int]) -> Exception:
     said = dotted(path)
     places = type_places(draft.working.columns.values())
     if any(each.path == path for each in places):
@@ -123,7 +123,7 @@ def _not_dropped(draft: Draft, path: Path, standing: set[int]) -> Exception:
     )
 
 
-def _around(draft: Draft, past: PastColumn) -> Path:
+def _around(draft: SchemaDraft, past: PastColumn) -> Path:
     """Return the path of the struct that a column stood in, as it is called now."""
     if past.owner is None:
         return ()
@@ -136,7 +136,7 @@ def _around(draft: Draft, past: PastColumn) -> Path:
     return (*found, *past.hops)
 
 
-def _check_place(draft: Draft, change: UndropColumn, past: PastColumn, path: Path) -> None:
+def _check_place(draft: SchemaDraft, change: UndropColumn, past: PastColumn, path: Path) -> None:
     asked = change.field_names
     if asked and asked[:-1] not in (path[:-1], past.path[:-1]):
         raise argument(
@@ -162,13 +162,13 @@ def _move(past: PastColumn, name: str, siblings: list[tuple[int, str]]) -> Move 
     return Move(name, "AFTER", names[nearest])
 
 
-def _reference(move: Move, draft: Draft, path: Path) -> int | None:
+def _reference(move: Move, draft: SchemaDraft, path: Path) -> int | None:
     siblings, _ = struct_around(draft, path)
     found = member_named(siblings, move.reference_field_name or "")
     return None if found is None else found.id
 
 
-def _relisted(draft: Draft, past: PastColumn, name: str) -> Iterator[directives.OptionEdit]:
+def _relisted(draft: SchemaDraft, past: PastColumn, name: str) -> Iterator[directives.OptionEdit]:
     """Yield what the options said of a BLOB, VECTOR or MAP before its drop made them forget."""
     then, old = past.schema.options, past.path[-1]
     for key, rest in directives.unlisting(old, past.field.type, then):

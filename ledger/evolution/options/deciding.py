@@ -15,7 +15,7 @@ from ledger.events.schema_changes import (
     SetOption,
     UpdateComment,
 )
-from ledger.evolution.columns.draft import Anchor, Draft
+from ledger.evolution.columns.draft import Anchor, SchemaDraft
 from ledger.evolution.declared.rules import declares_rules
 from ledger.evolution.options.naming import KEY_OPTIONS, option_text
 from ledger.evolution.options.reading import TableOptions, comma_list, whole
@@ -186,7 +186,7 @@ def keys_are_nullable(options: Mapping[str, str]) -> bool:
     return TableOptions(options).flag("primary-key.nullable")
 
 
-def decide_set_option(draft: Draft, change: SetOption) -> Anchor:
+def decide_set_option(draft: SchemaDraft, change: SetOption) -> Anchor:
     """Set an option, unless the schema before the batch says the same already.
 
     Raises:
@@ -208,7 +208,7 @@ def decide_set_option(draft: Draft, change: SetOption) -> Anchor:
     return Anchor(named=named)
 
 
-def decide_remove_option(draft: Draft, change: RemoveOption) -> Anchor:
+def decide_remove_option(draft: SchemaDraft, change: RemoveOption) -> Anchor:
     """Remove an option; one that is not set is removed in silence.
 
     Raises:
@@ -223,13 +223,13 @@ def decide_remove_option(draft: Draft, change: RemoveOption) -> Anchor:
     return anchor
 
 
-def decide_table_comment(draft: Draft, change: UpdateComment) -> Anchor:
+def decide_table_comment(draft: SchemaDraft, change: UpdateComment) -> Anchor:
     """Set or remove the table's comment."""
     draft.record(change)
     return Anchor()
 
 
-def decide_drop_primary_key(draft: Draft, change: DropPrimaryKey) -> Anchor:
+def decide_drop_primary_key(draft: SchemaDraft, change: DropPrimaryKey) -> Anchor:
     """Drop the primary key; its columns stay NOT NULL.
 
     Raises:
@@ -241,12 +241,12 @@ def decide_drop_primary_key(draft: Draft, change: DropPrimaryKey) -> Anchor:
     return Anchor()
 
 
-def _is_guarded(draft: Draft, key: str) -> bool:
+def _is_guarded(draft: SchemaDraft, key: str) -> bool:
     """Return whether an option may be one that snapshots fix; the keys' two are in any table."""
     return draft.has_snapshots and (draft.rules.paimon or key in KEY_OPTIONS)
 
 
-def _is_unchanged(draft: Draft, key: str, value: str) -> bool:
+def _is_unchanged(draft: SchemaDraft, key: str, value: str) -> bool:
     if declares_rules(key):
         # Paimon knows none of them: whose rules hold is what the batch said last.
         return False

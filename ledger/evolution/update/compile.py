@@ -30,8 +30,7 @@ from ledger.events.schema_changes import (
 from ledger.evolution.refusals import argument
 from ledger.evolution.tree.paths import dotted
 from ledger.evolution.update.names import Path
-from ledger.evolution.update.pending import Addition, Edit, Pending, Target
-from ledger.evolution.update.struct import StructUpdate
+from ledger.evolution.update.pending import Addition, Edit, Pending, StructUpdate, Target
 from ledger.model.errors import ColumnNotFoundError
 from ledger.model.types.wire import type_to_wire
 

@@ -9,6 +9,7 @@ What takes an algorithm is a row that asks one. The words are a format string: `
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from typing import Protocol
 
 from attrs import field, frozen
@@ -240,10 +241,17 @@ IN_SEQUENCE = Condition(lambda c: bool(c.sequence_fields), about("sequence.field
 BUCKETED = Condition(lambda c: c.options.bucket != -1, about("bucket"))
 """The number of buckets is fixed, or postponed."""
 UNBUCKETED = no(BUCKETED)
+UNUSUAL = Condition(lambda c: bool(c.unusual))
+"""Some column has a type that few have."""
 NO_FIXED_BUCKETS = Condition(lambda c: c.options.bucket < 1)
 DELETION_VECTORS = on("deletion-vectors.enabled")
 OVERRIDES = on("pk-clustering-override")
 EVOLVES_DATA = on("data-evolution.enabled")
+
+
+def family(prefix: str) -> Condition:
+    """Some option begins with this."""
+    return Condition(lambda c: any(map(str.startswith, c.options.values, repeat(prefix))))
 
 
 # ---- columns

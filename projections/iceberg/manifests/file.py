@@ -96,7 +96,7 @@ class ManifestFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @frozen
-class Draft:
+class ManifestDraft:
     """A manifest to be written.
 
     Attributes:
@@ -116,7 +116,7 @@ class Draft:
 
 
 def manifest_file(
-    draft: Draft, path: str, body: bytes, *, struct: PartitionStruct, by: tuple[int, int]
+    draft: ManifestDraft, path: str, body: bytes, *, struct: PartitionStruct, by: tuple[int, int]
 ) -> ManifestFile:
     """Return what a list says of a manifest that a snapshot wrote.
 

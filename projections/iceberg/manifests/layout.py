@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ledger.model.tiles import covering
 from projections.iceberg.manifests.entry import DELETED, EXISTING, ManifestEntry
-from projections.iceberg.manifests.file import Draft, ManifestFile, Part
+from projections.iceberg.manifests.file import ManifestDraft, ManifestFile, Part
 
 MOST_ENTRIES = 10_000
 """How many files one manifest lists."""
@@ -44,10 +44,10 @@ def merges(manifest: ManifestFile, removed: int, interval: tuple[int, int]) -> b
 
 def after_removal(
     manifest: ManifestFile, live: Iterable[ManifestEntry], gone: Sequence[str], snapshot_id: int
-) -> Draft:
+) -> ManifestDraft:
     """Return a manifest without the files that a snapshot takes out of it."""
     entries = tuple(_marked(live, frozenset(gone), snapshot_id))
-    return Draft(manifest.part, (manifest.low, manifest.high), entries)
+    return ManifestDraft(manifest.part, (manifest.low, manifest.high), entries)
 
 
 def _marked(
@@ -64,7 +64,7 @@ def formed(
     interval: tuple[int, int],
     older: Iterable[tuple[Iterable[ManifestEntry], Sequence[str]]],
     added: Iterable[ManifestEntry],
-) -> Iterator[Draft]:
+) -> Iterator[ManifestDraft]:
     """Yield the manifests of an interval's files of one spec and content, by the files' keys.
 
     Args:
@@ -81,7 +81,7 @@ def formed(
     for number, start in enumerate(range(0, len(keyed), MOST_ENTRIES)):
         piece = keyed[start : start + MOST_ENTRIES]
         entry = piece[0][1]
-        yield Draft(
+        yield ManifestDraft(
             Part(*interval, entry.spec_id, entry.content, number),
             (piece[0][0], piece[-1][0]),
             tuple(entry for _, entry in piece),

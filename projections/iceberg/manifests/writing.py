@@ -19,7 +19,7 @@ from projections.iceberg.manifests.avro import (
 )
 from projections.iceberg.manifests.entry import DELETED, EXISTING, ManifestEntry
 from projections.iceberg.manifests.facts import TableFacts
-from projections.iceberg.manifests.file import Draft, ManifestFile, manifest_file
+from projections.iceberg.manifests.file import ManifestDraft, ManifestFile, manifest_file
 from projections.iceberg.manifests.layout import after_removal, formed, merges, newest_interval
 from projections.iceberg.names import FOLDER, Names
 from projections.manifest_files.container import read_container
@@ -107,7 +107,7 @@ class Manifests:
         gone = self._holders(changes, facts)
         interval = newest_interval(changes.snapshot_id)
         merging: dict[Group, list[ManifestFile]] = defaultdict(list)
-        drafts: list[Draft] = []
+        drafts: list[ManifestDraft] = []
         for each in self.current:
             removed = gone.get(each.path, ())
             if merges(each, len(removed), interval):
@@ -132,7 +132,7 @@ class Manifests:
             yield self._form(draft, changes.snapshot_id, facts)
 
     @staticmethod
-    def _check(drafts: list[Draft], changes: Changes) -> None:
+    def _check(drafts: list[ManifestDraft], changes: Changes) -> None:
         if sum(each.removals for each in drafts) != len(changes.removed):
             raise DamagedLogError(
                 f"snapshot {changes.snapshot_id} removes files that no manifest lists; restore "
@@ -203,7 +203,7 @@ class Manifests:
             body = self.outputs.read(manifest.path)
         return read_manifest(body, manifest, facts.struct(manifest.part.spec_id))
 
-    def _form(self, draft: Draft, snapshot_id: int, facts: TableFacts) -> ManifestFile:
+    def _form(self, draft: ManifestDraft, snapshot_id: int, facts: TableFacts) -> ManifestFile:
         part, struct = draft.part, facts.struct(draft.part.spec_id)
         path = self.names.manifest(f"{part.name} {snapshot_id}", part.number)
         body = write_manifest(

@@ -23,7 +23,7 @@ from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 from ledger.model.types import DataField
 from projections.iceberg.rules import files, names, schemas
-from projections.iceberg.rules.steps import Step
+from projections.iceberg.rules.schemas import Step
 
 
 class IcebergRules:
