@@ -620,11 +620,9 @@ class Table:
         return blame_column(self._lives(), path).field_id or 0 if found is None else found
 
     def _lives(self) -> Lives:
-        from ledger.audit.lives import Lives
+        from ledger.audit.lives import lives_of
 
-        lives = Lives()
-        lives.take(self.events())
-        return lives
+        return lives_of(self.log, self.state.version)
 
     @takes(version=its.whole, transaction=its.text.or_none())
     def plan_undo(self, version: int, *, transaction: str | None = None) -> Undoing:

@@ -11,9 +11,10 @@ from typing import Any
 from attrs import field, frozen
 from msgspec import UnsetType
 
-from ledger.audit.lives import Lives
+from ledger.audit.lives import lives_of
 from ledger.events.commit import Commit, Transaction
 from ledger.events.snapshot_events import SnapshotFacts
+from ledger.log.codec import Sketch, SketchedTransaction
 from ledger.log.segments.file import segment_of
 from ledger.log.stream_log import StreamLog
 from ledger.log.travel import head_state
@@ -101,22 +102,37 @@ class Wanted:
                 f"message={self.message!r} is no regular expression: {error}"
             ) from error
 
-    def takes(self, entry: Entry) -> bool:
-        """Return whether an entry is wanted, as far as itself goes.
+    def takes(self, commit: Sketch, transaction: SketchedTransaction) -> bool:
+        """Return whether a transaction is wanted, as far as itself goes.
 
         Raises:
             InvalidInputError: The message is no regular expression.
         """
         since, until, pattern = self.since_millis, self.until_millis, self._pattern
+        effective = transaction.effective_time_millis
+        moment = commit.time_millis if isinstance(effective, UnsetType) else effective
         return (
-            (since is None or entry.time_millis >= since)
-            and (until is None or entry.time_millis <= until)
-            and (not self.kinds or not self.kinds.isdisjoint(entry.kinds))
-            and (
-                self.author is None or self.author.casefold() in entry.transaction.author.casefold()
-            )
-            and (pattern is None or pattern.search(entry.transaction.message) is not None)
+            (since is None or moment >= since)
+            and (until is None or moment <= until)
+            and (not self.kinds or any(each.type in self.kinds for each in transaction.events))
+            and (self.author is None or self._part in transaction.author.casefold())
+            and (pattern is None or pattern.search(transaction.message) is not None)
         )
+
+    @cached_property
+    def _part(self) -> str:
+        return (self.author or "").casefold()
+
+    def takes_any(self, commit: Sketch) -> bool:
+        """Return whether any transaction of a commit is wanted, or the commit ends the search."""
+        return self.is_over(commit) or any(self.takes(commit, each) for each in commit.transactions)
+
+    def is_over(self, commit: Sketch) -> bool:
+        """Return whether nothing is wanted of a commit, nor of those before it."""
+        if commit.version < self.first:
+            return True
+        # Nothing takes effect after its commit, and commits' times never go back.
+        return self.since_millis is not None and commit.time_millis < self.since_millis
 
 
 def entries(log: StreamLog[Any, Any], table: str, wanted: Wanted) -> Iterator[Entry]:
@@ -131,36 +147,42 @@ def entries(log: StreamLog[Any, Any], table: str, wanted: Wanted) -> Iterator[En
     head = head_state(log).version
     last = head if wanted.last is None else min(wanted.last, head)
     touching = None if wanted.column_id is None else _touching(log, wanted.column_id, last)
-    if touching is not None:
-        commits: Iterable[Commit[Any]] = map(log.commit_at, reversed(dict(touching)))
-        ids = {each for _, each in touching}
-    else:
-        commits, ids = _backwards(log, wanted.first, last), set()
-    for commit in commits:
-        if commit.version < wanted.first:
+    ids = None if touching is None else {each for _, each in touching}
+    found = (
+        _backwards(log, wanted, last)
+        if touching is None
+        else _each(log, wanted, reversed(dict(touching)))
+    )
+    for sketch, commit in found:
+        if wanted.is_over(sketch):
             return
-        if wanted.since_millis is not None and commit.time_millis < wanted.since_millis:
-            # Nothing takes effect after its commit, and commits' times never go back.
-            return
-        for transaction in reversed(commit.transactions):
-            entry = Entry(table, commit, transaction)
-            if (touching is None or transaction.id in ids) and wanted.takes(entry):
-                yield entry
+        for told, transaction in zip(
+            reversed(sketch.transactions), reversed(commit.transactions), strict=True
+        ):
+            if (ids is None or transaction.id in ids) and wanted.takes(sketch, told):
+                yield Entry(table, commit, transaction)
 
 
 def _touching(log: StreamLog[Any, Any], column_id: int, last: int) -> list[tuple[int, str]]:
-    lives = Lives(column_id)
-    lives.take(read.commit for read in log.commits(0, last))
-    return lives.touching
+    return lives_of(log, last, watched=column_id).touching
 
 
-def _backwards(log: StreamLog[Any, Any], first: int, last: int) -> Iterator[Commit[Any]]:
-    size = _FIRST_READ
+def _each(
+    log: StreamLog[Any, Any], wanted: Wanted, versions: Iterable[int]
+) -> Iterator[tuple[Sketch, Commit[Any]]]:
+    for each in versions:
+        yield from log.some_commits(each, each, wanted.takes_any)
+
+
+def _backwards(
+    log: StreamLog[Any, Any], wanted: Wanted, last: int
+) -> Iterator[tuple[Sketch, Commit[Any]]]:
+    first, size = wanted.first, _FIRST_READ
     while last >= first:
         begin = max(first, last - size + 1)
         if size == _MOST_READ:
             begin = max(first, segment_of(last)[0])
-        yield from reversed([read.commit for read in log.commits(begin, last)])
+        yield from reversed([*log.some_commits(begin, last, wanted.takes_any)])
         last, size = begin - 1, min(2 * size, _MOST_READ)
 
 

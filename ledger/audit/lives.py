@@ -32,6 +32,8 @@ from ledger.events.table_events import TableCreated
 from ledger.evolution.fold.schema_record import first_schema
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.operations import BY_FACT
+from ledger.log.codec import Sketch
+from ledger.log.stream_log import StreamLog
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
 from ledger.model.types.text import bare_text, format_type
 from ledger.model.types.wire import type_from_wire
@@ -485,6 +487,30 @@ def _text(data_type: DataType) -> str:
             return bare_text(data_type)
 
 
+def lives_of(log: StreamLog[Any, Any], last: int, *, watched: int | None = None) -> Lives:
+    """Return a table's columns and settings at a version, from its log's beginning on.
+
+    Args:
+        log: The table's stream.
+        last: The version.
+        watched: As `Lives` takes it.
+    """
+    lives = Lives(watched)
+    birth = log.commit_at(0)
+    if _is_born_elsewhere(birth):
+        lives.take(read.commit for read in log.commits(0, last))
+    else:
+        lives.take((birth,))
+        lives.take(commit for _, commit in log.some_commits(1, last, _sets_something))
+    return lives
+
+
+def _sets_something(commit: Sketch) -> bool:
+    return any(
+        event.type not in _SILENT_KINDS for each in commit.transactions for event in each.events
+    )
+
+
 def _cause(
     commit: Commit[TableEvent], transaction: Transaction[TableEvent], fact: TableEvent
 ) -> Cause:
@@ -605,3 +631,5 @@ _RULES: Final[Mapping[type, Callable[[Lives, Any, Cause], None]]] = {
 
 _SILENT: Final = frozenset({SnapshotCommitted, RolledBack, SnapshotsExpired, born.SnapshotAdded})
 """Facts that come by the thousand and set nothing that is looked at here."""
+
+_SILENT_KINDS: Final = frozenset(each.__struct_config__.tag for each in _SILENT)

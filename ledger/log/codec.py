@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, Generic, TypeVar, get_args
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from ledger.events.commit import NEWEST_FORMAT, OLDEST_FORMAT, Commit, Transaction
 from ledger.model.errors import DamagedLogError, LedgerError, UpgradeRequiredError
@@ -56,6 +57,34 @@ def encode_transaction(transaction: Transaction[Any]) -> bytes:
     return _ENCODER.encode(transaction)
 
 
+class SketchedEvent(msgspec.Struct, gc=False):
+    """As much of an event as every one has: `type` is its kind, such as `addColumn`."""
+
+    type: str
+
+
+class SketchedTransaction(msgspec.Struct, gc=False, rename="camel"):
+    """A transaction without what its events say; see `Transaction`."""
+
+    author: str = ""
+    message: str = ""
+    effective_time_millis: int | UnsetType = UNSET
+    events: tuple[SketchedEvent, ...] = ()
+
+
+class Sketch(msgspec.Struct, gc=False, rename="camel"):
+    """A commit without what its events say, for whoever looks for some among many; see `Commit`."""
+
+    format: int
+    version: int
+    time_millis: int
+    parent: str | UnsetType = UNSET
+    transactions: tuple[SketchedTransaction, ...] = ()
+
+
+_SKETCHES = msgspec.json.Decoder(Sketch)
+
+
 class _Envelope(msgspec.Struct):
     """As much of a commit as every version of the format has."""
 
@@ -76,6 +105,7 @@ class Codec(Generic[E]):
         decoder: msgspec.json.Decoder[Commit[E]] = _decoder(event_types)
         self._decode = decoder.decode
         self._event_types = event_types
+        self._kinds = {each.__struct_config__.tag for each in get_args(event_types)}
 
     def decode(self, body: bytes, file: str) -> Commit[E]:
         """Return the commit that a file holds.
@@ -101,6 +131,30 @@ class Codec(Generic[E]):
                 file,
             )
         return commit
+
+    def sketch(self, body: bytes, file: str) -> Sketch:
+        """Return what a commit is, without decoding what its events say.
+
+        Args:
+            body: The file's bytes.
+            file: Its name, for errors.
+
+        Raises:
+            UpgradeRequiredError: A newer format version or event.
+            DamagedLogError: It is torn, or no commit.
+        """
+        try:
+            found = _SKETCHES.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise self._explain(body, file, error) from error
+        kinds = self._kinds
+        is_known = OLDEST_FORMAT <= found.format <= NEWEST_FORMAT and found.transactions
+        if not is_known or any(
+            event.type not in kinds for each in found.transactions for event in each.events
+        ):
+            # It says what is wrong.
+            self.decode(body, file)
+        return found
 
     def _explain(self, body: bytes, file: str, error: Exception) -> LedgerError:
         try:

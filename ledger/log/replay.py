@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from attrs import frozen
 from msgspec import UNSET
 
 from ledger.events.commit import Commit
-from ledger.log.codec import Codec, digest
+from ledger.log.codec import Codec, Sketch, digest
 from ledger.log.layout import Layout
 from ledger.log.segments.cache import AHEAD, Line, Segments
 from ledger.log.segments.file import stretches
@@ -46,8 +46,7 @@ class Position:
 START = Position(-1, "")
 
 
-@frozen
-class Read(Generic[E]):
+class Read(NamedTuple, Generic[E]):
     """One commit read, its file, and that file's digest."""
 
     commit: Commit[E]
@@ -143,10 +142,41 @@ class Reader(Generic[E]):
             body = kept.get(version)
             yield next(found) if body is None else body
 
+    def sketches(self, first: int, last: int) -> Iterator[tuple[Sketch, bytes]]:
+        """Yield the commits `first` to `last` without what their events say, each with its file.
+
+        Raises:
+            DamagedLogError: A commit is missing, torn, or does not follow the one before.
+            UpgradeRequiredError: A commit was written by a newer version.
+        """
+        parent = ""
+        for version, line in enumerate(self._lines(first, last), first):
+            if line is None:
+                self._refuse_gap(version, last)
+                return
+            body, known = (line.body, line.digest) if isinstance(line, Line) else (line, None)
+            key = self._layout.commit(version)
+            found = self._codec.sketch(body, key)
+            self._check_place(found, key, version, parent)
+            yield found, body
+            parent = known or digest(body)
+
     def _checked(self, line: Line | bytes, version: int, parent: str) -> Read[E]:
         body, known = (line.body, line.digest) if isinstance(line, Line) else (line, None)
         key = self._layout.commit(version)
         commit = self._codec.decode(body, key)
+        self._check_place(commit, key, version, parent)
+        return Read(commit, body, known or digest(body))
+
+    def _check_place(self, commit: Commit[E] | Sketch, key: str, version: int, parent: str) -> None:
+        """Check that a commit is that of a version, and follows the one before.
+
+        Args:
+            commit: It.
+            key: Its file's.
+            version: Which one it has to be.
+            parent: The digest of the one before; empty where that is not known.
+        """
         if commit.version != version:
             raise DamagedLogError(f"{key} says it is version {commit.version}", key)
         if parent and commit.parent != parent:
@@ -158,7 +188,6 @@ class Reader(Generic[E]):
             )
         if version == 0 and commit.parent is not UNSET:
             raise DamagedLogError(f"{key} is version 0 and names a parent", key)
-        return Read(commit, body, known or digest(body))
 
     def _refuse_gap(self, version: int, last: int | None) -> None:
         missing = self._layout.commit(version)

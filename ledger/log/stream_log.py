@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from ledger.events.commit import OLDEST_FORMAT, Commit
 from ledger.evolution.stream import Builder, StateLike, Stream
 from ledger.log.checkpoint import Checkpoints, Head
-from ledger.log.codec import Codec, Gate, digest, encode
+from ledger.log.codec import Codec, Gate, Sketch, digest, encode
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
 from ledger.log.lookup import KeysOf, Lookup
 from ledger.log.notice import warn
@@ -318,6 +318,22 @@ class StreamLog(Generic[S, E]):
     def commits(self, first: int, last: int) -> Iterator[Read[E]]:
         """Yield the commits `first` to `last`, both included; they must exist."""
         return self.reader.after(Position(first - 1, ""), last)
+
+    def some_commits(
+        self, first: int, last: int, wanted: Callable[[Sketch], bool]
+    ) -> Iterator[tuple[Sketch, Commit[E]]]:
+        """Yield those of the commits `first` to `last` that are wanted, which must exist.
+
+        What the events of others say is not decoded.
+
+        Args:
+            first: The first version.
+            last: The last version.
+            wanted: Whether a commit is wanted.
+        """
+        for sketch, body in self.reader.sketches(first, last):
+            if wanted(sketch):
+                yield sketch, self.codec.decode(body, self.layout.commit(sketch.version))
 
     def known_commits(self, first: int, last: int) -> Iterator[Read[E]]:
         """Yield the commits `first` to `last`; the newest as this handle met them before.
