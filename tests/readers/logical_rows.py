@@ -24,10 +24,12 @@ from ledger import (
     Schema,
     SchemaChange,
     Table,
+    UndropColumn,
     UpdateColumnPosition,
     UpdateColumnType,
 )
 from ledger.files.snapshot_plan import SnapshotPlan
+from ledger.model.schema import paths_of
 from tests.readers.lakehouse import Rows, folder_of, write_rows
 from tests.readers.logical_columns import (
     ATOMS,
@@ -71,6 +73,19 @@ LIFE = (
 )
 
 
+RETURNING = (*EVOLUTION, *["undrop"] * 5)
+
+
+@frozen
+class Gone:
+    """A column that was dropped: its id, what it stood in and behind what."""
+
+    column: Column
+    field_id: int
+    owner: int | None
+    before: tuple[int, ...]
+
+
 @define
 class LogicalTable:
     """A table, and beside it what its rows have to be.
@@ -85,6 +100,7 @@ class LogicalTable:
         refused: How many changes were.
         happenings: What `step` chooses from.
         nests: How often a column that is added has members.
+        came_back: How many columns did.
     """
 
     table: Table
@@ -96,6 +112,8 @@ class LogicalTable:
     snapshots: dict[int, tuple[tuple[File, ...], Columns]] = field(factory=dict)
     tags: dict[str, int] = field(factory=dict)
     refused: int = 0
+    came_back: int = 0
+    _gone: list[Gone] = field(factory=list)
     _keys: Iterator[int] = field(factory=lambda: count(1))
     _ids: Iterator[int] = field(factory=lambda: count(1))
     _paths: Iterator[int] = field(factory=count)
@@ -220,8 +238,34 @@ class LogicalTable:
         if changing:
             gone = self.random.choice(changing)
             rest = tuple(each for each in level if each is not gone)
-            change = DropColumn((*steps(path), gone.name))
-            self._alter([change], replaced(self.columns, path, rest))
+            whole = (*steps(path), gone.name)
+            field_id = dict(paths_of(self.table.state.schema))[whole]
+            before = tuple(each.key for each in level[: level.index(gone)])
+            if self._alter([DropColumn(whole)], replaced(self.columns, path, rest)):
+                owner = path[-1].key if path else None
+                self._gone.append(Gone(gone, field_id, owner, before))
+
+    def undrop(self) -> None:
+        """Bring a column back, under another name where its own is taken."""
+        if not self._gone:
+            return
+        gone = self.random.choice(self._gone)
+        path = tuple(each for each in self.columns if each.key == gone.owner)
+        if gone.owner is not None and not path:
+            return
+        level = path[0].members if path else self.columns
+        free = sorted(set(NAMES) - {each.name for each in level})
+        if not free:
+            return
+        name = gone.column.name if gone.column.name in free else self.random.choice(free)
+        standing = [each.key for each in level]
+        behind = next((each for each in reversed(gone.before) if each in standing), None)
+        at = 0 if behind is None else standing.index(behind) + 1
+        back = (*level[:at], evolve(gone.column, name=name), *level[at:])
+        change = UndropColumn((*steps(path), name), gone.field_id)
+        if self._alter([change], replaced(self.columns, path, back)):
+            self._gone.remove(gone)
+            self.came_back += 1
 
     def move(self) -> None:
         path, level = self._level()

@@ -31,7 +31,7 @@ from projections.iceberg.names import Names
 from tests.readers.iceberg_runtime import catalog_of
 from tests.readers.lakehouse import Rows, add_rows, by_id
 from tests.readers.logical_columns import ordered
-from tests.readers.logical_rows import LogicalTable, begun
+from tests.readers.logical_rows import RETURNING, LogicalTable, begun
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -87,6 +87,20 @@ def test_seeded_evolutions_meet_every_kind_of_refusal_and_reading(lake: Ledger) 
         seen["nested"] += sum(bool(each.members) for each in logical.columns)
         seen["rows"] += len(logical.expected())
     assert all(seen.values()), seen
+
+
+def test_columns_that_come_back_hold_their_values_through_any_evolution(lake: Ledger) -> None:
+    came_back = nested = 0
+    for seed in (5, 8, 11):
+        logical = begun(lake, f"shop.back{seed}", Random(seed))
+        logical.happenings = RETURNING
+        for step in range(60):
+            logical.step()
+            if step % 20 == 19:
+                _check(logical)
+        came_back += logical.came_back
+        nested += sum(bool(each.members) for each in logical.columns)
+    assert (came_back > 12, nested > 1) == (True, True), (came_back, nested)
 
 
 def _two_columns(lake: Ledger, name: str, **options: str) -> Table:
