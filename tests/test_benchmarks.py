@@ -13,6 +13,7 @@ from benchmarks import (
     flat,
     following,
     iceberg_projection,
+    importing,
     lives,
     open_table,
     projection,
@@ -125,3 +126,9 @@ def test_audit_asks_the_ledger_and_git_the_same(tmp_path: Path) -> None:
 
     assert report.fingerprint.startswith("version 120")
     assert len(report.figures) == 9
+
+
+def test_importing_takes_each_snapshot_once(tmp_path: Path) -> None:
+    report = importing.run(tmp_path, snapshots=60, schemas=4, repeats=2)
+    assert report.fingerprint == "62 and 52 transactions"
+    assert all(figure.value > 0 for figure in report.figures if "beyond" not in figure.name)

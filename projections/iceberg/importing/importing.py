@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from ledger.model.errors import AlreadyExistsError
 from ledger.table import Table
 from projections.iceberg.importing.plan import birth_of, planned
 from projections.iceberg.importing.sources import Source, open_source, tables_of
+from projections.iceberg.metadata.unknown_keys import unknown_keys
 from projections.importing.importing import Importing, Incoming
 from projections.importing.trial import Trial
 
@@ -31,8 +33,13 @@ def read(
     start = known if birth is None else birth.state()
     if start is None:
         raise AssertionError("a table is there, or is born")
+    unknown = unknown_keys(found.newest.body) if files else ()
     return Incoming(
-        found.name, found.newest.url, birth, tuple(planned(Trial(start, now_millis), files))
+        found.name,
+        found.newest.url,
+        birth,
+        tuple(planned(Trial(start, now_millis), files)),
+        tuple(f"the key {each} of {posixpath.basename(found.newest.url)}" for each in unknown),
     )
 
 

@@ -102,8 +102,19 @@ def _other(names: Mapping[str, str]) -> dict[str, str]:
     return {value: key for key, value in names.items()}
 
 
+_MOST_KNOWN = 20_000
+_known: dict[int, tuple[e.IcebergSnapshot, s.Snapshot]] = {}
+"""Snapshots in Iceberg's words, each by the identity of the state's, which states share."""
+
+
 def _snapshot(snapshot: e.IcebergSnapshot) -> s.Snapshot:
-    return _part(snapshot, s.Snapshot, _SNAPSHOT)
+    # It is held, so that no other snapshot gets its identity.
+    known = _known.get(id(snapshot))
+    if known is None:
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        known = _known[id(snapshot)] = snapshot, _part(snapshot, s.Snapshot, _SNAPSHOT)
+    return known[1]
 
 
 def _ref(ref: e.IcebergRef) -> s.SnapshotRef:

@@ -14,13 +14,12 @@ from msgspec import UnsetType
 from ledger.events.iceberg_events import IcebergSchema
 from ledger.model import types as t
 from ledger.model.errors import InvalidTypeError, UnsupportedError
-from ledger.model.schema import Schema
 from ledger.model.types.iceberg import default_json
-from ledger.model.types.wire import field_from_wire, field_to_wire
+from ledger.model.types.wire import FieldObject, field_from_wire, field_to_wire
 from projections.iceberg.metadata import schema as iceberg
 from projections.iceberg.metadata import types as it
 from projections.iceberg.metadata.schema_json import schema_from_json, schema_to_json
-from projections.iceberg.table.schema import iceberg_schema
+from projections.iceberg.table.schema import iceberg_column
 
 _MOST = 2**31 - 1
 _PLAIN: dict[str, t.DataType] = {
@@ -89,12 +88,21 @@ def source_schema(schema: IcebergSchema, format_version: int) -> iceberg.Schema:
 
 
 def _said(schema: IcebergSchema, format_version: int) -> iceberg.Schema:
-    columns = Schema(
-        tuple(map(field_from_wire, schema.fields)),
-        identifier_field_ids=schema.identifier_field_ids,
-        field_id_policy="iceberg",
-    )
-    return iceberg_schema(columns, schema_id=schema.schema_id, format_version=format_version)
+    columns = tuple(_column(each, format_version) for each in schema.fields)
+    return iceberg.Schema(schema.schema_id, columns, schema.identifier_field_ids)
+
+
+def _column(column: FieldObject, format_version: int) -> it.NestedField:
+    if isinstance(column.type, str):
+        return _plain_column(column, format_version)
+    return iceberg_column(field_from_wire(column), format_version)
+
+
+@lru_cache(maxsize=65_536)
+def _plain_column(column: FieldObject, format_version: int) -> it.NestedField:
+    made = iceberg_column(field_from_wire(column), format_version)
+    has_default = made.initial_default is not None or made.write_default is not None
+    return made if has_default else it.shared(made)
 
 
 def _field(member: it.NestedField, path: str) -> t.DataField:

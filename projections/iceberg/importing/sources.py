@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from ledger.model.errors import (
     InvalidInputError,
@@ -34,10 +34,17 @@ _NUMBER = re.compile(r"v?([0-9]+)")
 
 @frozen
 class MetadataFile:
-    """A metadata file, and what it says."""
+    """A metadata file, and what it says.
+
+    Attributes:
+        url: Where it is.
+        metadata: What it says.
+        body: Its bytes.
+    """
 
     url: str
     metadata: TableMetadata
+    body: bytes = field(default=b"", repr=False, eq=False)
 
 
 @frozen
@@ -162,7 +169,7 @@ def _read(url: str, read: Read) -> MetadataFile:
     except OSError as error:
         raise StoreError(f"{url} cannot be read: {error}") from error
     try:
-        return MetadataFile(url, _whole(read_metadata(body)))
+        return MetadataFile(url, _whole(read_metadata(body)), body)
     except InvalidInputError as error:
         raise InvalidInputError(f"{url} is no metadata of an Iceberg table: {error}") from error
 

@@ -10,6 +10,7 @@ Others may import:
     `snapshot`     snapshots and refs
     `table`        a table's metadata, and what it must keep
     `table_json`   a table's metadata files
+    `unknown_keys` the keys of a metadata file that nobody here reads
     `view`         a view's metadata, and its files
     `wire`         reading JSON and the texts of properties
 

@@ -105,6 +105,8 @@ class PlacedField:
     @property
     def name(self) -> str:
         """The full name: all names on the way, joined with dots."""
+        if not self.parents:
+            return self.field.name
         return ".".join(each.name for each in (*self.parents, self.field))
 
     @property
@@ -149,7 +151,8 @@ def children(kind: Type) -> tuple[NestedField, ...]:
 def _placed(kind: Type, parents: tuple[NestedField, ...]) -> Iterator[PlacedField]:
     for child in children(kind):
         yield PlacedField(child, parents)
-        yield from _placed(child.type, (*parents, child))
+        if isinstance(child.type, StructType | ListType | MapType):
+            yield from _placed(child.type, (*parents, child))
 
 
 DEFAULTS_SINCE = 3
@@ -178,7 +181,7 @@ def check_schema(schema: Schema) -> None:
                 f"the name {name} stands for fields {names[name]} and {field_id}; rename one"
             )
         ids[field_id], names[name] = name, field_id
-        if placed.field.type == PlainType("unknown") and placed.field.required:
+        if placed.field.required and placed.field.type == PlainType("unknown"):
             raise InvalidInputError(f"{name} is of type unknown, so it must be optional")
     for field_id in schema.identifier_field_ids:
         _check_identifier(schema, field_id)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from datetime import date, datetime, time
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -23,6 +24,7 @@ from projections.iceberg.metadata.types import (
     StructType,
     Type,
     primitive_type,
+    shared,
     type_name,
     type_text,
 )
@@ -135,8 +137,39 @@ def type_to_json(kind: Type) -> str | dict[str, Any]:
 def _fields(obj: Any, place: str, depth: int) -> tuple[NestedField, ...]:
     items = _member(obj, "fields", list, place)
     return tuple(
-        _field(each, f"{place}.fields[{index}]", depth) for index, each in enumerate(items)
+        _known(each) or _field(each, f"{place}.fields[{index}]", depth)
+        for index, each in enumerate(items)
     )
+
+
+def _known(obj: Any) -> NestedField | None:
+    """Return a field that says nothing unusual; None where it has to be looked at closely."""
+    if type(obj) is not dict or not obj.keys() <= _PLAIN_KEYS:
+        return None
+    key = obj.get("id"), obj.get("name"), obj.get("required"), obj.get("type"), obj.get("doc")
+    if tuple(map(type, key)) not in _PLAIN_TYPES:
+        return None
+    return _plain_field(*key)
+
+
+_PLAIN_KEYS = {"id", "name", "required", "type", "doc"}
+_PLAIN_TYPES = {(int, str, bool, str, type(None)), (int, str, bool, str, str)}
+
+
+@lru_cache(maxsize=65_536)
+def _plain_field(
+    field_id: int,
+    name: str,
+    required: bool,  # noqa: FBT001 - a part of the key
+    kind: str,
+    doc: str | None,
+) -> NestedField | None:
+    obj = {"id": field_id, "name": name, "required": required, "type": kind, "doc": doc}
+    try:
+        return shared(_field(obj, "", 0))
+    except InvalidInputError:
+        # Whoever looks closely says where it stands.
+        return None
 
 
 def _field(obj: Any, place: str, depth: int) -> NestedField:

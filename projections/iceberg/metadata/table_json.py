@@ -49,8 +49,8 @@ class _Version(msgspec.Struct, rename="kebab"):
     format_version: Int
 
 
-class _TableFile(msgspec.Struct, kw_only=True, rename="kebab"):
-    """The keys of a file, in Java's order; what is UNSET is absent."""
+class TableFile(msgspec.Struct, kw_only=True, rename="kebab"):
+    """The keys of a metadata file, in Java's order; what is UNSET is absent."""
 
     format_version: Int
     table_uuid: str | UnsetType | None = UNSET
@@ -96,7 +96,7 @@ def read_metadata(content: bytes | str) -> TableMetadata:
         )
     if version not in SUPPORTED_VERSIONS:
         raise not_a(_WHAT, f"$.format-version: {version} is below 1")
-    metadata = _table(decoded(text, _TableFile, _WHAT))
+    metadata = _table(decoded(text, TableFile, _WHAT))
     check_table(metadata)
     return metadata
 
@@ -120,7 +120,7 @@ def write_metadata(metadata: TableMetadata, snapshots: Sequence[bytes] | None = 
     return encoded(_file(metadata, snapshots))
 
 
-def _file(metadata: TableMetadata, rendered: Sequence[bytes] | None) -> _TableFile:
+def _file(metadata: TableMetadata, rendered: Sequence[bytes] | None) -> TableFile:
     version = metadata.format_version
     v1 = version < SEQUENCES_SINCE
     current = metadata.current_snapshot_id
@@ -128,7 +128,7 @@ def _file(metadata: TableMetadata, rendered: Sequence[bytes] | None) -> _TableFi
         current = NO_SNAPSHOT
     # A Raw is encoded as the bytes that it holds.
     raw: Any = metadata.snapshots if rendered is None else [msgspec.Raw(each) for each in rendered]
-    return _TableFile(
+    return TableFile(
         format_version=version,
         table_uuid=metadata.table_uuid or UNSET,
         location=metadata.location,
@@ -157,7 +157,7 @@ def _file(metadata: TableMetadata, rendered: Sequence[bytes] | None) -> _TableFi
     )
 
 
-def _table(file: _TableFile) -> TableMetadata:
+def _table(file: TableFile) -> TableMetadata:
     version = file.format_version
     v1 = version < SEQUENCES_SINCE
     schemas = _schemas(file)
@@ -198,7 +198,7 @@ def _table(file: _TableFile) -> TableMetadata:
     )
 
 
-def _schemas(file: _TableFile) -> tuple[Schema, ...]:
+def _schemas(file: TableFile) -> tuple[Schema, ...]:
     if file.format_version < SEQUENCES_SINCE and file.schemas is UNSET:
         return (schema_from_json(_given(file, "schema"), "$.schema"),)
     listed = _given(file, "schemas")
@@ -207,7 +207,7 @@ def _schemas(file: _TableFile) -> tuple[Schema, ...]:
     return tuple(schema_from_json(each, f"$.schemas[{index}]") for index, each in enumerate(listed))
 
 
-def _specs(file: _TableFile) -> tuple[PartitionSpec, ...]:
+def _specs(file: TableFile) -> tuple[PartitionSpec, ...]:
     if file.format_version < SEQUENCES_SINCE and file.partition_specs is UNSET:
         fields: tuple[PartitionField, ...] = _given(file, "partition_spec")
         return (PartitionSpec(0, fields),)
@@ -221,7 +221,7 @@ def _refs(refs: Mapping[str, SnapshotRef] | UnsetType, current: int) -> Mapping[
     return {} if current == NO_SNAPSHOT else {MAIN: SnapshotRef(snapshot_id=current, type="branch")}
 
 
-def _id(file: _TableFile, name: str, listed: str, absent: int) -> int:
+def _id(file: TableFile, name: str, listed: str, absent: int) -> int:
     """Return which one of a list is in force; old version 1 files have no list."""
     if getattr(file, listed) is UNSET:
         return absent
@@ -229,7 +229,7 @@ def _id(file: _TableFile, name: str, listed: str, absent: int) -> int:
     return number
 
 
-def _given(file: _TableFile, name: str) -> Any:
+def _given(file: TableFile, name: str) -> Any:
     value = getattr(file, name)
     if value is UNSET or value is None:
         key = name.replace("_", "-")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from attrs import field, frozen
@@ -113,6 +114,15 @@ class NestedField:
     doc: str | None = None
     initial_default: Default | None = None
     write_default: Default | None = None
+
+
+@lru_cache(maxsize=65_536)
+def shared(member: NestedField) -> NestedField:
+    """Return the one of all equal fields that are shared; its defaults have to be None.
+
+    A table's schemas say most columns over and over, and what is shared is quickly compared.
+    """
+    return member
 
 
 @frozen

@@ -47,6 +47,11 @@ def iceberg_schema(schema: Schema, *, schema_id: int, format_version: int) -> ic
     return iceberg.Schema(schema_id, fields, _identifiers(schema))
 
 
+def iceberg_column(member: t.DataField, format_version: int) -> NestedField:
+    """Return a column as an Iceberg table of that format version has it; see `iceberg_schema`."""
+    return _field(member, member.name, format_version)
+
+
 def _identifiers(schema: Schema) -> tuple[int, ...]:
     """Return the fields that identify a row: those that were set, or else the primary key's."""
     if schema.identifier_field_ids:

@@ -143,3 +143,17 @@ def test_a_ledger_that_admits_older_clients_takes_none(tmp_path: Path) -> None:
         lake.import_table("a.b", placed(life("v2")[-1], tmp_path))
     lake.upgrade()
     assert lake.import_table("a.b", str(tmp_path / "a.metadata.json")).is_new
+
+
+def test_keys_that_nobody_knows_are_named(tmp_path: Path) -> None:
+    said = json.loads(life("v3")[-1])
+    said["colour"] = {"a": 1}
+    said["snapshots"][0]["shade"] = 1
+    said["schemas"][0]["fields"][0]["hue"] = 1
+    said["refs"]["main"]["tint"] = 1
+    lake, source = fresh(), placed(json.dumps(said).encode(), tmp_path)
+    named = " ".join(lake.import_table("a.b", source).not_carried)
+    for each in ("key colour ", "snapshots.shade", "schemas.fields.hue", "refs.*.tint"):
+        assert each in named
+    assert lake.import_table("a.b", source).not_carried == ()
+    assert fresh().plan_import("a.b", placed(life("v3")[-1], tmp_path)).not_carried == ()
