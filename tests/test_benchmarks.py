@@ -10,6 +10,7 @@ from benchmarks import (
     audit,
     commit_latency,
     contention,
+    delta_projection,
     flat,
     following,
     iceberg_projection,
@@ -56,6 +57,14 @@ def test_projecting_to_iceberg_is_measured_for_each_kind_of_change(tmp_path: Pat
     for kind in iceberg_projection.KINDS:
         assert {f"project {kind} at 4", f"project {kind} at 12"} <= names
         assert f"{kind}: written after long / short" in names
+
+
+def test_projecting_to_delta_is_measured_with_its_checkpoints_apart(tmp_path: Path) -> None:
+    report = delta_projection.run(tmp_path, sizes=(4, 30), repeats=12)
+    names = {each.name for each in report.figures}
+    for kind in ("one more", "one more with a checkpoint", "the newest checkpoint"):
+        assert {f"{kind} at 4", f"{kind} at 30"} <= names
+    assert "one more, long / short" in names
 
 
 def test_replay_gives_the_state_that_the_seed_gives(tmp_path: Path) -> None:

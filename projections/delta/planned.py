@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from attrs import frozen
 
 from ledger.evolution.state import TableState
+from ledger.model.types.walk import type_places
 from projections.delta.mapping import renames_or_drops
 from projections.delta.names import FOLDER
 from projections.delta.rules.schemas import widened
@@ -28,13 +29,14 @@ class Planned:
         return (f"{FOLDER}/*.json",) if after.schema.id != before.schema.id else ()
 
     def warnings(self, before: TableState, after: TableState) -> tuple[str, ...]:
-        """Return which readers will no longer open the table.
+        """Return which readers will no longer open the table, and what the log will not say.
 
         Args:
             before: The table before the change.
             after: The table after it.
         """
-        return tuple(_warnings(before, after)) if before.snapshot is not None else ()
+        readers = tuple(_warnings(before, after)) if before.snapshot is not None else ()
+        return (*readers, *_unsaid(before, after))
 
 
 def _warnings(before: TableState, after: TableState) -> Iterator[str]:
@@ -49,6 +51,23 @@ def _warnings(before: TableState, after: TableState) -> Iterator[str]:
             "Delta reads wider types by the table feature typeWidening, which neither Polars nor "
             "delta-rs opens; DuckDB and Spark do"
         )
+
+
+def _unsaid(before: TableState, after: TableState) -> Iterator[str]:
+    """Yield the defaults for new rows that a change sets: only Delta's own writers knew them."""
+    had = dict(_defaults(before))
+    for name, default in _defaults(after):
+        if had.get(name) != default:
+            yield (
+                f"Delta's log says nothing of the default {default} of column {name}, since only "
+                "the ledger's writers write there: who writes new rows takes it from the ledger"
+            )
+
+
+def _defaults(state: TableState) -> Iterator[tuple[str, str]]:
+    for place in type_places(state.schema.fields):
+        if place.field is not None and place.field.default_value is not None:
+            yield place.name, place.field.default_value
 
 
 planned = Planned()

@@ -16,6 +16,7 @@ from ledger import (
     Schema,
     SetOption,
     Table,
+    UpdateColumnDefaultValue,
     UpdateColumnType,
 )
 from tests.lakes import lake_on, memory
@@ -130,3 +131,15 @@ def test_the_past_is_checked_when_delta_is_declared() -> None:
     table.append([file("new", schema_id=1, field_ids=True)])
     with pytest.raises(FormatError, match="files hold it as a and as b"):
         table.alter([SetOption("ledger.formats", "iceberg,delta")])
+
+
+def test_a_plan_names_the_defaults_that_the_log_will_not_say() -> None:
+    table = table_of({"a": "INT"})
+    change = UpdateColumnDefaultValue(("a",), "7")
+    said = [
+        each for each in table.plan([change]).warnings if "says nothing of the default 7" in each
+    ]
+    assert len(said) == 1
+    table.alter([change])
+    told = table.plan([AddColumn(("b",), "INT")]).warnings
+    assert not [each for each in told if "default" in each]
