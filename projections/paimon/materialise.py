@@ -78,16 +78,18 @@ class PaimonFiles:
         return Projection(table, outputs, begin, target).run(on_progress)
 
     def otherwise(self, table: Table, stood: Position) -> Otherwise | None:
-        """Return whether another rule made files."""
-        del table
-        if not stood.is_older:
+        """Return whether another rule made files, or for another place."""
+        if stood.is_older:
+            return Otherwise("older_renderer_replaced", {"renderer": stood.renderer})
+        if stood.location in {"", table.location}:
             return None
-        return Otherwise("older_renderer_replaced", {"renderer": stood.renderer})
+        facts = {"stood_at": stood.location, "now_at": table.location}
+        return Otherwise("place_replaced", facts)
 
     def renew(
         self, table: Table, older: Position, target: TableState, on_progress: Progress
     ) -> Position:
-        """Make files that an older rule made as they are made now, where they stand."""
+        """Make files as they are made now, where older ones or another place's stand."""
         outputs = outputs_of(table)
         wanted = files_of(self, table, target_state(table, min(older.version, target.version)))
         wrong = [path for path, body in wanted.items() if outputs.read(path) != body]

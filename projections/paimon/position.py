@@ -25,6 +25,8 @@ class Position:
             rollbacks here, without their targets.
         commit: The digest of the commit at that version; empty where it was not kept.
         garbage: Files that nothing names any more and that are still to be taken away.
+        location: The table's URL, by which manifests name files that are not in their bucket's
+            folder; empty where it was not kept.
     """
 
     version: int = -1
@@ -34,6 +36,7 @@ class Position:
     renderer: int = RENDERER
     commit: str = ""
     garbage: tuple[str, ...] = ()
+    location: str = ""
 
     @property
     def is_older(self) -> bool:

@@ -216,6 +216,7 @@ class _Run:
             self._manifests.known,
             self._unlisted.flips,
             commit=self._commit,
+            location=self._table.location,
         )
 
     def _tags(self) -> None:

@@ -6,10 +6,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from pyiceberg.table import StaticTable
+from pypaimon import CatalogFactory
 
 import ledger
 from ledger import (
@@ -21,8 +23,11 @@ from ledger import (
     Table,
     UnsupportedError,
 )
+from projections.delta.materialise import DELTA
 from projections.iceberg import position
-from projections.iceberg.materialise import expected, project, rebuild, verify
+from projections.iceberg.materialise import ICEBERG, expected, project, rebuild, verify
+from projections.materialising import Materialisation
+from projections.paimon.materialise import PAIMON
 from tests.projections.iceberg.projecting import Left
 from tests.readers.lakehouse import add_rows, folder_of
 
@@ -156,3 +161,36 @@ def test_a_place_is_remembered_with_the_position(tmp_path: Path) -> None:
     table = made(tmp_path / "here", "2")
     stood = position.FILE.load(table.log.store, table.log.layout)
     assert (stood.location, stood.version) == (table.location, 2)
+
+
+def test_moved_twice_every_format_is_clean_and_read_the_same_by_its_own_readers(
+    tmp_path: Path,
+) -> None:
+    lake = ledger.open(str(tmp_path / "0"))
+    lake.create_database("shop")
+    options = {"ledger.formats": "iceberg,paimon,delta", "write-only": "true"}
+    table = lake.create_table("shop.t", Schema.of({"id": "BIGINT"}, options=options))
+    kept: tuple[Materialisation[Any], ...] = (ICEBERG, PAIMON, DELTA)
+    for number in range(3):
+        if number:
+            shutil.move(tmp_path / str(number - 1), tmp_path / str(number))
+            lake = ledger.open(str(tmp_path / str(number)))
+            lake.record_move()
+            table = lake.table("shop.t")
+        add_rows(table, f"{number}.parquet", [{"id": number}])
+        for each in kept:
+            each.project(table)
+        wanted = list(range(number + 1))
+        assert all(each.verify(table).is_empty for each in kept)
+        assert ids(table) == by_pyiceberg(table) == wanted
+        assert by_pypaimon(lake) == wanted
+        delta = deltalake.DeltaTable(folder_of(table))
+        assert sorted(delta.to_pyarrow_table()["id"].to_pylist()) == wanted
+    assert not list(lake.whereabouts().ties)
+
+
+def by_pypaimon(lake: ledger.Ledger) -> list[int]:
+    catalog = CatalogFactory.create({"warehouse": lake.url})
+    builder = catalog.get_table("shop.t").new_read_builder()
+    splits = builder.new_scan().plan().splits()
+    return sorted(builder.new_read().to_arrow(splits)["id"].to_pylist())
