@@ -14,6 +14,7 @@ from ledger.cli.options import Place, When
 from ledger.cli.paths import key_and_value
 from ledger.cli.screen import Screen
 from ledger.ledger import Ledger
+from ledger.log.request import now_millis
 from ledger.model.errors import (
     DamagedLogError,
     InvalidInputError,
@@ -27,6 +28,13 @@ from projections.statistics.keeping.kept import Kept
 from projections.statistics.publishing import publish_iceberg, publish_paimon
 from projections.statistics.publishing.published import Published
 from projections.statistics.shown.query import Order, growth, totals
+from projections.statistics.shown.questions import (
+    TARGET_FILE_SIZE,
+    Bounds,
+    Question,
+    answer,
+    print_answer,
+)
 from projections.statistics.shown.report import (
     brought_up_to_date,
     print_history,
@@ -71,6 +79,41 @@ class Shapes:
     ] = ()
 
 
+@Parameter(name="*", group=Group("Questions", sort_key=14))
+@frozen
+class Asking:
+    """What is asked of a table's partitions and days."""
+
+    ask: Annotated[
+        Question | None,
+        Parameter(
+            show_default=False,
+            help="Instead: small files and skew by partition and what a compaction would gain; "
+            "growth by day (UTC); or partitions that no commit has changed for --days.",
+        ),
+    ] = None
+    target_size: Annotated[
+        int,
+        Parameter(
+            validator=validators.Number(gte=1), help="Bytes that a compaction makes files of."
+        ),
+    ] = TARGET_FILE_SIZE
+    days: Annotated[
+        int,
+        Parameter(
+            validator=validators.Number(gte=0), help="So long unchanged makes one untouched."
+        ),
+    ] = 30
+
+    def bounds(self, now_millis: int) -> Bounds:
+        """Return from where on something is told."""
+        return Bounds(
+            now_millis=now_millis,
+            target_file_size=self.target_size,
+            untouched_days=self.days,
+        )
+
+
 @frozen
 class Wanted:
     """What to show of a table."""
@@ -81,6 +124,7 @@ class Wanted:
     partition: dict[str, str]
     plot: Path | None
     shapes: Shapes
+    asking: Asking
 
 
 def register(app: App) -> None:
@@ -126,6 +170,7 @@ def stats(  # noqa: PLR0913 - each is an option of the command
             help="auto takes Spark where it is through sooner, its start counted, and says why."
         ),
     ] = "auto",
+    asking: Asking = Asking(),
     shapes: Shapes = Shapes(),
     when: When = When(),  # noqa: B008 - frozen
     place: Place = Place(),  # noqa: B008 - frozen
@@ -141,12 +186,13 @@ def stats(  # noqa: PLR0913 - each is an option of the command
         lakeledger stats nyc.flights --ledger try \
             --partition day=2013-01-01
 
+        lakeledger stats nyc.flights --ledger try --ask compaction
+
         lakeledger stats nyc.flights --ledger try --publish iceberg
     """
-    one = name is not None and "." in name
-    if every and name is not None:
-        raise UsageError(f"--all is every table, and {name} only some: leave one of them out")
-    wanted = Wanted(top, by, history or bool(partition), _one_partition(partition), plot, shapes)
+    one = _is_one(name, every=every)
+    of_one = _one_partition(partition)
+    wanted = Wanted(top, by, history or bool(partition), of_one, plot, shapes, asking)
     _refuse_contradictions(wanted, when, one=one, checks=verify or rebuild)
     screen = place.screen
     with Engines(engine, screen.notice) as engines:
@@ -158,19 +204,28 @@ def stats(  # noqa: PLR0913 - each is an option of the command
             _many(place.open(), name, engines, screen, wanted)
 
 
+def _is_one(name: str | None, *, every: bool) -> bool:
+    if every and name is not None:
+        raise UsageError(f"--all is every table, and {name} only some: leave one of them out")
+    return name is not None and "." in name
+
+
 def _refuse_contradictions(wanted: Wanted, when: When, *, one: bool, checks: bool) -> None:
     shapes = wanted.shapes
-    of_one = wanted.history or wanted.plot or shapes.view or shapes.publish or when.named()
+    shown = wanted.history or wanted.plot or shapes.view or shapes.publish
+    of_one = shown or wanted.asking.ask or when.named()
     if not one and of_one:
         raise UsageError(
-            "--at, --history, --partition, --plot, --view and --publish are of one table: name it "
-            "DATABASE.TABLE"
+            "--at, --ask, --history, --partition, --plot, --view and --publish are of one table: "
+            "name it DATABASE.TABLE"
         )
     if checks and of_one:
         raise UsageError(
-            "--verify and --rebuild stand alone: leave --at, --history, --partition, --plot, "
-            "--view and --publish out"
+            "--verify and --rebuild stand alone: leave --at, --ask, --history, --partition, "
+            "--plot, --view and --publish out"
         )
+    if wanted.asking.ask and shown:
+        raise UsageError("--ask takes the place of the report: ask for the rest without it")
     if shapes.view and (wanted.history or wanted.plot or shapes.publish):
         raise UsageError("--view takes the place of the report: ask for the rest without it")
     if "paimon" in shapes.publish and when.named():
@@ -207,17 +262,31 @@ def _one(table: Table, when: When, engines: Engines, screen: Screen, wanted: Wan
     chosen = engines.choose(table)
     with screen.progress("counting") as told:
         kept = brought_up_to_date(table, chosen, screen.notice, told)
-    if wanted.shapes.view is not None:
-        shown = view_document(wanted.shapes.view, kept, at)
-        screen.result(shown, lambda to: print_view(to, f"{table.identifier}{when}", shown))
-        return
+    ask, view, title = wanted.asking.ask, wanted.shapes.view, f"{table.identifier}{when}"
+    if ask is not None:
+        # An instant that is named is asked as it was then.
+        now = at.state.time_millis if when.named() else now_millis()
+        found = answer(ask, kept, table.log, at, wanted.asking.bounds(now))
+        rows = {"table": str(table.identifier), "ask": ask, "answer": found.to_pylist()}
+        screen.result(rows, lambda to: print_answer(to, title, found.slice(0, wanted.top)))
+    elif view is not None:
+        shown = view_document(view, kept, at)
+        screen.result(shown, lambda to: print_view(to, title, shown))
+    else:
+        _report(table, when, kept, chosen.name, screen, wanted)
+
+
+def _report(
+    table: Table, when: When, kept: Kept, engine: str, screen: Screen, wanted: Wanted
+) -> None:
+    at = when.of(table)
     if wanted.partition:
         # Asked before anything is published, as it may not be there.
         growth(kept, at, wanted.partition)
     published = _publish(table, kept, when, wanted.shapes.publish)
     if published:
         at = when.of(table)
-    report = report_of(table, kept, at, chosen.name)
+    report = report_of(table, kept, at, engine)
     document = report.document(wanted.by, wanted.top)
     if published:
         document["published"] = [_published_json(each) for each in published]

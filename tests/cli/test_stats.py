@@ -205,3 +205,23 @@ def test_a_date_is_shown_and_asked_for_as_a_date(run: Run, tmp_path: Path) -> No
     assert asked[0].document["partitions"][0]["spec"] == {"day": "2013-01-01", "part": "1"}
     assert "there is day=2013-01-01, part=1" in never.err
     assert view["partitions"][0]["spec"] == {"day": "15706", "part": "1"}
+
+
+def test_questions_are_answered_in_place_of_the_report(shop: Run, orders: Table) -> None:
+    del orders
+    asked = ("stats", TABLE, "--ask", "compaction")
+    (first, second) = shop(*asked, "--output", "json").document["answer"]
+    then = shop(*asked, "--at", "tag:v1", "--output", "json").document["answer"]
+    shown = shop(*asked).out
+
+    assert (first["partition"], first["file_count"], first["files_gained"]) == (
+        "day=2013-01-01",
+        2,
+        1,
+    )
+    assert (second["files_gained"], [each["files_gained"] for each in then]) == (0, [0, 0])
+    assert "files gained" in shown
+    assert "there is nothing to tell" in shop("stats", TABLE, "--ask", "untouched").out
+    assert len(shop("stats", TABLE, "--ask", "growth", "--output", "json").document["answer"]) == 1
+    assert shop("stats", "--ask", "growth").code == 2
+    assert shop(*asked, "--history").code == 2

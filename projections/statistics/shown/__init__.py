@@ -3,6 +3,7 @@
 Others may import:
     `query`      partitions at an instant, totals over time, growth
     `rendering`  how partitions are told
+    `questions`  small files, growth by day, partitions that nobody touches
     `report`     a table's statistics as text and JSON
     `views`      in the shapes of other APIs
     `plot`       as a picture

@@ -81,7 +81,7 @@ def print_view(screen: Screen, title: str, shown: dict[str, Any]) -> None:
                 ", ".join(f"{key}={value}" for key, value in each["spec"].items()),
                 each["recordCount"],
                 each["fileCount"],
-                _signed_size(each["fileSizeInBytes"]),
+                signed_size(each["fileSizeInBytes"]),
                 moment(each["lastFileCreationTime"]),
             )
             for each in shown.get("partitions", shown.get("statistics", ()))
@@ -89,5 +89,6 @@ def print_view(screen: Screen, title: str, shown: dict[str, Any]) -> None:
     )
 
 
-def _signed_size(count: int) -> str:
+def signed_size(count: int) -> str:
+    """Return a number of bytes that came, or went, as people read it."""
     return f"-{size(-count)}" if count < 0 else size(count)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 
 from ledger.table import Table
+from projections.statistics.keeping.kept import Kept
 from projections.statistics.reading.opening import opening_of
 from projections.statistics.shown.query import Instant, rendering_of
+from projections.statistics.shown.questions import Bounds, Question, answer
 from projections.statistics.shown.rendering import Rendering
 from projections.statistics.spark.session import spark_session
 from projections.statistics.spark.source import EntrySource, LogSource
@@ -91,3 +93,29 @@ def compute_from(
         partitions=transforms.partition_statistics(deltas, rendering, at_snapshot=snapshot_id),
         snapshots=transforms.snapshot_totals(deltas, at_snapshot=snapshot_id),
     )
+
+
+def asked(
+    table: Table,
+    question: Question,
+    bounds: Bounds,
+    *,
+    at: Instant | None = None,
+    spark: SparkSession | None = None,
+) -> DataFrame:
+    """Return what `questions.answer` says of a table, for whoever goes on in Spark.
+
+    Args:
+        table: The table; what is new in it is read by this process and not kept.
+        question: What is asked.
+        bounds: From where on something is told.
+        at: As in `compute`.
+        spark: As in `compute`.
+
+    Raises:
+        DamagedLogError: A commit or a list of file changes is missing or damaged.
+        MissingDependencyError: As in `compute`.
+    """
+    session = spark or spark_session()
+    rows = answer(question, Kept.of(table.log), table.log, at or table.at(), bounds)
+    return session.createDataFrame(rows)

@@ -1,0 +1,258 @@
+"""What people ask of a table's partitions and days, answered from the statistics alone.
+
+An answer is a table with a row a partition or a day, the most telling first; sizes are in bytes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from statistics import median
+from typing import TYPE_CHECKING, Literal
+
+from attrs import define, frozen
+
+from ledger.cli.screen import Screen
+from ledger.history.older import TableLog
+from ledger.model.errors import InvalidInputError
+from projections.statistics.keeping.kept import Kept
+from projections.statistics.shown.query import (
+    Instant,
+    Totals,
+    partition_sums,
+    rendering_of,
+    totals,
+)
+from projections.statistics.shown.views import signed_size
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Question = Literal["compaction", "growth", "untouched"]
+
+TARGET_FILE_SIZE = 128 * 1024 * 1024
+"""What files are to be brought to, in bytes: Paimon's default; engines have like ones."""
+
+_DAY_MILLIS = 86_400_000
+_DATA = "data"
+
+
+@frozen(kw_only=True)
+class Bounds:
+    """From where on something is worth telling.
+
+    Attributes:
+        target_file_size: As large a compaction makes files, in bytes.
+        untouched_days: So many days without a change make a partition untouched.
+        now_millis: Until when days are counted, Unix milliseconds.
+    """
+
+    now_millis: int
+    target_file_size: int = TARGET_FILE_SIZE
+    untouched_days: int = 30
+
+    def __attrs_post_init__(self) -> None:
+        if self.target_file_size < 1:
+            raise InvalidInputError(
+                f"files cannot be brought to {self.target_file_size} bytes; give at least 1"
+            )
+
+
+def answer(question: Question, kept: Kept, log: TableLog, at: Instant, bounds: Bounds) -> pa.Table:
+    """Return what is asked, a row a partition or a day.
+
+    Args:
+        question: `compaction`: how files and bytes lie on partitions, and what a compaction would
+            gain at best; `growth`: what each day (UTC) brought; `untouched`: partitions that no
+            commit has changed for long.
+        kept: The table's statistics.
+        log: Its log, which says when commits were made.
+        at: The instant.
+        bounds: From where on something is told.
+
+    Raises:
+        DamagedLogError: What has to be read of the log is missing or damaged.
+    """
+    import pyarrow as pa
+
+    match question:
+        case "compaction":
+            rows = _compaction(_partitions(kept, at), bounds.target_file_size)
+            return pa.Table.from_pylist(list(rows), schema=_schema(_COMPACTION))
+        case "growth":
+            rows = _growth(totals(kept, at), log)
+            return pa.Table.from_pylist(list(rows), schema=_schema(_GROWTH))
+        case "untouched":
+            rows = _untouched(_partitions(kept, at), log, bounds)
+            return pa.Table.from_pylist(list(rows), schema=_schema(_UNTOUCHED))
+
+
+def print_answer(screen: Screen, title: str, answer: pa.Table) -> None:
+    """Print an answer as a table."""
+    screen.line(title, style="bold")
+    if not len(answer):
+        screen.line("there is nothing to tell")
+        return
+    screen.table(
+        tuple(_SHOWN.get(name, name.replace("_", " ")) for name in answer.column_names),
+        (tuple(_text(*each) for each in row.items()) for row in answer.to_pylist()),
+    )
+
+
+def _text(name: str, value: str | float) -> str | int:
+    if isinstance(value, int) and name.endswith("in_bytes"):
+        return signed_size(value)
+    return f"{value:.2f}" if isinstance(value, float) else value
+
+
+_SHOWN = {
+    "file_count": "files",
+    "file_size_in_bytes": "size",
+    "mean_file_size_in_bytes": "mean size",
+    "file_count_after": "files after",
+    "snapshot_count": "snapshots",
+    "added_record_count": "rows added",
+    "added_file_count": "files added",
+    "added_file_size_in_bytes": "size added",
+    "record_count": "rows",
+    "last_change_version": "version",
+    "untouched_days": "days",
+}
+
+_Row = dict[str, str | int | float]
+
+_COMPACTION = {
+    "partition": "string",
+    "file_count": "int64",
+    "file_size_in_bytes": "int64",
+    "mean_file_size_in_bytes": "int64",
+    "skew": "float64",
+    "file_count_after": "int64",
+    "files_gained": "int64",
+}
+_GROWTH = {
+    "day": "string",
+    "snapshot_count": "int64",
+    "added_record_count": "int64",
+    "added_file_count": "int64",
+    "added_file_size_in_bytes": "int64",
+    "record_count": "int64",
+    "file_count": "int64",
+    "file_size_in_bytes": "int64",
+}
+_UNTOUCHED = {
+    "partition": "string",
+    "last_change_version": "int64",
+    "last_change": "string",
+    "untouched_days": "int64",
+    "record_count": "int64",
+    "file_count": "int64",
+    "file_size_in_bytes": "int64",
+}
+
+
+def _schema(columns: dict[str, str]) -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in columns.items()])
+
+
+@define
+class _Partition:
+    """A shown partition, with what all its specs' files add up to."""
+
+    path: str
+    version: int = -1
+    record_count: int = 0
+    file_count: int = 0
+    size: int = 0
+    data_files: int = 0
+    data_size: int = 0
+
+
+def _partitions(kept: Kept, at: Instant) -> list[_Partition]:
+    """Return the partitions that have files."""
+    rendering = rendering_of(at)
+    found: dict[str, _Partition] = {}
+    for row in partition_sums(kept, at).to_pylist():
+        path = rendering.spec(row["spec_id"], row["partition"]).path
+        one = found.setdefault(path, _Partition(path))
+        one.version = max(one.version, row["version"])
+        one.record_count += row["record_count"]
+        one.file_count += row["file_count"]
+        one.size += row["file_size_in_bytes"]
+        if row["content"] == _DATA:
+            one.data_files += row["file_count"]
+            one.data_size += row["file_size_in_bytes"]
+    return [each for each in found.values() if each.file_count]
+
+
+def _compaction(partitions: list[_Partition], target: int) -> Iterator[_Row]:
+    with_data = [each for each in partitions if each.data_files]
+    middle = median([each.data_size for each in with_data]) if with_data else 0
+
+    def after(each: _Partition) -> int:
+        return min(each.data_files, max(1, -(-each.data_size // target)))
+
+    for each in sorted(with_data, key=lambda each: (after(each) - each.data_files, each.path)):
+        yield {
+            "partition": each.path,
+            "file_count": each.data_files,
+            "file_size_in_bytes": each.data_size,
+            "mean_file_size_in_bytes": each.data_size // each.data_files,
+            "skew": round(each.data_size / middle, 2) if middle else 1.0,
+            "file_count_after": after(each),
+            "files_gained": each.data_files - after(each),
+        }
+
+
+def _growth(history: tuple[Totals, ...], log: TableLog) -> Iterator[_Row]:
+    def day_of(place: int) -> int:
+        return log.commit_at(history[place].version).time_millis // _DAY_MILLIS
+
+    before = Totals(
+        version=-1,
+        snapshot_id=0,
+        record_count=0,
+        file_size_in_bytes=0,
+        file_count=0,
+        last_file_creation_time=None,
+    )
+    start = 0
+    while start < len(history):
+        # Times do not decrease, so that only a few commits a day are looked at.
+        day = day_of(start)
+        end = bisect_right(range(len(history)), day, lo=start, key=day_of)
+        last = history[end - 1]
+        yield {
+            "day": (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day)).date().isoformat(),
+            "snapshot_count": end - start,
+            "added_record_count": last.record_count - before.record_count,
+            "added_file_count": last.file_count - before.file_count,
+            "added_file_size_in_bytes": last.file_size_in_bytes - before.file_size_in_bytes,
+            "record_count": last.record_count,
+            "file_count": last.file_count,
+            "file_size_in_bytes": last.file_size_in_bytes,
+        }
+        before, start = last, end
+
+
+def _untouched(partitions: list[_Partition], log: TableLog, bounds: Bounds) -> Iterator[_Row]:
+    times = {
+        version: log.commit_at(version).time_millis
+        for version in sorted({each.version for each in partitions})
+    }
+    for each in sorted(partitions, key=lambda each: (each.version, each.path)):
+        moment = times[each.version]
+        days = (bounds.now_millis - moment) // _DAY_MILLIS
+        if days >= bounds.untouched_days:
+            yield {
+                "partition": each.path,
+                "last_change_version": each.version,
+                "last_change": datetime.fromtimestamp(moment / 1000, UTC).isoformat(),
+                "untouched_days": days,
+                "record_count": each.record_count,
+                "file_count": each.file_count,
+                "file_size_in_bytes": each.size,
+            }
