@@ -2,7 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import statistics_refresh
+import pytest
+
+from benchmarks import statistics_many, statistics_refresh
 
 
 def test_the_benchmark_runs_small_and_agrees_with_duckdb(tmp_path: Path) -> None:
@@ -10,3 +12,11 @@ def test_the_benchmark_runs_small_and_agrees_with_duckdb(tmp_path: Path) -> None
 
     assert report.fingerprint == "entries=20000 partitions=50 files=16400"
     assert all(figure.value > 0 for figure in report.figures)
+
+
+@pytest.mark.usefixtures("spark")
+def test_many_tables_are_kept_alike_one_by_one_and_as_one_job(tmp_path: Path) -> None:
+    report = statistics_many.run(tmp_path, tables=4, size=8, repeats=1)
+
+    # Of 8, 6, 4 and 3 files, which have 1, 2, 3, ... rows.
+    assert report.fingerprint == f"tables=4 rows={36 + 21 + 10 + 6}"

@@ -1,0 +1,132 @@
+"""How long do the statistics of two hundred tables take, as one Spark job and one after the other?
+
+Tables are of mixed sizes: a few of many files, many of a few. One process does them one after the
+other on one core; Spark does a table a task, the longest first, on two. Both begin from nothing
+each time, and keep the same; a Spark that was started is not timed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import cyclopts
+
+import ledger
+from benchmarks.measure import WORKDIR, Figure, Output, Report, in_turn, question_of, show
+from ledger import FileChange, Table
+from projections.statistics import Kept, refresh
+from projections.statistics.shown import query
+from projections.statistics.spark.many import refresh_all
+from projections.statistics.spark.session import cores_of, spark_session
+
+_MANY = 20
+"""Of so many tables the first has the most files, and each next one a quarter fewer."""
+
+_A_COMMIT = 500
+
+
+def run(workdir: Path, *, tables: int, size: int, repeats: int) -> Report:
+    root = _lake(workdir, tables, size)
+    spark = spark_session()
+    # Workers are started, and import what they need, before anything is timed.
+    refresh_all(_opened(root)[-4:], spark=spark)
+    done: dict[str, int] = {}
+
+    def one_by_one() -> None:
+        for each in _emptied(root):
+            refresh(each.log)
+        done["one by one"] = _rows(root)
+
+    def as_one_job() -> None:
+        found = refresh_all(_emptied(root), spark=spark)
+        assert not [each for each in found if each.problem]
+        done["one job"] = _rows(root)
+
+    cases: dict[str, Callable[[], object]] = {"one by one": one_by_one, "one job": as_one_job}
+    times = in_turn(cases, repeats)
+    assert done["one by one"] == done["one job"]
+    alone, together = (times[name].minimum_ns for name in cases)
+    return Report(
+        question_of(__doc__),
+        f"tables={tables} rows={done['one job']}",
+        (
+            Figure("one after the other, one core", alone / 1e9, "s"),
+            Figure(f"one Spark job, {cores_of(spark)} cores", together / 1e9, "s"),
+            Figure("one Spark job / one after the other", together / alone, "x"),
+        ),
+        (f"the largest has {size:,} file changes; the least of {repeats}",),
+    )
+
+
+def _opened(root: Path) -> list[Table]:
+    lake = ledger.open(str(root))
+    return [lake.table(f"bench.{name}") for name in lake.tables("bench")]
+
+
+def _emptied(root: Path) -> list[Table]:
+    found = _opened(root)
+    for each in found:
+        shutil.rmtree(root / each.path / "_ledger" / "statistics", ignore_errors=True)
+    return found
+
+
+def _rows(root: Path) -> int:
+    kept = [(Kept.of(each.log), each.at()) for each in _opened(root)]
+    return sum(query.totals(each, at)[-1].record_count for each, at in kept)
+
+
+def _lake(workdir: Path, tables: int, size: int) -> Path:
+    """Return a ledger of so many tables; built at the first call and kept."""
+    lake = workdir / f"many-{tables}-{size}"
+    if lake.exists():
+        return lake
+    workdir.mkdir(parents=True, exist_ok=True)
+    draft = workdir / f".building-{os.getpid()}-{lake.name}"
+    handle = ledger.open(str(draft), author="bench")
+    handle.create_database("bench")
+    schema = ledger.Schema.of({"id": "BIGINT", "shard": "INT"}, partition_keys=["shard"])
+    for number in range(tables):
+        table = handle.create_table(f"bench.t{number:03}", schema)
+        left = max(1, int(size * 0.75 ** (number % _MANY)))
+        while left > 0:
+            table.append([_file(left - each) for each in range(min(left, _A_COMMIT))])
+            left -= _A_COMMIT
+    draft.rename(lake)
+    return lake
+
+
+def _file(number: int) -> FileChange:
+    return FileChange(
+        path=f"data-{number}.parquet",
+        partition=(number % 50,),
+        record_count=number,
+        file_size_in_bytes=number * 97,
+        field_ids=True,
+    )
+
+
+def main(
+    *,
+    tables: int = 200,
+    size: int = 20_000,
+    repeats: int = 3,
+    workdir: Path = WORKDIR,
+    output: Output = "text",
+) -> None:
+    """Keep the statistics of many tables.
+
+    Args:
+        tables: How many.
+        size: File changes of the largest.
+        repeats: How often each way is timed; the minimum counts.
+        workdir: Where the ledger is kept.
+        output: text or json.
+    """
+    show(run(workdir, tables=tables, size=size, repeats=repeats), output)
+
+
+if __name__ == "__main__":
+    cyclopts.run(main)
