@@ -34,6 +34,9 @@ SPARK_START_S = 9.0
 SPARK_JOBS_S = 2.0
 """What Spark's jobs take for themselves, in a session that runs."""
 
+SPARK_A_TABLE_S = 0.13
+"""What a table of many takes Spark for itself: `benchmarks.statistics_many`."""
+
 SPARK_SHARE = 0.85
 """How much of a core's time Spark leaves to the fold."""
 
@@ -42,6 +45,9 @@ LISTS_AS_ENTRIES = 100
 
 _LOOKED_AT = 1024
 """So many commits are looked at; of more, so many that lie evenly among them."""
+
+_LOOKED_AT_OF_MANY = 16
+"""The same, where a table is one of many: which is the longest need not be known well."""
 
 
 class Engines:
@@ -113,6 +119,8 @@ class Engines:
         active = self._started or active_session()
         here_s = entries / LOCAL_ENTRIES_A_SECOND
         start_s = SPARK_JOBS_S if active is not None else SPARK_START_S + SPARK_JOBS_S
+        if len(tables) > 1:
+            start_s += SPARK_A_TABLE_S * len(tables)
         if here_s <= start_s:
             return False
         cores = os.cpu_count() or 1 if active is None else cores_of(active)
@@ -135,35 +143,38 @@ class Engines:
 
 
 def expected_entries(table: Table) -> int:
-    """Return `new_entries`, and 0 of a table that cannot be read: who refreshes it tells."""
+    """Return about `new_entries`, and 0 of a table that cannot be read: who refreshes it tells."""
     try:
-        return new_entries(table)
+        return new_entries(table, looked_at=_LOOKED_AT_OF_MANY)
     except (LedgerError, OSError):
         return 0
 
 
-def new_entries(table: Table) -> int:
+def new_entries(table: Table, *, looked_at: int | None = None) -> int:
     """Return about how many entries a table has that are not counted yet.
 
-    Of many commits some are looked at, so that this takes no longer for a long log.
+    Args:
+        table: The table.
+        looked_at: Of more commits than this so many are looked at, so that it takes no longer for a
+            long log; without, enough to choose an engine by.
     """
     log = table.log
     log.refresh()
     last = log.head.state.version if log.head else -1
     first = positions.load(log.store, log.layout).version + 1
     contents = SnapshotContents(log)
-    stride = max(1, -(-(last + 1 - first) // _LOOKED_AT))
+    stride = max(1, -(-(last + 1 - first) // (looked_at or _LOOKED_AT)))
     spans = (
         [(first, last)]
         if stride == 1
         else [(each, each) for each in range(first, last + 1, stride)]
     )
-    counted = looked_at = 0
+    counted = seen = 0
     for span in spans if first <= last else ():
         for read in log.commits(*span):
-            looked_at += 1
+            seen += 1
             counted += sum(_cost(contents, each) for each in contents.learn(read.commit))
-    return counted * (last + 1 - first) // max(1, looked_at)
+    return counted * (last + 1 - first) // max(1, seen)
 
 
 def _cost(contents: SnapshotContents, placed: Placed) -> int:
