@@ -27,6 +27,7 @@ from ledger.log.request import (
     Request,
     fresh_id,
     now_millis,
+    outside,
     request_of,
 )
 from ledger.log.stream_log import StreamLog
@@ -58,6 +59,9 @@ if TYPE_CHECKING:
     from ledger.audit.views import Rows
     from ledger.events.spec_changes import AddPartitionField, SortColumn
     from ledger.evolution.catalog.requests import CatalogRequest
+    from ledger.history.erasing import Erasure
+    from ledger.history.erasing import Progress as ErasureProgress
+    from ledger.log.outside import Personal
     from ledger.model.schema import FieldIdPolicy
     from ledger.moving.places import Findings
     from ledger.opening.given_schema import GivenSchema
@@ -88,6 +92,13 @@ _SCHEMA = its.Form(
         or any(hasattr(value, each) for each in _EXPORTS)
     ),
 )
+
+
+_ERASABLE = "authors, messages and properties are kept outside of the lines from here on"
+
+
+def _tell_nobody(_what: str, _done: int, _of: int) -> None:
+    """Say nothing."""
 
 
 def default_author() -> str:
@@ -244,8 +255,13 @@ class Ledger:
                     ROOT_KEY,
                 )
 
-    def init(self) -> str:
+    @takes(erasable=its.switch)
+    def init(self, *, erasable: bool = False) -> str:
         """Write the root's file if it is not there; return the ledger's id.
+
+        Args:
+            erasable: Whether authors, messages and properties are kept so that they can be erased;
+                see `upgrade`.
 
         Raises:
             DamagedLogError: It is not there, but a log is: that is no empty place.
@@ -259,6 +275,8 @@ class Ledger:
         if self._root_id is None:
             begin_root(self._setting)
             self._root_id = read_root(self._setting)
+        if erasable and not self.is_erasable:
+            self.upgrade(erasable=True)
         return self._root_id or ""
 
     @property
@@ -280,6 +298,16 @@ class Ledger:
             True
         """
         return None if self._root_id is None else self.state.ledger_id or self._root_id
+
+    @property
+    def is_erasable(self) -> bool:
+        """Whether authors, messages and properties are kept so that they can be erased.
+
+        Example:
+            >>> lake.is_erasable
+            False
+        """
+        return self.state.keeps_outside
 
     @property
     def state(self) -> CatalogState:
@@ -313,7 +341,8 @@ class Ledger:
             >>> [type(each.transactions[0].events[0]).__name__ for each in lake.events()]
             ['DatabaseCreated', 'TableCreated']
         """
-        return (read.commit for read in self.log.commits(first, self.state.version))
+        commits = (read.commit for read in self.log.commits(first, self.state.version))
+        return self.log.personal.each_told(commits)
 
     @takes(commit_id=its.text)
     def find_commit(self, commit_id: str) -> Commit[CatalogEvent] | None:
@@ -325,7 +354,8 @@ class Ledger:
             (2, None)
         """
         self.log.refresh()
-        return self.log.find_commit(commit_id)
+        found = self.log.find_commit(commit_id)
+        return None if found is None else self.log.personal.told([found])[0]
 
     def report(self) -> str:
         """Return an audit page of all tables: one HTML file that needs no network, no script.
@@ -341,7 +371,8 @@ class Ledger:
 
         names = [f"{each}.{name}" for each in self.databases() for name in self.tables(each)]
         tables = {name: self.table(name) for name in names}
-        states = [(name, each.state) for name, each in tables.items()]
+        named = self.log.personal.named
+        states = [(name, named(each.state)) for name, each in tables.items()]
         newest = max([self.state.time_millis, *(each.time_millis for _, each in states)])
         return ledger_page(self.url, self.entries(), states, moment(newest))
 
@@ -881,7 +912,8 @@ class Ledger:
             >>> lake.view("shop.ids").schema.query
             'SELECT id FROM orders'
         """
-        return self.state.view(Identifier.parse(identifier))
+        entry = self.state.view(Identifier.parse(identifier))
+        return evolve(entry, audit=self.log.personal.named(entry.audit))
 
     @takes(schema=its.a("a ViewSchema", ViewSchema))
     def create_view(
@@ -1097,10 +1129,20 @@ class Ledger:
 
         return UpgradePlan.of(self.format)
 
-    def upgrade(self, **commit: Unpack[CommitOptions]) -> Appended[CatalogState]:
+    @takes(erasable=its.switch)
+    def upgrade(
+        self, *, erasable: bool = False, **commit: Unpack[CommitOptions]
+    ) -> Appended[CatalogState]:
         """Let the ledger take commits of the newest format; older clients are refused from then on.
 
         A ledger that takes it already stays as it is.
+
+        Args:
+            erasable: Whether authors, messages and properties of all commits from now on, the
+                catalog's and every table's, are kept outside of the log's lines, so that `erase`
+                can take them away. What older lines hold stays there. There is no way back; asking
+                again goes on with tables that were not reached.
+            commit: See CommitOptions.
 
         Example:
             >>> _ = lake.upgrade()
@@ -1110,10 +1152,129 @@ class Ledger:
         from ledger.evolution.catalog.requests import UpgradeLedger
 
         wanted = UpgradeLedger(NEWEST_FORMAT) if self.plan_upgrade().is_needed else None
-        request = self._request(["UpgradeLedger", NEWEST_FORMAT], commit)
-        appended = self._commit(lambda: wanted, request)
+        asked = ["UpgradeLedger", NEWEST_FORMAT, *(("erasable",) if erasable else ())]
+        if erasable:
+            commit.setdefault("message", _ERASABLE)
+        request = self._request(asked, commit)
+        appended = self._commit(lambda: wanted, outside(request) if erasable else request)
         self._setting.gate.learn(appended.state.format)
+        if erasable:
+            # Whoever holds one of them meets this before his next commit.
+            commit.pop("expect_version", None)
+            for each in self.tables():
+                table = self.table(each)
+                if not table.state.keeps_outside:
+                    table.keep_outside(**commit)
         return appended
+
+    @takes(author=its.text.or_none(), text=its.text.or_none(), on_progress=its.callback.or_none())
+    def plan_erasure(
+        self,
+        *,
+        author: str | None = None,
+        text: str | None = None,
+        on_progress: ErasureProgress | None = None,
+    ) -> Erasure:
+        """Return what `erase` would take away, and what it cannot reach; write nothing.
+
+        Example:
+            >>> plan = lake.plan_erasure(author="ann")
+            >>> plan.values, [(each.stream, each.versions) for each in plan.standing]
+            (0, [('catalog', (0, 1)), ('shop.orders', (0, 1, 2))])
+        """
+        from ledger.history.erasing import Erasure, Sought, found, standing
+
+        sought, told = Sought(author, text), on_progress or _tell_nobody
+        values, transactions = found(self.log.personal, sought, told)
+        return Erasure(values, transactions, tuple(standing(self._streams(), sought, told)))
+
+    @takes(
+        author=its.text.or_none(),
+        text=its.text.or_none(),
+        by=its.words.or_none(),
+        message=its.words,
+        commit_id=its.text.or_none(),
+        on_progress=its.callback.or_none(),
+    )
+    def erase(
+        self,
+        *,
+        author: str | None = None,
+        text: str | None = None,
+        by: str | None = None,
+        message: str = "",
+        commit_id: str | None = None,
+        on_progress: ErasureProgress | None = None,
+    ) -> Erasure:
+        """Take away what is kept of a person, for ever; readers are told `erased` instead.
+
+        Of all streams, those of dropped tables included. The catalog records that values were
+        erased, when and by whom, and never which. Asking again goes on where an attempt was broken
+        off. Lines stay as they are, and so do copies: exports, backups, pages that were written.
+
+        Args:
+            author: Whose author, messages and properties go; messages and maps of properties of
+                others that name the author as a word go, too.
+            text: Every author, message and map of properties that holds it goes.
+            by: Who erases; the ledger's default author when None. It is not said by somebody who
+                is forgotten himself.
+            message: Why.
+            commit_id: Of the commit that records it; see CommitOptions.
+            on_progress: Told what is looked through, how much is done, and of how much.
+
+        Returns:
+            What went, and where lines hold the text for ever: older commits, data files' paths.
+
+        Raises:
+            InvalidInputError: The ledger keeps nothing outside of its lines, or the message holds
+                what is to be erased.
+
+        Example:
+            >>> _ = lake.upgrade(erasable=True)
+            >>> _ = lake.create_database("audit", author="bob", message="for the year")
+            >>> lake.erase(author="bob", by="privacy-desk").values
+            2
+            >>> [each.author for each in list(lake.events())[-1].transactions]
+            ['privacy-desk']
+        """
+        from ledger.evolution.catalog.requests import EraseValues
+        from ledger.history.erasing import Erasure, Sought, erase, found, standing
+
+        sought, told = Sought(author, text), on_progress or _tell_nobody
+        personal = self._personal()
+        options: CommitOptions = {
+            "author": sought.eraser(self._setting.author if by is None else by),
+            "message": sought.harmless(message),
+        }
+        if commit_id is not None:
+            options["commit_id"] = commit_id
+        values, transactions = found(personal, sought, told)
+        version = None
+        if values:
+            # Without the text: a digest of it would let anybody try names.
+            request = self._request(["EraseValues"], options)
+            version = self._commit(lambda: EraseValues(values, transactions), request).version
+        # Also where there is nothing: a writer that was killed may have left a draft.
+        erase(personal, sought, told)
+        left = tuple(standing(self._streams(), sought, told))
+        return Erasure(values, transactions, left, version)
+
+    def _personal(self) -> Personal:
+        if not self.is_erasable:
+            raise InvalidInputError(
+                "this ledger keeps authors and messages inside of its lines, which never change, "
+                "so they cannot be erased; nothing was written. For what is committed from now on: "
+                "lakeledger upgrade --erasable"
+            )
+        return self.log.personal
+
+    def _streams(self) -> Iterator[tuple[str, StreamLog[Any, Any]]]:
+        """Yield the log of the catalog and of every table that ever was, by name."""
+        from ledger.history.verifying.births import Births
+
+        yield "catalog", self.log
+        for each in Births.of(read.commit for read in self.log.commits(0, self.state.version)):
+            yield each.name, Table(each.identifier, each.path, self._setting).log
 
     @takes(true_time=its.moment.or_none())
     def plan_clock_correction(self, true_time: datetime | int | None = None) -> ClockPlan:

@@ -28,7 +28,8 @@ from ledger.history.older import around, schema_of_snapshot, schemas, state_at_s
 from ledger.history.past import TablePast
 from ledger.locations import is_absolute, place_of
 from ledger.log.append import Appender
-from ledger.log.request import Appended, CommitOptions, Request, fresh_id, request_of
+from ledger.log.outside import Personal
+from ledger.log.request import Appended, CommitOptions, Request, fresh_id, outside, request_of
 from ledger.log.stream_log import StreamLog
 from ledger.log.travel import at_timestamp, at_version, head_state
 from ledger.model import arguments as its
@@ -96,7 +97,11 @@ class Table:
         external = is_absolute(path)
         store = open_store(path, setting.options_for(path)) if external else setting.store
         self.log: StreamLog[TableState, TableEvent] = StreamLog(
-            store, "_ledger" if external else f"{path}/_ledger", TableStream(), setting.gate
+            store,
+            "_ledger" if external else f"{path}/_ledger",
+            TableStream(),
+            setting.gate,
+            Personal(setting.store),
         )
         # Whether a commit may come, wherever the ledger was found; nobody else finds memory.
         self._is_looked_at = setting.store.url.startswith("memory://")
@@ -321,7 +326,7 @@ class Table:
         end = head if last is None else last
         if end > head:
             raise NotFoundError(f"version {end} does not exist; the newest is {head}")
-        return (read.commit for read in self.log.commits(first, end))
+        return self.log.personal.each_told(read.commit for read in self.log.commits(first, end))
 
     @takes(commit_id=its.text)
     def find_commit(self, commit_id: str) -> Commit[TableEvent] | None:
@@ -336,7 +341,8 @@ class Table:
             (3, None)
         """
         self.log.refresh()
-        return self.log.find_commit(commit_id)
+        found = self.log.find_commit(commit_id)
+        return None if found is None else self.log.personal.told([found])[0]
 
     @takes(changes=CHANGES)
     def alter(
@@ -1096,6 +1102,21 @@ class Table:
         return self._commit(["dropTable"], options, lambda _: [end])
 
     @takes(events=its.many("a sequence of events"), base=its.whole)
+    def keep_outside(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
+        """Keep authors, messages and properties outside of the lines; use `Ledger.upgrade`.
+
+        Raises:
+            InvalidInputError: The ledger takes commits of format 1 alone.
+
+        Example:
+            >>> orders.keep_outside().state.keeps_outside
+            True
+        """
+        from ledger.opening.birth import NOTHING
+
+        request = request_of(options, asked=["KeepOutside"], default_author=self._setting.author)
+        return self._appender.append(NOTHING, outside(request))
+
     def take_over(
         self, events: tuple[TableEvent, ...], base: int, **commit: Unpack[CommitOptions]
     ) -> Appended[TableState]:

@@ -108,15 +108,26 @@ class Wanted:
         Raises:
             InvalidInputError: The message is no regular expression.
         """
-        since, until, pattern = self.since_millis, self.until_millis, self._pattern
+        since, until = self.since_millis, self.until_millis
         effective = transaction.effective_time_millis
         moment = commit.time_millis if isinstance(effective, UnsetType) else effective
         return (
             (since is None or moment >= since)
             and (until is None or moment <= until)
             and (not self.kinds or any(each.type in self.kinds for each in transaction.events))
-            and (self.author is None or self._part in transaction.author.casefold())
-            and (pattern is None or pattern.search(transaction.message) is not None)
+            # What stands outside of the line is only known when it was read.
+            and (not isinstance(transaction.outside, UnsetType) or self.says(transaction))
+        )
+
+    def says(self, transaction: SketchedTransaction | Transaction[Any]) -> bool:
+        """Return whether a transaction's author and message are wanted.
+
+        Raises:
+            InvalidInputError: The message is no regular expression.
+        """
+        pattern = self._pattern
+        return (self.author is None or self._part in transaction.author.casefold()) and (
+            pattern is None or pattern.search(transaction.message) is not None
         )
 
     @cached_property
@@ -159,7 +170,8 @@ def entries(log: StreamLog[Any, Any], table: str, wanted: Wanted) -> Iterator[En
         for told, transaction in zip(
             reversed(sketch.transactions), reversed(commit.transactions), strict=True
         ):
-            if (ids is None or transaction.id in ids) and wanted.takes(sketch, told):
+            is_meant = ids is None or transaction.id in ids
+            if is_meant and wanted.takes(sketch, told) and wanted.says(transaction):
                 yield Entry(table, commit, transaction)
 
 
@@ -171,7 +183,15 @@ def _each(
     log: StreamLog[Any, Any], wanted: Wanted, versions: Iterable[int]
 ) -> Iterator[tuple[Sketch, Commit[Any]]]:
     for each in versions:
-        yield from log.some_commits(each, each, wanted.takes_any)
+        yield from _told(log, wanted, each, each)
+
+
+def _told(
+    log: StreamLog[Any, Any], wanted: Wanted, first: int, last: int
+) -> list[tuple[Sketch, Commit[Any]]]:
+    some = [*log.some_commits(first, last, wanted.takes_any)]
+    told = log.personal.told([commit for _, commit in some])
+    return [(sketch, commit) for (sketch, _), commit in zip(some, told, strict=True)]
 
 
 def _backwards(
@@ -182,7 +202,7 @@ def _backwards(
         begin = max(first, last - size + 1)
         if size == _MOST_READ:
             begin = max(first, segment_of(last)[0])
-        yield from reversed([*log.some_commits(begin, last, wanted.takes_any)])
+        yield from reversed(_told(log, wanted, begin, last))
         last, size = begin - 1, min(2 * size, _MOST_READ)
 
 

@@ -59,6 +59,9 @@ _SAYINGS: dict[type, Callable[[Any], str]] = {
     c.LedgerMoved: lambda it: f"moved the ledger to {it.place}",
     c.PlaceAliased: lambda it: f"noted that {it.place} leads to the ledger, too",
     c.LedgerCopied: lambda it: f"made this a copy of ledger {it.copied_from}, at {it.place}",
+    c.ValuesErased: lambda it: (
+        f"erased {it.values} authors, messages or maps of properties, of {it.transactions} changes"
+    ),
 }
 
 

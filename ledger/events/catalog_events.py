@@ -132,6 +132,20 @@ class LedgerCopied(Record, frozen=True, tag="copyLedger", kw_only=True):
     without: tuple[str, ...] = ()
 
 
+class ValuesErased(Record, frozen=True, tag="eraseValues"):
+    """Somebody has what was kept outside of the lines of the whole ledger taken away.
+
+    Since format 2. Whose it was is not said: that would keep it.
+
+    Attributes:
+        values: How many authors, messages and maps of properties.
+        transactions: Of how many transactions.
+    """
+
+    values: int
+    transactions: int
+
+
 CatalogEvent = (
     DatabaseCreated
     | DatabaseAltered
@@ -144,6 +158,7 @@ CatalogEvent = (
     | ViewRenamed
     | ViewDropped
     | LedgerUpgraded
+    | ValuesErased
     | ClockCorrected
     | LedgerMoved
     | PlaceAliased

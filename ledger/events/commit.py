@@ -17,6 +17,26 @@ NEWEST_FORMAT: Final = 2
 """What this version writes and reads; a commit says the oldest that has all it holds."""
 
 
+OUTSIDE: Final = "outside:"
+"""What stands where a state names an author whose name is kept outside, before its digest."""
+
+
+class Outside(
+    Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """The salted digests, hex, of what a transaction says and its line does not hold.
+
+    Attributes:
+        author: Of who; absent where nobody said.
+        message: Of why.
+        properties: Of the properties' JSON.
+    """
+
+    author: str | UnsetType = UNSET
+    message: str | UnsetType = UNSET
+    properties: str | UnsetType = UNSET
+
+
 class Transaction(
     Struct,
     Generic[E_co],
@@ -34,6 +54,8 @@ class Transaction(
         author: Who; free text such as `etl@prod`.
         message: Why; free text.
         properties: Anything else that a program wants to keep with it.
+        outside: The digests of these three where they are kept outside of the line, which has
+            none of them then; absent where the line holds them.
         asked: SHA-256 of what was asked, hex, so that the same id with other content can be
             refused; absent where an older lakeledger made the id up.
         effective_time_millis: When it happened, for imported history; absent when it happened at
@@ -45,6 +67,7 @@ class Transaction(
     author: str = ""
     message: str = ""
     properties: dict[str, str] = {}
+    outside: Outside | UnsetType = UNSET
     asked: str | UnsetType = UNSET
     effective_time_millis: int | UnsetType = UNSET
     events: tuple[E_co, ...] = ()
@@ -76,3 +99,18 @@ class Commit(
     time_millis: int
     parent: str | UnsetType = UNSET
     transactions: tuple[Transaction[E_co], ...]
+
+
+def said_by(transaction: Transaction[object]) -> str:
+    """Return what a state says of who asked: the author, or where the name is kept.
+
+    Example:
+        >>> said_by(Transaction(id="a", author="ann"))
+        'ann'
+        >>> said_by(Transaction(id="a", outside=Outside(author="9f")))
+        'outside:9f'
+    """
+    outside = transaction.outside
+    if isinstance(outside, UnsetType) or isinstance(outside.author, UnsetType):
+        return transaction.author
+    return OUTSIDE + outside.author

@@ -10,9 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, get_args
 
-from ledger.events.catalog_events import LedgerCopied, LedgerMoved, LedgerUpgraded, PlaceAliased
+from msgspec import UNSET
+
+from ledger.events.catalog_events import (
+    LedgerCopied,
+    LedgerMoved,
+    LedgerUpgraded,
+    PlaceAliased,
+    ValuesErased,
+)
 from ledger.events.clock_events import ClockCorrected
-from ledger.events.commit import OLDEST_FORMAT
+from ledger.events.commit import OLDEST_FORMAT, Transaction
 from ledger.events.delta_events import DeltaFollowed
 from ledger.events.iceberg_events import IcebergEvent
 from ledger.events.paimon_events import PaimonBranchUpdated
@@ -35,8 +43,12 @@ UNDROPS: Final = 2
 PLACES: Final = 2
 """Since this format a ledger says where it is."""
 
+VALUES_OUTSIDE: Final = 2
+"""Since this format a transaction may keep author, message and properties outside of its line."""
+
 _SINCE: Final[dict[type, int]] = {
     LedgerUpgraded: 2,
+    ValuesErased: VALUES_OUTSIDE,
     ClockCorrected: 2,
     FormatRulesRaised: RECORDED_RULES,
     ColumnUndropped: UNDROPS,
@@ -55,6 +67,12 @@ def needed_format(events: Iterable[object]) -> int:
         2
     """
     return max(map(_since, events), default=OLDEST_FORMAT)
+
+
+def format_of(transaction: Transaction[object]) -> int:
+    """Return the oldest format that has all of a transaction."""
+    said = OLDEST_FORMAT if transaction.outside is UNSET else VALUES_OUTSIDE
+    return max(said, needed_format(transaction.events))
 
 
 def _since(event: object) -> int:

@@ -56,6 +56,8 @@ class TableState:
         corrections: What is known of clocks that were ahead, oldest first.
         format_rules: By a format's name, the highest number of its rules that the table was ever
             changed by; 1 where none is named.
+        keeps_outside: Whether authors, messages and properties are kept outside of the lines, from
+            some commit on; `created_by` and `updated_by` then say where.
         born: What it has that was born in Iceberg; None for others. Its snapshot is then the head
             of `main`, its schema's id the source's.
         paimon: What it has that was born in Paimon; None for others. Ids are the source's, too.
@@ -88,6 +90,7 @@ class TableState:
     format: int = OLDEST_FORMAT
     corrections: tuple[ClockCorrection, ...] = ()
     format_rules: Mapping[str, int] = field(factory=dict, hash=False)
+    keeps_outside: bool = False
     born: BornTable | None = None
     paimon: PaimonTable | None = None
     delta: DeltaTable | None = None

@@ -44,6 +44,10 @@ class StateLike(Protocol):
     def corrections(self) -> tuple[ClockCorrection, ...]:
         """What is known of clocks that were ahead, oldest first."""
 
+    @property
+    def keeps_outside(self) -> bool:
+        """Whether transactions say who and why outside of their lines, from some commit on."""
+
 
 class Builder(Protocol[S_co, E_contra]):
     """The private, mutable form of a state while commits are folded into it."""

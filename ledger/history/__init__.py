@@ -4,5 +4,6 @@
 - `past`: what the formats' rules have to know of them.
 - `verifying`: whether a log, and what derives from it, is what was written.
 - `sealing`: the segments that a log lacks.
+- `erasing`: what is kept of a person outside of the lines goes.
 - `orphans`: what nobody needs any more, and how to remove it beside writers.
 """

@@ -16,23 +16,28 @@ Logs, checkpoints and what a commit names are never among them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, Literal
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Any, Final, Literal
 
 from attrs import frozen
+from msgspec import UNSET
 
 from ledger.events import TableEvent
 from ledger.evolution.state import TableState
 from ledger.files.change_file import written_millis
 from ledger.history.verifying.subject import Subject, references
+from ledger.log.outside import FOLDER, Personal, decoded, key_of
 from ledger.log.replay import START
+from ledger.log.stream_log import StreamLog
+from ledger.model.errors import DamagedLogError
 from ledger.stores import Store
 from ledger.stores.base import Draft
 
 KEPT_MILLIS: Final = 7 * 24 * 3_600_000
 """How long whatever nobody names is kept."""
 
-Sort = Literal["changes", "draft", "cache"]
+Sort = Literal["changes", "draft", "cache", "values"]
 
 
 @frozen
@@ -40,7 +45,8 @@ class Orphan:
     """One file that may go.
 
     Attributes:
-        sort: A list of file changes, a draft, or a cache of a dropped table.
+        sort: A list of file changes, a draft, a cache of a dropped table, or what a transaction
+            that never landed says of who and why.
         path: Where it is, below the store's root.
         written_millis: When it was written, Unix milliseconds; None when nobody knows.
         draft: The draft that it is, if it is one.
@@ -93,6 +99,38 @@ def orphaned_drafts(store: Store, folder: str, now_millis: int) -> Iterator[Orph
     for each in store.drafts(folder):
         if now_millis - each.modified_millis >= KEPT_MILLIS:
             yield Orphan("draft", each.path, each.modified_millis, each)
+
+
+def orphaned_values(
+    personal: Personal, streams: Iterable[StreamLog[Any, Any]], now_millis: int
+) -> Iterator[Orphan]:
+    """Yield what no transaction of any stream names of who and why, seven days after its writing.
+
+    Its writer gave up, or was killed: who commits does so within minutes.
+
+    Raises:
+        LedgerError: A log cannot be read, so that nobody knows what its commits name.
+        OSError: Likewise.
+    """
+    old: dict[str, int] = {}
+    for key in personal.store.walk(FOLDER):
+        body = personal.store.read(key)
+        with suppress(DamagedLogError):
+            if body is not None:
+                written = decoded(body, key).time_millis
+                if now_millis - written >= KEPT_MILLIS:
+                    old[key] = written
+    for log in streams if old else ():
+        state = log.refresh()
+        if state is None:
+            # Its log is elsewhere, or lost; nobody knows what it names.
+            return
+        for read in log.reader.after(START, state.version):
+            for transaction in read.commit.transactions:
+                if transaction.outside is not UNSET:
+                    old.pop(key_of(transaction.outside) or "", None)
+    for key, written in sorted(old.items()):
+        yield Orphan("values", key, written)
 
 
 def remove(store: Store, orphan: Orphan) -> None:

@@ -10,6 +10,7 @@
 - `lookup`: where a commit id or a file path was last named; its files are a cache.
 - `travel`: the state at a version or a moment, from the nearest checkpoint.
 - `request`: who appends, why, under which id and onto what.
+- `outside`: who and why where lines do not hold it, so that it can be erased.
 - `clock`: the time of a commit, and whether this machine may give it.
 - `landing`: what came of a create, and whose a commit is: the file to read when somebody asks
   whether his commit landed.

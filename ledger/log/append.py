@@ -13,7 +13,7 @@ from typing import Generic, TypeVar, assert_never
 
 from attrs import evolve, field, frozen
 
-from ledger.events.commit import Commit
+from ledger.events.commit import Commit, said_by
 from ledger.evolution.stream import Intent, Landed, Postponed, StateLike
 from ledger.log.clock import StreamClock
 from ledger.log.group.open_commit import OpenCommit, Proposal
@@ -30,6 +30,7 @@ from ledger.log.landing import (
     land,
     make_sure,
 )
+from ledger.log.outside import Kept
 from ledger.log.request import Appended, NowMillis, Request
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import (
@@ -84,7 +85,27 @@ class Appender(Generic[S, E]):
                 (`StreamClock`); nothing was written.
         """
         self.log.refuse_reentry()
-        return self._group.ride(Rider(intent, request))
+        rider = Rider(intent, request)
+        head = self.log.head
+        if head is not None and head.state.keeps_outside:
+            # Here, where threads do not wait for one another.
+            rider.kept = self._keep(request)
+        try:
+            appended = self._group.ride(rider)
+        except (InvalidInputError, CommitConflictError):
+            if rider.kept is not None:
+                self.log.personal.forget(rider.kept)
+            raise
+        if appended.repeated and rider.kept is not None and not self._holds(appended, rider.kept):
+            self.log.personal.forget(rider.kept)
+        return appended
+
+    def _holds(self, appended: Appended[S], kept: Kept) -> bool:
+        there = self.log.commit_at(appended.version).transactions
+        return any(each.outside == kept.outside for each in there)
+
+    def _keep(self, request: Request) -> Kept:
+        return self.log.personal.keep(request, self.now_millis(), self.patience)
 
     def _land(self, riders: Sequence[Rider[S, E]]) -> None:
         """Find out what comes of riders, and of those who come while others hold the lock."""
@@ -191,17 +212,34 @@ class Appender(Generic[S, E]):
             if isinstance(decided, Landed):
                 self._acknowledge_landed(rider, decided, opened)
                 return False
-            opened.join(decided, request)
+            if rider.kept is None and opened.keeps_outside(request):
+                rider.kept = self._keep(request)
+            opened.join(decided, request, rider.kept)
         except Postponed:
             return False
+        except CommitConflictError as error:
+            self._refuse(rider, self._named(error), opened)
+            return False
         except Exception as error:  # noqa: BLE001 - what one's intent raises is his alone
-            if opened.is_empty:
-                rider.fail(error)
-            else:
-                # Those before it may not land, and then it is decided anew.
-                rider.doubt(error)
+            self._refuse(rider, error, opened)
             return False
         return True
+
+    def _refuse(self, rider: Rider[S, E], error: Exception, opened: OpenCommit[S, E]) -> None:
+        if opened.is_empty:
+            rider.fail(error)
+        else:
+            # Those before it may not land, and then it is decided anew.
+            rider.doubt(error)
+
+    def _named(self, error: CommitConflictError) -> CommitConflictError:
+        """Return a conflict that names its winner, where the log says it outside of the line."""
+        said = error.author or ""
+        name = self.log.personal.name(said)
+        if name == said:
+            return error
+        told = error.message.replace(said, name)
+        return CommitConflictError(told, error.cell, error.version, name, error.winner)
 
     def _acknowledge_landed(
         self, rider: Rider[S, E], landed: Landed, opened: OpenCommit[S, E]
@@ -280,7 +318,7 @@ class Appender(Generic[S, E]):
         if not 0 <= expected < newest:
             raise InvalidInputError(f"expect_version={expected}, but the newest is {newest}")
         winner = self.log.commit_at(expected + 1)
-        author = winner.transactions[0].author
+        author = self.log.personal.name(said_by(winner.transactions[0]))
         raise CommitConflictError(
             f"expected version {expected}, but {author or 'somebody'} committed version "
             f"{winner.version} since; read it, then ask again with expect_version={newest}",

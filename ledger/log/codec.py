@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar, get_args
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from ledger.events.commit import NEWEST_FORMAT, OLDEST_FORMAT, Commit, Transaction
+from ledger.events.commit import NEWEST_FORMAT, OLDEST_FORMAT, Commit, Outside, Transaction
 from ledger.model.errors import DamagedLogError, LedgerError, UpgradeRequiredError
 
 E = TypeVar("E")
@@ -70,6 +70,7 @@ class SketchedTransaction(msgspec.Struct, gc=False, rename="camel"):
     message: str = ""
     effective_time_millis: int | UnsetType = UNSET
     events: tuple[SketchedEvent, ...] = ()
+    outside: msgspec.Raw | UnsetType = UNSET
 
 
 class Sketch(msgspec.Struct, gc=False, rename="camel"):
@@ -203,6 +204,8 @@ def _unknown(loose: Any, event_types: Any) -> Any:
     yield from _unknown_keys(loose, Commit, "the key")
     for transaction in _items(loose, "transactions"):
         yield from _unknown_keys(transaction, Transaction, "the transaction key")
+        outside = transaction.get("outside") if isinstance(transaction, dict) else None
+        yield from _unknown_keys(outside, Outside, "the outside key")
         for event in _items(transaction, "events"):
             tag = event.get("type") if isinstance(event, dict) else None
             if isinstance(tag, str) and tag not in known:

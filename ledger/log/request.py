@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Generic, Literal, TypedDict, TypeVar
 
 import msgspec
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from ledger.model import arguments as its
 from ledger.model.errors import InvalidInputError
@@ -36,6 +36,7 @@ class Request:
         properties: Anything else to keep with it.
         expect_version: Land right after this version, or be refused; None to rebase.
         effective_millis: When it happened, for imported history; None for now.
+        keeps_outside: Whether who and why are kept outside of the line from this commit on.
     """
 
     commit_id: str
@@ -46,6 +47,12 @@ class Request:
     properties: Mapping[str, str] = field(factory=dict, hash=False)
     expect_version: int | None = None
     effective_millis: int | None = None
+    keeps_outside: bool = False
+
+
+def outside(request: Request) -> Request:
+    """Return a request after which its stream keeps who and why outside of the lines."""
+    return evolve(request, keeps_outside=True)
 
 
 @frozen

@@ -15,6 +15,7 @@ from ledger.log.codec import Codec, Gate, Sketch, digest, encode
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
 from ledger.log.lookup import KeysOf, Lookup
 from ledger.log.notice import warn
+from ledger.log.outside import Personal
 from ledger.log.replay import START, Newest, Position, Read, Reader
 from ledger.log.segments.cache import Lines, Segments
 from ledger.log.segments.file import segment_of
@@ -46,12 +47,19 @@ class StreamLog(Generic[S, E]):
         root: Its `_ledger` folder.
         stream: What its events mean.
         gate: Which format its ledger takes; None where nobody has asked the ledger.
+        personal: What lines do not hold of who and why; None: it is on the same store.
     """
 
     def __init__(
-        self, store: Store, root: str, stream: Stream[S, E], gate: Gate | None = None
+        self,
+        store: Store,
+        root: str,
+        stream: Stream[S, E],
+        gate: Gate | None = None,
+        personal: Personal | None = None,
     ) -> None:
         self.store = store
+        self.personal = Personal(store) if personal is None else personal
         self.gate = Gate() if gate is None else gate
         self.layout = Layout.of_fold(root, stream.fold_version)
         self.stream = stream

@@ -20,6 +20,7 @@ from ledger.history.verifying.verify import Verification, repair
 from ledger.locations import is_absolute
 from ledger.log.codec import digest
 from ledger.log.landing import Committed, LogFile, Unknown, land
+from ledger.log.outside import FIELDS, decoded, encoded
 from ledger.model.errors import (
     AlreadyExistsError,
     DamagedLogError,
@@ -34,6 +35,7 @@ from ledger.opening.root import ROOT_KEY, copied_from, id_of, read_root, root_of
 from ledger.opening.setting import TableSetting
 from ledger.opening.whereabouts import recordable
 
+_PERSONAL = "personal/"
 _BESIDE = ("changes/", "statistics/")
 """Where files beside a log may be."""
 
@@ -178,11 +180,27 @@ class _Bringing:
             )
 
     def _file(self, said: File, place: str) -> None:
-        if not said.path.startswith(_BESIDE):
+        if said.path.startswith(_PERSONAL):
+            self._values(f"_ledger/{said.path}", said.bytes_of(place))
+        elif said.path.startswith(_BESIDE):
+            log = self.streams[-1].log
+            self._put(f"{log.layout.root}/{said.path}", said.bytes_of(place), 0)
+        else:
             raise DamagedLogError(f"{place} holds a file that no commit names: {said.path}", place)
-        log = self.streams[-1].log
-        self._put(f"{log.layout.root}/{said.path}", said.bytes_of(place), 0)
         self.files += 1
+
+    def _values(self, key: str, body: bytes) -> None:
+        """Write who and why; what was erased on either side is erased."""
+        store, theirs = self.setting.store, decoded(body, key)
+        here = store.read(key)
+        if here is None:
+            self._put(key, body, 0)
+            return
+        mine = decoded(here, key)
+        left = mine.without(each for each in FIELDS if theirs.get(each) is None)
+        if left != mine:
+            store.replace(key, encoded(left))
+            store.confirm(key)
 
     def _commit(self, body: bytes, place: str) -> None:
         stream = self.streams[-1]

@@ -19,6 +19,7 @@ from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.history.verifying.births import Birth, Births
 from ledger.history.verifying.subject import references
 from ledger.log.codec import digest
+from ledger.log.outside import key_of
 from ledger.log.replay import START
 from ledger.model.errors import DamagedLogError, InvalidInputError, NotFoundError
 from ledger.model.identifier import Identifier
@@ -179,7 +180,7 @@ class _Lines:
             return
         known: set[str] = set()
         for read in log.reader.after(START, last):
-            for file in _files(log, read.commit, known):
+            for file in (*_files(log, read.commit, known), *_values(log, read.commit)):
                 self.put(written(file))
                 self._files += 1
             self.put(written_commit(read.body))
@@ -230,3 +231,13 @@ def _statistics(log: AnyLog, path: str, known: set[str]) -> Iterator[File]:
     body = log.store.read(f"{log.layout.root}/{inside}")
     if body is not None:
         yield File.of(inside, body)
+
+
+def _values(log: AnyLog, commit: Commit[Any]) -> Iterator[File]:
+    """Yield what a commit says outside of its line; one that is lost is for verify to tell."""
+    store = log.personal.store
+    for transaction in commit.transactions:
+        key = None if transaction.outside is UNSET else key_of(transaction.outside)
+        body = None if key is None else store.read(key)
+        if key is not None and body is not None:
+            yield File.of(key.removeprefix("_ledger/"), body)

@@ -12,6 +12,7 @@ from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.state import TableState
 from ledger.files.live import LiveFiles
 from ledger.locations import is_absolute
+from ledger.log.outside import Personal
 from ledger.log.stream_log import StreamLog
 from ledger.opening.setting import TableSetting
 from ledger.stores import open_store
@@ -29,7 +30,9 @@ def table_of(path: str, setting: TableSetting) -> StreamLog[TableState, TableEve
     is_external = is_absolute(path)
     store = open_store(path, setting.options_for(path)) if is_external else setting.store
     root = "_ledger" if is_external else f"{path}/_ledger"
-    log: StreamLog[TableState, TableEvent] = StreamLog(store, root, TableStream(), setting.gate)
+    log: StreamLog[TableState, TableEvent] = StreamLog(
+        store, root, TableStream(), setting.gate, Personal(setting.store)
+    )
     live = LiveFiles(log)
     log.remember(live.keys_of, live.save)
     return log

@@ -179,7 +179,7 @@ def finish_drop(
 ) -> None:
     """Let the catalog forget a table whose stream is sealed already, in the sealer's name."""
     last = sealed.commit_at(sealed.head.state.version if sealed.head else 0)
-    seal = last.transactions[-1]
+    seal = sealed.personal.transaction(last.transactions[-1])
     # With the seal's id, so that the dropper who asks again is given this commit.
     options: CommitOptions = {
         "commit_id": seal.id,
@@ -200,7 +200,7 @@ class Nothing:
 
     base_version: int | None = None
 
-    def decide(self, state: object, winners: object) -> tuple[CatalogEvent, ...]:
+    def decide(self, state: object, winners: object) -> tuple[()]:
         """Return no events, whatever the state is."""
         del state, winners
         return ()

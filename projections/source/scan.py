@@ -76,8 +76,9 @@ class Scan:
         Raises:
             DamagedLogError: A commit is missing or damaged.
         """
-        for read in self.log.commits(self._first, self._end.version):
-            yield from self._steps_of(read.commit)
+        reads = self.log.commits(self._first, self._end.version)
+        for commit in self.log.personal.each_told(read.commit for read in reads):
+            yield from self._steps_of(commit)
 
     def folded(self) -> Iterator[tuple[Step, TableBuilder]]:
         """Yield the transactions, each with the fold right after it.

@@ -73,6 +73,10 @@ CASES: list[tuple[object, str]] = [
         "made this a copy of ledger a, at /lake",
     ),
     (
+        c.ValuesErased(3, 2),
+        "erased 3 authors, messages or maps of properties, of 2 changes",
+    ),
+    (
         ClockCorrected(first_version=3, true_time_millis=1_356_998_400_000),
         "corrected the clock: the commits from version 3 on took effect by 2013-01-01 00:00:00",
     ),

@@ -85,6 +85,39 @@ def tables(root: Path) -> Iterator[Path]:
             yield each.parent
 
 
+OUTSIDE = ("author", "message", "properties")
+
+
+def said_by(transaction: Doc) -> str:
+    """Return what the state says of who asked."""
+    digest = transaction.get("outside", {}).get("author")
+    return transaction.get("author", "") if digest is None else f"outside:{digest}"
+
+
+def people(root: Path, transaction: Doc) -> Doc:
+    """Return what a transaction says of who and why; None stands for what was erased."""
+    outside = transaction.get("outside")
+    if outside is None:
+        return {key: transaction[key] for key in OUTSIDE if key in transaction}
+    holds(not set(OUTSIDE) & set(transaction), "a line holds what is kept outside")
+    if not outside:
+        return {}
+    name = next(outside[key] for key in OUTSIDE if key in outside)
+    path = root / "_ledger" / "personal" / name[:2] / f"{name}.json"
+    holds(path.exists(), f"{path} is missing")
+    values = json.loads(path.read_bytes(), parse_float=refuse_float)
+    found: Doc = {}
+    for key, digest in outside.items():
+        if key not in values:
+            found[key] = None
+            continue
+        salt, value = values[key]["salt"], values[key]["value"]
+        text = f"{salt}\n{key}\n{value}"
+        holds(hashlib.sha256(text.encode()).hexdigest() == digest, f"{path}: {key} was changed")
+        found[key] = json.loads(value) if key == "properties" else value
+    return found
+
+
 # Types: a text ends in NOT NULL where there can be none; an object says the same in its `type`.
 
 
@@ -181,7 +214,7 @@ class Table:
             if commit["version"] and any(each["type"] in SCHEMA_EVENTS for each in events):
                 self.state["schemaId"] += 1
                 self.state["schemaTime"] = moment
-            self.state["updated"] = [moment, transaction.get("author", "")]
+            self.state["updated"] = [moment, said_by(transaction)]
         self.state["version"] = commit["version"]
 
     # Birth and end
@@ -583,6 +616,9 @@ class Catalog:
 
     def upgradeLedger(self, event: Doc) -> None:  # noqa: N802
         holds(event["format"] <= self.format, "a commit opens no later format than its own")
+
+    def eraseValues(self, event: Doc) -> None:  # noqa: N802
+        holds(self.format >= 2 and event["values"] >= event["transactions"] > 0, "erases nothing")
 
     def clockCorrected(self, _event: Doc) -> None:  # noqa: N802
         """Change times, which are not followed here."""

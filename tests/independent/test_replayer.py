@@ -22,7 +22,7 @@ from ledger.model.types import ArrayType, MapType, RowType, VarCharType
 from ledger.model.types.wire import field_to_wire, type_from_json
 from ledger.stores import LocalStore
 from tests.histories import random_changes, start_schema
-from tests.independent.replayer import BrokenError, Catalog, Doc, commits, tables
+from tests.independent.replayer import BrokenError, Catalog, Doc, commits, people, tables
 from tests.independent.replayer import Table as Replayed
 from tests.lakes import format_1, lake_on
 
@@ -227,6 +227,7 @@ def a_life(lake: Ledger, seed: int) -> None:
 NOT_MADE_HERE = {
     *("clockCorrected", "formatRulesRaised", "upgradeLedger", "undropColumn"),
     *("moveLedger", "aliasLedger", "copyLedger"),
+    "eraseValues",
 }
 """They stand in logs of format 2 alone, and need a clock that is off, later rules, an old log.
 
@@ -281,6 +282,31 @@ def test_a_column_that_came_back_is_read_the_same(tmp_path: Path) -> None:
     table.alter([ledger.UndropColumn(("again",), field_id=table.column_id("b"))])
 
     assert agrees(tmp_path, lake) > 8
+
+
+def test_who_and_why_are_read_the_same_where_lines_do_not_hold_them(tmp_path: Path) -> None:
+    lake = lake_on(LocalStore(tmp_path))
+    lake.init(erasable=True)
+    lake.create_database("db", author="ann", message="for all")
+    table = lake.create_table("db.t", {"id": "INT"}, author="bob", properties={"a": '"1"'})
+    table.alter([SetOption("k", "1")], author="ann", message="\u00e4")
+    table.alter([SetOption("k", "2")], author="", message="bob asked")
+    lake.erase(author="bob", by="desk")
+
+    assert agrees(tmp_path, lake) == len(list(table.events()))
+    for stream, mine in ((tmp_path / "_ledger", lake), (next(tables(tmp_path)), table)):
+        for commit, told in zip(commits(stream), mine.events(), strict=True):
+            theirs = people(tmp_path, commit["transactions"][0])
+            said = {key: "erased" if value is None else value for key, value in theirs.items()}
+            if said.get("properties") == "erased":
+                said["properties"] = {"erased": ""}
+            (transaction,) = told.transactions
+            assert said.get("author", "") == transaction.author
+            assert said.get("message", "") == transaction.message
+            assert said.get("properties", {}) == transaction.properties
+    seen = [people(tmp_path, each["transactions"][0]) for each in commits(next(tables(tmp_path)))]
+    assert [each.get("message") for each in seen] == [None, "\u00e4", None]
+    assert seen[0] == {"author": None, "properties": None}
 
 
 def test_a_ledger_of_the_first_version_is_read_the_same(tmp_path: Path) -> None:

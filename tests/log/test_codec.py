@@ -5,9 +5,15 @@ import hashlib
 import pytest
 
 from ledger.events import CatalogEvent, TableEvent
-from ledger.events.catalog_events import LedgerCopied, LedgerMoved, LedgerUpgraded, PlaceAliased
+from ledger.events.catalog_events import (
+    LedgerCopied,
+    LedgerMoved,
+    LedgerUpgraded,
+    PlaceAliased,
+    ValuesErased,
+)
 from ledger.events.clock_events import ClockCorrected
-from ledger.events.commit import Commit, Transaction
+from ledger.events.commit import Commit, Outside, Transaction
 from ledger.events.schema_changes import Move
 from ledger.events.schema_events import ColumnAdded, ColumnRenamed, ColumnUndropped
 from ledger.events.snapshot_events import SnapshotCommitted
@@ -128,6 +134,43 @@ GOLDEN_UPGRADE = (
     b'{"format":2,"version":1,"timeMillis":7,"parent":"sha256:9f","transactions":['
     b'{"id":"0198f","events":[{"type":"upgradeLedger","format":2}]}]}\n'
 )
+
+
+ERASING: Commit[CatalogEvent] = Commit(
+    format=2,
+    version=1,
+    time_millis=7,
+    parent="sha256:9f",
+    transactions=(
+        Transaction(
+            id="0198f",
+            outside=Outside(author="aa", message="bb", properties="cc"),
+            asked="dd",
+            events=(ValuesErased(values=3, transactions=1),),
+        ),
+        Transaction(id="0199a", outside=Outside()),
+    ),
+)
+GOLDEN_ERASING = (
+    b'{"format":2,"version":1,"timeMillis":7,"parent":"sha256:9f","transactions":['
+    b'{"id":"0198f","outside":{"author":"aa","message":"bb","properties":"cc"},"asked":"dd",'
+    b'"events":[{"type":"eraseValues","values":3,"transactions":1}]},{"id":"0199a","outside":{}}'
+    b"]}\n"
+)
+
+
+def test_a_commits_bytes_with_values_outside_are_frozen() -> None:
+    assert encode(ERASING) == GOLDEN_ERASING
+    assert Codec(CatalogEvent).decode(GOLDEN_ERASING, "file") == ERASING
+
+
+def test_a_value_outside_of_a_kind_that_is_not_known_asks_for_an_upgrade() -> None:
+    newer = GOLDEN_ERASING.replace(b'"message":"bb"', b'"bounds":"bb"')
+    with pytest.raises(UpgradeRequiredError, match="the outside key 'bounds'"):
+        Codec(CatalogEvent).decode(newer, "file")
+    for broken in (b'"outside":null', b'"outside":[]', b'"outside":{"author":1}'):
+        with pytest.raises(DamagedLogError):
+            Codec(CatalogEvent).decode(GOLDEN_ERASING.replace(b'"outside":{}', broken), "file")
 
 
 def test_a_commits_bytes_are_frozen() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ledger.events import TableEvent
 from ledger.events.catalog_events import CatalogEvent
 from ledger.events.commit import Commit, Transaction
-from ledger.events.formats import needed_format
+from ledger.events.formats import format_of
 from ledger.events.table_events import TableCreated
 
 
@@ -28,12 +28,13 @@ def first_commit(
         author=transaction.author,
         message=transaction.message,
         properties=transaction.properties,
+        outside=transaction.outside,
         asked=transaction.asked,
         effective_time_millis=transaction.effective_time_millis,
         events=(event,),
     )
     return Commit(
-        format=needed_format(born.events),
+        format=format_of(born),
         version=0,
         time_millis=catalog_commit.time_millis,
         transactions=(born,),

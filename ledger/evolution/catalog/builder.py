@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar, assert_never
 
 from attrs import evolve
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from ledger.events.catalog_events import (
     CatalogEvent,
@@ -16,6 +16,7 @@ from ledger.events.catalog_events import (
     LedgerMoved,
     LedgerUpgraded,
     PlaceAliased,
+    ValuesErased,
     ViewAltered,
     ViewCreated,
     ViewDropped,
@@ -23,6 +24,7 @@ from ledger.events.catalog_events import (
 )
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
+from ledger.events.formats import VALUES_OUTSIDE
 from ledger.events.table_events import TableCreated, TableDropped, TableName, TableRenamed
 from ledger.evolution.catalog.state import (
     EMPTY_CATALOG,
@@ -36,6 +38,7 @@ from ledger.evolution.catalog.state import (
 from ledger.evolution.catalog.view_cells import view_from_record
 from ledger.evolution.catalog.view_fold import altered_view
 from ledger.evolution.fold.clock import correction_of, refuse_misplaced
+from ledger.evolution.fold.outside import kept_outside
 from ledger.model.errors import InvalidChangeError
 from ledger.model.identifier import Identifier
 
@@ -79,6 +82,7 @@ class CatalogBuilder:
         self._tables = dict(base.tables)
         self._views = dict(base.views)
         self._used_paths = set(base.used_paths)
+        self.keeps_outside = base.keeps_outside
         self._moment = 0
         self._author = ""
 
@@ -114,6 +118,9 @@ class CatalogBuilder:
         effective = transaction.effective_time_millis
         self._moment = self.time_millis if isinstance(effective, UnsetType) else effective
         self._author = transaction.author
+        if self.keeps_outside or transaction.outside is not UNSET:
+            self._author = kept_outside(transaction, self._wrote_format)
+            self.keeps_outside = True
         for event in transaction.events:
             self._apply(event)
         self.effective_millis = max(self.effective_millis, self._moment)
@@ -135,6 +142,7 @@ class CatalogBuilder:
             aliases=self._aliases,
             ledger_id=self._ledger_id,
             copied_from=self._copied_from,
+            keeps_outside=self.keeps_outside,
         )
 
     def _apply(  # noqa: C901, PLR0912 - one arm for each event
@@ -169,6 +177,11 @@ class CatalogBuilder:
                 if opened > self._wrote_format:
                     raise _contradiction(
                         f"a commit of format {self._wrote_format} cannot open format {opened}"
+                    )
+            case ValuesErased():
+                if self._wrote_format < VALUES_OUTSIDE:
+                    raise _contradiction(
+                        f"a commit of format {self._wrote_format} cannot hold eraseValues"
                     )
             case ClockCorrected():
                 self._correct_clock(event)

@@ -15,6 +15,7 @@ from ledger.events.catalog_events import (
     DatabaseCreated,
     DatabaseDropped,
     LedgerUpgraded,
+    ValuesErased,
 )
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Commit
@@ -39,6 +40,7 @@ from ledger.evolution.catalog.requests import (
     DropDatabase,
     DropTable,
     DropView,
+    EraseValues,
     MoveLedger,
     RenameTable,
     RenameView,
@@ -100,6 +102,10 @@ def decide(request: CatalogRequest, standing: Standing) -> tuple[CatalogEvent, .
 
 def _upgrade(request: UpgradeLedger, standing: Standing) -> tuple[CatalogEvent, ...]:
     return () if standing.state.format >= request.format else (LedgerUpgraded(request.format),)
+
+
+def _erase(request: EraseValues, _standing: Standing) -> tuple[CatalogEvent, ...]:
+    return (ValuesErased(request.values, request.transactions),)
 
 
 def _correct_clock(request: CorrectClock, standing: Standing) -> tuple[CatalogEvent, ...]:
@@ -297,6 +303,7 @@ DECIDED: Mapping[type, Callable[[Any, Standing], tuple[CatalogEvent, ...]]] = {
     MoveLedger: move_ledger,
     AliasLedger: alias_ledger,
     CopyLedger: copy_ledger,
+    EraseValues: _erase,
     CorrectClock: _correct_clock,
 }
 """How each kind of request is decided."""

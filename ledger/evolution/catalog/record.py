@@ -81,10 +81,11 @@ class _State(_Record, frozen=True):
     aliases: tuple[str, ...] = ()
     ledger_id: str = ""
     copied_from: str = ""
+    keeps_outside: bool = False
 
 
 _SAME = (
-    *("version", "time_millis", "effective_millis", "format", "corrections"),
+    *("version", "time_millis", "effective_millis", "format", "corrections", "keeps_outside"),
     *("place", "placed_version", "aliases", "ledger_id", "copied_from"),
 )
 """What a record holds as the value does."""

@@ -172,6 +172,14 @@ class CopyLedger:
     was: str
 
 
+@frozen
+class EraseValues:
+    """Record that so many values, of so many transactions, are taken away."""
+
+    values: int
+    transactions: int
+
+
 CatalogRequest = (
     CreateDatabase
     | AlterDatabase
@@ -187,6 +195,7 @@ CatalogRequest = (
     | MoveLedger
     | AliasLedger
     | CopyLedger
+    | EraseValues
     | CorrectClock
 )
 """Everything that can be asked of the catalog."""

@@ -8,7 +8,7 @@ from typing import Any
 from attrs import frozen
 
 from ledger.events.catalog_events import CatalogEvent, ViewCreated, ViewRenamed
-from ledger.events.commit import Commit
+from ledger.events.commit import Commit, said_by
 from ledger.events.table_events import TableCreated, TableName, TableRenamed
 from ledger.evolution.catalog.builder import identifier_of
 from ledger.evolution.catalog.state import CatalogState
@@ -52,7 +52,7 @@ class Standing:
             for transaction in reversed(commit.transactions):
                 for event in reversed(transaction.events):
                     if won(event):
-                        author = transaction.author or None
+                        author = said_by(transaction) or None
                         message = _conflict_message(otherwise, event, commit.version, author)
                         return CommitConflictError(message, cell, commit.version, author, event)
         return otherwise

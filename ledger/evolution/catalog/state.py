@@ -96,6 +96,8 @@ class CatalogState:
         aliases: Other URLs that lead to the same storage.
         ledger_id: Its id since it became a copy; empty for that of its root.
         copied_from: The id of the ledger that it was copied from then; empty for none.
+        keeps_outside: Whether authors, messages and properties are kept outside of the lines, from
+            some commit on; `created_by` and `updated_by` then say where.
     """
 
     version: int
@@ -112,6 +114,7 @@ class CatalogState:
     aliases: tuple[str, ...] = ()
     ledger_id: str = ""
     copied_from: str = ""
+    keeps_outside: bool = False
 
     def database(self, name: str) -> DatabaseEntry:
         """Return the database of that name.

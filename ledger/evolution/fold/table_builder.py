@@ -68,6 +68,7 @@ from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
 from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.events.table_events import TableCreated, TableDropped
 from ledger.evolution.fold.clock import correction_of, refuse_misplaced, refuse_untimely
+from ledger.evolution.fold.outside import kept_outside
 from ledger.evolution.fold.schema_builder import SchemaBuilder, SchemaRule, schema_rule
 from ledger.evolution.fold.schema_record import first_schema
 from ledger.evolution.layout.fold import LayoutTrail, identity_spec, order_of, spec_of
@@ -119,6 +120,7 @@ class TableBuilder:
         "_wrote_format",
         "effective_millis",
         "format",
+        "keeps_outside",
         "time_millis",
         "version",
     )
@@ -129,6 +131,7 @@ class TableBuilder:
         self.effective_millis = 0
         self.format = OLDEST_FORMAT
         self._wrote_format = OLDEST_FORMAT
+        self.keeps_outside = False
         self._corrections: tuple[ClockCorrection, ...] = ()
         self._format_rules: Mapping[str, int] = {}
         self._changes_schema = False
@@ -154,6 +157,7 @@ class TableBuilder:
         self.time_millis = state.time_millis
         self.effective_millis = state.effective_millis
         self.format = state.format
+        self.keeps_outside = state.keeps_outside
         self._corrections = state.corrections
         self._format_rules = state.format_rules
         self._dropped = self._is_closed = state.dropped
@@ -219,7 +223,9 @@ class TableBuilder:
         self._wrote_format = format_version
         self.format = max(self.format, format_version)
 
-    def add(self, transaction: Transaction[TableEvent]) -> None:
+    def add(  # noqa: C901 - each transaction of a long log comes through here
+        self, transaction: Transaction[TableEvent]
+    ) -> None:
         """Fold one transaction of the commit that was begun last.
 
         Raises:
@@ -231,6 +237,9 @@ class TableBuilder:
             moment = self.time_millis
         if not self.effective_millis <= moment <= self.time_millis:
             refuse_untimely(transaction, moment, self.effective_millis, self.time_millis)
+        if self.keeps_outside or transaction.outside is not UNSET:
+            author = kept_outside(transaction, self._wrote_format)
+            self.keeps_outside = True
         self._changes_schema = False
         for event in transaction.events:
             kind = type(event)
@@ -662,6 +671,7 @@ class TableBuilder:
             born=born,
             paimon=self._paimon,
             delta=self._delta,
+            keeps_outside=self.keeps_outside,
         )
 
 

@@ -61,6 +61,7 @@ class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     born: BornTable | None = None
     paimon: PaimonTable | None = None
     delta: DeltaTable | None = None
+    keeps_outside: bool = False
 
 
 class _Read(_State, frozen=True, gc=False, rename="camel"):

@@ -14,7 +14,7 @@ from attrs import field, frozen
 from msgspec.structs import replace
 
 from ledger.events import TableEvent
-from ledger.events.commit import Commit, Transaction
+from ledger.events.commit import Commit, Transaction, said_by
 from ledger.events.schema_changes import RemoveOption, SchemaChange, SetOption
 from ledger.events.schema_events import UpdateKeys
 from ledger.evolution.columns.draft import Anchor
@@ -322,7 +322,7 @@ def _culprit(
 
     number = _first(len(events), fails_within)
     event = events[number - 1] if events else None
-    return commit.version, guilty.author, event, _when(commit)
+    return commit.version, said_by(guilty), event, _when(commit)
 
 
 def _first(count: int, fails_after: Callable[[int], bool]) -> int:

@@ -14,7 +14,7 @@ from typing import Any, Self
 from attrs import frozen
 
 from ledger.events import TableEvent
-from ledger.events.commit import Commit, Transaction
+from ledger.events.commit import Commit, Transaction, said_by
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.evolution.layout.partition_filter import PartitionFilter
 from ledger.evolution.state import TableState
@@ -125,8 +125,9 @@ class Touched:
         """Take in the transactions that have joined since."""
         for transaction in commit.transactions[len(self._seen) :]:
             own: dict[Cell, Touch] = {}
+            author = said_by(transaction)
             for event in transaction.events:
-                self._take(event, transaction.author, own)
+                self._take(event, author, own)
             for cell, touch in own.items():
                 self._cells.setdefault(cell, []).append(touch)
             self._seen.append(transaction)

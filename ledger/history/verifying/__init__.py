@@ -12,6 +12,7 @@
 - `workers`: spans of a long log verified by several processes.
 - `verify`: a whole stream, span by span, and what is left over beside it.
 - `data_files`: the data files that a table names: there, as long, as many rows.
+- `outside`: what lines say outside of themselves of who and why.
 - `births`: every table that the catalog ever named, against the table's own stream.
 - `given_back`: commits that are gone from a log, from its segments.
 """

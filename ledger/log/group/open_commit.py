@@ -7,14 +7,16 @@ from typing import Any, Generic, TypeVar
 
 from attrs import frozen
 from msgspec import UNSET, Raw
+from msgspec.structs import replace
 
 from ledger.events.commit import Commit, Transaction
-from ledger.events.formats import needed_format, opened_format
+from ledger.events.formats import format_of, needed_format, opened_format
 from ledger.evolution.stream import Builder, StateLike
 from ledger.log.checkpoint import Head
 from ledger.log.clock import Moment
 from ledger.log.codec import digest, encode, encode_transaction
 from ledger.log.landing import LogFile
+from ledger.log.outside import Kept
 from ledger.log.request import Request
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, InvalidInputError, UpgradeRequiredError
@@ -89,19 +91,34 @@ class OpenCommit(Generic[S, E]):
             self._state = self._builder.freeze()
         return self._state
 
+    def keeps_outside(self, request: Request) -> bool:
+        """Whether a transaction says outside of its line who asks and why."""
+        state = self.state()
+        return request.keeps_outside or (state is not None and state.keeps_outside)
+
     def commit(self) -> Commit[E]:
         """Return the commit as it is now."""
         return self._of(self._format, *self._transactions)
 
-    def join(self, events: tuple[E, ...], request: Request) -> None:
+    def join(self, events: tuple[E, ...], request: Request, kept: Kept | None = None) -> None:
         """Take one more transaction, as readers will see it.
+
+        Args:
+            events: What was decided.
+            request: Who asked.
+            kept: What is said outside of the line, where the stream keeps it there.
 
         Raises:
             InvalidInputError: It contradicts the state, or cannot stand in the log; the commit is
                 as it was before.
         """
         needed = max(self._format, self._admitted(events))
-        body, alone = self._readable(self._asked(events, request), needed)
+        asked = self._asked(events, request)
+        if kept is not None:
+            # A stream keeps values outside only where its ledger takes this format.
+            asked = replace(asked, author="", message="", properties={}, outside=kept.outside)
+            needed = max(needed, format_of(asked))
+        body, alone = self._readable(asked, needed)
         self._check(alone)
         (transaction,) = alone.transactions
         before = self._format

@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import Generic, TypeVar
 
 from ledger.evolution.stream import Intent
+from ledger.log.outside import Kept
 from ledger.log.request import Appended, Request
 from ledger.log.worker import Worker, begin_anew_after_fork
 from ledger.model.errors import CommitUnknownError, LedgerError, StoreError
@@ -33,15 +34,20 @@ class Rider(Generic[S, E]):
     Attributes:
         intent: What is wanted.
         request: Who wants it, and under which id.
+        kept: What it says of who and why outside of the line, once that is written.
         gone: Whether its thread waits no longer.
         following: Whom its thread wakes when it goes on.
     """
 
-    __slots__ = ("_awake", "_doubt", "_error", "_landed", "following", "gone", "intent", "request")
+    __slots__ = (
+        *("_awake", "_doubt", "_error", "_landed"),
+        *("following", "gone", "intent", "kept", "request"),
+    )
 
     def __init__(self, intent: Intent[S, E], request: Request) -> None:
         self.intent = intent
         self.request = request
+        self.kept: Kept | None = None
         self._landed: Appended[S] | None = None
         self._error: BaseException | None = None
         self._doubt: Exception | None = None

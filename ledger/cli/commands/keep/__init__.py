@@ -3,6 +3,7 @@
 - `ledgers`: `init`, `doctor` and `upgrade`, a ledger as a whole.
 - `verify`: whether everything stands as it was written.
 - `maintain`: what nobody needs any more goes, what is missing is sealed.
+- `erase`: what is kept of a person goes.
 - `follow`: projected files go on with commits.
 - `export`: a ledger as lines.
 - `imports`: what exists elsewhere comes in; a kind a command, others are found by entry points.

@@ -32,11 +32,18 @@ from ledger.stores import Store, open_store
 from ledger.stores.examination import examine
 from ledger.table import Table
 
+_ERASABLE = Parameter(
+    negative="",
+    show_default=False,
+    help="Keep authors, messages and properties so that they can be erased, from now on.",
+)
+
 
 def init(
     url: Annotated[str | None, Parameter(help="The ledger's root; or give --ledger.")] = None,
     /,
     *,
+    erasable: Annotated[bool, _ERASABLE] = False,
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> None:
     """Begin a ledger in an empty folder; where there is one already, nothing changes.
@@ -49,7 +56,17 @@ def init(
     chosen = evolve(place, ledger=url or place.ledger)
     lake = open_ledger(chosen.url(), chosen.storage_options())
     known = lake.is_begun
-    document = {"url": lake.url, "ledgerId": lake.init(), "created": not known}
+    if known and erasable and not lake.is_erasable:
+        raise UsageError(
+            f"{lake.url} is a ledger already, which keeps authors and messages in its lines; for "
+            f"what is committed from now on: lakeledger upgrade --erasable --ledger {lake.url}"
+        )
+    document = {
+        "url": lake.url,
+        "ledgerId": lake.init(erasable=erasable),
+        "created": not known,
+        "erasable": lake.is_erasable,
+    }
     now = "is a ledger already" if known else "is a ledger now"
     chosen.screen.result(
         document, lambda screen: screen.line(f"{lake.url} {now} ({document['ledgerId']})")
@@ -202,6 +219,7 @@ def upgrade(
             negative="", show_default=False, help="Only say what older clients will no longer do."
         ),
     ] = False,
+    erasable: Annotated[bool, _ERASABLE] = False,
     writing: Writing = Writing(),  # noqa: B008 - frozen
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> None:
@@ -224,12 +242,20 @@ def upgrade(
         "gains": list(plan.gains),
     }
     # Who gives a commit id may have upgraded it before, and asks what came of it.
-    if not dry_run and (plan.is_needed or writing.commit_id):
-        document["version"] = lake.upgrade(**writing.options()).version
-    place.screen.result(document, lambda to: _print(to, lake.url, plan, dry_run=dry_run))
+    if not dry_run and (plan.is_needed or erasable or writing.commit_id):
+        document["version"] = lake.upgrade(erasable=erasable, **writing.options()).version
+    document["erasable"] = lake.is_erasable
+    place.screen.result(
+        document,
+        lambda to: _print(to, lake.url, plan, dry_run=dry_run, erasable=erasable),
+    )
 
 
-def _print(screen: Screen, url: str, plan: UpgradePlan, *, dry_run: bool) -> None:
+def _print(screen: Screen, url: str, plan: UpgradePlan, *, dry_run: bool, erasable: bool) -> None:
+    if erasable:
+        done = "would be" if dry_run else "are"
+        screen.line(f"{url}: authors, messages and properties {done} kept outside of the lines")
+        screen.line("  what older lines hold of them stays there, and there is no way back")
     if not plan.is_needed:
         screen.line(f"{url} takes format {plan.to_format} already; there is nothing to do")
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Annotated, Any
 
 from attrs import frozen
@@ -16,6 +17,7 @@ from ledger.history.orphans import (
     orphaned_caches,
     orphaned_changes,
     orphaned_drafts,
+    orphaned_values,
     remove,
 )
 from ledger.history.sealing import Unsealed, unsealed
@@ -24,6 +26,7 @@ from ledger.history.verifying.subject import Subject
 from ledger.ledger import Ledger
 from ledger.log.codec import digest
 from ledger.log.request import now_millis
+from ledger.model.errors import LedgerError
 from ledger.model.excerpt import moment
 from ledger.opening.setting import TableSetting
 from ledger.stores import Store
@@ -33,6 +36,7 @@ _WORDS = {
     "changes": "a list of file changes that no commit names",
     "draft": "a draft of a writer that did not finish",
     "cache": "a cache of a dropped table",
+    "values": "who and why of a commit that never landed",
 }
 
 
@@ -80,7 +84,7 @@ def maintain(
     removed: list[_Removable] = []
     sealed: list[_Sealed] = []
     with place.screen.progress("maintaining") as progress:
-        births = list(Births.of(lake.events()))
+        births = list(Births.of(read.commit for read in lake.log.commits(0, lake.state.version)))
         for done, (subject, orphans) in enumerate(_streams(lake, births, setting), 1):
             for each in orphans:
                 if not dry_run:
@@ -105,11 +109,22 @@ def _streams(
     """Yield every stream, and what may go of it."""
     now = now_millis()
     catalog = Subject("catalog", lake.log, has_files=False)
-    yield catalog, orphaned_drafts(catalog.store, catalog.layout.root, now)
+    yield catalog, _of_catalog(lake, births, setting, now)
     for birth in births:
         table = Table(birth.identifier, birth.path, setting)
         subject = Subject(birth.name, table.log, has_files=True)
         yield subject, _orphans(birth, subject, now)
+
+
+def _of_catalog(
+    lake: Ledger, births: list[Birth], setting: TableSetting, now: int
+) -> Iterator[Orphan]:
+    yield from orphaned_drafts(lake.log.store, lake.log.layout.root, now)
+    if lake.is_erasable:
+        tables = (Table(each.identifier, each.path, setting).log for each in births)
+        with suppress(LedgerError, OSError):
+            # What cannot be read may name any of them.
+            yield from list(orphaned_values(lake.log.personal, [lake.log, *tables], now))
 
 
 def _orphans(birth: Birth, subject: Subject[Any, Any], now: int) -> Iterator[Orphan]:

@@ -31,6 +31,7 @@ from ledger.history.verifying.clocks import ahead
 from ledger.history.verifying.data_files import DataFiles
 from ledger.history.verifying.finding import REPAIR, Expected, Finding
 from ledger.history.verifying.given_back import given_back
+from ledger.history.verifying.outside import lost_values
 from ledger.history.verifying.subject import Subject
 from ledger.history.verifying.verify import Verification, repair, unmet
 from ledger.history.verifying.workers import Workers
@@ -193,6 +194,9 @@ class _Run:
                 if finding.kind not in quiet:
                     self._take(subject, finding)
         state = verification.state
+        if state is not None and state.keeps_outside:
+            for finding in lost_values(subject, state.version):
+                self._take(subject, finding)
         late = None if state is None else ahead(subject, state, now_millis())
         if late is not None:
             self._take(subject, late)

@@ -115,7 +115,7 @@ def show(
 
 def _document(lake: Ledger, table: Table, at: TableAt, tags: Mapping[str, Tag]) -> dict[str, Any]:
     render = view("json")
-    state = evolve(at.state, schema=at.schema)
+    state = evolve(table.log.personal.named(at.state), schema=at.schema)
     document: dict[str, Any] = {
         "identifier": render(table.identifier),
         "version": at.version,
@@ -130,13 +130,14 @@ def _document(lake: Ledger, table: Table, at: TableAt, tags: Mapping[str, Tag]) 
 
 
 def _print(screen: Screen, title: str, table: Table, at: TableAt, tags: Mapping[str, Tag]) -> None:
+    changed_by = table.log.personal.name(at.state.updated_by)
     screen.line(title, style="bold")
     screen.facts(
         {
             "comment": at.schema.comment,
             "location": table.location,
             "version": at.version,
-            "changed": f"{moment(at.state.updated_at)} UTC by {at.state.updated_by}",
+            "changed": f"{moment(at.state.updated_at)} UTC by {changed_by}",
             "schema": at.schema.id,
             "partitioned by": ", ".join(at.schema.partition_keys) or None,
             "primary key": ", ".join(at.schema.primary_keys) or None,

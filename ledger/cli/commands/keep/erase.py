@@ -1,0 +1,131 @@
+"""`lakeledger erase`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from ledger.cli.options import Place
+from ledger.cli.screen import Screen
+from ledger.history.erasing import Erasure, Progress, Standing
+
+_FIRST_NOTICE_S = 2.0
+_NOTICE_S = 10.0
+_MOST_SHOWN = 20
+
+COPIES = (
+    "exports, backups and other copies of the ledger",
+    "pages, tables and streams that were read from it and kept elsewhere",
+    "older versions of objects, where the bucket keeps them",
+)
+"""What no erasure reaches."""
+
+
+@contextmanager
+def _telling(screen: Screen) -> Iterator[Progress]:
+    """Yield what says on stderr now and then how far it is."""
+    due = time.monotonic() + _FIRST_NOTICE_S
+
+    def tell(what: str, done: int, of: int) -> None:
+        nonlocal due
+        now = time.monotonic()
+        if now >= due and done < of:
+            screen.notice(f"looking through {what}: {done:,} of {of:,}")
+            due = now + _NOTICE_S
+
+    yield tell
+
+
+def erase(  # noqa: PLR0913 - each is an option of its own
+    *,
+    author: Annotated[
+        str | None, Parameter(help="All that this author said, and whatever names the author.")
+    ] = None,
+    text: Annotated[str | None, Parameter(help="Whatever holds this text.")] = None,
+    dry_run: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Only say what would go.")
+    ] = False,
+    by: Annotated[
+        str | None,
+        Parameter(env_var="LAKELEDGER_AUTHOR", help="Who erases; user@host when left out."),
+    ] = None,
+    message: Annotated[str, Parameter(show_default=False, help="Why, without names.")] = "",
+    commit_id: Annotated[
+        str | None, Parameter(help="A key of your own for the commit that records it.")
+    ] = None,
+    place: Place = Place(),  # noqa: B008 - frozen
+) -> None:
+    """Take away what a ledger keeps of a person outside of its lines; there is no way back.
+
+    That is authors, messages and properties of commits, in a ledger that was made for it: see
+    init --erasable and upgrade --erasable. Readers are told "erased" instead. Log, hashes and
+    states stay as they are, and the catalog's log records that somebody erased, never what.
+
+    Lines stay as they are: what older commits, options, comments, data files' paths, their
+    partition values or their bounds hold is listed and not removed. Neither are copies.
+
+    Example:
+        lakeledger erase --author ann@example.com --dry-run
+    """
+    lake = place.open()
+    with _telling(place.screen) as told:
+        if dry_run:
+            done = lake.plan_erasure(author=author, text=text, on_progress=told)
+        else:
+            done = lake.erase(
+                author=author,
+                text=text,
+                by=by,
+                message=message,
+                commit_id=commit_id,
+                on_progress=told,
+            )
+    document = {
+        "dryRun": dry_run,
+        "values": done.values,
+        "transactions": done.transactions,
+        "version": done.version,
+        "standing": [_document(each) for each in done.standing],
+        "unreached": list(COPIES),
+    }
+    place.screen.result(document, lambda to: _print(to, done, dry_run=dry_run))
+
+
+def _document(standing: Standing) -> dict[str, Any]:
+    return {
+        "stream": standing.stream,
+        "versions": list(standing.versions),
+        "paths": list(standing.paths),
+        **({"problem": standing.problem} if standing.problem else {}),
+    }
+
+
+def _print(screen: Screen, done: Erasure, *, dry_run: bool) -> None:
+    if not done.values:
+        screen.line("nothing like that is kept outside of the lines; there is nothing to erase")
+    else:
+        said = "would be erased" if dry_run else "are erased"
+        screen.line(
+            f"{done.values:,} authors, messages and maps of properties, of {done.transactions:,} "
+            f"changes, {said}"
+        )
+    for each in done.standing:
+        if each.problem:
+            screen.line(f"{each.stream} could not be looked through: {each.problem}")
+        if each.versions:
+            screen.line(f"{each.stream} holds it in its lines, for ever: {_some(each.versions)}")
+        if each.paths:
+            screen.line(f"  in paths of data files: {_some(each.paths)}")
+    screen.line("what is not reached:")
+    for copy in COPIES:
+        screen.line(f"  {copy}")
+
+
+def _some(things: tuple[object, ...]) -> str:
+    shown = ", ".join(str(each) for each in things[:_MOST_SHOWN])
+    more = len(things) - _MOST_SHOWN
+    return f"{shown} and {more:,} more" if more > 0 else shown

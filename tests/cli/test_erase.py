@@ -1,0 +1,86 @@
+"""What the command line says of erasing what is kept of a person."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ledger.cli import exits
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run
+
+ANN = "ann-0123456789@example.com"
+
+
+@pytest.fixture
+def folder(run: Run, tmp_path: Path) -> Path:
+    """Return a ledger that can forget, and what Ann did in it."""
+    lake = tmp_path / "lake"
+    assert run("init", lake, "--erasable", "--output", "json").document["erasable"] is True
+    run("create", "shop", "--author", ANN, "--ledger", lake)
+    run("create", "shop.orders", "--column", "id INT", "--author", "bob", "--ledger", lake)
+    said = ("--author", "bob", "--message", f"for {ANN}")
+    run("alter", "shop.orders", "--set", "k=1", *said, "--ledger", lake)
+    return lake
+
+
+def files_with(folder: Path, text: str) -> list[Path]:
+    found = [each for each in folder.rglob("*") if each.is_file()]
+    return [each for each in found if text.encode() in each.read_bytes()]
+
+
+def test_an_author_is_erased_and_every_reader_says_so(run: Run, folder: Path) -> None:
+    at = ("--ledger", folder)
+    plan = run("erase", "--author", ANN, "--dry-run", *at)
+    assert "2 authors, messages and maps of properties, of 2 changes, would be erased" in plan.out
+    assert len(files_with(folder, ANN)) == 2
+
+    ran = run("erase", "--author", ANN, "--by", "desk", "--message", "request 17", *at)
+    assert ran.code == exits.OK
+    assert "are erased" in ran.out
+    assert "exports, backups" in ran.out
+    assert files_with(folder, ANN) == []
+
+    told = run("log", "shop.orders", "--output", "json", *at).out
+    assert "erased" in told
+    assert "bob" in told
+    assert "desk" in run("log", *at).out
+    for words in (("show", "shop.orders"), ("blame", "shop.orders"), ("verify",), ("maintain",)):
+        assert run(*words, *at).code == exits.OK
+
+
+def test_what_is_not_there_is_said_not_to_be(run: Run, folder: Path) -> None:
+    ran = run("erase", "--author", "nobody", "--ledger", folder)
+
+    assert ran.code == exits.OK
+    assert "nothing like that is kept outside of the lines" in ran.out
+    document = run("erase", "--text", "nobody", "--ledger", folder, "--output", "json").document
+    assert (document["values"], document["version"], document["standing"]) == (0, None, [])
+
+
+def test_what_lines_hold_is_listed(run: Run, folder: Path) -> None:
+    run("alter", "shop.orders", "--set", f"owner={ANN}", "--ledger", folder)
+
+    ran = run("erase", "--author", ANN, "--ledger", folder)
+    assert "shop.orders holds it in its lines, for ever: 2" in ran.out
+
+
+def test_a_ledger_that_cannot_forget_says_how_it_could(run: Run, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    run("init", lake)
+    run("create", "shop", "--author", ANN, "--ledger", lake)
+
+    refused = run("erase", "--author", ANN, "--ledger", lake)
+    assert (refused.code, refused.out) == (exits.INVALID_INPUT, "")
+    assert "lakeledger upgrade --erasable" in refused.err
+    refused = run("init", lake, "--erasable")
+    assert refused.code == exits.USAGE
+    assert "lakeledger upgrade --erasable" in refused.err
+    ran = run("upgrade", "--erasable", "--dry-run", "--ledger", lake)
+    assert "would be kept outside of the lines" in ran.out
+    assert run("upgrade", "--erasable", "--ledger", lake).code == exits.OK
+    document = run("erase", "--author", ANN, "--ledger", lake, "--output", "json").document
+    assert document["standing"] == [{"stream": "catalog", "versions": [0], "paths": []}]

@@ -1,0 +1,469 @@
+"""What is kept of a person is erased: wherever it stood, whenever the eraser dies."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import random
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ledger import (
+    AlreadyExistsError,
+    CommitConflictError,
+    InvalidChangeError,
+    InvalidInputError,
+    Ledger,
+    Schema,
+    SetOption,
+)
+from ledger.events.catalog_events import CatalogEvent
+from ledger.events.commit import Outside, Transaction
+from ledger.evolution.catalog.builder import CatalogBuilder
+from ledger.history.orphans import KEPT_MILLIS, orphaned_values, remove
+from ledger.log.outside import FOLDER
+from ledger.log.request import Request
+from ledger.log.stream_log import StreamLog
+from ledger.moving.bring import bring
+from ledger.moving.export import export
+from ledger.stores import Durability, LocalStore, Store
+from tests.erasing.lives import Life, findings, holding, read_all
+from tests.faults import Died, DiesAfter, LosesAnswers
+from tests.lakes import START_MILLIS, data_file, format_1, lake_on, memory, no_time, orders
+
+ANN, BOB = "ann-0123456789abcdef", "bob-0123456789abcdef"
+
+
+def a_life_is_erased(store: Store, seed: int) -> None:
+    rng = random.Random(seed)
+    life = Life(store, rng)
+    life.begin()
+    gone: list[str] = []
+    for _ in range(rng.randint(2, 4)):
+        for _ in range(rng.randint(1, 8)):
+            life.step()
+        person = rng.choice(life.people)
+        before = len(holding(store, person))
+        lake = lake_on(store) if rng.random() < 0.5 else life.lake
+        done = lake.erase(author=person)
+
+        assert done.standing == ()
+        assert (done.version is None) == (done.values == 0) == (before == 0)
+        assert holding(store, person) == []
+        gone.append(person)
+        life.people.remove(person)
+        if not life.people:
+            break
+    said = "\n".join(read_all(lake_on(store)))
+    assert not any(each in said for each in gone)
+    assert findings(life.lake, store) == []
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_erased_at_a_random_point_of_a_history_stands_nowhere(
+    seed: int, tmp_path: Path
+) -> None:
+    a_life_is_erased(LocalStore(tmp_path, durable=Durability.NONE), seed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(200))
+def test_two_hundred_histories_erased(seed: int, tmp_path: Path) -> None:
+    a_life_is_erased(LocalStore(tmp_path, durable=Durability.NONE), 1000 + seed)
+
+
+def kept(store: Store) -> list[str]:
+    return list(store.walk(FOLDER))
+
+
+def erasable(store: Store) -> Ledger:
+    lake = lake_on(store)
+    lake.init(erasable=True)
+    return lake
+
+
+def test_only_the_files_of_values_ever_hold_one_whatever_is_made_of_a_long_log() -> None:
+    store = memory()
+    table = orders(erasable(store))
+    for number in range(805):
+        table.alter([SetOption("k", str(number))], author=ANN, message=f"{BOB} {number}")
+    table.append([data_file("a.parquet")], author=ANN, properties={"by": BOB})
+    for each in ("paimon", "iceberg"):
+        table.project(each)
+
+    assert any("/segments/" in key for key in store.walk(""))
+    assert any("/caches/" in key for key in store.walk(""))
+    for text in (ANN, BOB):
+        found = holding(store, text)
+        assert found
+        assert all(key.startswith(FOLDER) for key in found)
+
+
+def test_a_delta_log_holds_none() -> None:
+    store = memory()
+    schema = Schema.of({"id": "INT"}, options={"ledger.formats": "delta"})
+    table = orders(erasable(store), schema)
+    table.alter([SetOption("k", "1")], author=ANN, message=BOB)
+    table.project("delta")
+
+    assert any("_delta_log" in key for key in store.walk(""))
+    assert all(key.startswith(FOLDER) for key in holding(store, ANN) + holding(store, BOB))
+
+
+def test_an_eraser_that_dies_at_any_write_is_asked_again_and_ends() -> None:
+    for writes in itertools.count():
+        store = memory()
+        table = orders(erasable(store))
+        for number in range(3):
+            table.alter([SetOption("k", str(number))], author=ANN, message=f"for {BOB}")
+        died = False
+        try:
+            lake_on(DiesAfter(store, writes), patience=no_time()).erase(author=ANN)
+        except Died:
+            died = True
+        again = lake_on(store).erase(author=ANN)
+
+        assert holding(store, ANN) == holding(store, BOB) == []
+        assert lake_on(store).erase(author=ANN).values == 0
+        assert findings(lake_on(store), store) == []
+        erased = [
+            event
+            for commit in lake_on(store).events()
+            for each in commit.transactions
+            for event in each.events
+            if type(event).__name__ == "ValuesErased"
+        ]
+        assert erased
+        if not died:
+            assert again.values == 0
+            return
+
+
+def test_what_others_say_of_an_author_goes_and_the_rest_of_it_stays() -> None:
+    store = memory()
+    table = orders(erasable(store))
+    table.alter([SetOption("k", "1")], author=BOB, message=f"as {ANN} said", properties={"a": "b"})
+    table.alter([SetOption("k", "2")], author=f"{ANN}2", message="mine")
+
+    done = lake_on(store).erase(author=ANN)
+
+    assert (done.values, done.transactions) == (1, 1)
+    newest, before = list(lake_on(store).table("shop.orders").entries())[:2]
+    assert (newest.transaction.author, newest.transaction.message) == (f"{ANN}2", "mine")
+    told: Transaction[object] = before.transaction
+    assert (told.author, told.message, told.properties) == (BOB, "erased", {"a": "b"})
+
+
+def test_a_text_is_erased_wherever_it_is_a_part() -> None:
+    store = memory()
+    table = orders(erasable(store))
+    table.alter([SetOption("k", "1")], author=f"{ANN}@host", message="fine")
+    table.alter([SetOption("k", "2")], author=BOB, properties={f"x{ANN}": "1"})
+
+    done = lake_on(store).erase(text=ANN)
+
+    assert (done.values, done.transactions) == (2, 2)
+    assert holding(store, ANN) == []
+    newest, before = list(lake_on(store).table("shop.orders").entries())[:2]
+    assert newest.transaction.author == BOB
+    assert newest.transaction.properties == {"erased": ""}
+    assert (before.transaction.author, before.transaction.message) == ("erased", "fine")
+
+
+def test_what_lines_hold_for_ever_is_told_and_not_removed() -> None:
+    store = memory()
+    lake = lake_on(store)
+    table = orders(lake)
+    table.alter([SetOption("k", "1")], author=ANN)
+    lake.upgrade(erasable=True)
+    table.alter([SetOption("owner", ANN)], author=BOB)
+    table.append([data_file(f"{ANN}/a.parquet")])
+
+    (standing,) = lake.erase(author=ANN).standing
+
+    assert standing.stream == "shop.orders"
+    assert standing.versions == (1, 3, 4)
+    assert standing.paths == (f"{ANN}/a.parquet",)
+
+
+def test_a_ledger_that_keeps_all_in_its_lines_erases_nothing() -> None:
+    store = memory()
+    orders(lake_on(store))
+
+    with pytest.raises(InvalidInputError, match="lakeledger upgrade --erasable"):
+        lake_on(store).erase(author=ANN)
+    assert lake_on(store).plan_erasure(author="tester").standing[0].versions == (0, 1)
+
+
+def test_a_plan_changes_nothing() -> None:
+    store = memory()
+    orders(erasable(store)).alter([SetOption("k", "1")], author=ANN)
+    before = {key: store.read(key) for key in store.walk("")}
+
+    assert lake_on(store).plan_erasure(author=ANN).values == 1
+    assert {key: store.read(key) for key in store.walk("")} == before
+
+
+def test_an_erasure_names_nobody_who_is_forgotten_by_it() -> None:
+    store = memory()
+    orders(erasable(store)).alter([SetOption("k", "1")], author=ANN)
+
+    with pytest.raises(InvalidInputError, match="names what is to be erased"):
+        lake_on(store).erase(author=ANN, message=f"{ANN} asked for it")
+    lake_on(store).erase(author=ANN, by=ANN, message="asked for by letter")
+
+    last = list(lake_on(store).events())[-1].transactions[0]
+    assert (last.author, last.message) == ("", "asked for by letter")
+    assert holding(store, ANN) == []
+
+
+def test_neither_nothing_nor_two_things_are_sought() -> None:
+    lake = erasable(memory())
+    for author, text in ((None, None), ("a", "b"), (None, " ")):
+        with pytest.raises(InvalidInputError):
+            lake.erase(author=author, text=text)
+
+
+def test_the_log_alone_tells_no_author_and_not_that_two_are_the_same() -> None:
+    store = memory()
+    table = orders(erasable(store))
+    for number in range(4):
+        table.alter([SetOption("k", str(number))], author=ANN)
+    said = [
+        read.commit.transactions[0].outside.author  # type: ignore[union-attr]
+        for read in table.log.commits(1, 4)
+    ]
+
+    assert len(set(said)) == len(said)
+    # All that a name could be tried with went with it.
+    before = {key: store.read(key) or b"" for key in kept(store)}
+    lake_on(store).erase(author=ANN)
+    salts = [body.split(b'"salt":"')[1][:32] for body in before.values() if ANN.encode() in body]
+    assert len(salts) == len(said)
+    assert not any(salt in (store.read(key) or b"") for salt in salts for key in store.walk(""))
+
+
+def test_a_handle_from_before_keeps_values_outside_from_its_next_commit_on() -> None:
+    store = memory()
+    old = lake_on(store)
+    table = orders(old)
+    table.alter([SetOption("k", "1")], author=BOB)
+    lake_on(store).upgrade(erasable=True)
+    table.alter([SetOption("k", "2")], author=ANN)
+    old.create_database("more", author=ANN)
+
+    assert all(key.startswith(FOLDER) for key in holding(store, ANN))
+    assert [each.transaction.author for each in table.entries()][:2] == [ANN, "tester"]
+
+
+def test_an_older_ledger_is_upgraded_with_all_of_its_tables() -> None:
+    store = format_1(memory())
+    lake = lake_on(store)
+    table = orders(lake)
+    lake.create_table("shop.gone", {"id": "INT"})
+    lake.drop_table("shop.gone")
+    lake.upgrade(erasable=True)
+    lake.upgrade(erasable=True)
+
+    assert lake_on(store).is_erasable
+    assert lake_on(store).table("shop.orders").state.keeps_outside
+    table.alter([SetOption("k", "1")], author=ANN)
+    assert all(key.startswith(FOLDER) for key in holding(store, ANN))
+    assert findings(lake, store) == []
+
+
+def test_what_never_landed_leaves_nothing_of_its_author() -> None:
+    store = memory()
+    table = orders(erasable(store))
+    with pytest.raises(InvalidInputError):
+        table.alter([SetOption("bucket", "-7")], author=ANN)
+    with pytest.raises(InvalidInputError):
+        table.alter([SetOption("k", "1")], author=ANN, expect_version=7)
+
+    assert holding(store, ANN) == []
+
+
+def test_a_commit_id_again_gives_the_first_commit_and_keeps_one_file() -> None:
+    store = memory()
+    table = orders(erasable(store))
+    first = table.alter([SetOption("k", "1")], author=ANN, commit_id="mine")
+    there = kept(store)
+    again = lake_on(store).table("shop.orders")
+    assert again.alter([SetOption("k", "1")], author=ANN, commit_id="mine").version == first.version
+    assert kept(store) == there
+    lake_on(store).erase(author=ANN)
+    assert table.alter([SetOption("k", "1")], author=BOB, commit_id="mine").version == first.version
+    assert holding(store, BOB) == []
+
+
+def test_lost_answers_lose_no_author() -> None:
+    store = memory()
+    lake = lake_on(LosesAnswers(store), patience=no_time())
+    lake.init(erasable=True)
+    table = orders(lake)
+    table.alter([SetOption("k", "1")], author=ANN)
+
+    assert next(lake_on(store).table("shop.orders").entries()).transaction.author == ANN
+    assert findings(lake_on(store), store) == []
+
+
+def test_threads_that_ride_together_each_keep_their_own() -> None:
+    store = memory()
+    table = orders(erasable(store))
+    threads = [
+        threading.Thread(target=_set, args=(table.alter, f"{ANN}{number}", number))
+        for number in range(16)
+    ]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+
+    authors = {each.transaction.author for each in lake_on(store).table("shop.orders").entries()}
+    assert {f"{ANN}{number}" for number in range(16)} < authors
+    assert findings(lake_on(store), store) == []
+
+
+def _set(alter: Callable[..., object], author: str, number: int) -> None:
+    alter([SetOption(f"k{number}", "1")], author=author, message=f"{number}")
+
+
+def test_a_conflict_names_its_winner() -> None:
+    store = memory()
+    table = orders(erasable(store))
+    lake_on(store).table("shop.orders").alter([SetOption("k", "2")], author=ANN)
+
+    with pytest.raises(CommitConflictError, match=ANN) as refused:
+        table.alter([SetOption("k", "1")], author=BOB)
+    assert refused.value.author == ANN
+    with pytest.raises(CommitConflictError, match=ANN):
+        table.alter([SetOption("k", "3")], expect_version=0)
+    assert holding(store, BOB) == []
+
+
+def test_a_drop_left_half_done_is_finished_in_its_authors_name() -> None:
+    store = memory()
+    orders(erasable(store)).seal(author=ANN, message="no use")
+    lake = lake_on(store)
+
+    assert lake.tables() == ["shop.orders"]
+    with pytest.raises(Exception, match="does not exist"):
+        lake.table("shop.orders")
+    last = list(lake.events())[-1].transactions[0]
+    assert (last.author, last.message) == (ANN, "no use")
+    assert lake.erase(author=ANN).transactions == 2
+    assert holding(store, ANN) == []
+
+
+def test_a_lost_file_and_a_changed_value_are_found_and_an_erased_one_is_none() -> None:
+    store = memory()
+    table = orders(erasable(store))
+    table.alter([SetOption("k", "1")], author=ANN)
+    table.alter([SetOption("k", "2")], author=BOB)
+    table.alter([SetOption("k", "3")], author="erased soon")
+    lake_on(store).erase(author="erased soon")
+    (of_ann,), (of_bob,) = holding(store, ANN), holding(store, BOB)
+    store.delete(of_ann)
+    store.replace(of_bob, (store.read(of_bob) or b"").replace(BOB.encode(), b"somebody else"))
+
+    found = findings(lake_on(store), store)
+
+    assert {(each.kind, each.version, each.file) for each in found} == {
+        ("damage", 1, of_ann),
+        ("damage", 2, of_bob),
+    }
+    authors = [each.transaction.author for each in lake_on(store).table("shop.orders").entries()]
+    assert authors[:3] == ["erased", "erased", "erased"]
+
+
+def test_drafts_of_killed_writers_go_with_an_erasure(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path, durable=Durability.NONE)
+    table = orders(erasable(store))
+    table.alter([SetOption("k", "1")], author=ANN)
+    (key,) = holding(store, ANN)
+    draft = (tmp_path / key).parent / ".tmp-0123456789abcdef"
+    draft.hardlink_to(tmp_path / key)
+
+    lake_on(store).erase(author=ANN)
+
+    assert not draft.exists()
+    assert not any(
+        ANN.encode() in each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()
+    )
+
+
+def exported(store: Store) -> bytes:
+    out = io.BytesIO()
+    export(lake_on(store)._setting, out)
+    return out.getvalue()
+
+
+def brought(lines: bytes, store: Store) -> None:
+    bring(lake_on(store)._setting, io.BytesIO(lines))
+
+
+def test_what_was_erased_on_either_side_is_erased_after_an_import() -> None:
+    here, there = memory(), memory()
+    table = orders(erasable(here))
+    table.alter([SetOption("k", "1")], author=ANN, message="old")
+    table.alter([SetOption("k", "2")], author=BOB, properties={"a": "1"})
+    before = exported(here)
+    brought(before, there)
+    assert lake_on(there).table("shop.orders").state == table.state
+    assert holding(there, ANN) == holding(here, ANN) != []
+
+    lake_on(here).erase(author=ANN)
+    lake_on(there).erase(author=BOB)
+    brought(before, there)
+    assert holding(there, BOB) == []
+    with pytest.raises(AlreadyExistsError):
+        # Both recorded an erasure of their own: they are two ledgers now.
+        brought(exported(here), there)
+
+    third = memory()
+    brought(before, third)
+    brought(exported(here), third)
+    assert holding(third, ANN) == []
+    assert holding(third, BOB) != []
+    assert findings(lake_on(third), third) == []
+
+
+def test_what_no_commit_names_goes_after_seven_days_and_nothing_else() -> None:
+    store = memory()
+    lake = erasable(store)
+    table = orders(lake)
+    table.alter([SetOption("k", "1")], author=ANN)
+    named = set(kept(store))
+    request = Request(commit_id="x", author=BOB)
+    table.log.personal.keep(request, START_MILLIS, no_time())
+    logs: list[StreamLog[Any, Any]] = [lake.log, table.log]
+
+    due = START_MILLIS + KEPT_MILLIS
+    assert list(orphaned_values(table.log.personal, logs, due - 1)) == []
+    (orphan,) = orphaned_values(table.log.personal, logs, due + 10**9)
+    assert orphan.sort == "values"
+    remove(store, orphan)
+    assert set(kept(store)) == named
+
+
+def test_a_transaction_is_not_folded_that_breaks_the_rule() -> None:
+    outside = Outside(author="aa")
+    begun: Transaction[CatalogEvent] = Transaction(id="1", outside=outside)
+    for format_version, transaction in (
+        (1, begun),
+        (2, Transaction(id="2", author="ann", outside=outside)),
+        (2, Transaction(id="2", message="why", outside=Outside())),
+    ):
+        builder = CatalogBuilder()
+        builder.begin(0, 1, format_version)
+        with pytest.raises(InvalidChangeError, match="kept outside of the lines here"):
+            builder.add(transaction)
+    builder = CatalogBuilder()
+    builder.begin(0, 1, 2)
+    builder.add(begun)
+    with pytest.raises(InvalidChangeError, match="its line does not say what was kept"):
+        builder.add(Transaction(id="2", author="ann"))
