@@ -498,10 +498,11 @@ def lives_of(log: StreamLog[Any, Any], last: int, *, watched: int | None = None)
     lives = Lives(watched)
     birth = log.commit_at(0)
     if _is_born_elsewhere(birth):
-        lives.take(read.commit for read in log.commits(0, last))
+        lives.take(log.personal.each_told(read.commit for read in log.commits(0, last)))
     else:
-        lives.take((birth,))
-        lives.take(commit for _, commit in log.some_commits(1, last, _sets_something))
+        lives.take(log.personal.told([birth]))
+        found = log.some_commits(1, last, _sets_something)
+        lives.take(log.personal.each_told(commit for _, commit in found))
     return lives
 
 

@@ -31,6 +31,9 @@ from ledger.log.stream_log import StreamLog
 from ledger.moving.bring import bring
 from ledger.moving.export import export
 from ledger.stores import Durability, LocalStore, Store
+from projections.source.log_rows import commit_rows
+from projections.source.scan import Scan
+from projections.source.span import End
 from tests.erasing.lives import Life, findings, holding, read_all
 from tests.faults import Died, DiesAfter, LosesAnswers
 from tests.lakes import START_MILLIS, data_file, format_1, lake_on, memory, no_time, orders
@@ -467,3 +470,46 @@ def test_a_transaction_is_not_folded_that_breaks_the_rule() -> None:
     builder.add(begun)
     with pytest.raises(InvalidChangeError, match="its line does not say what was kept"):
         builder.add(Transaction(id="2", author="ann"))
+
+
+def test_rows_for_spark_say_who_and_why_until_that_is_erased() -> None:
+    store = memory()
+    table = orders(erasable(store))
+    table.alter([SetOption("k", "1")], author=ANN, message="why", properties={"a": "1"})
+
+    def said() -> list[tuple[object, ...]]:
+        return [row[5:8] for row in commit_rows(Scan(table.log, 1, End(1)))]
+
+    assert said() == [(ANN, "why", [("a", "1")])]
+    lake_on(store).erase(author=ANN)
+    assert said() == [("erased", "erased", [("erased", "")])]
+
+
+def test_a_table_outside_of_the_root_keeps_its_people_below_the_root(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path / "lake", durable=Durability.NONE)
+    lake = erasable(store)
+    lake.create_database("db")
+    place = tmp_path / "outside"
+    table = lake.create_table("db.t", {"id": "INT"}, location=str(place), author=ANN)
+    table.alter([SetOption("k", "1")], author=ANN)
+
+    assert [each.transaction.author for each in table.entries()] == [ANN, ANN]
+    written = [each.read_bytes() for each in place.rglob("*") if each.is_file()]
+    assert written
+    assert not any(ANN.encode() in each for each in written)
+    assert lake.erase(author=ANN).transactions == 2
+    assert [each.transaction.author for each in table.entries()] == ["erased", "erased"]
+    assert findings(lake, store) == []
+
+
+def test_entries_are_found_by_who_and_why_until_that_is_erased() -> None:
+    store = memory()
+    table = orders(erasable(store))
+    table.alter([SetOption("k", "1")], author=ANN, message="because")
+    table.alter([SetOption("k", "2")], author=BOB)
+
+    assert [each.version for each in table.entries(author=ANN[:5].upper())] == [1]
+    assert [each.version for each in table.entries(message="^bec")] == [1]
+    lake_on(store).erase(author=ANN)
+    assert list(table.entries(author=ANN)) == []
+    assert [each.version for each in table.entries(author="erased")] == [1]
