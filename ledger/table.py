@@ -1101,7 +1101,6 @@ class Table:
         end = DropTable(self.identifier.database, self.identifier.name)
         return self._commit(["dropTable"], options, lambda _: [end])
 
-    @takes(events=its.many("a sequence of events"), base=its.whole)
     def keep_outside(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Keep authors, messages and properties outside of the lines; use `Ledger.upgrade`.
 
@@ -1117,6 +1116,7 @@ class Table:
         request = request_of(options, asked=["KeepOutside"], default_author=self._setting.author)
         return self._appender.append(NOTHING, outside(request))
 
+    @takes(events=its.many("a sequence of events"), base=its.whole)
     def take_over(
         self, events: tuple[TableEvent, ...], base: int, **commit: Unpack[CommitOptions]
     ) -> Appended[TableState]:

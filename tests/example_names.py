@@ -20,7 +20,10 @@ def _names(request: pytest.FixtureRequest) -> None:
         return
     import ledger
 
-    lake = ledger.open(f"memory://example-{next(_numbers)}", author="ann")
+    # Commits of one millisecond would have no order between streams.
+    clock = count(1_700_000_000_000, 1000)
+    url = f"memory://example-{next(_numbers)}"
+    lake = ledger.open(url, author="ann", clock=lambda: next(clock))
     lake.create_database("shop")
     orders = lake.create_table("shop.orders", {"id": "BIGINT", "addr": "STRING"})
     orders.append([ledger.FileChange(path="a.parquet", record_count=2, file_size_in_bytes=90)])

@@ -55,6 +55,7 @@ READABLE = frozenset(
 are told and refused where there is one."""
 
 _LAST_READER = 3
+_COORDINATED = "coordinatedCommits"
 _AUTHORS = ("userName", "userId", "author", "user")
 _NO_COLUMNS = "the source's table has no columns yet, and the ledger has no such tables: import it"
 
@@ -387,3 +388,10 @@ def refuse_unreadable(text: str) -> None:
     if unknown or found.min_reader_version > _LAST_READER:
         what = ", ".join(unknown) or f"reader version {found.min_reader_version}"
         raise UnsupportedError(f"its readers have to know {what}, which an import does not")
+    for each in found.writer_features or ():
+        if each.startswith(_COORDINATED):
+            # Newer versions may stand with the coordinator alone.
+            raise UnsupportedError(
+                f"it has {each}: its newest commits are with a coordinator, which an import does "
+                "not ask; take the feature off at the source first"
+            )

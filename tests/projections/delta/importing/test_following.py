@@ -301,6 +301,19 @@ REFUSED: dict[str, tuple[type[LedgerError], str, list[dict[str, Any]]]] = {
             }
         ],
     ),
+    "commits that a coordinator has": (
+        UnsupportedError,
+        "version 1 of .* it has coordinatedCommits-preview: its newest commits are with a coord",
+        [
+            {
+                "protocol": {
+                    "minReaderVersion": 1,
+                    "minWriterVersion": 7,
+                    "writerFeatures": ["coordinatedCommits-preview"],
+                }
+            }
+        ],
+    ),
     "a type": (
         UnsupportedError,
         "column s.x has Delta's type interval second",
