@@ -11,14 +11,12 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from cyclopts import App, Group
+from cyclopts import App
 
 from ledger.model.installed import load, load_all, names
 
 COMMANDS = "lakeledger.commands"
 VIEWS = "lakeledger.views"
-_LAST = 100
-"""After all panels of our own."""
 
 
 def command_names() -> list[str]:
@@ -33,10 +31,9 @@ def register_plugin(app: App, name: str) -> None:
 
 def outline_plugins(app: App) -> None:
     """Add every plug-in's command to the app by its summary alone."""
-    panel = Group("Other formats, statistics", sort_key=_LAST)
     for name, add in load_all(COMMANDS).items():
         summary = inspect.getdoc(add) or ""
-        app.command(_never, name=name, help=summary.partition("\n")[0], group=panel)
+        app.command(_never, name=name, help=summary.partition("\n")[0])
 
 
 def _never() -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from cyclopts import App, Group
+from cyclopts import App
 
 from ledger.cli.families import add
 
@@ -58,14 +58,6 @@ _COMMANDS = {
 }
 # fmt: on
 
-_PANELS = {
-    "quickstart": "Begin",
-    "commands.change": "Change tables",
-    "commands.look": "Look, and look back",
-    "commands.keep": "Look after a ledger",
-}
-"""By a room: what the help calls its commands, in order."""
-
 NAMES: tuple[str, ...] = (*_COMMANDS,)
 """The names of the commands, in the order of the help."""
 
@@ -81,10 +73,8 @@ def register(app: App, name: str) -> None:
 
 def outline(app: App) -> None:
     """Add every command to the app by its summary alone, for the help that lists them."""
-    panels = {room: Group(title, sort_key=at) for at, (room, title) in enumerate(_PANELS.items())}
-    for position, (name, (where, summary)) in enumerate(_COMMANDS.items()):
-        panel = panels[where.rpartition(".")[0]]
-        app.command(_never, name=name, help=summary, sort_key=position, group=panel)
+    for position, (name, (_, summary)) in enumerate(_COMMANDS.items()):
+        app.command(_never, name=name, help=summary, sort_key=position)
 
 
 def _never() -> None:
