@@ -39,6 +39,30 @@ class OwnFlags(Protocol):
 
 
 @frozen
+class Reader:
+    """A library of others that reads a format in Python, and how.
+
+    Attributes:
+        package: Its package, as it is installed.
+        imported: What to import.
+        call: A line or two, with what to open as `{opened}`; the last one gives all rows as an
+            Arrow table.
+    """
+
+    package: str
+    imported: str
+    call: str
+
+    def lines(self, opened: str) -> tuple[str, ...]:
+        """Return Python that reads a table.
+
+        Args:
+            opened: The file or folder that readers open; see `FormatCommand.opened`.
+        """
+        return self.imported, *self.call.format(opened=opened).splitlines()
+
+
+@frozen
 class FormatCommand:
     """What a format brings to `lakeledger project`.
 
@@ -46,6 +70,7 @@ class FormatCommand:
         kept: Its Materialisation.
         flags: The class of its own flags, annotated with cyclopts' `Parameter(name="*")`.
         files: Its kinds of file, as they stand in the help.
+        reader: What reads them in Python.
         opens: The file that readers open, below the table's location, with the version reached as
             `{version}`; empty where they open the location itself.
     """
@@ -53,7 +78,17 @@ class FormatCommand:
     kept: Materialisation[Any]
     flags: type[OwnFlags]
     files: str
+    reader: Reader
     opens: str = ""
+
+    def opened(self, location: str, version: int) -> str:
+        """Return what readers open of a table.
+
+        Args:
+            location: The table's.
+            version: Up to which commit its files go.
+        """
+        return f"{location}/{self.opens.format(version=version)}".rstrip("/")
 
     def command(self) -> Callable[..., None]:
         """Return the function behind the command, whose signature and docstring are its help."""
@@ -122,7 +157,7 @@ class FormatCommand:
         self._say_difference(table, screen, found, "nothing was to be restored")
 
     def _say_version(self, table: Table, screen: Screen, version: int) -> None:
-        opened = f"{table.location}/{self.opens.format(version=version)}".rstrip("/")
+        opened = self.opened(table.location, version)
         document = {
             "table": str(table.identifier),
             "path": table.location,

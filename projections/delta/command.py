@@ -8,7 +8,7 @@ from attrs import frozen
 from cyclopts import Parameter
 
 from ledger.table import Table
-from projections.command import FormatCommand
+from projections.command import FormatCommand, Reader
 from projections.delta.materialise import DELTA
 from projections.materialising import Progress
 
@@ -27,4 +27,14 @@ class DeltaFlags:
         return DELTA.project(table, version=self.version, on_progress=on_progress)
 
 
-COMMAND = FormatCommand(DELTA, DeltaFlags, "commits, checkpoints")
+COMMAND = FormatCommand(
+    DELTA,
+    DeltaFlags,
+    "commits, checkpoints",
+    Reader(
+        "deltalake",
+        "from deltalake import DeltaTable, QueryBuilder",
+        'read = QueryBuilder().register("t", DeltaTable("{opened}"))\n'
+        'read.execute("SELECT * FROM t").read_all()',
+    ),
+)

@@ -8,7 +8,7 @@ from attrs import frozen
 from cyclopts import Parameter
 
 from ledger.table import Table
-from projections.command import FormatCommand
+from projections.command import FormatCommand, Reader
 from projections.iceberg.materialise import ICEBERG, project
 from projections.materialising import Progress
 
@@ -35,5 +35,10 @@ COMMAND = FormatCommand(
     ICEBERG,
     IcebergFlags,
     "metadata, manifest lists, manifests",
+    Reader(
+        "pyiceberg",
+        "from pyiceberg.table import StaticTable",
+        'StaticTable.from_metadata("{opened}").scan().to_arrow()',
+    ),
     opens="metadata/v{version}.metadata.json",
 )

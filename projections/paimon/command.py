@@ -8,7 +8,7 @@ from attrs import frozen
 from cyclopts import Parameter
 
 from ledger.table import Table
-from projections.command import FormatCommand
+from projections.command import FormatCommand, Reader
 from projections.materialising import Progress
 from projections.paimon.materialise import PAIMON
 
@@ -27,4 +27,14 @@ class PaimonFlags:
         return PAIMON.project(table, version=self.version, on_progress=on_progress)
 
 
-COMMAND = FormatCommand(PAIMON, PaimonFlags, "schema, snapshot, tag, manifest")
+COMMAND = FormatCommand(
+    PAIMON,
+    PaimonFlags,
+    "schema, snapshot, tag, manifest",
+    Reader(
+        "pypaimon",
+        "from pypaimon.table.file_store_table import FileStoreTable",
+        'read = FileStoreTable.from_path("{opened}").new_read_builder()\n'
+        "read.new_read().to_arrow(read.new_scan().plan().splits())",
+    ),
+)

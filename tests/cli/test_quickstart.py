@@ -255,6 +255,31 @@ def test_spark_and_the_stats_command_agree_with_duckdb(
     assert wanted[0][0] in run(*line).out
 
 
+def test_each_formats_reader_gives_the_same_rows_by_the_lines_that_are_told(
+    run: Run, tmp_path: Path, installed: None
+) -> None:
+    del installed
+    document = run("quickstart", tmp_path / "qs", "--no-spark", "--output", "json").document
+
+    assert [each["format"] for each in document["readings"]] == ["delta", "iceberg", "paimon"]
+    wanted = ask(
+        f"select {DAY} as d, carrier, count(*), avg(dep_delay) from f group by all order by 1, 2",
+        f=sample(),
+    )
+    for each in document["readings"]:
+        rows = pa.table(given_by(each["lines"]))
+        assert rows.column_names == ["day", "carrier", "flights", "mean_delay"], each
+        assert ask("select * from rows order by 1, 2", rows=rows) == wanted, each
+
+
+def given_by(lines: list[str]) -> Any:
+    """Run lines of Python, and return what the last one gives."""
+    names: dict[str, Any] = {}
+    *before, last = lines
+    exec("\n".join(before), names)  # noqa: S102 - the lines are what is tested
+    return eval(last, names)  # noqa: S307 - as above
+
+
 def pairs(document: dict[str, Any]) -> list[tuple[str, int]]:
     return [(each["spec"]["day"], each["recordCount"]) for each in document["partitions"]]
 

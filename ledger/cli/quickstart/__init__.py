@@ -2,6 +2,7 @@
 
 - `flights`: the sample, and the rows of one day in a table's schema of that day.
 - `steps`: what happens to the table, over the public API alone.
+- `formats`: a small table more, kept in every format, and how to read it.
 - `story`: what the ledger says afterwards; every number is read from it.
 - `command`: the folder that it happens in, and the same for people.
 

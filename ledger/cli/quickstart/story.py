@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from ledger.cli.phrases import plain
+from ledger.cli.quickstart.formats import Reading, delays_in_every_format
 from ledger.cli.quickstart.steps import REFUSED, TAG, happen
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
@@ -76,6 +77,7 @@ class Story:
         refusal: What is said to a change that one of the table's formats cannot express.
         statistics: The busiest partitions, as the `stats` command gives them; None without Spark.
         statistics_missing: Why there are none.
+        readings: How each format's reader opens the table of delays.
     """
 
     ledger_url: str
@@ -88,6 +90,7 @@ class Story:
     refusal: str
     statistics: Mapping[str, Any] | None
     statistics_missing: str | None
+    readings: Sequence[Reading]
 
     def to_json(self) -> dict[str, Any]:
         """Return the story as plain JSON, keys in camelCase."""
@@ -104,6 +107,7 @@ class Story:
             "refusal": self.refusal,
             "statistics": self.statistics,
             "statisticsMissing": self.statistics_missing,
+            "readings": [each.to_json() for each in self.readings],
             "commits": [plain(each) for each in self.commits],
         }
 
@@ -124,10 +128,12 @@ def tell(
         on_progress: Told how many days are done, of how many.
     """
     table = happen(lake, flights, on_progress)
-    return story_of(lake, table, statistics)
+    return story_of(lake, table, statistics, delays_in_every_format(lake, flights))
 
 
-def story_of(lake: Ledger, table: Table, statistics: Statistics) -> Story:
+def story_of(
+    lake: Ledger, table: Table, statistics: Statistics, readings: Sequence[Reading]
+) -> Story:
     """Return what the ledger says about a table that the story happened to."""
     commits = list(table.events())
     busiest, missing = _statistics(table, statistics)
@@ -142,6 +148,7 @@ def story_of(lake: Ledger, table: Table, statistics: Statistics) -> Story:
         refusal=" ".join(each.message for each in table.plan([REFUSED]).refusals),
         statistics=busiest,
         statistics_missing=missing,
+        readings=readings,
     )
 
 
