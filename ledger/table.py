@@ -776,13 +776,8 @@ class Table:
             InvalidChangeError: A file's columns, field ids or partition do not fit the table.
 
         Example:
-            >>> import pathlib, tempfile
-            >>> import pyarrow as pa
-            >>> from pyarrow import parquet
-            >>> file = pathlib.Path(tempfile.mkdtemp(), "c.parquet")
-            >>> parquet.write_table(pa.table({"id": [1], "addr": ["Oslo"]}), file)
-            >>> orders.add_files(file).state.totals.record_count
-            3
+            >>> orders.add_files(new_file).state.totals.record_count
+            4
         """
         return self.append(self.data_files(paths, on_progress), **options)
 
@@ -793,13 +788,8 @@ class Table:
         """Return what `add_files` would register, without registering it.
 
         Example:
-            >>> import pathlib, tempfile
-            >>> import pyarrow as pa
-            >>> from pyarrow import parquet
-            >>> file = pathlib.Path(tempfile.mkdtemp(), "c.parquet")
-            >>> parquet.write_table(pa.table({"id": [1], "addr": ["Oslo"]}), file)
-            >>> [each.record_count for each in orders.data_files([file])]
-            [1]
+            >>> [each.record_count for each in orders.data_files([new_file])]
+            [2]
         """
         from ledger.files.registering.register import data_files
 

@@ -136,10 +136,6 @@ class TableAt:
             UnsupportedError: As of `files`.
 
         Example:
-            >>> import ledger
-            >>> lake = ledger.open("memory://plan-example")
-            >>> _ = lake.create_database("shop")
-            >>> orders = lake.create_table("shop.orders", ledger.Schema.of({"id": "BIGINT"}))
             >>> orders.at().plan("id > 7").files
             ()
         """
@@ -179,16 +175,7 @@ class TableAt:
             UnsupportedError: Iceberg cannot express the table.
 
         Example:
-            >>> import pathlib, tempfile
-            >>> import pyarrow as pa
-            >>> from pyarrow import parquet
-            >>> folder = pathlib.Path(tempfile.mkdtemp())
-            >>> parquet.write_table(pa.table({"id": [1, 2]}), folder / "a.parquet")
-            >>> kept = ledger.open(folder / "lake")
-            >>> _ = kept.create_database("shop")
-            >>> visits = kept.create_table("shop.visits", {"id": "BIGINT"})
-            >>> _ = visits.add_files(folder / "a.parquet")
-            >>> visits.at().scan("id > 1").to_arrow().num_rows
+            >>> orders.at().scan("id > 1").to_arrow().num_rows
             1
         """
         from ledger.formats import part
@@ -208,16 +195,7 @@ class TableAt:
             UnsupportedError: Iceberg cannot express the table.
 
         Example:
-            >>> import pathlib, tempfile
-            >>> import pyarrow as pa
-            >>> from pyarrow import parquet
-            >>> folder = pathlib.Path(tempfile.mkdtemp())
-            >>> parquet.write_table(pa.table({"id": [1, 2]}), folder / "a.parquet")
-            >>> kept = ledger.open(folder / "lake")
-            >>> _ = kept.create_database("shop")
-            >>> visits = kept.create_table("shop.visits", {"id": "BIGINT"})
-            >>> _ = visits.add_files(folder / "a.parquet")
-            >>> visits.at().to_arrow(columns=["id"]).to_pydict()
+            >>> orders.at().to_arrow(columns=["id"]).to_pydict()
             {'id': [1, 2]}
         """
         return self.scan(where, columns).to_arrow()

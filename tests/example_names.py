@@ -3,32 +3,63 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from ledger import Ledger, Table
 
 _numbers = count()
 
 
 @pytest.fixture(autouse=True)
 def _names(request: pytest.FixtureRequest) -> None:
-    """Give an example a ledger in memory, and a table of two columns with one file and one tag."""
+    """Give an example a ledger, and a table of two columns with one file and one tag.
+
+    The file of TableAt's examples is there to be read. Table's know a `new_file` that is in no
+    table yet.
+    """
     if not isinstance(request.node, pytest.DoctestItem):
         return
     names: dict[str, Any] = request.getfixturevalue("doctest_namespace")
-    if request.node.name.rpartition(".")[0] not in _OF:
+    of = request.node.name.rpartition(".")[0]
+    if of not in _OF:
         return
     import ledger
 
-    # Commits of one millisecond would have no order between streams.
-    clock = count(1_700_000_000_000, 1000)
-    url = f"memory://example-{next(_numbers)}"
-    lake = ledger.open(url, author="ann", clock=lambda: next(clock))
-    lake.create_database("shop")
-    orders = lake.create_table("shop.orders", {"id": "BIGINT", "addr": "STRING"})
-    orders.append([ledger.FileChange(path="a.parquet", record_count=2, file_size_in_bytes=90)])
+    if of == "ledger.table_at.TableAt":
+        folder: Path = request.getfixturevalue("tmp_path")
+        lake, orders = _table(folder.as_uri())
+        file = folder / "shop.db" / "orders" / "a.parquet"
+        _write_two_rows(file)
+        orders.add_files(file)
+    else:
+        lake, orders = _table(f"memory://example-{next(_numbers)}")
+        orders.append([ledger.FileChange(path="a.parquet", record_count=2, file_size_in_bytes=90)])
+    if of == "ledger.table.Table":
+        names["new_file"] = request.getfixturevalue("tmp_path") / "b.parquet"
+        _write_two_rows(names["new_file"])
     orders.create_tag("v1")
     names.update(ledger=ledger, lake=lake, orders=orders)
 
 
 _OF = ("ledger.ledger.Ledger", "ledger.table.Table", "ledger.table_at.TableAt")
+
+
+def _table(url: str) -> tuple[Ledger, Table]:
+    import ledger
+
+    # Commits of one millisecond would have no order between streams.
+    clock = count(1_700_000_000_000, 1000)
+    lake = ledger.open(url, author="ann", clock=lambda: next(clock))
+    lake.create_database("shop")
+    return lake, lake.create_table("shop.orders", {"id": "BIGINT", "addr": "STRING"})
+
+
+def _write_two_rows(file: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"id": [1, 2], "addr": ["Oslo", "Rome"]}), file)
