@@ -25,10 +25,10 @@ from benchmarks.measure import WORKDIR, Figure, Output, Report, in_turn, questio
 from ledger.log.codec import digest, encode
 from ledger.log.layout import SEGMENT_LENGTH, Layout
 from projections.source import register
-from projections.source.reading import scanned
-from projections.source.scan import Scan
 from projections.source.span import End
-from projections.source.view import view_of
+from projections.source.views.reading import scanned
+from projections.source.views.scan import Scan
+from projections.source.views.view import view_of
 from projections.statistics.spark.session import spark_session
 
 if TYPE_CHECKING:

@@ -22,13 +22,13 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructField, StructType
 
-from projections.source.asked import Asked
-from projections.source.bounds import Bounds, Operator
-from projections.source.column import Column, spark_ddl
-from projections.source.feed import Feed, Offset
-from projections.source.planning import columns_of, spans
-from projections.source.reading import read, typed_among
+from projections.source.planning.asked import Asked
+from projections.source.planning.bounds import Bounds, Operator
+from projections.source.planning.feed import Feed, Offset
+from projections.source.planning.spans import columns_of, spans
 from projections.source.span import Span
+from projections.source.views.column import Column, spark_ddl
+from projections.source.views.reading import read, typed_among
 from projections.source.worker import forget_archives
 
 if TYPE_CHECKING:

@@ -31,9 +31,9 @@ from ledger.log.stream_log import StreamLog
 from ledger.moving.bring import bring
 from ledger.moving.export import export
 from ledger.stores import Durability, LocalStore, Store
-from projections.source.log_rows import commit_rows
-from projections.source.scan import Scan
 from projections.source.span import End
+from projections.source.views.log_rows import commit_rows
+from projections.source.views.scan import Scan
 from tests.erasing.lives import Life, findings, holding, read_all
 from tests.faults import Died, DiesAfter, LosesAnswers
 from tests.lakes import START_MILLIS, data_file, format_1, lake_on, memory, no_time, orders

@@ -26,7 +26,7 @@ from ledger.model.types.sql import read_type
 from ledger.stores import MemoryStore
 from projections.iceberg.materialise import project as project_iceberg
 from projections.paimon.materialise import project as project_paimon
-from projections.source.view import VIEWS
+from projections.source.views.view import VIEWS
 from projections.statistics.keeping.materialise import refresh
 from tests.lakes import data_file, lake_on, memory
 from tests.log.long_logs import store_of

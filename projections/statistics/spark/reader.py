@@ -17,8 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from projections.statistics import fold
 from projections.statistics.definition import ENTRIES, KEY_NAMES, PLACE_NAMES
+from projections.statistics.fold import contributions as contributions_of
+from projections.statistics.fold import deltas as deltas_of
+from projections.statistics.fold import grouped, with_totals
 from projections.statistics.keeping.tiling import BLOCK
 from projections.statistics.reading.manifest_part import COMPARED, FOUND, PARTS, PATHS
 from projections.statistics.spark.columns import ENTRY_COLUMNS, ROW_COLUMNS, spark_schema
@@ -77,7 +79,7 @@ def by_block(
 
 def finished(contributions: pa.Table) -> pa.Table:
     """Return the deltas of some snapshots, from all contributions to them."""
-    return fold.with_totals(fold.grouped(contributions, [*PLACE_NAMES, *KEY_NAMES]))
+    return with_totals(grouped(contributions, [*PLACE_NAMES, *KEY_NAMES]))
 
 
 def _versions(spark: SparkSession, first: int, last: int) -> DataFrame:
@@ -87,11 +89,11 @@ def _versions(spark: SparkSession, first: int, last: int) -> DataFrame:
 
 def _differing(rows: DataFrame) -> DataFrame:
     """Return entries without files that come and go alike, as `manifest_part.compared` does."""
-    grouped = rows.groupBy(*PATHS).agg(
+    balance = rows.groupBy(*PATHS).agg(
         F.sum("sign").alias("sign"), *(F.max(name).alias(name) for name in COMPARED)
     )
     names = [each.name for each in ENTRIES]
-    return grouped.where(F.col("sign") != 0).select(
+    return balance.where(F.col("sign") != 0).select(
         *(F.col(name).cast(ENTRY_COLUMNS[name].dataType) for name in names)
     )
 
@@ -103,7 +105,7 @@ class _Folded:
         self._source = source
 
     def __call__(self, first: int, last: int) -> Iterator[pa.Table]:
-        return (fold.deltas([each]) for each in self._source.entries(first, last))
+        return (deltas_of([each]) for each in self._source.entries(first, last))
 
 
 class _Listed:
@@ -113,7 +115,7 @@ class _Listed:
         self._source = source
 
     def __call__(self, first: int, last: int) -> Iterator[pa.Table]:
-        return map(fold.contributions, self._source.listed(first, last))
+        return map(contributions_of, self._source.listed(first, last))
 
 
 def _read(
@@ -130,7 +132,7 @@ def _read(
 def _contributed(source: LogSource, batches: Iterable[Any]) -> Iterator[Any]:
     names = [each.name for each in ENTRIES]
     for table in source.found(batches, 0):
-        yield from fold.contributions(table.select(names)).to_batches(max_chunksize=_ROWS_A_BATCH)
+        yield from contributions_of(table.select(names)).to_batches(max_chunksize=_ROWS_A_BATCH)
 
 
 def _compared_parts(source: LogSource, batches: Iterable[Any]) -> Iterator[Any]:
@@ -140,4 +142,4 @@ def _compared_parts(source: LogSource, batches: Iterable[Any]) -> Iterator[Any]:
 
 def _folded(batches: Iterable[Any]) -> Iterator[Any]:
     for batch in batches:
-        yield from fold.contributions(pa.table(batch)).to_batches()
+        yield from contributions_of(pa.table(batch)).to_batches()

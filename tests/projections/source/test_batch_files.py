@@ -17,8 +17,8 @@ from ledger.model.partition import PartitionSpec
 from ledger.model.types import ArrayType, DataField, MapType, RowType
 from ledger.model.types.text import parse_type
 from ledger.transforms import bucket, hour, identity, month, truncate, year
-from projections.source.batch_files import BatchFiles, refuse_unfit
-from projections.source.sink import attempt_folder, commit_batch, has_landed
+from projections.source.writing.batch_files import BatchFiles, refuse_unfit
+from projections.source.writing.sink import attempt_folder, commit_batch, has_landed
 
 COLUMNS = {
     "id": "BIGINT",

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from ledger import InvalidInputError
-from projections.source.asked import Asked
-from projections.source.feed import Feed, Offset
-from projections.source.reading import read
+from projections.source.planning.asked import Asked
+from projections.source.planning.feed import Feed, Offset
+from projections.source.views.reading import read
 from tests.projections.source.folders import a_table_of, lake_in, options
 
 

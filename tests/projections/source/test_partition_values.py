@@ -7,8 +7,8 @@ import pytest
 
 from ledger import InvalidInputError, Schema
 from ledger.model.partition import PartitionField, PartitionSpec
-from projections.source.column import Column, arrow_type
-from projections.source.partition_values import as_text, names_of, typed, typed_column
+from projections.source.views.column import Column, arrow_type
+from projections.source.views.partition_values import as_text, names_of, typed, typed_column
 
 SCHEMA = Schema.of(
     {

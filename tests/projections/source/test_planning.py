@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from ledger import NotFoundError
-from projections.source.asked import Asked
-from projections.source.bounds import Bounds
-from projections.source.planning import columns_of, spans
-from projections.source.reading import read
+from projections.source.planning.asked import Asked
+from projections.source.planning.bounds import Bounds
+from projections.source.planning.spans import columns_of, spans
+from projections.source.views.reading import read
 from tests.lakes import data_file
 from tests.projections.source.folders import a_table_of, lake_in, options
 

@@ -22,10 +22,10 @@ from ledger.events.snapshot_events import SnapshotCommitted
 from ledger.model.schema import Schema, paths_of
 from ledger.model.types.text import format_type
 from ledger.table import Table
-from projections.source.column_rows import schema_rows, walk
-from projections.source.scan import Scan, Step
 from projections.source.span import End
-from projections.source.view import VIEWS
+from projections.source.views.column_rows import schema_rows, walk
+from projections.source.views.scan import Scan, Step
+from projections.source.views.view import VIEWS
 from tests.histories import random_changes, start_schema
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders
 from tests.projections.source.reading_all import rows_of

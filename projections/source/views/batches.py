@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from projections.source.column import Column, arrow_schema
+from projections.source.views.column import Column, arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa

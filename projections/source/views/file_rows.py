@@ -13,11 +13,11 @@ from ledger.events.schema_events import UpdateKeys
 from ledger.events.spec_events import PartitionSpecUpdated
 from ledger.events.table_events import TableCreated
 from ledger.model.file_change import FileChange, PartitionValue
-from projections.source.batches import Row
-from projections.source.column import Column
-from projections.source.log_rows import PLACE, place
-from projections.source.partition_values import PARTITION, Names, as_text, names_of
-from projections.source.scan import Scan, SnapshotEvent, Step
+from projections.source.views.batches import Row
+from projections.source.views.column import Column
+from projections.source.views.log_rows import PLACE, place
+from projections.source.views.partition_values import PARTITION, Names, as_text, names_of
+from projections.source.views.scan import Scan, SnapshotEvent, Step
 
 T = TypeVar("T")
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from attrs import frozen
 
 from ledger.model.errors import InvalidInputError
-from projections.source.batches import Arrays, Row
-from projections.source.column import Column
-from projections.source.column_rows import COLUMNS, column_rows
-from projections.source.file_rows import (
+from projections.source.views.batches import Arrays, Row
+from projections.source.views.column import Column
+from projections.source.views.column_rows import COLUMNS, column_rows
+from projections.source.views.file_rows import (
     FILES,
     PARTITION_CHANGES,
     PARTITIONS,
@@ -18,10 +18,10 @@ from projections.source.file_rows import (
     partition_change_rows,
     partition_rows,
 )
-from projections.source.log_rows import COMMITS, EVENTS, commit_rows, event_arrays
-from projections.source.partition_values import PARTITION
-from projections.source.scan import Scan
-from projections.source.snapshot_rows import SNAPSHOTS, TAGS, snapshot_rows, tag_rows
+from projections.source.views.log_rows import COMMITS, EVENTS, commit_rows, event_arrays
+from projections.source.views.partition_values import PARTITION
+from projections.source.views.scan import Scan
+from projections.source.views.snapshot_rows import SNAPSHOTS, TAGS, snapshot_rows, tag_rows
 
 TABLE = (
     Column("identifier", "string", "the table's full name"),

@@ -15,7 +15,7 @@ from ledger.model.identifier import Identifier
 from ledger.model.instant import Instant, TimestampInstant, instant_of
 from ledger.model.similar import meant
 from projections.source.span import Root
-from projections.source.view import View, view_of
+from projections.source.views.view import View, view_of
 
 Starting = Literal["earliest", "latest"]
 

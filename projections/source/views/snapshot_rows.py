@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from ledger.events.snapshot_events import RolledBack
 from ledger.evolution.table.snapshot_fold import SnapshotTrail, snapshot_of
 from ledger.model.snapshot import Totals
-from projections.source.batches import Row
-from projections.source.column import Column
-from projections.source.log_rows import PLACE, place
-from projections.source.scan import Scan, SnapshotEvent
+from projections.source.views.batches import Row
+from projections.source.views.column import Column
+from projections.source.views.log_rows import PLACE, place
+from projections.source.views.scan import Scan, SnapshotEvent
 
 SNAPSHOTS = (
     *PLACE,

@@ -15,7 +15,7 @@ from ledger.model.partition import PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.transforms import transform_of
 from ledger.model.transforms.paths import field_types
-from projections.source.column import Column
+from projections.source.views.column import Column
 
 PARTITION = Column(
     "partition", "map<string,string>", "value of each field of the file's spec, as in the log"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct, UnsetType
 
-from projections.source.batches import MOST_CHARACTERS, MOST_ROWS, Arrays, Row
-from projections.source.column import Column, arrow_type
-from projections.source.scan import Scan, Step
+from projections.source.views.batches import MOST_CHARACTERS, MOST_ROWS, Arrays, Row
+from projections.source.views.column import Column, arrow_type
+from projections.source.views.scan import Scan, Step
 
 if TYPE_CHECKING:
     import pyarrow as pa

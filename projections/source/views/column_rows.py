@@ -10,10 +10,10 @@ from ledger.events import SchemaEvent
 from ledger.model.schema import Schema
 from ledger.model.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType
 from ledger.model.types.text import format_type
-from projections.source.batches import Row
-from projections.source.column import Column
-from projections.source.log_rows import PLACE, place
-from projections.source.scan import Scan
+from projections.source.views.batches import Row
+from projections.source.views.column import Column
+from projections.source.views.log_rows import PLACE, place
+from projections.source.views.scan import Scan
 
 COLUMNS = (
     *PLACE,

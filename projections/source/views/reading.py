@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from projections.source.batches import Row, batches, batches_of_arrays
-from projections.source.column import Column
-from projections.source.partition_values import PARTITION, TYPED, typed
-from projections.source.scan import Scan
 from projections.source.span import Span
-from projections.source.view import ByColumn, ByRow, View, view_of
+from projections.source.views.batches import Row, batches, batches_of_arrays
+from projections.source.views.column import Column
+from projections.source.views.partition_values import PARTITION, TYPED, typed
+from projections.source.views.scan import Scan
+from projections.source.views.view import ByColumn, ByRow, View, view_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

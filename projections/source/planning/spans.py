@@ -18,12 +18,12 @@ from ledger.model.instant import (
     VersionInstant,
 )
 from ledger.table import Table
-from projections.source.asked import Asked
-from projections.source.bounds import Bounds
-from projections.source.column import Column
-from projections.source.partition_values import typed_column
-from projections.source.scan import Scan
+from projections.source.planning.asked import Asked
+from projections.source.planning.bounds import Bounds
 from projections.source.span import End, Span, TablePlace, ranges
+from projections.source.views.column import Column
+from projections.source.views.partition_values import typed_column
+from projections.source.views.scan import Scan
 
 
 def columns_of(asked: Asked) -> tuple[Column, ...]:

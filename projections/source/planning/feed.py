@@ -17,7 +17,7 @@ from ledger.ledger import open as open_ledger
 from ledger.model.errors import DamagedLogError, InvalidInputError
 from ledger.model.identifier import Identifier
 from ledger.table import Table
-from projections.source.asked import Asked
+from projections.source.planning.asked import Asked
 from projections.source.span import End, Span, TablePlace, ranges
 
 

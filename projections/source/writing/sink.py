@@ -18,8 +18,8 @@ from ledger.ledger import open as open_ledger
 from ledger.log.request import fresh_id
 from ledger.model.errors import InvalidInputError
 from ledger.table import Table
-from projections.source.batch_files import BatchFiles, refuse_unfit
-from projections.source.zones import in_the_tables_zones
+from projections.source.writing.batch_files import BatchFiles, refuse_unfit
+from projections.source.writing.zones import in_the_tables_zones
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
