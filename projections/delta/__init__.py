@@ -7,11 +7,9 @@ Others may import:
     `planned`      what a change would write, and who will no longer read it
     `importing`    tables that others made, coming into the ledger
 
-`rules` says what Delta can hold.
-Inside: `project` goes over the ledger's log by `delta_log` (files and checkpoints), `table_fold`
-(protocol and metadata), `table_files` (add and remove), `commits` (who and why) and `versions`;
-`types`, `mapping` and `values` say how Delta writes types, names and values. `importing` brings
-tables of others in, whose log `born` tells again.
+Inside: `project` is one run over the ledger's log, or by `born` of a table that comes from Delta;
+`log` is the files of `_delta_log` and `table` what they say of a table; `position` says where it
+stands; `rules` says what Delta can hold.
 
 What Delta has no word for:
 

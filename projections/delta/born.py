@@ -26,13 +26,12 @@ from ledger.log.travel import at_version
 from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.table import Table
-from projections.delta.actions import COMMIT_INFO, ENGINE, Add, Remove, file_uri, line
-from projections.delta.delta_log import DeltaLog
-from projections.delta.importing.columns import physical_fields
-from projections.delta.metadata import checkpoint_interval, fenced
+from projections.delta.log.actions import COMMIT_INFO, ENGINE, Add, Remove, file_uri, line, txn_line
+from projections.delta.log.delta_log import DeltaLog
 from projections.delta.position import Position
-from projections.delta.table_fold import txn_line
-from projections.delta.values import StatisticsOf, partition_text
+from projections.delta.table.columns import physical_fields
+from projections.delta.table.metadata import checkpoint_interval, fenced
+from projections.delta.table.values import StatisticsOf, partition_text
 from projections.materialising import Progress, new_commits
 from projections.outputs import Outputs
 

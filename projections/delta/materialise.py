@@ -11,9 +11,9 @@ from ledger.evolution.state import TableState
 from ledger.model.errors import UnsupportedError
 from ledger.table import Table
 from projections.delta import position as positions
-from projections.delta.actions import is_own
-from projections.delta.checkpoint import is_same
-from projections.delta.names import FOLDER, HINT, is_checkpoint, version_of
+from projections.delta.log.actions import is_own
+from projections.delta.log.checkpoint import is_same
+from projections.delta.log.names import FOLDER, HINT, is_checkpoint, version_of
 from projections.delta.position import RENDERER, Position
 from projections.delta.project import Projection
 from projections.materialising import (

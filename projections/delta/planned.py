@@ -8,9 +8,9 @@ from attrs import frozen
 
 from ledger.evolution.state import TableState
 from ledger.model.types.walk import type_places
-from projections.delta.mapping import renames_or_drops
-from projections.delta.names import FOLDER
+from projections.delta.log.names import FOLDER
 from projections.delta.rules.schemas import widened
+from projections.delta.table.mapping import renames_or_drops
 
 
 @frozen

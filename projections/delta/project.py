@@ -34,15 +34,20 @@ from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from ledger.table import Table
-from projections.delta.actions import line
 from projections.delta.born import project_born
-from projections.delta.commits import commit_info, metrics_of, snapshot_operation, step_operation
-from projections.delta.delta_log import DeltaLog
-from projections.delta.metadata import checkpoint_interval
+from projections.delta.log.actions import line, txn_line
+from projections.delta.log.commits import (
+    commit_info,
+    metrics_of,
+    snapshot_operation,
+    step_operation,
+)
+from projections.delta.log.delta_log import DeltaLog
+from projections.delta.log.versions import Versions
 from projections.delta.position import Position
-from projections.delta.table_files import TableFiles
-from projections.delta.table_fold import TableFold, txn_line
-from projections.delta.versions import Versions
+from projections.delta.table.files import TableFiles
+from projections.delta.table.fold import TableFold
+from projections.delta.table.metadata import checkpoint_interval
 from projections.materialising import Progress, new_commits
 from projections.outputs import Outputs
 

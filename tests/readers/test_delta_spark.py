@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ledger import UpdateColumnType
+from projections.delta.log.names import is_checkpoint
 from projections.delta.materialise import DELTA
-from projections.delta.names import is_checkpoint
 from tests.projections.delta.projecting import Left
 from tests.readers.delta_life import Row, plain
 from tests.readers.delta_runtime import delta_session

@@ -3,7 +3,6 @@
 Others may import:
     `importing`  the way in
     `command`    its command
-    `columns`    a schema with the ids that its columns have
 
 Inside: `source` finds the log and what of it is left, `reading` its actions in commits and every
 kind of checkpoint, `files` an added file as the ledger lists it, `plan` says each version in

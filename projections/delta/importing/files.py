@@ -6,7 +6,6 @@ Source: the Delta transaction protocol, "Partition Value Serialization" and "Per
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -16,16 +15,14 @@ from attrs import frozen
 from msgspec import UNSET
 
 from ledger.files.registering.bounds import lower_bound, upper_bound
-from ledger.files.registering.facts import ColumnFacts, Extreme
+from ledger.files.registering.facts import ColumnFacts
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.file_change import FileChange, PartitionValue
-from ledger.model.transforms.values import encode_value, parse_decimal, parse_text
-from projections.delta.importing.columns import Columns
+from ledger.model.transforms.values import encode_value
 from projections.delta.importing.reading import Added
-
-_LAST_MICROSECOND = 999
-"""Spark cuts the bounds of moments to milliseconds."""
+from projections.delta.table.columns import Columns
+from projections.delta.table.values import bound_of, partition_value
 
 
 @frozen
@@ -90,7 +87,7 @@ class Listing:
         if text is None or not text:
             return None
         try:
-            return encode_value(_parsed(text, column.type), column.type)
+            return encode_value(partition_value(text, column.type), column.type)
         except (ValueError, OverflowError, UnsupportedError) as error:
             raise UnsupportedError(
                 f"file {path} has the value {text!r} in partition column {column.name}, which is "
@@ -139,49 +136,8 @@ class Listing:
                     into[each.id] = bound
 
 
-def _parsed(text: str, data_type: t.DataType) -> Any:
-    match data_type:
-        case t.CharType() | t.VarCharType():
-            return text
-        case t.BooleanType():
-            return {"true": True, "false": False}[text.lower()]
-        case t.TinyIntType() | t.SmallIntType() | t.IntType() | t.BigIntType():
-            return int(text)
-        case t.DecimalType():
-            return parse_decimal(text, data_type)
-        case t.TimestampType() | t.LocalZonedTimestampType():
-            return parse_text(text.replace(" ", "T", 1), data_type)
-        case _:
-            return parse_text(text, data_type)
-
-
 def _bound(value: Any, data_type: t.DataType, *, upper: bool) -> str | None:
     """Return a bound in hex; None where there is none that is safe."""
-    extreme = _extreme(value, data_type, upper=upper)
+    extreme = bound_of(value, data_type, upper=upper)
     facts = ColumnFacts(1, 0, extreme, extreme)
     return (upper_bound if upper else lower_bound)(facts, data_type, data_type)
-
-
-def _extreme(  # noqa: PLR0911 - one case a kind
-    value: Any, data_type: t.DataType, *, upper: bool
-) -> Extreme | None:
-    try:
-        match data_type:
-            case t.CharType() | t.VarCharType():
-                return str(value).encode()
-            case t.FloatType() | t.DoubleType():
-                number = float(value)
-                return None if math.isnan(number) else number
-            case t.DecimalType():
-                return parse_decimal(f"{Decimal(value):f}", data_type)
-            case t.TimestampType() | t.LocalZonedTimestampType():
-                moment = parse_text(str(value).replace(" ", "T", 1), data_type)
-                return int(moment) + (_LAST_MICROSECOND if upper else 0)
-            case t.DateType():
-                return int(parse_text(str(value), data_type))
-            case t.TinyIntType() | t.SmallIntType() | t.IntType() | t.BigIntType():
-                return int(value)
-            case _:
-                return None
-    except (ValueError, ArithmeticError):
-        return None

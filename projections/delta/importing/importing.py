@@ -10,7 +10,7 @@ from ledger.model.errors import AlreadyExistsError
 from ledger.table import Table
 from projections.delta.importing.plan import Planner, birth_of
 from projections.delta.importing.source import Source
-from projections.delta.names import FOLDER
+from projections.delta.log.names import FOLDER
 from projections.importing.files import SourceFiles, place_of_source, plain
 from projections.importing.importing import Importing, Incoming
 from projections.importing.many import Found, has_folder, tables_below

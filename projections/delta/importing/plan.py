@@ -27,11 +27,11 @@ from ledger.model.schema import highest_field_id
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from ledger.model.types import DataField
 from ledger.model.types.wire import field_to_wire
-from projections.delta.actions import COMMIT_INFO
-from projections.delta.importing.columns import Columns, columns_of, is_mapped
 from projections.delta.importing.files import Listing
 from projections.delta.importing.reading import Actions, Metadata, Protocol
 from projections.delta.importing.source import Source, Version
+from projections.delta.log.actions import COMMIT_INFO
+from projections.delta.table.columns import Columns, columns_of, is_mapped
 from projections.importing.deriving import derived
 from projections.importing.trial import Birth, Planned, Trial
 

@@ -14,7 +14,7 @@ from attrs import frozen
 
 from ledger.model.errors import InvalidInputError, NotFoundError, StoreError
 from projections.delta.importing.reading import Actions, read_lines, read_parquet
-from projections.delta.names import FOLDER
+from projections.delta.log.names import FOLDER
 from projections.importing.files import SourceFiles, place_of_source, plain
 
 _COMMIT = re.compile(r"(\d{20})\.json")

@@ -14,8 +14,8 @@ from ledger.model.file_change import FileChange
 from ledger.model.partition import PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.types import DataField
-from projections.delta.metadata import partition_columns
-from projections.delta.values import partition_text
+from projections.delta.table.metadata import partition_columns
+from projections.delta.table.values import partition_text
 
 _TEXTS = ("CHAR", "VARCHAR")
 

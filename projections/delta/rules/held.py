@@ -8,7 +8,7 @@ from ledger.evolution.declared.format import History, Reach, Refusal
 from ledger.evolution.state import TableState
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
-from projections.delta.mapping import HeldNames, clashes
+from projections.delta.table.mapping import HeldNames, clashes
 
 
 def arriving_problems(

@@ -27,8 +27,8 @@ from ledger.model.types import (
     VarCharType,
 )
 from ledger.model.types.walk import TypePlace, type_places
-from projections.delta.metadata import is_reserved, partition_columns
-from projections.delta.types import primitive, type_changes
+from projections.delta.table.metadata import is_reserved, partition_columns
+from projections.delta.table.types import primitive, type_changes
 
 _NESTED = (ArrayType, MapType, RowType)
 _UNPARTITIONED = frozenset({"BINARY", "VARBINARY"})

@@ -11,9 +11,9 @@ from attrs import frozen
 from ledger import InvalidInputError, NotFoundError, Schema, Table
 from ledger.model.errors import AlreadyExistsError
 from ledger.stores import Store
-from projections.delta.actions import Reconciled
-from projections.delta.checkpoint import from_parquet
-from projections.delta.names import (
+from projections.delta.log.actions import Reconciled
+from projections.delta.log.checkpoint import from_parquet
+from projections.delta.log.names import (
     FOLDER,
     HINT,
     checkpoint_path,

@@ -338,6 +338,14 @@ REFUSED: dict[str, tuple[type[LedgerError], str, list[dict[str, Any]]]] = {
             add("a", partitionValues={"day": "yesterday"}),
         ],
     ),
+    "a truth that is none": (
+        UnsupportedError,
+        "has the value 'maybe' in partition column day",
+        [
+            metadata(ID, {**DAY, "type": "boolean"}, partitionColumns=["day"]),
+            add("a", partitionValues={"day": "maybe"}),
+        ],
+    ),
     "rows that nobody counted": (
         NotFoundError,
         "/a of .* is gone",

@@ -100,6 +100,11 @@ def line(kind: str, action: Any) -> bytes:
     return _ENCODER.encode({kind: action}) + b"\n"
 
 
+def txn_line(app_id: str, version: int, millis: int) -> bytes:
+    """Return the line that says how far a writer with keys of its own has come."""
+    return line("txn", {"appId": app_id, "version": version, "lastUpdated": millis})
+
+
 def commit_millis(body: bytes) -> int:
     """Return the in-commit timestamp of a commit file of this ledger's."""
     info = _DECODER.decode(body.partition(b"\n")[0]).commit_info

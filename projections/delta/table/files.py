@@ -12,10 +12,10 @@ from ledger.evolution.state import TableState
 from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
-from projections.delta.actions import Add, Remove, file_uri
-from projections.delta.metadata import partition_columns
-from projections.delta.table_fold import Schemas
-from projections.delta.values import StatisticsOf, partition_text
+from projections.delta.log.actions import Add, Remove, file_uri
+from projections.delta.table.fold import Schemas
+from projections.delta.table.metadata import partition_columns
+from projections.delta.table.values import StatisticsOf, partition_text
 
 
 @define

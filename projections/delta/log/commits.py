@@ -26,7 +26,7 @@ from ledger.events.schema_events import (
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.events.table_events import TableCreated
 from ledger.model.file_change import FileChange
-from projections.delta.actions import ENGINE, line
+from projections.delta.log.actions import ENGINE, line
 
 _SNAPSHOTS = {"APPEND": "WRITE", "OVERWRITE": "WRITE", "COMPACT": "OPTIMIZE", "ANALYZE": "ANALYZE"}
 _STEPS: dict[type, str] = {

@@ -12,9 +12,9 @@ import msgspec
 from attrs import evolve
 
 from ledger.model.errors import DamagedLogError
-from projections.delta.actions import Reconciled, commit_millis
-from projections.delta.checkpoint import from_parquet, hint_json, is_same, to_parquet
-from projections.delta.names import (
+from projections.delta.log.actions import Reconciled, commit_millis
+from projections.delta.log.checkpoint import from_parquet, hint_json, is_same, to_parquet
+from projections.delta.log.names import (
     FOLDER,
     HINT,
     checkpoint_path,

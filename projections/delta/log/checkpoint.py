@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ledger.files.change_table import arrow_owned
-from projections.delta.actions import Add, Reconciled, Remove, Txn, by_path
+from projections.delta.log.actions import Add, Reconciled, Remove, Txn, by_path
 
 _KINDS = ("protocol", "metaData", "txn", "add", "remove")
 

@@ -13,22 +13,21 @@ from attrs import Factory, define
 from ledger.evolution.state import TableState
 from ledger.model.errors import UnsupportedError
 from ledger.model.schema import Schema
-from projections.delta.actions import line
-from projections.delta.mapping import (
+from projections.delta.position import Position
+from projections.delta.table.mapping import (
     HeldNames,
     clashes,
     fields_of,
     physical_names,
     renames_or_drops,
 )
-from projections.delta.metadata import (
+from projections.delta.table.metadata import (
     COLUMN_MAPPING,
     TableMetadata,
     features_of,
     protocol_json,
 )
-from projections.delta.position import Position
-from projections.delta.types import Naming, type_changes
+from projections.delta.table.types import Naming, type_changes
 
 Schemas = Callable[[Iterable[int]], Mapping[int, Schema]]
 """Finds schemas of the table by their ids."""
@@ -158,8 +157,3 @@ class TableFold:
                 if more:
                     changes[each] = (*changes.get(each, ()), *more)
         return changes
-
-
-def txn_line(app_id: str, version: int, millis: int) -> bytes:
-    """Return the line that says how far a writer with keys of its own has come."""
-    return line("txn", {"appId": app_id, "version": version, "lastUpdated": millis})

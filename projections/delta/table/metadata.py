@@ -15,7 +15,7 @@ from attrs import frozen
 from ledger.model.partition import PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.types import DataField
-from projections.delta.types import INVARIANTS, Naming, needs, struct_json
+from projections.delta.table.types import INVARIANTS, Naming, needs, struct_json
 
 IN_COMMIT_TIMESTAMP = "inCommitTimestamp"
 COLUMN_MAPPING = "columnMapping"
