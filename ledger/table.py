@@ -297,6 +297,16 @@ class Table:
         state = state_at_snapshot(self.log, snapshot_id)
         return TableAt(state, schema_of_snapshot(self.log, state), self)
 
+    @property
+    def schema(self) -> Schema:
+        """The newest schema, after reading what others appended since the last look.
+
+        Example:
+            >>> orders.schema.names
+            ('id', 'addr')
+        """
+        return self.state.schema
+
     def schemas(self) -> Iterator[Schema]:
         """Yield every schema that the table ever had, newest first.
 
@@ -803,6 +813,40 @@ class Table:
         )
 
     @takes(paths=its.paths)
+    def new_files(self, paths: Paths) -> list[str]:
+        """Return the URLs of those files that the table does not have yet, sorted.
+
+        For a job that registers what came into a folder since it last ran: `add_files` refuses a
+        file that is live.
+
+        Args:
+            paths: Files, folders or patterns; one, or several.
+
+        Raises:
+            NotFoundError: A path means no file at all.
+
+        Example:
+            >>> import pathlib, tempfile
+            >>> import pyarrow as pa
+            >>> from pyarrow import parquet
+            >>> folder = pathlib.Path(tempfile.mkdtemp())
+            >>> parquet.write_table(pa.table({"id": [1], "addr": ["Oslo"]}), folder / "c.parquet")
+            >>> [each.endswith("/c.parquet") for each in orders.new_files(folder)]
+            [True]
+            >>> _ = orders.add_files(folder)
+            >>> orders.new_files(folder)
+            []
+        """
+        from ledger.files.registering.register import new_files
+
+        return new_files(
+            its.path_texts(paths),
+            live=self.live,
+            version=self.state.version,
+            storage_options=dict(self._setting.storage_options),
+        )
+
+    @takes(paths=its.paths)
     def delete_files(self, paths: Paths, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Commit a snapshot that takes live files out of the table; nothing is deleted on disk.
 
@@ -992,6 +1036,8 @@ class Table:
         self, *, before: int, **options: Unpack[CommitOptions]
     ) -> Appended[TableState]:
         """Expire the snapshots with ids below `before`; tagged ones stay, no file is deleted.
+
+        By age: `before=table.at(timestamp=...).snapshot.id` keeps what stood then, and all since.
 
         Example:
             >>> _ = orders.delete_files("a.parquet")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any
@@ -145,8 +146,8 @@ class When:
     at: Annotated[
         str | None,
         Parameter(
-            help="tag:NAME, snapshot:3, version:7, -3 (so many commits ago), now, yesterday, or a "
-            "day or time, in this machine's zone unless it says one."
+            help="tag:NAME, snapshot:3, version:7, -3 (so many commits ago), now, yesterday, 7d or "
+            "12h (so long ago), or a day or time, in this machine's zone unless it says one."
         ),
     ] = None
     version: Annotated[int | None, Parameter(help="Right after this commit.")] = None
@@ -220,10 +221,14 @@ def read_instant(text: str) -> dict[str, Any]:
     return {"timestamp": read_time(rest if word == "timestamp" else text)}
 
 
-def read_time(text: str) -> datetime | int:
-    """Return a time: ISO 8601, `yesterday`, or Unix milliseconds.
+_AGO = re.compile(r"(?P<count>[0-9]{1,6})(?P<unit>[dhm])", re.ASCII)
+_UNITS = {"d": "days", "h": "hours", "m": "minutes"}
 
-    Without a zone it is this machine's time; a day alone is as of its end.
+
+def read_time(text: str) -> datetime | int:
+    """Return a time: ISO 8601, `yesterday`, `30d`, `12h` or `15m` ago, or Unix milliseconds.
+
+    A time without a zone is this machine's time; a day alone is as of its end.
 
     Raises:
         UsageError: It is neither.
@@ -231,9 +236,10 @@ def read_time(text: str) -> datetime | int:
     if text.isdecimal():
         return int(text)
     try:
-        if text == "yesterday":
-            # The same time of the day before, by this machine's clock.
-            return datetime.now().astimezone() - timedelta(days=1)  # noqa: TID251 - what it means
+        ago = _AGO.fullmatch("1d" if text == "yesterday" else text)
+        if ago is not None:
+            passed = timedelta(**{_UNITS[ago["unit"]]: int(ago["count"])})
+            return datetime.now().astimezone() - passed  # noqa: TID251 - by this machine's clock
         read = datetime.fromisoformat(text)
         # A time without a zone is this machine's; a day is read as it ends.
         if len(text) == len("2013-01-31"):

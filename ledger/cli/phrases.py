@@ -109,3 +109,12 @@ def committed(
                 screen.line(f"  {said}")
 
     screen.result(document, text)
+
+
+def unchanged(screen: Screen, table: Table, why: str) -> None:
+    """Print that a writing command wrote nothing, as there was nothing to write."""
+    version = table.state.version
+    screen.result(
+        {"table": str(table.identifier), "version": version, "repeated": False, "events": []},
+        lambda to: to.line(f"{table.identifier} stays at version {version}: {why}"),
+    )

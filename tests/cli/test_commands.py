@@ -126,6 +126,22 @@ def counted(shop: Run, at: str) -> str | None:
     return next((words[1] for words in lines if words[:1] == ["rows"]), None)
 
 
+def test_a_job_registers_only_what_is_new(shop: Run, tmp_path: Path) -> None:
+    folder = a_file(tmp_path, "1.parquet", [1]).parent
+    line = ("add-files", TABLE, folder / "[0-9].parquet", "--new")
+    first = shop(*line, "--output", "json").document
+    nothing = shop(*line)
+    a_file(tmp_path, "2.parquet", [2, 3])
+    second = shop(*line, "--output", "json").document
+
+    assert [each["events"][0]["deltaRecordCount"] for each in (first, second)] == [1, 2]
+    assert second["version"] == first["version"] + 1
+    said = f"{TABLE} stays at version {first['version']}: it has all of these files\n"
+    assert (nothing.code, nothing.out) == (0, said)
+    assert shop(*line, "--output", "json").document["events"] == []
+    assert shop("add-files", TABLE, folder / "2.parquet").code == 1
+
+
 def test_tags_move_and_go(shop: Run, tmp_path: Path) -> None:
     shop("add-files", TABLE, a_file(tmp_path, "1.parquet", [1]))
     shop("add-files", TABLE, a_file(tmp_path, "2.parquet", [2]))

@@ -61,7 +61,9 @@ def test_expiry_does_what_the_dry_run_said(shop: Run, orders: Table) -> None:
     assert "old" in shop("log", TABLE, "--limit", "1").out
 
 
-@pytest.mark.parametrize("option", [("--keep", "5"), ("--keep", "99"), ("--before", "1")])
+@pytest.mark.parametrize(
+    "option", [("--keep", "5"), ("--keep", "99"), ("--before", "1"), ("--older-than", "30d")]
+)
 def test_where_nothing_is_to_expire_nothing_is_written(
     shop: Run, orders: Table, option: tuple[str, str]
 ) -> None:
@@ -70,6 +72,19 @@ def test_where_nothing_is_to_expire_nothing_is_written(
 
     assert (ran.code, orders.state.version) == (0, before)
     assert "losing 0 snapshots" in ran.out
+
+
+def test_what_stood_at_a_time_and_all_since_outlives_an_expiry_by_age(
+    shop: Run, orders: Table
+) -> None:
+    moment = orders.log.commit_at(3).time_millis
+    stood = orders.at(timestamp=moment).state.last_snapshot_id
+    ran = shop("expire", TABLE, "--older-than", str(moment), "--output", "json")
+
+    assert (ran.code, ran.document["before"]) == (0, stood)
+    assert orders.state.earliest_snapshot_id == stood >= 3
+    assert orders.at(timestamp=moment).totals.file_count == stood
+    assert "losing 0 snapshots" in shop("expire", TABLE, "--older-than", str(moment)).out
 
 
 def test_the_same_commit_id_again_is_the_first_expiry(shop: Run, orders: Table) -> None:
@@ -85,8 +100,12 @@ def test_the_same_commit_id_again_is_the_first_expiry(shop: Run, orders: Table) 
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        ([], 2, "expire which? give either --before N or --keep N"),
-        (["--before", "2", "--keep", "2"], 2, "either --before N or --keep N"),
+        ([], 2, "expire which? give one of --before N, --keep N and"),
+        (
+            ["--before", "2", "--keep", "2"],
+            2,
+            "give one of --before N, --keep N and --older-than TIME",
+        ),
         (["--keep", "0"], 2, "--keep"),
         (["--before", "6"], 1, "the newest is 5 and stays"),
         (["--before", "6", "--dry-run"], 1, "the newest is 5 and stays"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
@@ -24,6 +25,9 @@ from ledger.model.transforms.paths import field_types
 from ledger.model.types import DataField
 from ledger.model.types.walk import walk_fields
 from ledger.stores.objects.answers import reading
+
+if TYPE_CHECKING:
+    from ledger.files.live import LiveFiles
 
 
 def data_files(
@@ -72,6 +76,39 @@ def data_files(
         registrar.file_change(*ledger_names(each.path, found.filesystem, names), each)
         for each in footers
     )
+
+
+def new_files(
+    paths: Sequence[str],
+    *,
+    live: LiveFiles,
+    version: int,
+    storage_options: Mapping[str, Any] | None = None,
+) -> list[str]:
+    """Return the URLs of the files that are not live in a table, sorted.
+
+    Args:
+        paths: Files, folders or globs; paths or URLs.
+        live: What is live in the table.
+        version: Right after which commit.
+        storage_options: What the files' backend needs.
+
+    Raises:
+        NotFoundError: A path means no file.
+        StoreError: A place does not answer, or does not let these credentials read.
+        InvalidInputError: The paths lie on two file systems.
+    """
+    with reading(shown(paths[0]) if paths else ""):
+        found = expand(paths, storage_options)
+    urls = {
+        ledger_names(each, found.filesystem, live.names)[0]: str(
+            found.filesystem.unstrip_protocol(each)
+        )
+        for each in found.infos
+    }
+    spelled = {name: (name, *live.names.spellings(name)) for name in urls}
+    there = live.lookup(list(dict.fromkeys(chain.from_iterable(spelled.values()))), version)
+    return [url for name, url in urls.items() if there.keys().isdisjoint(spelled[name])]
 
 
 class _Replay:

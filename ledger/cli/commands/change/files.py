@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, TableName, Writing
 from ledger.cli.paths import key_and_value
-from ledger.cli.phrases import committed
+from ledger.cli.phrases import committed, unchanged
 from ledger.evolution.table.changes import Isolation
 from ledger.files.registering.expand import expand, ledger_names, open_path
 from ledger.table import Table
@@ -20,6 +20,14 @@ def add_files(
     name: TableName,
     /,
     *paths: Annotated[str, Parameter(help="Parquet files, folders or globs; paths or URLs.")],
+    new: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            show_default=False,
+            help="Leave out those that the table has; where it has all, nothing is written.",
+        ),
+    ] = False,
     writing: Writing = Writing(),  # noqa: B008 - frozen
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> None:
@@ -29,13 +37,19 @@ def add_files(
 
     Example:
         lakeledger add-files shop.flights try/january.parquet
+
+        lakeledger add-files shop.flights try/january.parquet --new
     """
     if not paths:
         raise UsageError("no files are named; give files, folders or globs")
     table = place.table(name)
     screen = place.screen
+    coming = table.new_files(paths) if new else list(paths)
+    if not coming:
+        unchanged(screen, table, "it has all of these files")
+        return
     with screen.progress("reading footers") as told:
-        appended = table.add_files(paths, told, **writing.options())
+        appended = table.add_files(coming, told, **writing.options())
     committed(screen, table, appended, writing)
 
 

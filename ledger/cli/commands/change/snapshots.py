@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any
 
 from attrs import frozen
 from cyclopts import Parameter, validators
 
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place, TableName, Writing
-from ledger.cli.phrases import committed
+from ledger.cli.options import Place, TableName, Writing, read_time
+from ledger.cli.phrases import committed, unchanged
 from ledger.cli.screen import Screen
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import ExpireSnapshots
 from ledger.evolution.table.snapshots import decide_expiry
+from ledger.model.errors import NotFoundError
+from ledger.table import Table
 
 
 def tag(  # noqa: PLR0913 - each is an option of the command
@@ -73,14 +76,7 @@ def rollback(
     target = snapshot if tag is None else state.tag(tag).snapshot_id
     # A job that asks again and again leaves no snapshot where nothing changes.
     if state.snapshot is not None and target == state.last_snapshot_id and not writing.commit_id:
-        document = {"table": name, "version": state.version, "repeated": False, "events": []}
-        place.screen.result(
-            document,
-            lambda to: to.line(
-                f"{name} stays at version {state.version}: snapshot {target} is its newest, so "
-                "nothing changes"
-            ),
-        )
+        unchanged(place.screen, table, f"snapshot {target} is its newest, so nothing changes")
         return
     appended = table.rollback(snapshot=snapshot, tag=tag, **writing.options())
     committed(place.screen, table, appended, writing)
@@ -113,7 +109,7 @@ class Effect:
         return cls(before, tuple(each for each in reached if each not in kept), tagged)
 
 
-def expire(
+def expire(  # noqa: PLR0913 - each is an option of the command
     name: TableName,
     /,
     *,
@@ -121,6 +117,10 @@ def expire(
     keep: Annotated[
         int | None,
         Parameter(validator=validators.Number(gte=1), help="Expire all but the newest so many."),
+    ] = None,
+    older_than: Annotated[
+        str | None,
+        Parameter(help="A time, or 30d: expire what was replaced before it."),
     ] = None,
     dry_run: Annotated[
         bool,
@@ -135,14 +135,17 @@ def expire(
 
     Example:
         lakeledger expire shop.flights --keep 10 --dry-run
+
+        lakeledger expire shop.flights --older-than 30d
     """
-    if (before is None) == (keep is None):
-        raise UsageError("expire which? give either --before N or --keep N")
+    if sum(each is not None for each in (before, keep, older_than)) != 1:
+        raise UsageError("expire which? give one of --before N, --keep N and --older-than TIME")
     table = place.table(name)
     state = table.state
     if before is None:
-        newest_kept = state.last_snapshot_id + 1 - (keep or 0)
-        before = max(state.earliest_snapshot_id, newest_kept)
+        newest = state.last_snapshot_id
+        first_kept = newest + 1 - keep if keep else _standing_at(table, read_time(older_than or ""))
+        before = max(state.earliest_snapshot_id, first_kept)
     effect = Effect.of(state, before)
     document = {"table": str(table.identifier), "dryRun": dry_run, **_facts(effect)}
     # A job that asks every hour leaves no commit where there is nothing to do.
@@ -160,6 +163,14 @@ def expire(
     if appended.repeated:
         title = f"{name} version {appended.version}, committed before; nothing was written now;"
     place.screen.result(document, lambda to: _print(to, title, effect))
+
+
+def _standing_at(table: Table, moment: datetime | int) -> int:
+    """Return the id of the snapshot that stood at a time; 0 where there was none yet."""
+    try:
+        return table.at(timestamp=moment).state.last_snapshot_id
+    except NotFoundError:
+        return 0
 
 
 def _facts(effect: Effect) -> dict[str, Any]:
