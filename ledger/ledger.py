@@ -46,6 +46,7 @@ from ledger.model.excerpt import html_table, moment
 from ledger.model.identifier import Identifier
 from ledger.model.instant import millis
 from ledger.model.schema import ViewSchema
+from ledger.observing.told import told_commit
 from ledger.opening.place import refuse_location
 from ledger.opening.root import ROOT_KEY, begin_root, read_root
 from ledger.opening.setting import TableSetting
@@ -1321,13 +1322,17 @@ class Ledger:
         from ledger.evolution.catalog.intent import CatalogIntent
         from ledger.opening.birth import NOTHING
 
+        def land() -> Appended[CatalogState]:
+            landed = self._appender.landed_before(request)
+            if landed is not None:
+                return landed
+            self.log.refresh()
+            wanted = make()
+            intent = NOTHING if wanted is None else CatalogIntent(wanted)
+            return self._appender.append(intent, request)
+
         self.init()
-        landed = self._appender.landed_before(request)
-        if landed is not None:
-            return landed
-        self.log.refresh()
-        wanted = make()
-        return self._appender.append(NOTHING if wanted is None else CatalogIntent(wanted), request)
+        return told_commit(land, stream=self.log.name, commit_id=request.commit_id)
 
     def _ask(self, request: CatalogRequest, options: CommitOptions) -> Appended[CatalogState]:
         asked = [type(request).__name__, request]

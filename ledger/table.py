@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import cached_property, partial
 from pathlib import PurePath
@@ -49,6 +49,7 @@ from ledger.model.instant import (
 )
 from ledger.model.path_text import whole_path
 from ledger.model.schema import Schema, paths_of
+from ledger.observing.told import told_commit
 from ledger.opening.setting import Plan, Progress, TableSetting, no_progress
 from ledger.stores import open_store
 from ledger.table_at import TableAt
@@ -1150,7 +1151,7 @@ class Table:
         from ledger.opening.birth import NOTHING
 
         request = request_of(options, asked=["KeepOutside"], default_author=self._setting.author)
-        return self._appender.append(NOTHING, outside(request))
+        return self._told(request, lambda: self._appender.append(NOTHING, outside(request)))
 
     @takes(events=its.many("a sequence of events"), base=its.whole)
     def take_over(
@@ -1173,7 +1174,8 @@ class Table:
         said = tuple(map(self._with_list_beside, events))
         options: CommitOptions = {**commit, "expect_version": base}
         request = request_of(options, asked=asked, default_author=self._setting.author)
-        return self._appender.append(TakenOver(said, base), request)
+        taken = TakenOver(said, base)
+        return self._told(request, lambda: self._appender.append(taken, request))
 
     def _with_list_beside(self, event: TableEvent) -> TableEvent:
         """Return an event whose list of files stands beside the log if it is long."""
@@ -1224,6 +1226,16 @@ class Table:
     ) -> Appended[TableState]:
         """Commit what a plan means on `base`: by default on the state that this handle holds."""
         request = request_of(options, asked=asked, default_author=self._setting.author)
+        return self._told(request, lambda: self._landed(request, plan, base))
+
+    def _told(
+        self, request: Request, append: Callable[[], Appended[TableState]]
+    ) -> Appended[TableState]:
+        return told_commit(append, stream=self.log.name, commit_id=request.commit_id)
+
+    def _landed(
+        self, request: Request, plan: Plan, base: TableState | None
+    ) -> Appended[TableState]:
         head = self.log.head
         held = self.state if head is None or request.expect_version is not None else head.state
         held = base or held

@@ -32,10 +32,11 @@ from attrs import evolve, frozen
 from ledger.events import TableEvent
 from ledger.evolution.state import TableState
 from ledger.log.layout import Layout
-from ledger.log.notice import warn
 from ledger.log.replay import Read
 from ledger.log.travel import at_version, head_state
 from ledger.model.errors import DamagedLogError, InvalidInputError, UnsupportedError
+from ledger.observing.notices import warn
+from ledger.observing.told import told_projection
 from ledger.stores import Store
 from ledger.table import Table
 from projections.outputs import MemoryOutputs, Outputs, StoreOutputs
@@ -462,6 +463,14 @@ class Materialisation(Generic[P]):
         return self._reach(table, start, target, on_progress)
 
     def _reach(self, table: Table, start: P, target: TableState, on_progress: Progress) -> int:
+        return told_projection(
+            lambda: self._reached(table, start, target, on_progress),
+            table=str(table.identifier),
+            format_name=self.format.name,
+            from_version=start.version,
+        )
+
+    def _reached(self, table: Table, start: P, target: TableState, on_progress: Progress) -> int:
         """Project until nobody else did so meanwhile, which only a store that cannot lock allows.
 
         Whoever was behind may have put back what the other had taken away. Between the last look
@@ -505,8 +514,9 @@ class Materialisation(Generic[P]):
     def _mend(self, table: Table, stood: P, on_progress: Progress) -> None:
         lost = self.format.lost(table, stood)
         if lost:
-            event = f"{self.format.name}_files_restored"
-            warn(self._logger, event, table=str(table.identifier), version=stood.version)
+            name = str(table.identifier)
+            facts = {"format": self.format.name, "version": stood.version}
+            warn(self._logger, "files_restored", table=name, **facts)
             _restore(table, lost, on_progress)
 
     def _compared(self, table: Table, stood: P) -> Compared:
@@ -579,9 +589,9 @@ class Materialisation(Generic[P]):
         return f"projections.{self.format.name}"
 
     def _tell(self, table: Table, stood: P, other: Otherwise) -> None:
-        event = f"{self.format.name}_{other.event}"
         name = str(table.identifier)
-        warn(self._logger, event, table=name, version=stood.version, **other.facts)
+        facts = {"format": self.format.name, "version": stood.version, **other.facts}
+        warn(self._logger, other.event, table=name, **facts)
 
     def _save(self, table: Table, position: P) -> None:
         self.format.positions.save(table.log.store, table.log.layout, position)

@@ -31,6 +31,7 @@ ROOMS = [
     "ledger.transforms",
     "ledger.sql",
     "ledger.stores",
+    "ledger.observing",
     "ledger.log",
     "ledger.files",
     "ledger.planning",

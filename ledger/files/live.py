@@ -17,11 +17,11 @@ from ledger.files.runs import Net, Placed, Runs
 from ledger.locations import FileNames
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.log.lookup import interval, tiles
-from ledger.log.notice import warn
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, LedgerError
 from ledger.model.file_change import FileChange
 from ledger.model.tiles import parts
+from ledger.observing.notices import warn
 
 _LOGGER = "ledger.files"
 

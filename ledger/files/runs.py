@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ledger.files.change_table import from_table, parquet_of, parsed, to_table
 from ledger.log.layout import Layout
-from ledger.log.notice import warn
 from ledger.model.errors import UpgradeRequiredError
 from ledger.model.file_change import FileChange
+from ledger.observing.notices import warn
 from ledger.stores import Store
 
 if TYPE_CHECKING:

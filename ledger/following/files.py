@@ -20,13 +20,13 @@ from attrs import frozen
 from ledger.events import TableEvent
 from ledger.evolution.declared.rules import FOLLOW_OPTION, followed
 from ledger.evolution.state import TableState
-from ledger.log.notice import warn
 from ledger.log.request import now_millis
 from ledger.log.stream_log import StreamLog
 from ledger.log.travel import head_state
 from ledger.log.worker import Worker
 from ledger.model.errors import LedgerError
 from ledger.model.identifier import Identifier
+from ledger.observing.notices import warn
 
 QUIET_S: Final = 0.05
 """Once nobody committed for so long, files are brought on."""

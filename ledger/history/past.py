@@ -26,11 +26,11 @@ from ledger.files.live import LiveFiles
 from ledger.history.older import TableLog, schemas, schemas_by_id, state_at_snapshot
 from ledger.log.checkpoint import Head
 from ledger.log.codec import digest
-from ledger.log.notice import warn
 from ledger.log.travel import head_state
 from ledger.model.errors import LedgerError
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
+from ledger.observing.notices import warn
 
 _FORMAT = 1
 _MOST_KEPT = 16

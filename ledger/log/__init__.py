@@ -17,5 +17,4 @@
 - `append`: the one retry loop.
 - `group`: what threads ask for at once, in one commit; `worker`: a thread of a handle's own.
 - `stream_log`: a stream opened, with its head in memory, and what has to be kept beside it.
-- `notice`: what went wrong and harmed nothing.
 """

@@ -38,6 +38,8 @@ from ledger.model.errors import (
     InvalidInputError,
     LedgerError,
 )
+from ledger.observing.told import tell_retry
+from ledger.observing.tracing import is_observed
 
 S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")
@@ -169,11 +171,17 @@ class Appender(Generic[S, E]):
                     self._answer(
                         each, lambda request: self._found(request, winners, proposal.commit)
                     )
+                self._tell_loss(outcome, joined)
             case Unknown():
                 for each in joined:
                     each.fail(outcome.told(each.request.commit_id))
             case _:
                 assert_never(outcome)
+
+    def _tell_loss(self, lost: Lost, joined: list[Rider[S, E]]) -> None:
+        again = [each.attempts for each in joined if not each.is_answered]
+        if again and is_observed():
+            tell_retry(self.log.name, lost.version, max(again), len(again))
 
     def _outcome(self, proposal: Proposal[S, E], winners: Winners[E]) -> Outcome:
         store, file = self.log.store, proposal.file
@@ -194,13 +202,16 @@ class Appender(Generic[S, E]):
     def _take(self, proposal: Proposal[S, E], joined: list[Rider[S, E]]) -> None:
         """Take a commit that has landed as the new head."""
         for each in joined:
-            each.landed(Appended(proposal.head.state, proposal.commit.version))
+            each.landed(
+                Appended(proposal.head.state, proposal.commit.version, attempts=each.attempts)
+            )
         self.log.advance(proposal.head, proposal.commit)
         self._kept.keep(proposal.commit)
 
     def _joins(self, rider: Rider[S, E], opened: OpenCommit[S, E], winners: Winners[E]) -> bool:
         request, intent = rider.request, rider.intent
         rider.doubt(None)
+        rider.attempts += 1
         if opened.is_full or opened.holds(request.commit_id):
             return False
         try:

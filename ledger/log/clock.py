@@ -12,10 +12,10 @@ from ledger.events.formats import EQUAL_TIMES
 from ledger.evolution.stream import StateLike
 from ledger.log.checkpoint import Head
 from ledger.log.landing import Patience
-from ledger.log.notice import warn
 from ledger.log.request import NowMillis
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import StoreError
+from ledger.observing.notices import warn
 from ledger.stores import Store
 from ledger.stores.clock import Clock
 
@@ -122,8 +122,7 @@ class StreamClock:
     def _tell(self, event: str, **facts: object) -> None:
         if event not in self._told:
             self._told.add(event)
-            stream = f"{self._log.store.url}/{self._log.layout.root}"
-            warn(_LOGGER, event, stream=stream, **facts)
+            warn(_LOGGER, event, stream=self._log.name, **facts)
 
 
 def check_clock(store: Store, now: int, ahead: int | None) -> None:

@@ -63,11 +63,13 @@ class Appended(Generic[S]):
         state: The newest state known.
         version: The commit that holds the transaction.
         repeated: The same commit id had landed before; nothing was written now.
+        attempts: How often it was decided, as far as this process knows.
     """
 
     state: S = field(repr=False)
     version: int
     repeated: bool = False
+    attempts: int = field(default=1, repr=False, eq=False)
 
 
 class CommitOptions(TypedDict, total=False):

@@ -14,7 +14,6 @@ from ledger.log.checkpoint import Checkpoints, Head
 from ledger.log.codec import Codec, Gate, Sketch, digest, encode
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
 from ledger.log.lookup import KeysOf, Lookup
-from ledger.log.notice import warn
 from ledger.log.outside import Personal
 from ledger.log.replay import START, Newest, Position, Read, Reader
 from ledger.log.segments.cache import Lines, Segments
@@ -25,6 +24,7 @@ from ledger.model.errors import (
     InvalidInputError,
     NotFoundError,
 )
+from ledger.observing.notices import warn
 from ledger.stores import Store
 
 S = TypeVar("S", bound=StateLike)
@@ -99,6 +99,11 @@ class StreamLog(Generic[S, E]):
 
     def _named_in(self, commit: Commit[E]) -> Iterable[str]:
         return self._keys_of(commit)
+
+    @property
+    def name(self) -> str:
+        """Where the stream is: what it is called in what is told."""
+        return f"{self.store.url}/{self.layout.root}"
 
     @property
     def head(self) -> Head[S] | None:

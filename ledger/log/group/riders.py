@@ -37,11 +37,12 @@ class Rider(Generic[S, E]):
         kept: What it says of who and why outside of the line, once that is written.
         gone: Whether its thread waits no longer.
         following: Whom its thread wakes when it goes on.
+        attempts: How often it was decided.
     """
 
     __slots__ = (
         *("_awake", "_doubt", "_error", "_landed"),
-        *("following", "gone", "intent", "kept", "request"),
+        *("attempts", "following", "gone", "intent", "kept", "request"),
     )
 
     def __init__(self, intent: Intent[S, E], request: Request) -> None:
@@ -53,6 +54,7 @@ class Rider(Generic[S, E]):
         self._doubt: Exception | None = None
         self.gone = False
         self.following: Rider[S, E] | None = None
+        self.attempts = 0
         self._awake = threading.Lock()
         self._awake.acquire()
 

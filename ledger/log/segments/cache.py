@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from ledger.log.codec import digest
 from ledger.log.layout import Layout
-from ledger.log.notice import warn
 from ledger.log.segments.file import MOST_BYTES, read_segment, segment_of, write_segment
+from ledger.observing.notices import warn
 from ledger.stores import Store
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ledger.log.notice import warn
 from ledger.model.errors import (
     ColumnNotFoundError,
     InvalidInputError,
@@ -14,6 +13,7 @@ from ledger.model.errors import (
     UnsupportedError,
 )
 from ledger.model.similar import meant
+from ledger.observing.notices import warn
 from ledger.planning.filter import Filter, parse_filter
 from ledger.table import Table
 from ledger.table_at import TableAt

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from ledger.files.change_table import arrow_owned
-from ledger.log.notice import warn
+from ledger.observing.notices import warn
 from ledger.stores import Store
 from projections.statistics.definition import KEY_NAMES, MEASURES, PLACE_NAMES, ROWS, arrow_schema
 from projections.statistics.keeping.tiling import Tile

@@ -1,0 +1,175 @@
+"""Spans and metrics through OpenTelemetry's API, for programs that use it.
+
+A program that wants them imports `opentelemetry` and sets its providers; one that does not pays
+nothing, and it need not be installed (extra `otel`). `ledger/docs/observing.md` lists the names.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import define, field, frozen
+
+from ledger.model.errors import LedgerError
+from ledger.observing.notices import is_heard
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import Counter, Histogram
+    from opentelemetry.trace import Span, Tracer
+
+NAME: Final = "lakeledger"
+"""Of the tracer and the meter."""
+
+
+def is_traced() -> bool:
+    """Whether somebody in this process uses OpenTelemetry."""
+    known = sys.modules
+    return "opentelemetry.trace" in known or "opentelemetry.metrics" in known
+
+
+def is_observed() -> bool:
+    """Whether anybody in this process wants to know anything."""
+    return is_traced() or is_heard()
+
+
+@frozen
+class Metric:
+    """A metric.
+
+    Attributes:
+        kind: `counter` or `histogram`.
+        unit: In UCUM's words.
+        meaning: What is counted or measured.
+        keys: Its attributes.
+    """
+
+    kind: str
+    unit: str
+    meaning: str
+    keys: tuple[str, ...]
+
+
+METRICS: Final[Mapping[str, Metric]] = {
+    "lakeledger.commits": Metric(
+        "counter",
+        "{transaction}",
+        "transactions asked for, by what came of them: `landed`, `repeated`, `conflicted`, "
+        "`refused`, `unknown`, `interrupted`",
+        ("outcome",),
+    ),
+    "lakeledger.commit.duration": Metric(
+        "histogram", "s", "from asking to the answer", ("outcome",)
+    ),
+    "lakeledger.commit.retries": Metric(
+        "counter", "{attempt}", "attempts that another writer won", ()
+    ),
+    "lakeledger.projections": Metric(
+        "counter",
+        "{run}",
+        "runs that brought a format's files on, by what came of them: `projected`, `failed`",
+        ("format", "outcome"),
+    ),
+    "lakeledger.projection.duration": Metric(
+        "histogram", "s", "of such a run", ("format", "outcome")
+    ),
+}
+"""Every metric, by its name."""
+
+SPANS: Final[Mapping[str, tuple[str, ...]]] = {
+    "lakeledger.commit": (
+        *("lakeledger.stream", "lakeledger.commit_id", "lakeledger.outcome"),
+        *("lakeledger.version", "lakeledger.attempts"),
+    ),
+    "lakeledger.project": (
+        *("lakeledger.table", "lakeledger.format", "lakeledger.outcome"),
+        *("lakeledger.from_version", "lakeledger.version"),
+    ),
+}
+"""Every span's attributes, by its name; a failure is recorded as the span's exception."""
+
+
+@define
+class Measured:
+    """Something that takes time, while it goes on.
+
+    Attributes:
+        outcome: What came of it.
+    """
+
+    outcome: str
+    _span: Span | None
+    _begun_s: float = field(factory=time.monotonic)
+
+    @property
+    def seconds(self) -> float:
+        """How long it took so far."""
+        return round(time.monotonic() - self._begun_s, 6)
+
+    def note(self, **facts: str | int) -> None:
+        """Say more of its span."""
+        if self._span is not None:
+            self._span.set_attributes(_named(facts))
+
+
+@contextmanager
+def span(name: str, **facts: str | int) -> Iterator[Measured]:
+    """Let a span be the current one; what is raised inside is recorded and goes on."""
+    if not is_traced():
+        yield Measured("", None)
+        return
+    from opentelemetry.trace import StatusCode, use_span
+
+    made = _tracer().start_span(name, attributes=_named(facts))
+    measured = Measured("", made)
+    # What interrupts a caller from outside is raised at once: its traceback is his.
+    with use_span(made, end_on_exit=True, record_exception=False, set_status_on_exception=False):
+        try:
+            yield measured
+        except Exception as error:
+            if isinstance(error, LedgerError | OSError):
+                made.record_exception(error)
+            made.set_status(StatusCode.ERROR, type(error).__name__)
+            raise
+        finally:
+            measured.note(outcome=measured.outcome)
+
+
+def count(name: str, number: float = 1, **facts: str) -> None:
+    """Add to a metric, if anybody looks."""
+    if not is_traced():
+        return
+    if METRICS[name].kind == "counter":
+        _counter(name).add(number, facts)
+    else:
+        _histogram(name).record(number, facts)
+
+
+def _named(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{NAME}.{key}": value for key, value in facts.items()}
+
+
+@lru_cache(maxsize=1)
+def _tracer() -> Tracer:
+    """Return what goes on to a provider whenever one is set."""
+    from opentelemetry.trace import get_tracer
+
+    return get_tracer(NAME)
+
+
+@lru_cache(maxsize=len(METRICS))
+def _counter(name: str) -> Counter:
+    from opentelemetry.metrics import get_meter
+
+    return get_meter(NAME).create_counter(name, METRICS[name].unit, METRICS[name].meaning)
+
+
+@lru_cache(maxsize=len(METRICS))
+def _histogram(name: str) -> Histogram:
+    from opentelemetry.metrics import get_meter
+
+    return get_meter(NAME).create_histogram(name, METRICS[name].unit, METRICS[name].meaning)

@@ -1,0 +1,204 @@
+"""What is told: the documented names with the documented keys, and nothing to who does not listen.
+
+Every kind of thing that happens is made to happen on real stores.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+from structlog.testing import capture_logs
+
+from ledger import AddColumn, InvalidChangeError, SetOption
+from ledger.observing.notices import NOTICES
+from ledger.observing.tracing import METRICS, SPANS
+from tests.lakes import data_file, lake_on, memory, orders
+from tests.observing.happenings import race, unknown
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "ledger" / "docs" / "observing.md").read_text()
+COMMITS = {name for name in NOTICES if name.startswith("commit_")}
+
+Told = list[dict[str, Any]]
+
+
+def keys(names: tuple[str, ...]) -> str:
+    return ", ".join(f"`{each}`" for each in names)
+
+
+def test_the_page_is_the_table_of_what_is_told() -> None:
+    rows = [
+        f"| `{n}` | {each.level} | {each.when} | {keys(each.keys)} |" for n, each in NOTICES.items()
+    ]
+    rows += [f"| `{name}` | {keys(each)} |" for name, each in SPANS.items()]
+    rows += [
+        f"| `{n}` | {each.kind} | `{each.unit}` | {each.meaning} | {keys(each.keys)} |"
+        for n, each in METRICS.items()
+    ]
+
+    assert [each for each in PAGE.splitlines() if each.startswith("| `")] == rows
+
+
+def told_in_the_code() -> Iterator[tuple[str, ast.Call]]:
+    for path in [*ROOT.glob("ledger/**/*.py"), *ROOT.glob("projections/**/*.py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in {"warn", "tell"}:
+                yield path.name, node
+
+
+def test_whatever_the_code_tells_is_in_the_table_with_its_keys() -> None:
+    found = 0
+    for file, call in told_in_the_code():
+        name = call.args[1]
+        if isinstance(name, ast.Constant) and isinstance(name.value, str):
+            notice = NOTICES[name.value]
+            given = {each.arg for each in call.keywords}
+            assert given - {None} <= set(notice.keys), (file, name.value)
+            assert None in given or given == set(notice.keys), (file, name.value)
+            found += 1
+    assert found >= len(NOTICES) - 4
+
+
+def test_commits_conflicts_retries_and_refusals_are_told_with_their_keys() -> None:
+    with capture_logs() as told:
+        race()
+        unknown()
+
+    ours = [each for each in told if each["event"] in COMMITS]
+    assert {each["event"] for each in ours} == COMMITS
+    for each in ours:
+        notice = NOTICES[each.pop("event")]
+        assert each.pop("log_level") == notice.level
+        assert set(each) == set(notice.keys)
+    repeated = [each for each in ours if each.get("commit_id") == "note"]
+    assert [each["repeated"] for each in repeated] == [False, True]
+    assert repeated[0]["attempts"] == 2, "it lost its first attempt"
+
+
+@pytest.mark.parametrize("name", ["paimon", "iceberg", "delta"])
+def test_projections_are_told_with_what_they_reached(name: str) -> None:
+    table = orders(lake_on(memory()))
+    if name == "delta":
+        table.alter([SetOption("ledger.formats", "delta")])
+    with capture_logs() as told:
+        table.project(name)
+        table.project(name)
+        table.append([data_file("a.parquet")])
+        table.project(name)
+
+    ours = [each for each in told if each["event"] == "files_projected"]
+    assert [(each["from_version"], each["version"]) for each in ours] == [
+        (-1, table.state.version - 1),
+        (table.state.version - 1, table.state.version),
+    ]
+    for each in ours:
+        assert set(each) == {"event", "log_level", *NOTICES["files_projected"].keys}
+        assert each["format"] == name
+
+
+def test_who_and_why_are_told_to_nobody() -> None:
+    lake = lake_on(memory())
+    lake.init(erasable=True)
+    table = orders(lake)
+    with capture_logs() as told:
+        table.alter([SetOption("team", "a")], author="ann@example.org", message="secret-reason")
+        with pytest.raises(InvalidChangeError):
+            table.alter([AddColumn(("id",), "INT")], author="ann@example.org")
+
+    assert told
+    assert not any("ann@" in str(each) or "secret-reason" in str(each) for each in told)
+
+
+def test_a_line_that_cannot_be_written_fails_no_commit() -> None:
+    def broken(*_: object) -> Any:
+        raise OSError("the disk of logs is full")
+
+    table = orders(lake_on(memory()))
+    structlog.configure(processors=[broken])
+
+    assert table.alter([SetOption("team", "a")]).version == 1
+
+
+@pytest.fixture(scope="module")
+def traced() -> dict[str, Any]:
+    """Return what a process that uses OpenTelemetry's SDK collected."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.observing.traced_worker"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        timeout=120,
+    )
+    assert ran.returncode == 0, ran.stderr
+    found: dict[str, Any] = json.loads(ran.stdout)
+    return found
+
+
+def test_commits_and_projections_are_spans_of_whoever_asked(traced: dict[str, Any]) -> None:
+    *ours, around = traced["spans"]
+    assert around["name"] == "nightly"
+    for each in ours:
+        assert each["parent_id"] == around["context"]["span_id"]
+        assert set(each["attributes"]) <= set(SPANS[each["name"]])
+    commits = [each for each in ours if each["name"] == "lakeledger.commit"]
+    outcomes = {each["attributes"]["lakeledger.outcome"] for each in commits}
+    assert outcomes == {"landed", "repeated", "conflicted", "refused", "unknown"}
+    for each in commits:
+        has_landed = each["attributes"]["lakeledger.outcome"] in {"landed", "repeated"}
+        assert [said["name"] for said in each["events"]] == ([] if has_landed else ["exception"])
+        assert each["status"]["status_code"] == ("UNSET" if has_landed else "ERROR")
+    (projected,) = (each for each in ours if each["name"] == "lakeledger.project")
+    assert set(projected["attributes"]) == set(SPANS["lakeledger.project"])
+
+
+def test_metrics_count_what_came_of_commits(traced: dict[str, Any]) -> None:
+    points = {each["name"]: each["data"]["data_points"] for each in traced["metrics"]}
+    assert points.keys() == METRICS.keys()
+    for name, some in points.items():
+        assert all(set(each["attributes"]) == set(METRICS[name].keys) for each in some)
+    commits = [each for each in traced["spans"] if each["name"] == "lakeledger.commit"]
+    by_outcome = {
+        each["attributes"]["outcome"]: each["value"] for each in points["lakeledger.commits"]
+    }
+    told = [each["attributes"]["lakeledger.outcome"] for each in commits]
+    assert by_outcome == {each: told.count(each) for each in told}
+    assert [each["value"] for each in points["lakeledger.commit.retries"]] == [1]
+    assert [each["value"] for each in points["lakeledger.projections"]] == [1]
+
+
+SILENT = """
+import sys, ledger
+lake = ledger.open("memory://silent")
+lake.create_database("shop")
+table = lake.create_table("shop.orders", ledger.Schema.of({"id": "BIGINT"}))
+table.alter([ledger.SetOption("a", "0")])
+calls = []
+import threading
+def count(frame, event, arg):
+    if event == "call" and "observing" in frame.f_code.co_filename:
+        calls.append(frame.f_code.co_name)
+threading.setprofile_all_threads(count) if hasattr(threading, "setprofile_all_threads") else (
+    threading.setprofile(count), sys.setprofile(count))
+table.alter([ledger.SetOption("a", "1")])
+sys.setprofile(None)
+loaded = sorted({each.split(".")[0] for each in sys.modules} & {"structlog", "opentelemetry"})
+print(loaded, sorted(calls))
+"""
+
+
+def test_who_does_not_listen_pays_four_calls_a_commit_and_no_import() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", SILENT], capture_output=True, text=True, check=False, timeout=120
+    )
+
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.strip() == "[] ['is_heard', 'is_observed', 'is_traced', 'told_commit']"
