@@ -1,4 +1,4 @@
-"""A table that was born in Iceberg, event by event, with one of every kind of fact."""
+"""Tables that were born elsewhere, event by event; Iceberg's has one of every kind of its facts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import Any
 from ledger.events import TableEvent
 from ledger.events import iceberg_events as e
 from ledger.events.commit import Commit, Transaction
+from ledger.events.delta_events import DeltaBirth, DeltaFollowed
+from ledger.events.paimon_events import PaimonBirth, PaimonBranchUpdated
 from ledger.events.schema_changes import SetOption
 from ledger.events.schema_events import ColumnAdded
+from ledger.events.snapshot_events import SnapshotsExpired, TagCreated
 from ledger.events.spec_changes import SortColumn
 from ledger.events.spec_events import (
     PartitionFieldRecord,
@@ -20,6 +23,7 @@ from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.events.table_events import SchemaRecord, TableCreated
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.model.types.wire import FieldObject
+from tests.evolution import folds
 from tests.evolution.folds import NAME
 
 ID = FieldObject(1, "id", "BIGINT NOT NULL")
@@ -105,6 +109,79 @@ LIFE: tuple[tuple[TableEvent, ...], ...] = (
 )
 """What happens to it, commit by commit."""
 
+_ID, _DAY = FieldObject(0, "id", "BIGINT NOT NULL"), FieldObject(4, "day", "DATE")
+_IN_PAIMON = TableCreated(
+    identifier=NAME,
+    table_id="t",
+    path="db.db/t",
+    schema=SchemaRecord((_ID,), highest_field_id=0, options={"bucket": "2"}),
+    born_in_paimon=PaimonBirth(source="/lake/t", location="file:/lake/t", schema_id=2),
+)
+PAIMON_LIFE: tuple[tuple[TableEvent, ...], ...] = (
+    (_IN_PAIMON,),
+    (folds.snapshot(3, schema_id=2, base_manifest_list="m"),),
+    (
+        ColumnAdded(("day",), "DATE", field_id=4),
+        SetOption("bucket", "3"),
+        e.TableFactsSet(last_column_id=7),
+        e.SchemaNamed(3),
+    ),
+    (
+        folds.snapshot(5, schema_id=3, base_manifest_list="n"),
+        TagCreated(tag_name="kept", snapshot_id=3),
+    ),
+    (SnapshotsExpired(earliest_snapshot_id=5),),
+    (PaimonBranchUpdated(branch_name="dev", added={"schema/schema-0": "{}", "tag/tag-a": "{}"}),),
+    (folds.snapshot(6, schema_id=3, base_manifest_list="o"),),
+    (e.CurrentSchemaSet(2), e.SnapshotsRemoved((6,)), e.SchemasRemoved(())),
+    (e.SchemaReplaced((_DAY, _ID)), e.SchemaNamed(4)),
+    (
+        folds.snapshot(6, schema_id=4, base_manifest_list="p"),
+        PaimonBranchUpdated(branch_name="dev", removed=("tag/tag-a",)),
+    ),
+)
+"""A table that was born in Paimon, its creation first."""
+
+_IN_DELTA = TableCreated(
+    identifier=NAME,
+    table_id="t",
+    path="db.db/t",
+    schema=SchemaRecord((ID,), highest_field_id=1),
+    born_in_delta=DeltaBirth(source="/lake/t", table_id="u"),
+)
+DELTA_LIFE: tuple[tuple[TableEvent, ...], ...] = (
+    (_IN_DELTA,),
+    (
+        DeltaFollowed(
+            delta_version=4,
+            timestamp_millis=90,
+            protocol="{}",
+            metadata='{"id":"u"}',
+            columns={"id": 1},
+        ),
+    ),
+    (
+        ColumnAdded(("day",), "DATE", field_id=2),
+        folds.snapshot(1, schema_id=1),
+        DeltaFollowed(
+            delta_version=5,
+            timestamp_millis=95,
+            sha256=64 * "a",
+            metadata='{"id":"v"}',
+            columns={"day": 2},
+            txns={"job": 7},
+        ),
+    ),
+    (e.SchemaReplaced((DAY, ID)), DeltaFollowed(delta_version=9, timestamp_millis=80)),
+)
+"""A table that was born in Delta, its creation first."""
+
+LIVES: dict[str, tuple[tuple[TableEvent, ...], ...]] = {
+    "iceberg": ((CREATED,), *LIFE),
+    "paimon": PAIMON_LIFE,
+    "delta": DELTA_LIFE,
+}
+
 
 def commit(version: int, *events: TableEvent, format_version: int = 2) -> Commit[TableEvent]:
     transaction = Transaction[TableEvent](id=f"t{version}", author="ann", events=events)
@@ -116,13 +193,13 @@ def commit(version: int, *events: TableEvent, format_version: int = 2) -> Commit
     )
 
 
-def commits() -> list[Commit[TableEvent]]:
-    return [commit(version, *events) for version, events in enumerate(((CREATED,), *LIFE))]
+def commits(life: str = "iceberg") -> list[Commit[TableEvent]]:
+    return [commit(version, *events) for version, events in enumerate(LIVES[life])]
 
 
-def born(until: int = len(LIFE)) -> TableBuilder:
+def born(until: int | None = None, life: str = "iceberg") -> TableBuilder:
     """The table right after a commit."""
     builder = TableBuilder()
-    for each in commits()[: until + 1]:
+    for each in commits(life)[: None if until is None else until + 1]:
         builder.commit(each)
     return builder

@@ -1,46 +1,17 @@
-"""What the fold makes of a table that was born in Iceberg, and what it refuses."""
+"""What the fold makes of tables that were born elsewhere."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any, get_args
-
-import pytest
-
-from ledger.events import TableEvent
-from ledger.events import iceberg_events as e
-from ledger.events import snapshot_events as n
-from ledger.events.formats import needed_format
-from ledger.events.iceberg_events import IcebergEvent
 from ledger.events.schema_changes import SetOption
-from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.evolution.fold.table_record import TableStream
-from ledger.log.codec import Codec, encode
-from ledger.model.errors import DamagedLogError, InvalidChangeError, UpgradeRequiredError
-from tests.evolution import folds
+from ledger.events.snapshot_events import TagDeleted
 from tests.evolution.born import (
-    CREATED,
-    DAY,
     FIRST,
     ID,
-    LIFE,
     SECOND,
     STAGED,
     born,
     commit,
-    commits,
-    ref,
-    snapshot,
 )
-
-STREAM = TableStream()
-
-
-def test_the_life_has_every_kind_of_fact_that_only_such_tables_have() -> None:
-    there = {type(each) for events in LIFE for each in events}
-    assert set(get_args(IcebergEvent)) <= there
 
 
 def test_ids_and_numbers_are_the_sources() -> None:
@@ -90,138 +61,40 @@ def test_what_was_removed_is_gone_with_all_that_hangs_on_it() -> None:
     assert not state.reachable(SECOND)
 
 
-@pytest.mark.parametrize("cut", range(len(LIFE) + 1))
-def test_a_checkpoint_and_the_tail_are_the_replay_of_all(cut: int) -> None:
-    kept = STREAM.encode_state(born(cut).freeze())
-    resumed = TableBuilder(STREAM.decode_state(kept))
-    for each in commits()[cut + 1 :]:
-        resumed.commit(each)
-    whole = born().freeze()
-    assert resumed.freeze() == whole
-    assert STREAM.encode_state(resumed.freeze()) == STREAM.encode_state(whole)
-
-
-def test_a_frozen_state_does_not_change_when_its_builder_goes_on() -> None:
-    builder = born(4)
-    before = builder.freeze()
-    kept = STREAM.encode_state(before)
-    for each in commits()[5:]:
-        builder.commit(each)
-    assert STREAM.encode_state(before) == kept
-
-
-GOLDEN = Path(__file__).parents[1] / "data/born/commits.jsonl"
-CODEC: Codec[TableEvent] = Codec(TableEvent)
-
-
-def test_the_bytes_of_every_kind_of_fact_are_frozen() -> None:
-    lines = GOLDEN.read_bytes().splitlines(keepends=True)
-    assert [encode(each) for each in commits()] == lines
-    assert [encode(CODEC.decode(each, "file")) for each in lines] == lines
-
-
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every place of a decoded file, but the file itself."""
-    if path:
-        yield path
-    inner: Any = enumerate(value) if isinstance(value, list) else ()
-    for key, each in value.items() if isinstance(value, dict) else inner:
-        yield from places(each, (*path, key))
-
-
-def changed(body: bytes, path: tuple[Any, ...], change: Callable[[Any, Any], None]) -> bytes:
-    """A file after a change of the object or list that holds a place."""
-    value = around = json.loads(body)
-    for each in path[:-1]:
-        around = around[each]
-    change(around, path[-1])
-    return json.dumps(value).encode()
-
-
-def drop(around: Any, key: Any) -> None:
-    del around[key]
-
-
-def exchange(around: Any, key: Any) -> None:
-    around[key] = [None] if not isinstance(around[key], list) else "x"
-
-
-def more(around: Any, key: Any) -> None:
-    if isinstance(around[key], dict):
-        around[key]["unheardOf"] = 1
-    else:
-        around[key] = {"unheardOf": 1}
-
-
-@pytest.mark.parametrize("change", [drop, exchange, more])
-def test_whatever_is_wrong_in_a_file_is_told_as_damage_or_as_newer(
-    change: Callable[[Any, Any], None],
-) -> None:
-    for line in GOLDEN.read_bytes().splitlines():
-        for path in places(json.loads(line)):
-            try:
-                CODEC.decode(changed(line, path, change), "file")
-            except (DamagedLogError, UpgradeRequiredError):
-                continue
-            # What may be absent, and what knows keys of its own: types.
-            assert change is drop or {"fields", "schema"} & set(path), (change, path)
-
-
-def test_every_commit_is_read_as_it_was_written() -> None:
-    for each in commits():
-        assert needed_format(each.transactions[0].events) == 2
-        assert CODEC.decode(encode(each), "file") == each
-
-
-WRONG: dict[str, tuple[TableEvent, ...]] = {
-    "a snapshot twice": (snapshot(FIRST, 9),),
-    "a ref to nothing": (e.SnapshotRefSet("x", ref(1)),),
-    "main as a tag": (e.SnapshotRefSet("main", ref(FIRST, ref_type="tag")),),
-    "no such ref": (e.SnapshotRefRemoved("x"),),
-    "no such snapshot": (e.SnapshotsRemoved((1,)),),
-    "a schema with other columns": (e.SchemaAdded(e.IcebergSchema(schema_id=0, fields=(DAY,))),),
-    "columns under another's id": (e.SchemaReplaced((DAY,)), e.SchemaNamed(0)),
-    "no such schema": (e.CurrentSchemaSet(44),),
-    "the current schema goes": (e.SchemasRemoved((1,)),),
-    "a schema goes that is not there": (e.SchemasRemoved((44,)),),
-    "the default spec goes": (e.LayoutsRemoved(spec_ids=(4,)),),
-    "the default order goes": (e.LayoutsRemoved(order_ids=(3,)),),
-    "no such statistics": (e.StatisticsRemoved(snapshot_ids=(SECOND,)),),
-    "no such key": (e.EncryptionKeyRemoved("k"),),
-    "more of a log than there is": (e.SnapshotLogUpdated(dropped=2),),
-    "an older format version": (e.TableFactsSet(format_version=1),),
-    "a snapshot of the ledger's own": (folds.snapshot(1),),
-    "a tag of the ledger's own": (n.TagCreated(tag_name="t", snapshot_id=FIRST),),
-    "an expiry of the ledger's own": (n.SnapshotsExpired(earliest_snapshot_id=1),),
-}
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_what_contradicts_the_table_is_refused(case: str) -> None:
-    with pytest.raises(InvalidChangeError):
-        born(3).commit(commit(4, *WRONG[case]))
-
-
-def test_the_ledgers_own_tables_hold_none_of_it() -> None:
-    for events in LIFE:
-        for each in events:
-            if isinstance(each, get_args(IcebergEvent)):
-                builder = folds.grown()
-                with pytest.raises(InvalidChangeError, match="not born in Iceberg"):
-                    builder.commit(commit(1, each))
-
-
-def test_format_1_holds_none_of_it() -> None:
-    with pytest.raises(InvalidChangeError, match="format 1 cannot hold TableCreated"):
-        TableBuilder().commit(commit(0, CREATED, format_version=1))
-    builder = TableBuilder()
-    builder.commit(commit(0, CREATED))
-    with pytest.raises(InvalidChangeError, match="format 1 cannot hold SnapshotAdded"):
-        builder.commit(commit(1, snapshot(1, 1), format_version=1))
-
-
 def test_the_first_schema_has_the_sources_id() -> None:
     state = born(0).freeze()
     assert (state.schema.id, state.schema.names, state.snapshot) == (0, ("id",), None)
     assert state.born is not None
     assert state.born.schemas[0].fields == (ID,)
+
+
+def test_paimons_ids_are_the_sources_and_come_again_after_its_rollback() -> None:
+    state = born(life="paimon").freeze()
+    assert state.paimon is not None
+    assert state.snapshot is not None
+    assert (state.snapshot.id, state.snapshot.base_manifest_list) == (6, "p")
+    assert (state.schema.id, state.schema.names) == (4, ("day", "id"))
+    assert state.schema.options == {"bucket": "2"}
+    assert state.snapshot_ids == (6, 5, 3)
+    assert not state.reachable(4)
+    assert state.paimon.added_in == {3: 1, 5: 3, 6: 9}
+    assert state.paimon.branches == {"dev": {"schema/schema-0": "{}"}}
+    assert state.paimon.schema(3).highest_field_id == 7
+    assert state.followed == "/lake/t"
+
+
+def test_an_expired_snapshot_of_paimons_goes_with_its_last_tag() -> None:
+    builder = born(life="paimon")
+    builder.commit(commit(builder.freeze().version + 1, TagDeleted(tag_name="kept")))
+    assert builder.freeze().snapshot_ids == (6, 5)
+
+
+def test_one_of_deltas_counts_as_the_ledgers_own_tables_do_and_says_whose_it_is() -> None:
+    state = born(life="delta").freeze()
+    assert state.snapshot is not None
+    assert (state.snapshot.id, state.schema.id, state.schema.names) == (1, 2, ("day", "id"))
+    assert state.followed == "/lake/t"
+    assert state.delta is not None
+    assert (state.delta.delta_version, state.delta.protocol) == (9, "{}")
+    assert (state.delta.metadata, state.delta.sha256) == ('{"id":"v"}', "")
+    assert state.delta.columns == {"id": 1, "day": 2}

@@ -17,16 +17,15 @@ HAS_DUCKDB = find_spec("duckdb_extension_iceberg") is not None
 HAS_CHDB = find_spec("chdb") is not None
 
 
-def duckdb_connection() -> duckdb.DuckDBPyConnection:
-    """Return a connection with the extension that a package brings; nothing is downloaded."""
+def duckdb_connection(*extensions: str) -> duckdb.DuckDBPyConnection:
+    """Return a connection with extensions that packages bring; nothing is downloaded."""
     connection = duckdb.connect()
-    for each in ("avro", "iceberg"):
+    for each in extensions:
         spec = find_spec(f"duckdb_extension_{each}")
-        assert spec is not None
+        assert spec is not None, f"pip install duckdb-extension-{each}"
         assert spec.origin is not None
-        (path,) = Path(spec.origin).parent.rglob("*.duckdb_extension")
-        connection.execute(f"LOAD '{path}'")
-    connection.execute("SET unsafe_enable_version_guessing = true")
+        (path,) = Path(spec.origin).parent.rglob(f"{each}.duckdb_extension")
+        connection.load_extension(str(path))
     connection.execute("SET TimeZone = 'UTC'")
     return connection
 
@@ -34,7 +33,8 @@ def duckdb_connection() -> duckdb.DuckDBPyConnection:
 def duckdb_rows(folder: Path, snapshot: int | None = None) -> Rows:
     """Return what DuckDB's extension reads of the newest metadata, or of a snapshot in it."""
     at = "" if snapshot is None else f", snapshot_from_id={snapshot}"
-    with duckdb_connection() as connection:
+    with duckdb_connection("avro", "iceberg") as connection:
+        connection.execute("SET unsafe_enable_version_guessing = true")
         query = f"SELECT * FROM iceberg_scan('{folder}'{at})"  # noqa: S608 - written here
         rows: Rows = connection.sql(query).to_arrow_table().to_pylist()
         return rows

@@ -5,7 +5,6 @@ Every snapshot of random lives, current and older, reads as plain pyarrow reads 
 
 from __future__ import annotations
 
-import importlib.util
 import random
 from collections.abc import Callable
 from decimal import Decimal
@@ -21,6 +20,7 @@ from ledger import RenameColumn, Table, UpdateColumnType
 from projections.delta.materialise import DELTA
 from tests.projections.delta.projecting import Left
 from tests.readers.delta_life import PARTITIONS, Life, Row, plain
+from tests.readers.engines import duckdb_connection
 
 deltalake = pytest.importorskip("deltalake")
 
@@ -73,14 +73,7 @@ def delta_rs_query(folder: str, version: int) -> tuple[list[str], list[Row]]:
 
 
 def duckdb(folder: str, version: int) -> tuple[list[str], list[Row]]:
-    import duckdb
-
-    place = importlib.util.find_spec("duckdb_extension_delta")
-    if place is None or place.origin is None:
-        pytest.skip("duckdb-extension-delta is not installed")
-    (extension,) = Path(place.origin).parent.glob("extensions/*/delta.duckdb_extension")
-    with duckdb.connect() as connection:
-        connection.load_extension(str(extension))
+    with duckdb_connection("delta") as connection:
         connection.execute("SET TimeZone = 'UTC'")
         query = "select * from delta_scan($1, version => $2)"
         found: Any = connection.execute(query, [folder, version]).to_arrow_table()

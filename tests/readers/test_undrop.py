@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import ledger
 from ledger import AddColumn, DropColumn, Ledger, RenameColumn, Schema, Table, UndropColumn
 from ledger.model.types.sql import read_type
 from projections.iceberg.names import Names
+from tests.readers.engines import duckdb_connection
 from tests.readers.lakehouse import Rows, add_rows, by_id
 
 ROWS: Rows = [
@@ -128,14 +128,7 @@ def test_delta_readers_show_the_values_again(lake: Ledger) -> None:
 
 
 def _duckdb(folder: str) -> Rows:
-    import duckdb
-
-    place = importlib.util.find_spec("duckdb_extension_delta")
-    if place is None or place.origin is None:
-        pytest.skip("duckdb-extension-delta is not installed")
-    (extension,) = Path(place.origin).parent.glob("extensions/*/delta.duckdb_extension")
-    with duckdb.connect() as connection:
-        connection.load_extension(str(extension))
+    with duckdb_connection("delta") as connection:
         rows: Rows = (
             connection.execute("select * from delta_scan($1)", [folder])
             .to_arrow_table()

@@ -1,0 +1,198 @@
+"""What holds of every table that was born elsewhere, whatever the format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from ledger.events import TableEvent
+from ledger.events import iceberg_events as e
+from ledger.events import snapshot_events as n
+from ledger.events.delta_events import DeltaFollowed
+from ledger.events.formats import needed_format
+from ledger.events.iceberg_events import IcebergEvent
+from ledger.events.paimon_events import PaimonBranchUpdated
+from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.evolution.fold.table_record import TableStream
+from ledger.log.codec import Codec, encode
+from ledger.model.errors import DamagedLogError, InvalidChangeError, UpgradeRequiredError
+from tests.evolution import folds
+from tests.evolution.born import DAY, FIRST, LIVES, SECOND, born, commit, commits, ref, snapshot
+
+STREAM = TableStream()
+CODEC: Codec[TableEvent] = Codec(TableEvent)
+GOLDEN = Path(__file__).parents[1] / "data/born"
+FILES = {"iceberg": "commits.jsonl", "paimon": "paimon.jsonl", "delta": "delta.jsonl"}
+OWN: dict[str, tuple[type, ...]] = {
+    "iceberg": get_args(IcebergEvent),
+    "paimon": (PaimonBranchUpdated,),
+    "delta": (DeltaFollowed,),
+}
+"""The facts that only such tables have; Paimon's and Delta's have some of Iceberg's, too."""
+
+each_life = pytest.mark.parametrize("life", LIVES)
+each_commit = pytest.mark.parametrize(
+    ("life", "cut"), [(life, cut) for life in LIVES for cut in range(len(LIVES[life]))]
+)
+
+
+@each_life
+def test_its_life_here_has_every_kind_of_fact_that_only_such_tables_have(life: str) -> None:
+    assert set(OWN[life]) <= {type(each) for events in LIVES[life] for each in events}
+
+
+@each_commit
+def test_a_checkpoint_and_the_tail_are_the_replay_of_all(life: str, cut: int) -> None:
+    kept = STREAM.encode_state(born(cut, life).freeze())
+    assert STREAM.encode_state(born(cut, life).freeze()) == kept
+    resumed = TableBuilder(STREAM.decode_state(kept))
+    for each in commits(life)[cut + 1 :]:
+        resumed.commit(each)
+    whole = born(life=life).freeze()
+    assert resumed.freeze() == whole
+    assert STREAM.encode_state(resumed.freeze()) == STREAM.encode_state(whole)
+
+
+@each_commit
+def test_a_frozen_state_does_not_change_when_its_builder_goes_on(life: str, cut: int) -> None:
+    builder = born(cut, life)
+    before = builder.freeze()
+    kept = STREAM.encode_state(before)
+    for each in commits(life)[cut + 1 :]:
+        builder.commit(each)
+    assert STREAM.encode_state(before) == kept
+
+
+@each_life
+def test_the_bytes_of_its_facts_are_frozen(life: str) -> None:
+    lines = (GOLDEN / FILES[life]).read_bytes().splitlines(keepends=True)
+    assert [encode(each) for each in commits(life)] == lines
+    assert [CODEC.decode(each, "file") for each in lines] == commits(life)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place of a decoded file, but the file itself."""
+    if path:
+        yield path
+    inner: Any = enumerate(value) if isinstance(value, list) else ()
+    for key, each in value.items() if isinstance(value, dict) else inner:
+        yield from places(each, (*path, key))
+
+
+def changed(body: bytes, path: tuple[Any, ...], change: Callable[[Any, Any], None]) -> bytes:
+    """A file after a change of the object or list that holds a place."""
+    value = around = json.loads(body)
+    for each in path[:-1]:
+        around = around[each]
+    change(around, path[-1])
+    return json.dumps(value).encode()
+
+
+def drop(around: Any, key: Any) -> None:
+    del around[key]
+
+
+def exchange(around: Any, key: Any) -> None:
+    around[key] = [None] if not isinstance(around[key], list) else "x"
+
+
+def more(around: Any, key: Any) -> None:
+    if isinstance(around[key], dict):
+        around[key]["unheardOf"] = 1
+    else:
+        around[key] = {"unheardOf": 1}
+
+
+@each_life
+@pytest.mark.parametrize("change", [drop, exchange, more])
+def test_whatever_is_wrong_in_a_file_is_told_as_damage_or_as_newer(
+    life: str, change: Callable[[Any, Any], None]
+) -> None:
+    for line in (GOLDEN / FILES[life]).read_bytes().splitlines():
+        for path in places(json.loads(line)):
+            try:
+                CODEC.decode(changed(line, path, change), "file")
+            except (DamagedLogError, UpgradeRequiredError):
+                continue
+            # What may be absent, and what knows keys of its own: types, and texts by name.
+            named = {"fields", "schema", "columns", "txns"}
+            assert change is drop or named & set(path), (change, path)
+
+
+def own_facts(life: str) -> Iterator[TableEvent]:
+    for events in LIVES[life]:
+        yield from (each for each in events if isinstance(each, OWN[life]))
+
+
+@each_life
+def test_format_1_holds_none_of_its_facts(life: str) -> None:
+    (created,) = LIVES[life][0]
+    assert needed_format((created,)) == 2
+    with pytest.raises(InvalidChangeError, match="format 1 cannot hold TableCreated"):
+        TableBuilder().commit(commit(0, created, format_version=1))
+    for each in own_facts(life):
+        assert needed_format((each,)) == 2
+        with pytest.raises(InvalidChangeError, match=f"format 1 cannot hold {type(each).__name__}"):
+            born(0, life).commit(commit(1, each, format_version=1))
+
+
+@each_life
+def test_the_ledgers_own_tables_hold_none_of_them(life: str) -> None:
+    for each in own_facts(life):
+        with pytest.raises(InvalidChangeError, match=f"not born in {life.title()}"):
+            folds.grown().commit(commit(1, each))
+
+
+WRONG: dict[tuple[str, str], tuple[TableEvent, ...]] = {
+    ("iceberg", "a snapshot twice"): (snapshot(FIRST, 9),),
+    ("iceberg", "a ref to nothing"): (e.SnapshotRefSet("x", ref(1)),),
+    ("iceberg", "main as a tag"): (e.SnapshotRefSet("main", ref(FIRST, ref_type="tag")),),
+    ("iceberg", "no such ref"): (e.SnapshotRefRemoved("x"),),
+    ("iceberg", "no such snapshot"): (e.SnapshotsRemoved((1,)),),
+    ("iceberg", "a schema with other columns"): (
+        e.SchemaAdded(e.IcebergSchema(schema_id=0, fields=(DAY,))),
+    ),
+    ("iceberg", "columns under another's id"): (e.SchemaReplaced((DAY,)), e.SchemaNamed(0)),
+    ("iceberg", "no such schema"): (e.CurrentSchemaSet(44),),
+    ("iceberg", "the current schema goes"): (e.SchemasRemoved((1,)),),
+    ("iceberg", "a schema goes that is not there"): (e.SchemasRemoved((44,)),),
+    ("iceberg", "the default spec goes"): (e.LayoutsRemoved(spec_ids=(4,)),),
+    ("iceberg", "the default order goes"): (e.LayoutsRemoved(order_ids=(3,)),),
+    ("iceberg", "no such statistics"): (e.StatisticsRemoved(snapshot_ids=(SECOND,)),),
+    ("iceberg", "no such key"): (e.EncryptionKeyRemoved("k"),),
+    ("iceberg", "more of a log than there is"): (e.SnapshotLogUpdated(dropped=2),),
+    ("iceberg", "an older format version"): (e.TableFactsSet(format_version=1),),
+    ("iceberg", "a snapshot of the ledger's own"): (folds.snapshot(1),),
+    ("iceberg", "a tag of the ledger's own"): (n.TagCreated(tag_name="t", snapshot_id=FIRST),),
+    ("iceberg", "an expiry of the ledger's own"): (n.SnapshotsExpired(earliest_snapshot_id=1),),
+    ("paimon", "a snapshot twice"): (folds.snapshot(6, schema_id=4),),
+    ("paimon", "a snapshot of no schema"): (folds.snapshot(7, schema_id=9),),
+    ("paimon", "a tag of nothing"): (n.TagCreated(tag_name="new", snapshot_id=4),),
+    ("paimon", "a schema's id again"): (e.SchemaNamed(3),),
+    ("paimon", "no such schema"): (e.CurrentSchemaSet(9),),
+    ("paimon", "the current schema goes"): (e.SchemasRemoved((4,)),),
+    ("paimon", "no such snapshot"): (e.SnapshotsRemoved((7,)),),
+    ("paimon", "no such ref"): (e.SnapshotRefRemoved("dev"),),
+    ("paimon", "no such file of a branch"): (
+        PaimonBranchUpdated(branch_name="dev", removed=("tag/tag-b",)),
+    ),
+    ("delta", "a version again"): (DeltaFollowed(delta_version=9, timestamp_millis=0),),
+    ("delta", "another id for a column"): (
+        DeltaFollowed(delta_version=10, timestamp_millis=0, columns={"id": 3}),
+    ),
+    ("delta", "no such snapshot"): (e.SnapshotsRemoved((1,)),),
+}
+BEFORE = {"iceberg": 3, "paimon": None, "delta": None}
+"""The commit after which it comes; the last where none is named."""
+
+
+@pytest.mark.parametrize(("life", "case"), WRONG)
+def test_what_contradicts_the_table_is_refused(life: str, case: str) -> None:
+    builder = born(BEFORE[life], life)
+    there = builder.freeze().version + 1
+    with pytest.raises(InvalidChangeError):
+        builder.commit(commit(there, *WRONG[life, case]))
