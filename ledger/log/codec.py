@@ -84,6 +84,7 @@ class Sketch(msgspec.Struct, gc=False, rename="camel"):
 
 
 _SKETCHES = msgspec.json.Decoder(Sketch)
+_UNREAD = msgspec.json.Decoder(Commit[msgspec.Raw])
 
 
 class _Envelope(msgspec.Struct):
@@ -100,13 +101,16 @@ class Codec(Generic[E]):
 
     Args:
         event_types: The union of event classes that the stream can hold.
+
+    Attributes:
+        kinds: The events' kinds, such as `addColumn`.
     """
 
     def __init__(self, event_types: Any) -> None:
         decoder: msgspec.json.Decoder[Commit[E]] = _decoder(event_types)
         self._decode = decoder.decode
         self._event_types = event_types
-        self._kinds = {each.__struct_config__.tag for each in get_args(event_types)}
+        self.kinds = {each.__struct_config__.tag for each in get_args(event_types)}
 
     def decode(self, body: bytes, file: str) -> Commit[E]:
         """Return the commit that a file holds.
@@ -123,15 +127,26 @@ class Codec(Generic[E]):
             commit = self._decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._explain(body, file, error) from error
-        if not OLDEST_FORMAT <= commit.format <= NEWEST_FORMAT:
-            raise _other_format(file, commit.format)
-        if not commit.transactions:
-            raise DamagedLogError(
-                f"{file} holds no transaction, and a commit has one or more. Compare it with a "
-                "backup",
-                file,
-            )
-        return commit
+        return _checked(commit, file)
+
+    def unread(self, body: bytes, file: str) -> Commit[msgspec.Raw]:
+        """Return the commit that a file holds, with its events as the JSON that stands there.
+
+        Whether they are events that this version knows is for the caller to find out.
+
+        Args:
+            body: The file's bytes.
+            file: Its name, for errors.
+
+        Raises:
+            UpgradeRequiredError: A newer format version or key.
+            DamagedLogError: It is torn, or no commit.
+        """
+        try:
+            commit = _UNREAD.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise self._explain(body, file, error) from error
+        return _checked(commit, file)
 
     def sketch(self, body: bytes, file: str) -> Sketch:
         """Return what a commit is, without decoding what its events say.
@@ -148,7 +163,7 @@ class Codec(Generic[E]):
             found = _SKETCHES.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._explain(body, file, error) from error
-        kinds = self._kinds
+        kinds = self.kinds
         is_known = OLDEST_FORMAT <= found.format <= NEWEST_FORMAT and found.transactions
         if not is_known or any(
             event.type not in kinds for each in found.transactions for event in each.events
@@ -187,6 +202,17 @@ def _decoder(event_types: Any) -> Any:
 @lru_cache(maxsize=8)
 def _built(event_types: Any) -> Any:
     return msgspec.json.Decoder(Commit[event_types])
+
+
+def _checked(commit: Commit[E], file: str) -> Commit[E]:
+    if not OLDEST_FORMAT <= commit.format <= NEWEST_FORMAT:
+        raise _other_format(file, commit.format)
+    if not commit.transactions:
+        raise DamagedLogError(
+            f"{file} holds no transaction, and a commit has one or more. Compare it with a backup",
+            file,
+        )
+    return commit
 
 
 def _other_format(file: str, version: int) -> LedgerError:

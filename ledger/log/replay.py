@@ -5,12 +5,12 @@ Long ways go through sealed segments, short ones and the newest commits through 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from attrs import frozen
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from ledger.events.commit import Commit
 from ledger.log.codec import Codec, Sketch, digest
@@ -21,6 +21,7 @@ from ledger.model.errors import DamagedLogError
 from ledger.stores import Store
 
 E = TypeVar("E")
+D = TypeVar("D", Sketch, Commit[Raw])
 
 _FIRST_CHUNK = 128
 """A reader that looks for the newest commits looks for segments only after so many."""
@@ -149,6 +150,15 @@ class Reader(Generic[E]):
             DamagedLogError: A commit is missing, torn, or does not follow the one before.
             UpgradeRequiredError: A commit was written by a newer version.
         """
+        return self._each(first, last, self._codec.sketch)
+
+    def unread(self, first: int, last: int) -> Iterator[Commit[Raw]]:
+        """Yield the commits `first` to `last`, their events as they stand there; as `sketches`."""
+        return (found for found, _ in self._each(first, last, self._codec.unread))
+
+    def _each(
+        self, first: int, last: int, decode: Callable[[bytes, str], D]
+    ) -> Iterator[tuple[D, bytes]]:
         parent = ""
         for version, line in enumerate(self._lines(first, last), first):
             if line is None:
@@ -156,7 +166,7 @@ class Reader(Generic[E]):
                 return
             body, known = (line.body, line.digest) if isinstance(line, Line) else (line, None)
             key = self._layout.commit(version)
-            found = self._codec.sketch(body, key)
+            found = decode(body, key)
             self._check_place(found, key, version, parent)
             yield found, body
             parent = known or digest(body)
@@ -168,7 +178,9 @@ class Reader(Generic[E]):
         self._check_place(commit, key, version, parent)
         return Read(commit, body, known or digest(body))
 
-    def _check_place(self, commit: Commit[E] | Sketch, key: str, version: int, parent: str) -> None:
+    def _check_place(
+        self, commit: Commit[Any] | Sketch, key: str, version: int, parent: str
+    ) -> None:
         """Check that a commit is that of a version, and follows the one before.
 
         Args:

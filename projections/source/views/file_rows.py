@@ -185,7 +185,7 @@ def _partition(key: Key, names: Names) -> tuple[int, list[Any], str]:
     return key.spec_id, as_text(names[key.spec_id], key.values), key.content
 
 
-def _snapshots(scan: Scan) -> Iterator[tuple[Step, SnapshotEvent, Names]]:
+def _snapshots(scan: Scan) -> Iterator[tuple[Step[TableEvent], SnapshotEvent, Names]]:
     """Yield every snapshot with the names of the partition fields of the specs up to then."""
     names: Names | None = None
     for step, builder in scan.folded():

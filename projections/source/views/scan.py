@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from typing import Generic, TypeVar
 
 from attrs import frozen
-from msgspec import UNSET, DecodeError, UnsetType
+from msgspec import UNSET, DecodeError, Raw, UnsetType
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
@@ -23,8 +24,11 @@ from projections.source.span import End, Span
 SnapshotEvent = SnapshotCommitted | RolledBack
 
 
+E = TypeVar("E")
+
+
 @frozen
-class Step:
+class Step(Generic[E]):
     """One transaction, and where it stands.
 
     Attributes:
@@ -33,9 +37,9 @@ class Step:
         transaction: What one writer asked for at once.
     """
 
-    commit: Commit[TableEvent]
+    commit: Commit[E]
     position: int
-    transaction: Transaction[TableEvent]
+    transaction: Transaction[E]
 
     @property
     def effective_millis(self) -> int:
@@ -70,7 +74,13 @@ class Scan:
         """Return the scan of a span, on a log that is opened here."""
         return cls(span.table.open(span.root).log, span.first, span.end)
 
-    def steps(self) -> Iterator[Step]:
+    def unread(self) -> Iterator[Step[Raw]]:
+        """Yield the transactions as `steps`, their events as the JSON that stands in the log."""
+        commits = self.log.unread_commits(self._first, self._end.version)
+        for commit in self.log.personal.each_told(commits):
+            yield from self._steps_of(commit)
+
+    def steps(self) -> Iterator[Step[TableEvent]]:
         """Yield the transactions, in order.
 
         Raises:
@@ -80,7 +90,7 @@ class Scan:
         for commit in self.log.personal.each_told(read.commit for read in reads):
             yield from self._steps_of(commit)
 
-    def folded(self) -> Iterator[tuple[Step, TableBuilder]]:
+    def folded(self) -> Iterator[tuple[Step[TableEvent], TableBuilder]]:
         """Yield the transactions, each with the fold right after it.
 
         The fold begins at the nearest checkpoint before the first commit. It is one and the same
@@ -110,7 +120,7 @@ class Scan:
         ((_, builder),) = deque(last, maxlen=1)
         return builder.freeze()
 
-    def files(self, step: Step, event: SnapshotEvent) -> tuple[FileChange, ...]:
+    def files(self, step: Step[TableEvent], event: SnapshotEvent) -> tuple[FileChange, ...]:
         """Return the file changes of a snapshot.
 
         Raises:
@@ -128,7 +138,7 @@ class Scan:
 
     def _folding(
         self, builder: TableBuilder, commit: Commit[TableEvent]
-    ) -> Iterator[tuple[Step, TableBuilder]]:
+    ) -> Iterator[tuple[Step[TableEvent], TableBuilder]]:
         try:
             builder.begin(commit.version, commit.time_millis, commit.format)
             for step in self._steps_of(commit):
@@ -137,7 +147,7 @@ class Scan:
         except InvalidInputError as error:
             raise self.log.contradiction(commit, error) from error
 
-    def _steps_of(self, commit: Commit[TableEvent]) -> Iterator[Step]:
+    def _steps_of(self, commit: Commit[E]) -> Iterator[Step[E]]:
         most = self._end.transactions if commit.version == self._end.version else None
         for position, each in enumerate(commit.transactions[:most]):
             yield Step(commit, position, each)
