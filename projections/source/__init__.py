@@ -10,9 +10,11 @@ it; `files` every file that came or went, and `partition_changes` what that did 
 `tags` and `partitions` are those that there are at an instant.
 
 Options: `version`, `timestamp`, `snapshot` or `tag` (up to when), `versionsPerPartition` (how many
-commits a task reads), `storageOptions` (JSON), and for streams `startingOffsets`. Filters on
-`version`, `time` and `identifier` decide which commits are read at all. `spark.readStream` follows
-every view but the last two. `ledger_sink` commits a streaming query's batches to a table.
+commits a task reads), `storageOptions` (JSON), and for streams `startingOffsets`. With `filters`
+set to `pushed`, filters on `version`, `time` and `identifier` decide which commits are read at all:
+for one query a `load`, since Spark reads all queries over one by the last one's filters.
+`spark.readStream` follows every view but the last two. `ledger_sink` commits a streaming query's
+batches to a table.
 
 Others may import:
     `register`     makes the format known to a session
@@ -37,7 +39,7 @@ __all__ = ["ledger_sink", "register"]
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format `ledger` known to a session, and let Spark push filters down to it."""
+    """Make the format `ledger` known to a session, and let Spark push filters where asked for."""
     from projections.source.data_source import LedgerDataSource
 
     # Spark refuses to plan a source that takes filters while this is off, its default.

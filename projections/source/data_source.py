@@ -66,7 +66,9 @@ class LedgerDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the view as it is, or was at an instant."""
-        return LedgerReader(Asked.of(self.options), _typed_of(schema))
+        asked = Asked.of(self.options)
+        kind = LedgerReader if asked.filters == "checked" else FilteredReader
+        return kind(asked, _typed_of(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return a reader that follows the log."""
@@ -85,6 +87,22 @@ class LedgerReader(DataSourceReader):
         self._asked = asked
         self._typed = typed
         self._bounds = Bounds()
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return a task for each range of versions."""
+        return [SpanPartition(each) for each in spans(self._asked, self._bounds)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one task."""
+        return _read(partition, self._asked, self._typed)
+
+
+class FilteredReader(LedgerReader):
+    """Reads only what the filters of one query let through.
+
+    Spark keeps what the last plan made of a source with the DataFrame that was loaded, and every
+    query over it reads by that: one without the filter, too. So this is for who asks for it.
+    """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         """Take what says something of versions, times and tables; return what Spark must check."""
@@ -111,14 +129,6 @@ class LedgerReader(DataSourceReader):
             return bounds, False
         found = bounds.narrowed(column, operator, getattr(wanted, "value", None))
         return (bounds, False) if found is None else (found, True)
-
-    def partitions(self) -> Sequence[InputPartition]:
-        """Return a task for each range of versions."""
-        return [SpanPartition(each) for each in spans(self._asked, self._bounds)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one task."""
-        return _read(partition, self._asked, self._typed)
 
 
 class LedgerStreamReader(DataSourceStreamReader):

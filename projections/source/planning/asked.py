@@ -18,6 +18,7 @@ from projections.source.span import Root
 from projections.source.views.view import View, view_of
 
 Starting = Literal["earliest", "latest"]
+Filters = Literal["checked", "pushed"]
 
 VERSIONS_PER_PARTITION = 8 * SEGMENT_LENGTH
 """How many commits one task reads unless told otherwise: worth a good deal more than its start."""
@@ -32,6 +33,7 @@ _OPTIONS = (
     "tag",
     "versionsPerPartition",
     "startingOffsets",
+    "filters",
     "storageOptions",
 )
 _KNOWN = {each.lower(): each for each in _OPTIONS}
@@ -69,6 +71,7 @@ class Asked:
         instant: Up to when; None for now.
         versions_per_partition: How many commits one task reads.
         starting: Where a new stream begins.
+        filters: Whether a query's filters may decide which commits are read.
     """
 
     root: Root
@@ -77,6 +80,7 @@ class Asked:
     instant: Instant | None = None
     versions_per_partition: int = VERSIONS_PER_PARTITION
     starting: Starting = "earliest"
+    filters: Filters = "checked"
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Asked:
@@ -111,6 +115,7 @@ class Asked:
             instant=_instant(given, tables),
             versions_per_partition=_length(given),
             starting=_starting(given.get("startingoffsets", "earliest")),
+            filters=_filters(given.get("filters", "checked")),
         )
 
 
@@ -171,6 +176,12 @@ def _starting(text: str) -> Starting:
     if text.lower() not in ("earliest", "latest"):
         raise InvalidInputError(f"option startingOffsets is {text!r}; give earliest or latest")
     return cast("Starting", text.lower())
+
+
+def _filters(text: str) -> Filters:
+    if text.lower() not in ("checked", "pushed"):
+        raise InvalidInputError(f"option filters is {text!r}; give checked or pushed")
+    return cast("Filters", text.lower())
 
 
 def _storage_options(text: str) -> dict[str, Any]:

@@ -73,11 +73,23 @@ def test_every_view_is_what_the_log_says(registered: SparkSession, lake: Ledger,
     assert len(found) > 0
 
 
-def test_filters_on_versions_times_and_tables_leave_tasks_away(
+def test_one_dataframe_answers_queries_with_other_filters_and_without(
     registered: SparkSession, lake: Ledger
 ) -> None:
+    rows = view(registered, lake, "commits", "shop.orders")
+    whole = lake.table("shop.orders").state.version + 1
+    both = rows.where("version = 5").unionByName(rows.where("version = 7"))
+
+    assert [each.version for each in rows.where("version = 3").collect()] == [3]
+    assert rows.count() == whole
+    assert sorted(each.version for each in both.collect()) == [5, 7]
+    assert rows.count() == whole
+
+
+def test_filters_that_are_pushed_leave_tasks_away(registered: SparkSession, lake: Ledger) -> None:
     def commits(condition: str) -> tuple[int, list[int]]:
-        rows = view(registered, lake, "commits", "shop.*", versionsPerPartition=100)
+        given = {"versionsPerPartition": 100, "filters": "pushed"}
+        rows = view(registered, lake, "commits", "shop.*", **given)
         rows = rows.where(condition).select("version")
         return rows.rdd.getNumPartitions(), [each.version for each in rows.collect()]
 

@@ -40,7 +40,7 @@ def lived(seed: int, steps: int = 25) -> Table:
     return table
 
 
-def transactions_of(table: Table) -> list[Step]:
+def transactions_of(table: Table) -> list[Step[TableEvent]]:
     return [
         Step(commit, position, each)
         for commit in table.events()
