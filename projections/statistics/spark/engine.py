@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
+from ledger.history.older import TableLog
 from ledger.model.errors import LedgerError, MissingDependencyError
 from ledger.table import Table
 from projections.manifest_files.lists import names_lists
@@ -34,8 +35,8 @@ SPARK_START_S = 9.0
 SPARK_JOBS_S = 2.0
 """What Spark's jobs take for themselves, in a session that runs."""
 
-SPARK_A_TABLE_S = 0.13
-"""What a table of many takes Spark for itself: `benchmarks.statistics_many`."""
+A_TABLE_S = 0.01
+"""What opening a table and keeping its position takes: `benchmarks.statistics_many`."""
 
 SPARK_SHARE = 0.85
 """How much of a core's time Spark leaves to the fold."""
@@ -115,16 +116,15 @@ class Engines:
         """Whether Spark is through sooner, its start counted; say so where it is."""
         if tables[0].ledger_url.startswith("memory:"):
             return False
-        entries = sum(map(expected_entries, tables)) if len(tables) > 1 else new_entries(tables[0])
+        logs = [each.log for each in tables]
+        entries = sum(map(expected_entries, logs)) if len(logs) > 1 else new_entries(logs[0])
         active = self._started or active_session()
-        here_s = entries / LOCAL_ENTRIES_A_SECOND
+        here_s = entries / LOCAL_ENTRIES_A_SECOND + A_TABLE_S * len(logs)
         start_s = SPARK_JOBS_S if active is not None else SPARK_START_S + SPARK_JOBS_S
-        if len(tables) > 1:
-            start_s += SPARK_A_TABLE_S * len(tables)
         if here_s <= start_s:
             return False
         cores = os.cpu_count() or 1 if active is None else cores_of(active)
-        there_s = start_s + entries / (LOCAL_ENTRIES_A_SECOND * SPARK_SHARE * cores)
+        there_s = start_s + here_s / (SPARK_SHARE * cores)
         if there_s >= here_s:
             return False
         self._notice(
@@ -142,23 +142,22 @@ class Engines:
         return self._started
 
 
-def expected_entries(table: Table) -> int:
+def expected_entries(log: TableLog) -> int:
     """Return about `new_entries`, and 0 of a table that cannot be read: who refreshes it tells."""
     try:
-        return new_entries(table, looked_at=_LOOKED_AT_OF_MANY)
+        return new_entries(log, looked_at=_LOOKED_AT_OF_MANY)
     except (LedgerError, OSError):
         return 0
 
 
-def new_entries(table: Table, *, looked_at: int | None = None) -> int:
+def new_entries(log: TableLog, *, looked_at: int | None = None) -> int:
     """Return about how many entries a table has that are not counted yet.
 
     Args:
-        table: The table.
+        log: The table's.
         looked_at: Of more commits than this so many are looked at, so that it takes no longer for a
             long log; without, enough to choose an engine by.
     """
-    log = table.log
     log.refresh()
     last = log.head.state.version if log.head else -1
     first = positions.load(log.store, log.layout).version + 1

@@ -1,14 +1,13 @@
 """Keeping the statistics of many tables, a database's or a ledger's, as one Spark job.
 
-A table with little new is one task: an executor does in its process what this one would do. A
-table with much new gets all executors to itself.
+Tables with little new share tasks: an executor does in its process what this one would do, and
+this one reads nothing of them. A table with much new gets all executors to itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from attrs import frozen
@@ -29,8 +28,9 @@ if TYPE_CHECKING:
 ALONE = 1_000_000
 """A table with more new entries than this is shared out over all executors."""
 
-_TABLES_A_CORE = 8
-"""So many are done between two looks at how far all have come."""
+_TASKS_A_CORE = 4
+_TABLES_A_TASK = 16
+"""At most; so many are done between two looks at how far all have come."""
 
 
 @frozen
@@ -70,23 +70,26 @@ def refresh_all(
     """
     if not tables:
         return ()
-    LogSource.of(tables[0])
+    by_name = {str(each.identifier): each for each in tables}
+    sources = [LogSource.place(each) for each in tables]
     session = spark or spark_session()
-    expected = {str(each.identifier): expected_entries(each) for each in tables}
-    # The longest first: what is short fills the gaps at the end.
-    in_order = sorted(tables, key=lambda each: -expected[str(each.identifier)])
-    bulk = [each for each in in_order if expected[str(each.identifier)] > ALONE]
     done: dict[str, Refreshed] = {}
-    small = in_order[len(bulk) :]
-    for found in chain(_side_by_side(session, small), _one_by_one(session, bulk)):
-        done |= {each.table: each for each in found}
+    bulk: list[str] = []
+    for found in _side_by_side(session, sources):
+        done |= {each.table: each for each in found if isinstance(each, Refreshed)}
+        bulk += [each.table for each in found if isinstance(each, _Bulk)]
+        on_progress(len(done), len(tables))
+    for name in bulk:
+        done[name] = _alone(session, by_name[name])
         on_progress(len(done), len(tables))
     return tuple(done[str(each.identifier)] for each in tables)
 
 
-def _one_by_one(session: SparkSession, tables: Sequence[Table]) -> Iterator[list[Refreshed]]:
-    for each in tables:
-        yield [_alone(session, each)]
+@frozen
+class _Bulk:
+    """A table that has more new entries than one task is for."""
+
+    table: str
 
 
 def _alone(session: SparkSession, table: Table) -> Refreshed:
@@ -98,27 +101,41 @@ def _alone(session: SparkSession, table: Table) -> Refreshed:
     return Refreshed(name, position.version)
 
 
-def _side_by_side(session: SparkSession, tables: Sequence[Table]) -> Iterator[list[Refreshed]]:
-    """Yield what came of some tables at a time, a task a table."""
-    sources = tuple(LogSource.of(each) for each in tables)
-    width = _TABLES_A_CORE * cores_of(session) if sources else 1
+def _side_by_side(
+    session: SparkSession, sources: Sequence[LogSource]
+) -> Iterator[list[Refreshed | _Bulk]]:
+    """Yield what came of some tables at a time."""
+    width = _TASKS_A_CORE * _TABLES_A_TASK * cores_of(session)
     for begin in range(0, len(sources), width):
-        yield _together(session, sources[begin : begin + width])
+        yield _together(session, tuple(sources[begin : begin + width]))
 
 
-def _together(session: SparkSession, sources: tuple[LogSource, ...]) -> list[Refreshed]:
+def _together(session: SparkSession, sources: tuple[LogSource, ...]) -> list[Refreshed | _Bulk]:
+    count = min(len(sources), _TASKS_A_CORE * cores_of(session))
+    # Neighbours are often alike: large ones are not to meet in one task.
+    shares = tuple(sources[number::count] for number in range(count))
     try:
-        return answers(session, partial(_refreshed, sources), len(sources))
+        found = answers(session, partial(_refreshed, shares, ALONE), count)
     except StoreError as error:
         # One table may have taken a worker down: the others are not to go with it.
         if len(sources) == 1:
             return [Refreshed(sources[0].identifier, -1, str(error))]
-        return [found for each in sources for found in _together(session, (each,))]
+        middle = len(sources) // 2
+        return _together(session, sources[:middle]) + _together(session, sources[middle:])
+    return [each for share in found for each in share]
 
 
-def _refreshed(sources: Sequence[LogSource], number: int) -> Refreshed:
-    source = sources[number]
+def _refreshed(
+    shares: Sequence[Sequence[LogSource]], most: int, number: int
+) -> list[Refreshed | _Bulk]:
+    return [_one(each, most) for each in shares[number]]
+
+
+def _one(source: LogSource, most: int) -> Refreshed | _Bulk:
     try:
-        return Refreshed(source.identifier, refresh(source.log()).version)
+        log = source.log()
+        if expected_entries(log) > most:
+            return _Bulk(source.identifier)
+        return Refreshed(source.identifier, refresh(log).version)
     except (LedgerError, OSError) as error:
         return Refreshed(source.identifier, -1, str(error))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from ledger.model.errors import InvalidInputError
 from ledger.table import Table
@@ -55,7 +55,16 @@ class LogSource:
 
     @classmethod
     def of(cls, table: Table) -> LogSource:
-        """Return where executors read a table from.
+        """Return where executors read a table from, and whether they had better share manifests.
+
+        Raises:
+            InvalidInputError: The ledger is in memory.
+        """
+        return evolve(cls.place(table), names_lists=_names_lists_lately(table))
+
+    @classmethod
+    def place(cls, table: Table) -> LogSource:
+        """Return where an executor reads a table from; nothing of its log is read here.
 
         Raises:
             InvalidInputError: The ledger is in memory.
@@ -70,7 +79,6 @@ class LogSource:
             identifier=str(table.identifier),
             path=table.path,
             storage_options=table.storage_options,
-            names_lists=_names_lists_lately(table),
         )
 
     def log(self) -> TableLog:

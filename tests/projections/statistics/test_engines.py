@@ -267,12 +267,12 @@ def test_what_is_much_goes_by_the_new_entries(
     table = a_table(LocalStore(tmp_path))
     table.append(many(1200))
     table.overwrite([], where={})
-    assert new_entries(table) == 2400
+    assert new_entries(table.log) == 2400
 
     monkeypatch.setattr(engines, "_LOOKED_AT", 2)
-    assert new_entries(table) == 1800
+    assert new_entries(table.log) == 1800
     refresh(table.log)
-    assert new_entries(table) == 0
+    assert new_entries(table.log) == 0
 
 
 @pytest.mark.usefixtures("spark")

@@ -333,7 +333,7 @@ def test_what_is_much_goes_by_what_manifest_lists_say(tmp_path: Path) -> None:
     table = a_ledger_table(tmp_path)
     PaimonWriter(table, tmp_path).write(rows(12))
 
-    assert new_entries(table) == LISTS_AS_ENTRIES + 6
+    assert new_entries(table.log) == LISTS_AS_ENTRIES + 6
 
 
 @pytest.mark.parametrize("seed", range(3))
