@@ -92,5 +92,6 @@ def test_a_table_that_takes_a_worker_down_takes_no_other_table_along(
     fine, other = many._together(spark, (LogSource.of(table), strange))
 
     assert fine == Refreshed("shop.fine", 0)
+    assert isinstance(other, Refreshed)
     assert (other.table, other.version) == ("shop.strange", -1)
     assert "ZeroDivisionError" in other.problem
