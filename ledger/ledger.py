@@ -14,7 +14,7 @@ from attrs import evolve
 
 from ledger.events.catalog_events import CatalogEvent, ViewChange, ViewCreated
 from ledger.events.commit import NEWEST_FORMAT, Commit
-from ledger.events.table_events import TableCreated
+from ledger.events.table_events import TableCreated, TableDropped, TableName
 from ledger.evolution.catalog.builder import identifier_of
 from ledger.evolution.catalog.record import CatalogStream
 from ledger.evolution.catalog.state import EMPTY_CATALOG, CatalogState, TableEntry, ViewEntry
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from ledger.audit.views import Rows
     from ledger.events.spec_changes import AddPartitionField, SortColumn
     from ledger.evolution.catalog.requests import CatalogRequest
+    from ledger.evolution.declared.commit_rules import Asker
     from ledger.history.erasing import Erasure
     from ledger.history.erasing import Progress as ErasureProgress
     from ledger.log.outside import Personal
@@ -188,6 +189,7 @@ class Ledger:
             self.log, setting.now_millis, setting.patience
         )
         self._root_id = read_root(self._setting)
+        setting.houses.read_by(self.log)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Elsewhere it is opened anew: threads and what was read stay here.
@@ -869,6 +871,7 @@ class Ledger:
             gone = self.state.table(name)
             return self._commit(lambda: DropTable(name, gone.table_id), request)
         entry = self.state.table_by_id(table.state.table_id)
+        self._refuse_drop(entry, request)
         sealed = table.seal(**options)
         # The table's version was expected of the table's stream; the catalog has its own.
         options.pop("expect_version", None)
@@ -876,6 +879,21 @@ class Ledger:
         done = self._after(request, sealed.version, lambda: self._forget(table, entry, request))
         # The catalog's commit bears the seal's id, so that it alone looks as if it had been there.
         return evolve(done, repeated=sealed.repeated)
+
+    def _refuse_drop(self, entry: TableEntry | None, request: Request) -> None:
+        """Refuse by the database's rules before the table is sealed.
+
+        Raises:
+            FormatError: A rule does not allow it.
+        """
+        from ledger.evolution.declared.commit_rules import refuse_in_catalog
+
+        if entry is not None:
+            named = entry.identifier
+            name = TableName(database_name=named.database, table_name=named.name)
+            fact = TableDropped(identifier=name, table_id=entry.table_id)
+            options = {name: each.options for name, each in self.state.databases.items()}
+            refuse_in_catalog(options, [fact], self._asker(request))
 
     def _forget(
         self, table: Table, entry: TableEntry | None, request: Request
@@ -1320,6 +1338,7 @@ class Ledger:
         self, make: Callable[[], CatalogRequest | None], request: Request
     ) -> Appended[CatalogState]:
         from ledger.evolution.catalog.intent import CatalogIntent
+        from ledger.evolution.catalog.requests import CopyLedger
         from ledger.opening.birth import NOTHING
 
         def land() -> Appended[CatalogState]:
@@ -1328,11 +1347,19 @@ class Ledger:
                 return landed
             self.log.refresh()
             wanted = make()
-            intent = NOTHING if wanted is None else CatalogIntent(wanted)
-            return self._appender.append(intent, request)
+            if wanted is None:
+                return self._appender.append(NOTHING, request)
+            # A copy lets tables go that stay the original's: nobody drops them.
+            asker = None if isinstance(wanted, CopyLedger) else self._asker(request)
+            return self._appender.append(CatalogIntent(wanted, asker), request)
 
         self.init()
         return told_commit(land, stream=self.log.name, commit_id=request.commit_id)
+
+    def _asker(self, request: Request) -> Asker:
+        from ledger.evolution.declared.commit_rules import Asker
+
+        return Asker(request.author, request.message, self._setting.now_millis)
 
     def _ask(self, request: CatalogRequest, options: CommitOptions) -> Appended[CatalogState]:
         asked = [type(request).__name__, request]

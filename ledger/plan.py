@@ -19,7 +19,7 @@ from ledger.events import SchemaChange, SpecChange, TableEvent
 from ledger.events.commit import NEWEST_FORMAT, OLDEST_FORMAT
 from ledger.evolution.decide_clock import CorrectClock
 from ledger.evolution.declared.asking import problems, refuse_unknown
-from ledger.evolution.declared.commit_rules import Asker, commit_refusals, is_rule
+from ledger.evolution.declared.commit_rules import Asker, commit_refusals, rules_that_count
 from ledger.evolution.declared.format import Formats, History
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.state import TableState
@@ -65,8 +65,8 @@ class ChangePlan:
         before: The table as it is.
         after: The table as it would be; its version and times are of no meaning.
         events: The facts that would stand in the log.
-        verdicts: One a format, declared or not; last, of `ledger`, that of the table's own rules
-            for commits, where it has some.
+        verdicts: One a format, declared or not; last, of `ledger`, that of the rules for commits
+            of the table and its database, where there are some.
     """
 
     before: TableState = field(repr=False)
@@ -132,7 +132,7 @@ def plan_changes(
         files = None if refusals else _files(name, state, after)
         warnings = () if refusals else _warnings(name, state, after)
         verdicts.append(Verdict(name, name in declared, refusals, files, warnings))
-    if asker is not None and any(map(is_rule, state.schema.options)):
+    if asker is not None and rules_that_count(state.schema.options, asker.house):
         own = tuple(commit_refusals(state, outcome.events, asker))
         verdicts.append(Verdict("ledger", is_declared=True, refusals=own, files=None))
     return ChangePlan(state, after, outcome.events, tuple(verdicts))

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from ledger.audit.lives import Lives
     from ledger.audit.undoing import Undoing
     from ledger.audit.views import Blames, Rows
-    from ledger.evolution.declared.commit_rules import Asker
+    from ledger.evolution.declared.commit_rules import Asker, House
     from ledger.evolution.table.changes import Isolation, TableChange
     from ledger.evolution.table.intent import TableIntent
     from ledger.evolution.table.touched import RecentlyTouched
@@ -451,7 +451,7 @@ class Table:
         from ledger.formats import INSTALLED
         from ledger.plan import plan_changes
 
-        asker = Asker(self._setting.author, None, self._setting.now_millis)
+        asker = Asker(self._setting.author, None, self._setting.now_millis, self._house())
         return plan_changes(self.state, self._asked(changes), self.past, INSTALLED, asker)
 
     def diff(
@@ -1298,7 +1298,18 @@ class Table:
         if isinstance(changes, Landed):
             return changes
         newest = self.log.format
+        if asker is not None and any(
+            isinstance(each, SchemaChange | SpecChange) for each in changes
+        ):
+            asker = evolve(asker, house=self._house())
         return TableIntent(changes, base, self._touched, self.past, INSTALLED, newest, asker=asker)
+
+    def _house(self) -> House:
+        """Return what the table's database asks: read in the thread of whoever asks."""
+        head = self.log.head
+        setting = self._setting
+        table_id = head.state.table_id if head else ""
+        return setting.houses.of(setting.store, setting.gate, table_id)
 
     @cached_property
     def _touched(self) -> RecentlyTouched:

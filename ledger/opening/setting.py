@@ -13,6 +13,7 @@ from ledger.locations import Place
 from ledger.log.codec import Gate
 from ledger.log.landing import Patience
 from ledger.log.request import NowMillis, now_millis
+from ledger.opening.houses import Houses
 from ledger.opening.whereabouts import Whereabouts
 from ledger.stores import Store
 
@@ -39,6 +40,7 @@ class TableSetting:
         gate: Which format the ledger takes.
         allowed: Where data files may be read beside the ledger's own kind of storage.
         whereabouts: Where the ledger is said to be.
+        houses: Which rules its databases have.
     """
 
     store: Store
@@ -49,6 +51,7 @@ class TableSetting:
     gate: Gate = field(factory=Gate, eq=False, repr=False)
     allowed: tuple[Place, ...] = ()
     whereabouts: Whereabouts = field(factory=Whereabouts, eq=False, repr=False)
+    houses: Houses = field(factory=Houses, eq=False, repr=False)
 
     @property
     def home(self) -> str:

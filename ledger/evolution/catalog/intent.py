@@ -55,6 +55,7 @@ from ledger.evolution.catalog.views import (
     rename_view,
 )
 from ledger.evolution.decide_clock import CorrectClock, decide_clock
+from ledger.evolution.declared.commit_rules import Asker, refuse_in_catalog
 from ledger.model.errors import (
     AlreadyExistsError,
     InvalidChangeError,
@@ -70,12 +71,17 @@ class CatalogIntent:
     """A request, ready to be decided on whatever state it meets.
 
     Only the first state it meets is remembered: names in the request mean what they meant there.
+
+    Args:
+        request: It.
+        asker: Who wants it, for the rules of databases; None where nobody is to be judged.
     """
 
     base_version: int | None = None
 
-    def __init__(self, request: CatalogRequest) -> None:
+    def __init__(self, request: CatalogRequest, asker: Asker | None = None) -> None:
         self.request = request
+        self._asker = asker
         self._base: CatalogState | None = None
 
     def decide(
@@ -92,7 +98,11 @@ class CatalogIntent:
         """
         standing = Standing(state or EMPTY_CATALOG, self._base or state or EMPTY_CATALOG, winners)
         self._base = standing.base
-        return decide(self.request, standing)
+        events = decide(self.request, standing)
+        if self._asker is not None:
+            options = {name: each.options for name, each in standing.state.databases.items()}
+            refuse_in_catalog(options, events, self._asker)
+        return events
 
 
 def decide(request: CatalogRequest, standing: Standing) -> tuple[CatalogEvent, ...]:

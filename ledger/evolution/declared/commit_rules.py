@@ -1,19 +1,21 @@
 """What a table asks of whoever changes it: rules of its owners, declared as options.
 
-What the options refuse:
+A database declares them, too, for all of its tables (`House`); a table's own option of the same
+key counts instead of it. What the options refuse:
 
 - `ledger.require-message`: a change without a message (`true`), or with one in which this regular
   expression is not found.
 - `ledger.column-names`: a column's name that this regular expression does not match whole.
 - `ledger.allowed-types`: a type whose name is not on this list, as `INT,STRING`.
 - `ledger.owners.ID`: a change of the column of this field id by nobody on this list, as
-  `ann,etl@*`.
+  `ann,etl@*`. A database says the column's path instead, as `ledger.owners.address.zip`.
 - `ledger.freeze`: a change in one of these times, `START/END,...` as ISO 8601 with a zone; or at
   any (`true`).
 
 They are about schema, options, comment and layout, not about data and tags. Who lifts one, by
 `removeOption`, does so in a commit with his name; that is never frozen. Like formats, they are
-asked when a change is decided, and never on replay.
+asked when a change is decided, and never on replay. What changes a database itself, or which
+tables it has, is asked of its own rules (`refuse_in_catalog`).
 """
 
 from __future__ import annotations
@@ -24,9 +26,15 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 from ledger.events import TableEvent
+from ledger.events.catalog_events import (
+    CatalogEvent,
+    DatabaseAltered,
+    DatabaseCreated,
+    DatabaseDropped,
+)
 from ledger.events.schema_changes import RemoveOption, SetOption
 from ledger.events.schema_events import (
     ColumnAdded,
@@ -36,15 +44,30 @@ from ledger.events.schema_events import (
     SchemaEvent,
 )
 from ledger.events.spec_events import SpecEvent
+from ledger.events.table_events import TableCreated, TableDropped, TableRenamed
 from ledger.evolution.state import TableState
 from ledger.model.errors import FormatError, InvalidChangeError
-from ledger.model.path_text import shown_path
+from ledger.model.path_text import shown_path, whole_path
+from ledger.model.schema import paths_of
 from ledger.model.types import DataField
 from ledger.model.types.walk import type_places
 from ledger.model.types.wire import type_from_wire
 
 OWNERS: Final = "ledger.owners."
 """What the rules begin with that say whose a column is; its field id follows."""
+
+
+@frozen
+class House:
+    """The rules that a database has for its tables.
+
+    Attributes:
+        database: Its name.
+        options: Its options.
+    """
+
+    database: str = ""
+    options: Mapping[str, str] = field(factory=dict, hash=False)
 
 
 @frozen
@@ -55,11 +78,38 @@ class Asker:
         author: Who.
         message: Why; None where that is not known yet.
         now_millis: Gives the time, Unix milliseconds; asked only where something may be frozen.
+        house: What the table's database asks.
     """
 
     author: str
     message: str | None
     now_millis: Callable[[], int]
+    house: House = House()
+
+
+@frozen
+class _Said:
+    """A rule as it was declared.
+
+    Attributes:
+        key: The option.
+        value: What it is set to.
+        database: Whose it is; empty for the table's own.
+    """
+
+    key: str
+    value: str
+    database: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.key} of database {self.database}" if self.database else self.key
+
+    @property
+    def rule(self) -> _Rule:
+        """What it means."""
+        if not self.key.startswith(OWNERS):
+            return _RULES[self.key]
+        return _OWNERS_BY_PATH if self.database else _RULES[OWNERS]
 
 
 def refuse_commit(state: TableState, events: Sequence[TableEvent], asker: Asker) -> None:
@@ -93,15 +143,94 @@ def commit_refusals(
         return
     for event in meant:
         if isinstance(event, SetOption) and is_rule(event.key):
-            _check_readable(event.key, event.value)
-    rules = {key: v for key, v in state.schema.options.items() if is_rule(key)}
-    for key, value in sorted(rules.items()):
+            _check_readable(_Said(event.key, event.value))
+    for said in rules_that_count(state.schema.options, asker.house):
         try:
-            yield from _rule(key).refuses(state, key, value, meant, asker)
+            yield from said.rule.refuses(state, said, meant, asker)
         except (ValueError, re.error) as error:
             # One that was set when nobody looked must not be there for ever.
-            if not any(_lifts(each, key) for each in meant):
-                raise _unreadable(key, value, error) from error
+            if not any(_lifts(each, said.key) for each in meant):
+                raise _unreadable(said, error) from error
+
+
+def rules_that_count(options: Mapping[str, str], house: House) -> list[_Said]:
+    """Return the rules that count: the table's own, and its database's where it has none.
+
+    Args:
+        options: The table's.
+        house: Its database's.
+    """
+    own = [_Said(key, value) for key, value in sorted(options.items()) if is_rule(key)]
+    theirs = [
+        _Said(key, value, house.database)
+        for key, value in sorted(house.options.items())
+        # A table says columns by their ids, so that it never says these.
+        if is_rule(key) and (key not in options or key.startswith(OWNERS))
+    ]
+    return [*own, *theirs]
+
+
+def refuse_in_catalog(
+    databases: Mapping[str, Mapping[str, str]], events: Sequence[CatalogEvent], asker: Asker
+) -> None:
+    """Refuse what the rules of databases do not allow of themselves and of their tables.
+
+    Args:
+        databases: The options of all databases before it, by name.
+        events: What it comes to.
+        asker: Who wants it.
+
+    Raises:
+        FormatError: They do not; `format` is `ledger`.
+        InvalidChangeError: A rule that it sets cannot be read.
+    """
+    for event in events:
+        _check_readable_in(event)
+        for name in _databases_of(event):
+            house = House(name, databases.get(name, {}))
+            for refusal in _catalog_refusals(event, rules_that_count({}, house), asker):
+                raise refusal
+
+
+def _check_readable_in(event: CatalogEvent) -> None:
+    if isinstance(event, DatabaseCreated | DatabaseAltered):
+        given = event.options if isinstance(event, DatabaseCreated) else event.updates
+        for key, value in given.items():
+            if is_rule(key):
+                _check_readable(_Said(key, value, event.name))
+
+
+def _databases_of(event: CatalogEvent) -> tuple[str, ...]:
+    """Return the databases whose rules a fact of the catalog has to keep."""
+    if isinstance(event, DatabaseAltered | DatabaseDropped):
+        return (event.name,)
+    if isinstance(event, TableCreated | TableDropped):
+        # Whoever takes over what others own records what happened.
+        is_asked = isinstance(event, TableDropped) or not event.is_born_elsewhere
+        return (event.identifier.database_name,) if is_asked else ()
+    if isinstance(event, TableRenamed):
+        return tuple(dict.fromkeys((event.source.database_name, event.destination.database_name)))
+    return ()
+
+
+def _catalog_refusals(
+    event: CatalogEvent, rules: Sequence[_Said], asker: Asker
+) -> Iterator[FormatError]:
+    columns: list[ColumnAdded] = []
+    if isinstance(event, TableCreated):
+        columns = [
+            ColumnAdded(field_names=(each.name,), field_id=each.id, data_type=each.type)
+            for each in event.schema.fields
+        ]
+    touched = {*event.removals, *event.updates} if isinstance(event, DatabaseAltered) else set()
+    for said in rules:
+        if said.key.startswith(OWNERS) or touched == {said.key} == {"ledger.freeze"}:
+            continue
+        try:
+            yield from said.rule.refuses(None, said, columns or [event], asker)
+        except (ValueError, re.error) as error:
+            if said.key not in touched:
+                raise _unreadable(said, error) from error
 
 
 def is_rule(key: str) -> bool:
@@ -114,27 +243,25 @@ def is_rule(key: str) -> bool:
     return key in _RULES or key.startswith(OWNERS)
 
 
-def _rule(key: str) -> _Rule:
-    return _RULES[OWNERS if key.startswith(OWNERS) else key]
-
-
 def _message(
-    _state: TableState, key: str, value: str, _events: Sequence[Any], asker: Asker
+    _state: TableState | None, said: _Said, _events: Sequence[Any], asker: Asker
 ) -> Iterator[FormatError]:
     if asker.message is None:
         return
+    value = said.value
     pattern = r"\S" if value == "true" else value
     if value != "false" and re.search(pattern, asker.message) is None:
         wanted = "a message" if value == "true" else f"a message that matches {value}"
-        yield _refusal("the change", f"{key} asks for {wanted}", "say why: message=, --message")
+        yield _refusal("the change", f"{said} asks for {wanted}", "say why: message=, --message")
 
 
 def _names(
-    _state: TableState, key: str, value: str, events: Sequence[Any], _asker: Asker
+    _state: TableState | None, said: _Said, events: Sequence[Any], _asker: Asker
 ) -> Iterator[FormatError]:
+    wanted = said.value
     for name in _given_names(events):
-        if re.fullmatch(value, name) is None:
-            yield _refusal(f"column {name}", f"{key} wants names like {value}", "choose another")
+        if re.fullmatch(wanted, name) is None:
+            yield _refusal(f"column {name}", f"{said} wants names like {wanted}", "choose another")
 
 
 _NEW = (ColumnAdded, ColumnUndropped)
@@ -158,9 +285,9 @@ def _inside(wire: Any) -> Iterator[tuple[str, str]]:
 
 
 def _types(
-    _state: TableState, key: str, value: str, events: Sequence[Any], _asker: Asker
+    _state: TableState | None, said: _Said, events: Sequence[Any], _asker: Asker
 ) -> Iterator[FormatError]:
-    allowed = {each.strip().upper() for each in value.split(",")}
+    allowed = {each.strip().upper() for each in said.value.split(",")}
     allowed |= {"VARCHAR"} if "STRING" in allowed else set()
     allowed |= {"VARBINARY"} if "BYTES" in allowed else set()
     for each in events:
@@ -171,28 +298,46 @@ def _types(
         for place in type_places([DataField(0, "", type_from_wire(wire))]):
             if place.type.root not in allowed:
                 path = shown_path((*each.field_names, *place.path[1:]))
-                yield _refusal(
-                    f"column {path}", f"{key} allows {value}, not {place.type.root}", "choose one"
-                )
+                rule = f"{said} allows {said.value}, not {place.type.root}"
+                yield _refusal(f"column {path}", rule, "choose one")
 
 
 def _owners(
-    state: TableState, key: str, value: str, events: Sequence[Any], asker: Asker
+    state: TableState | None, said: _Said, events: Sequence[Any], asker: Asker
 ) -> Iterator[FormatError]:
-    owned = _owned(key)
-    authors = [each.strip() for each in value.split(",")]
+    if state is not None:
+        yield from _not_owned(state, _owned(said.key), said, events, asker)
+
+
+def _owners_by_path(
+    state: TableState | None, said: _Said, events: Sequence[Any], asker: Asker
+) -> Iterator[FormatError]:
+    path = whole_path(said.key.removeprefix(OWNERS))
+    owned = None if state is None else dict(paths_of(state.schema)).get(path)
+    if state is None or owned is None or f"{OWNERS}{owned}" in state.schema.options:
+        # Whose the column is, its table says itself, or there is none.
+        return
+    yield from _not_owned(state, owned, said, events, asker)
+
+
+def _not_owned(
+    state: TableState, owned: int, said: _Said, events: Sequence[Any], asker: Asker
+) -> Iterator[FormatError]:
+    """Yield why somebody may not change what a rule says is others'."""
+    authors = [each.strip() for each in said.value.split(",")]
     if any(fnmatchcase(asker.author, each) for each in authors):
         return
     within = _within(state, owned)
     for each in events:
-        touched = owned if _lifts(each, key) else getattr(each, "field_id", None)
+        # To say in the table whose a column is takes its owner, whoever said so before.
+        is_lifted = _lifts(each, said.key) or _lifts(each, f"{OWNERS}{owned}")
+        touched = owned if is_lifted else getattr(each, "field_id", None)
         # A new member of a column is a change of it.
         touched = getattr(each, "parent_id", None) if isinstance(each, _NEW) else touched
         if touched in within:
             path = within[touched]
-            yield _refusal(
-                f"column {path}", f"{key} says that it is of {value}", "ask its owner to do it"
-            )
+            rule = f"{said} says that it is of {said.value}"
+            yield _refusal(f"column {path}", rule, "ask its owner to do it")
             return
 
 
@@ -219,17 +364,18 @@ def _lifts(event: object, key: str) -> bool:
 
 
 def _freeze(
-    _state: TableState, key: str, value: str, events: Sequence[Any], asker: Asker
+    _state: TableState | None, said: _Said, events: Sequence[Any], asker: Asker
 ) -> Iterator[FormatError]:
-    if all(_lifts(each, key) for each in events):
+    if all(_lifts(each, said.key) for each in events):
         return
     now = asker.now_millis()
-    for begin, end in _windows(value):
+    for begin, end in _windows(said.value):
         if begin <= now < end:
+            own = f"set option {said.key}=false of the table" if said.database else ""
             yield _refusal(
                 "the change",
-                f"{key} says that nothing changes now ({value})",
-                f"wait, or lift it by name: remove option {key}",
+                f"{said} says that nothing changes now ({said.value})",
+                f"wait, or lift it by name: {own or f'remove option {said.key}'}",
             )
             return
 
@@ -249,20 +395,22 @@ def _millis(text: str) -> float:
     return moment.timestamp() * 1000
 
 
-def _check_readable(key: str, value: str) -> None:
+def _check_readable(said: _Said) -> None:
     """Refuse a rule that nobody could ever follow.
 
     Raises:
         InvalidChangeError: It cannot be read.
     """
     try:
-        _rule(key).reads(key, value)
+        said.rule.reads(said)
     except (ValueError, re.error) as error:
-        raise _unreadable(key, value, error) from error
+        raise _unreadable(said, error) from error
 
 
-def _unreadable(key: str, value: str, error: Exception) -> InvalidChangeError:
-    return InvalidChangeError(f"option {key}={value!r} is a rule that cannot be read: {error}")
+def _unreadable(said: _Said, error: Exception) -> InvalidChangeError:
+    return InvalidChangeError(
+        f"option {said}: {said.value!r} is a rule that cannot be read: {error}"
+    )
 
 
 def _refusal(what: str, rule: str, alternative: str) -> FormatError:
@@ -275,17 +423,21 @@ class _Rule:
 
     Attributes:
         refuses: Yields why a rule of the kind does not allow a change.
-        reads: Reads a key and a value; raises what nobody could follow.
+        reads: Reads one; raises what nobody could follow.
     """
 
-    refuses: Callable[[TableState, str, str, Sequence[Any], Asker], Iterator[FormatError]]
-    reads: Callable[[str, str], object]
+    refuses: Callable[[TableState | None, _Said, Sequence[Any], Asker], Iterator[FormatError]]
+    reads: Callable[[_Said], object]
 
+
+_OWNERS_BY_PATH: Final = _Rule(
+    _owners_by_path, lambda said: whole_path(said.key.removeprefix(OWNERS))
+)
 
 _RULES: Final[Mapping[str, _Rule]] = {
-    "ledger.require-message": _Rule(_message, lambda _, value: re.compile(value)),
-    "ledger.column-names": _Rule(_names, lambda _, value: re.compile(value)),
-    "ledger.allowed-types": _Rule(_types, lambda _, value: value),
-    OWNERS: _Rule(_owners, lambda key, _: _owned(key)),
-    "ledger.freeze": _Rule(_freeze, lambda _, value: list(_windows(value))),
+    "ledger.require-message": _Rule(_message, lambda said: re.compile(said.value)),
+    "ledger.column-names": _Rule(_names, lambda said: re.compile(said.value)),
+    "ledger.allowed-types": _Rule(_types, lambda said: said.value),
+    OWNERS: _Rule(_owners, lambda said: _owned(said.key)),
+    "ledger.freeze": _Rule(_freeze, lambda said: list(_windows(said.value))),
 }

@@ -58,6 +58,11 @@ _ASKS_FORMATS = (CommitSnapshot, Rollback, CreateTag, ReplaceTag)
 """What the formats of a table are asked about beside its schema and layout."""
 
 
+def may_be_ruled(change: TableChange) -> bool:
+    """Whether rules for commits may have a word to say to a change: of schema or layout."""
+    return not isinstance(BY_ASKED.get(type(change)), StateOperation)
+
+
 class TableIntent:
     """One transaction's changes on their way into a table's log.
 

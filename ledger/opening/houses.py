@@ -1,0 +1,55 @@
+"""Which rules databases have for their tables, as the catalog says now."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from ledger.evolution.catalog.record import CatalogStream
+from ledger.log.codec import Gate
+from ledger.log.stream_log import StreamLog
+from ledger.model.errors import LedgerError
+from ledger.stores import Store
+
+if TYPE_CHECKING:
+    from ledger.evolution.declared.commit_rules import House
+
+
+class Houses:
+    """Shared by all handles of a ledger; elsewhere the catalog is opened anew."""
+
+    __slots__ = ("_log",)
+
+    def __init__(self) -> None:
+        self._log: StreamLog[Any, Any] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), ()
+
+    def read_by(self, log: StreamLog[Any, Any]) -> None:
+        """Say which handle on the catalog is open already."""
+        self._log = log
+
+    def of(self, store: Store, gate: Gate, table_id: str) -> House:
+        """Return the rules that a table's database has, after looking what is new in the catalog.
+
+        Where the catalog cannot be read, what was read last counts: nobody's commit to a table
+        waits for the catalog.
+
+        Args:
+            store: The ledger's.
+            gate: Which format it takes.
+            table_id: The table's.
+        """
+        from ledger.evolution.declared.commit_rules import House
+
+        if self._log is None:
+            self._log = StreamLog(store, "_ledger", CatalogStream(), gate)
+        with suppress(OSError, LedgerError):
+            self._log.refresh()
+        head = self._log.head
+        entry = None if head is None else head.state.table_by_id(table_id)
+        if head is None or entry is None:
+            return House()
+        database = entry.identifier.database
+        return House(database, head.state.databases[database].options)

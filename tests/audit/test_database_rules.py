@@ -1,0 +1,188 @@
+"""Rules for commits that a database declares for its tables, and for itself."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+import ledger
+from ledger import (
+    AddColumn,
+    FormatError,
+    InvalidChangeError,
+    Ledger,
+    RemoveOption,
+    RenameColumn,
+    Schema,
+    SetOption,
+    Table,
+    UpdateColumnComment,
+)
+from ledger.model.types import DataField, RowType
+from ledger.model.types.text import parse_type
+from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders, ticking
+
+ALWAYS = "2000-01-01T00:00:00+00:00/2999-01-01T00:00:00+00:00"
+
+
+@pytest.fixture
+def lake() -> Ledger:
+    return lake_on(memory(), ticking(START_MILLIS, 1))
+
+
+def ruled(lake: Ledger, **rules: str) -> Table:
+    table = orders(lake)
+    updates = {f"ledger.{key.replace('_', '-')}": value for key, value in rules.items()}
+    lake.alter_database("shop", updates=updates, message="as agreed")
+    return table
+
+
+def schema_of(column: str) -> Schema:
+    path, kind = column.split()
+    name, _, member = path.partition(".")
+    inner = RowType((DataField(1, member, parse_type(kind)),)) if member else parse_type(kind)
+    return Schema.of({name: inner})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "bad", "good"),
+    [
+        ("column-names", "[a-z_]+", RenameColumn(("amount",), "Amount"), AddColumn(("ok",), "INT")),
+        ("allowed-types", "INT, STRING", AddColumn(("x",), "DOUBLE"), AddColumn(("x",), "STRING")),
+        (
+            "owners.amount",
+            "ann,etl@*",
+            UpdateColumnComment(("amount",), "mine"),
+            UpdateColumnComment(("day",), "mine"),
+        ),
+        ("freeze", ALWAYS, AddColumn(("x",), "INT"), SetOption("ledger.freeze", "false")),
+        ("freeze", "true", UpdateColumnComment(("day",), "x"), SetOption("ledger.freeze", "")),
+        ("require-message", "^JIRA-", SetOption("k", "v"), None),
+    ],
+)
+def test_a_database_rules_its_tables_wherever_they_are_held(
+    lake: Ledger, key: str, value: str, bad: Any, good: Any
+) -> None:
+    table = orders(lake)
+    elsewhere = lake_on(lake.log.store).table("shop.orders")
+    lake.alter_database("shop", updates={f"ledger.{key}": value}, message="as agreed")
+
+    for handle in (table, elsewhere):
+        with pytest.raises(FormatError, match=f"ledger.{key} of database shop") as refused:
+            handle.alter([bad])
+        assert refused.value.format == "ledger"
+        if key != "require-message":
+            assert [str(each) for each in handle.plan([bad]).refusals] == [str(refused.value)]
+            assert handle.plan([bad]).verdicts[-1].format == "ledger"
+    assert table.state.version == 0
+    table.append([data_file("a.parquet")])
+    if good is not None:
+        assert table.alter([good]).version == 2
+    else:
+        assert table.alter([bad], message="JIRA-7").version == 2
+
+
+def test_a_pickled_handle_asks_the_catalog_too() -> None:
+    lake = ledger.open("memory://pickled-rules")
+    table = pickle.loads(pickle.dumps(orders(lake)))  # noqa: S301 - just made
+    lake.alter_database("shop", updates={"ledger.freeze": "true"})
+
+    with pytest.raises(FormatError, match="freeze of database shop"):
+        table.alter([SetOption("k", "v")])
+
+
+def test_a_tables_own_rule_counts_instead_and_setting_it_is_an_event(lake: Ledger) -> None:
+    table = ruled(lake, column_names="[a-z]+", freeze="true")
+    with pytest.raises(FormatError, match="set option ledger.freeze=false of the table"):
+        table.alter([AddColumn(("quiet",), "INT")])
+    table.alter([SetOption("ledger.freeze", "false")], author="ann", message="this one goes on")
+    with pytest.raises(FormatError, match="column-names of database shop"):
+        table.alter([AddColumn(("Loud",), "INT")])
+    table.alter([SetOption("ledger.column-names", "[A-Za-z]+")], author="ann")
+
+    table.alter([AddColumn(("Loud",), "INT")])
+    said = [(each.transaction.author, each.kinds) for each in table.entries(author="ann")]
+    assert said == [("ann", ("setOption",))] * 2
+
+    table.alter([RemoveOption("ledger.column-names")])
+    with pytest.raises(FormatError, match="column-names of database shop"):
+        table.alter([AddColumn(("Louder",), "INT")])
+
+
+def test_lifting_a_databases_rule_is_an_event_with_an_author(lake: Ledger) -> None:
+    table = ruled(lake, freeze="true", require_message="true")
+    with pytest.raises(FormatError, match="freeze of database shop"):
+        lake.alter_database("shop", updates={"owner": "bob"}, message="mine")
+    with pytest.raises(FormatError, match="asks for a message"):
+        lake.alter_database("shop", removals=["ledger.freeze"], author="ann")
+    lake.alter_database("shop", removals=["ledger.freeze"], author="ann", message="it is over")
+
+    table.alter([AddColumn(("x",), "INT")], message="at last")
+    newest = list(lake.events())[-1].transactions[0]
+    assert (newest.author, newest.message) == ("ann", "it is over")
+
+
+def test_a_database_says_which_tables_it_takes_and_when(lake: Ledger) -> None:
+    ruled(lake, column_names="[a-z]+", allowed_types="INT,ROW,STRING")
+    for bad in ("Loud INT", "a DOUBLE", "a.b DOUBLE", "a.B INT"):
+        with pytest.raises(FormatError, match="of database shop"):
+            lake.create_table("shop.other", schema_of(bad))
+    lake.create_table("shop.other", schema_of("a.b STRING"))
+    lake.alter_database("shop", updates={"ledger.freeze": "true"})
+    lake.create_database("free")
+
+    for refused in (
+        lambda: lake.create_table("shop.third", Schema.of({"a": "INT"})),
+        lambda: lake.rename_table("shop.other", "free.other"),
+        lambda: lake.drop_table("shop.other"),
+    ):
+        with pytest.raises(FormatError, match="freeze of database shop"):
+            refused()
+    assert not lake.table("shop.other").state.dropped
+    lake.alter_database("shop", removals=["ledger.freeze"])
+    lake.rename_table("shop.other", "free.other")
+    assert lake.table("free.other").alter([AddColumn(("Loud",), "DOUBLE")]).version == 1
+
+
+def test_a_table_follows_its_database_through_a_rename(lake: Ledger) -> None:
+    table = ruled(lake, freeze="true")
+    lake.create_database("free")
+    lake.alter_database("shop", removals=["ledger.freeze"])
+    lake.rename_table("shop.orders", "free.orders")
+    lake.alter_database("shop", updates={"ledger.freeze": "true"})
+
+    assert table.alter([SetOption("k", "v")]).version == 1
+
+
+def test_an_owner_of_the_table_counts_instead_of_the_databases(lake: Ledger) -> None:
+    table = ruled(lake, **{"owners.amount": "ann"})
+    mine = UpdateColumnComment(("amount",), "mine")
+    with pytest.raises(FormatError, match=r"owners\.amount of database shop"):
+        table.alter([SetOption("ledger.owners.2", "bob")], author="bob")
+    table.alter([SetOption("ledger.owners.2", "bob")], author="ann")
+
+    table.alter([mine], author="bob")
+    with pytest.raises(FormatError, match=r"ledger\.owners\.2 says that it is of bob"):
+        table.alter([UpdateColumnComment(("amount",), "hers")], author="ann")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("column-names", "["), ("freeze", "soon"), ("owners.a b", "ann")]
+)
+def test_a_databases_rule_that_nobody_could_follow_is_refused(
+    lake: Ledger, key: str, value: str
+) -> None:
+    with pytest.raises((InvalidChangeError, ledger.InvalidInputError)):
+        lake.create_database("shop", {f"ledger.{key}": value})
+    lake.create_database("shop")
+    with pytest.raises((InvalidChangeError, ledger.InvalidInputError)):
+        lake.alter_database("shop", updates={f"ledger.{key}": value})
+
+
+def test_rules_say_nothing_to_data_and_tags(lake: Ledger) -> None:
+    table = ruled(lake, require_message="true", column_names="never")
+
+    assert table.append([data_file("a.parquet")]).version == 1
+    assert table.create_tag("v1").version == 2
