@@ -44,7 +44,7 @@ ROOMS = [
 ]
 PURE = ["ledger.model", "ledger.events", "ledger.evolution", "ledger.transforms", "ledger.sql"]
 IMPURE_MODULES = {"os", "io", "time", "random", "uuid", "socket", "fsspec", "structlog"}
-DIALECTS = ["dlf", "paimon", "iceberg"]
+DIALECTS = ["dlf", "paimon", "iceberg", "delta"]
 
 
 def module_of(path: Path) -> str:

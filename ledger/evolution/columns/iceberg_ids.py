@@ -7,13 +7,12 @@ other before it looks into any of them. Neither pre-order nor breadth-first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from attrs import evolve
 
 from ledger.model.schema import FieldIdPolicy
-from ledger.model.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType
-from ledger.model.types.walk import assign_field_ids, parts_of, walk_ids
+from ledger.model.types import DataField, DataType, MultisetType
+from ledger.model.types.walk import assign_field_ids, parts_of, walk_ids, with_parts
 
 FIRST_ICEBERG_ID = 1
 
@@ -50,7 +49,12 @@ def fresh_columns(columns: Sequence[DataField]) -> tuple[DataField, ...]:
         >>> [(each.id, *walk_ids(each.type)) for each in fresh_columns(made.fields)]
         [(1,), (2, 4, 5), (3,)]
     """
-    return _fresh_members(columns, FIRST_ICEBERG_ID - 1)[0]
+    highest = FIRST_ICEBERG_ID - 1 + len(columns)
+    made = []
+    for field_id, column in enumerate(columns, FIRST_ICEBERG_ID):
+        inner, highest = _fresh(column.type, highest)
+        made.append(evolve(column, id=field_id, type=inner))
+    return tuple(made)
 
 
 def carries_iceberg_ids(columns: Iterable[DataField]) -> bool:
@@ -74,39 +78,19 @@ def without_member_ids(columns: Iterable[DataField]) -> tuple[DataField, ...]:
 
 
 def _fresh(data_type: DataType, highest: int) -> tuple[DataType, int]:
-    match data_type:
-        case RowType(fields=fields):
-            members, highest = _fresh_members(fields, highest)
-            return evolve(data_type, fields=members), highest
-        case ArrayType(element=element):
-            element_id = highest + 1
-            element, highest = _fresh(element, element_id)
-            return evolve(data_type, element=element, element_id=element_id), highest
-        case MapType(key=key, value=value):
-            key_id, value_id = highest + 1, highest + 2
-            key, highest = _fresh(key, value_id)
-            value, highest = _fresh(value, highest)
-            made = evolve(data_type, key=key, value=value, key_id=key_id, value_id=value_id)
-            return made, highest
-        case MultisetType(element=element):
-            element, highest = _fresh(element, highest)
-            return evolve(data_type, element=element), highest
-        case _:
-            return data_type, highest
-
-
-def _fresh_members(members: Sequence[DataField], highest: int) -> tuple[tuple[DataField, ...], int]:
-    first, made = highest + 1, []
-    highest += len(members)
-    for field_id, member in enumerate(members, first):
-        inner, highest = _fresh(member.type, highest)
-        made.append(evolve(member, id=field_id, type=inner))
-    return tuple(made), highest
+    # Nobody but Paimon has multisets, and their elements have no ids.
+    counted = not isinstance(data_type, MultisetType)
+    parts, first = parts_of(data_type), highest + 1
+    highest += len(parts) if counted else 0
+    made = []
+    for number, part in enumerate(parts, first):
+        inner, highest = _fresh(part.type, highest)
+        made.append(part._replace(type=inner, id=number if counted else None))
+    return with_parts(data_type, made), highest
 
 
 def _all_ids(data_type: DataType) -> Iterator[int | None]:
     if isinstance(data_type, MultisetType):
-        # Nobody but Paimon has them, and its elements have no ids.
         yield from walk_ids(data_type)
         return
     for each in parts_of(data_type):
@@ -115,21 +99,10 @@ def _all_ids(data_type: DataType) -> Iterator[int | None]:
 
 
 def _without_member_ids(data_type: DataType) -> DataType:
-    changed: dict[str, Any]
-    match data_type:
-        case RowType(fields=fields):
-            changed = {"fields": without_member_ids(fields)}
-        case ArrayType(element=element):
-            changed = {"element": _without_member_ids(element), "element_id": None}
-        case MultisetType(element=element):
-            changed = {"element": _without_member_ids(element)}
-        case MapType(key=key, value=value):
-            changed = {
-                "key": _without_member_ids(key),
-                "value": _without_member_ids(value),
-                "key_id": None,
-                "value_id": None,
-            }
-        case _:
-            return data_type
-    return evolve(data_type, **changed)
+    return with_parts(
+        data_type,
+        [
+            each._replace(type=_without_member_ids(each.type), id=each.id if each.field else None)
+            for each in parts_of(data_type)
+        ],
+    )

@@ -74,15 +74,9 @@ def check_remove(old: TableOptions, key: str) -> None:
         InvalidChangeError: UNSUPPORTED, naming the rule.
     """
     _check_immutable(key)
-    match key:
-        case "bucket":
-            raise unsupported("option bucket cannot be reset while the table has snapshots")
-        case "deletion-vectors.enabled":
-            _guard_deletion_vectors(old, key, "false")
-        case "clustering.columns":
-            _guard_clustering(old, key, "")
-        case _:
-            return
+    guard = _REMOVE_GUARDS.get(key)
+    if guard is not None:
+        guard(old, key)
 
 
 def _check_immutable(key: str) -> None:
@@ -98,6 +92,10 @@ def _guard_bucket(old: TableOptions, key: str, value: str) -> None:
         raise unsupported("option bucket is -1 (its default), which cannot become a fixed number")
     if after == -1:
         raise unsupported("option bucket cannot become -1 while the table has snapshots")
+
+
+def _guard_reset(_old: TableOptions, key: str) -> None:
+    raise unsupported(f"option {key} cannot be reset while the table has snapshots")
 
 
 def _guard_deletion_vectors(old: TableOptions, key: str, value: str) -> None:
@@ -126,6 +124,11 @@ _SET_GUARDS: Mapping[str, Callable[[TableOptions, str, str], None]] = {
     "ignore-delete": _guard_no_way_back,
     "ignore-update-before": _guard_no_way_back,
     "clustering.columns": _guard_clustering,
+}
+_REMOVE_GUARDS: Mapping[str, Callable[[TableOptions, str], None]] = {
+    "bucket": _guard_reset,
+    "deletion-vectors.enabled": lambda old, key: _guard_deletion_vectors(old, key, "false"),
+    "clustering.columns": lambda old, key: _guard_clustering(old, key, ""),
 }
 
 

@@ -5,7 +5,7 @@ Nothing else takes types apart but what makes other types or values of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import attrs
@@ -52,6 +52,40 @@ def parts_of(data_type: DataType) -> tuple[Part, ...]:
             Part("value", data_type.value, None, data_type.value_id),
         )
     return ()
+
+
+def with_parts(data_type: DataType, parts: Sequence[Part]) -> DataType:
+    """Return a type that holds other types and ids than before.
+
+    Args:
+        data_type: The type.
+        parts: What `parts_of` it gives, in that order, with the types and ids to have.
+
+    Example:
+        >>> from ledger.model.types import STRING, IntType
+        >>> (part,) = parts_of(ArrayType(STRING))
+        >>> with_parts(ArrayType(STRING), [part._replace(type=IntType(), id=3)]).element_id
+        3
+    """
+    if isinstance(data_type, RowType):
+        fields = [
+            attrs.evolve(each.field, id=each.id, type=each.type)
+            for each in parts
+            if each.field is not None and each.id is not None
+        ]
+        return attrs.evolve(data_type, fields=fields)
+    if isinstance(data_type, ArrayType):
+        (element,) = parts
+        return attrs.evolve(data_type, element=element.type, element_id=element.id)
+    if isinstance(data_type, MultisetType):
+        (element,) = parts
+        return attrs.evolve(data_type, element=element.type)
+    if isinstance(data_type, MapType):
+        key, value = parts
+        return attrs.evolve(
+            data_type, key=key.type, value=value.type, key_id=key.id, value_id=value.id
+        )
+    return data_type
 
 
 def walk_fields(fields: Iterable[DataField]) -> Iterator[DataField]:
@@ -163,20 +197,9 @@ def assign_field_ids(data_type: DataType, highest: int) -> tuple[DataType, int]:
         >>> [member.id for member in walk_fields(assign_field_ids(row, 5)[0].fields)]
         [7, 6]
     """
-    match data_type:
-        case ArrayType(element=element) | MultisetType(element=element):
-            element, highest = assign_field_ids(element, highest)
-            return attrs.evolve(data_type, element=element), highest
-        case MapType(key=key, value=value):
-            key, highest = assign_field_ids(key, highest)
-            value, highest = assign_field_ids(value, highest)
-            return attrs.evolve(data_type, key=key, value=value), highest
-        case RowType(fields=fields):
-            members = []
-            for member in fields:
-                inner, highest = assign_field_ids(member.type, highest)
-                highest += 1
-                members.append(attrs.evolve(member, id=highest, type=inner))
-            return attrs.evolve(data_type, fields=tuple(members)), highest
-        case _:
-            return data_type, highest
+    parts = []
+    for part in parts_of(data_type):
+        inner, highest = assign_field_ids(part.type, highest)
+        highest += part.field is not None
+        parts.append(part._replace(type=inner, id=highest if part.field else part.id))
+    return with_parts(data_type, parts), highest

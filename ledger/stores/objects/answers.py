@@ -182,6 +182,44 @@ def refusal(root: Root, what: str, error: Exception) -> StoreError | None:
     )
 
 
+def failure(root: Root, what: str, key: str, error: Exception) -> OSError:
+    """Return what to raise for a request that failed; what came of it may be unknown.
+
+    Raises:
+        StoreError: There is no such bucket.
+    """
+    answer = answer_of(error)
+    if answer is Answer.NO_BUCKET:
+        raise StoreError(
+            f"{root.url}: there is no bucket {root.bucket!r}; create it, then try again"
+        ) from error
+    said = str(cause_of(error))
+    kind = PermissionError if answer is Answer.DENIED else OSError
+    return kind(
+        f"{root.url}: cannot {what} {key!r}: {type(error).__name__}"
+        + (f" ({said})" if said else "")
+    )
+
+
+def write_failure(root: Root, what: str, key: str, error: Exception) -> StoreError | OSError:
+    """Return what to raise for a write that failed: a `StoreError` where the server refused it."""
+    return refusal(root, f"{what} {key!r}", error) or failure(root, what, key, error)
+
+
+@contextmanager
+def requesting(root: Root, what: str, key: str) -> Iterator[None]:
+    """Turn what a client raises in the body into `failure`.
+
+    Raises:
+        OSError: The request failed.
+        StoreError: There is no such bucket.
+    """
+    try:
+        yield
+    except Exception as error:
+        raise failure(root, what, key, error) from error
+
+
 @contextmanager
 def reading(place: str) -> Iterator[None]:
     """Turn what a client raises while the body reads into an error that names the place.

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Sequence
+from typing import Any, Final
 
-from ledger.model.errors import InvalidNameError, StoreError
+from ledger.model.errors import InvalidNameError
 from ledger.stores.clock import Clock, clock_of
-from ledger.stores.objects.answers import Answer, answer_of, cause_of, date_of, refusal
+from ledger.stores.objects.answers import (
+    Answer,
+    answer_of,
+    date_of,
+    failure,
+    requesting,
+    write_failure,
+)
 from ledger.stores.objects.services import Root
-
-T = TypeVar("T")
 
 # A child must not close the connections that its parent talks on, so nothing here is collected.
 _inherited: Final[list[Any]] = []
@@ -80,7 +85,7 @@ class Bucket:
             if answer_of(error) is Answer.EXISTS:
                 self._refused = clock_of(date_of(error))
                 return False
-            raise self._refusal("create", key, error) from error
+            raise write_failure(self.root, "create", key, error) from error
         return True
 
     def clock(self, key: str) -> Clock | None:
@@ -93,9 +98,8 @@ class Bucket:
         if self.root.service.scheme != "gs":
             return self._refused
         ask = self.client.call
-        headers, _ = self._request(
-            "read", key, lambda: ask("GET", "b/{}/o/{}", self.root.bucket, self.root.prefix + key)
-        )
+        with requesting(self.root, "read", key):
+            headers, _ = ask("GET", "b/{}/o/{}", self.root.bucket, self.root.prefix + key)
         return clock_of(headers.get("Date"))
 
     def put(self, key: str, body: bytes) -> None:
@@ -104,7 +108,7 @@ class Bucket:
         try:
             client.pipe_file(path, body)
         except Exception as error:
-            raise self._refusal("put", key, error) from error
+            raise write_failure(self.root, "put", key, error) from error
 
     def get(self, keys: Sequence[str], *, end: int | None = None) -> list[bytes | OSError | None]:
         """Return objects' bytes up to `end`, all asked for at once.
@@ -114,9 +118,8 @@ class Bucket:
         paths = [self.path(key) for key in keys]
         # A range of everything is one request; cat_file of newer clients asks for the size first.
         ask = self.client.cat_ranges
-        found = self._request(
-            "read", keys[0], lambda: ask(paths, [0] * len(paths), [end] * len(paths))
-        )
+        with requesting(self.root, "read", keys[0]):
+            found = ask(paths, [0] * len(paths), [end] * len(paths))
         return [self._body(key, each) for key, each in zip(keys, found, strict=True)]
 
     def remove(self, key: str) -> None:
@@ -126,14 +129,13 @@ class Bucket:
             self.client.rm_file(path)
         except Exception as error:
             if answer_of(error) is not Answer.ABSENT:
-                raise self._failure("delete", key, error) from error
+                raise failure(self.root, "delete", key, error) from error
 
     def names(self, prefix: str) -> list[str]:
         """Return all keys that begin with `prefix`, in no order."""
         start = self.root.prefix + prefix
-        paths = self._request(
-            "list", prefix, lambda: self.client.find(self.root.bucket, prefix=start)
-        )
+        with requesting(self.root, "list", prefix):
+            paths = self.client.find(self.root.bucket, prefix=start)
         # One client lists what begins alike, too.
         names = (path.removeprefix(f"{self.root.bucket}/") for path in paths)
         return [name[len(self.root.prefix) :] for name in names if name.startswith(start)]
@@ -143,30 +145,6 @@ class Bucket:
             return bytes(found)
         if answer_of(found) is Answer.ABSENT:
             return None
-        failure = self._failure("read", key, found)
-        failure.__cause__ = found
-        return failure
-
-    def _request(self, what: str, key: str, request: Callable[[], T]) -> T:
-        try:
-            return request()
-        except Exception as error:
-            raise self._failure(what, key, error) from error
-
-    def _refusal(self, what: str, key: str, error: Exception) -> StoreError | OSError:
-        told = refusal(self.root, f"{what} {key!r}", error)
-        return told or self._failure(what, key, error)
-
-    def _failure(self, what: str, key: str, error: Exception) -> OSError:
-        answer = answer_of(error)
-        if answer is Answer.NO_BUCKET:
-            raise StoreError(
-                f"{self.root.url}: there is no bucket {self.root.bucket!r}; create it, then try "
-                "again"
-            ) from error
-        said = str(cause_of(error))
-        kind = PermissionError if answer is Answer.DENIED else OSError
-        return kind(
-            f"{self.root.url}: cannot {what} {key!r}: {type(error).__name__}"
-            + (f" ({said})" if said else "")
-        )
+        told = failure(self.root, "read", key, found)
+        told.__cause__ = found
+        return told

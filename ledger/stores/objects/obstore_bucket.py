@@ -9,15 +9,15 @@ is from the configuration keys of its S3Store and AzureStore; for Azure's connec
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from importlib import import_module
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from ledger.model.errors import MissingDependencyError, StoreError
 from ledger.stores.clock import Clock
-from ledger.stores.objects.answers import Answer, answer_of, refusal
+from ledger.stores.objects.answers import Answer, answer_of, failure, requesting, write_failure
 from ledger.stores.objects.services import Root
 from ledger.stores.objects.storage_options import ALWAYS
 
@@ -88,8 +88,6 @@ def _flat(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return found
 
 
-T = TypeVar("T")
-
 _STORES: Final = {"s3": "S3Store", "abfs": "AzureStore"}
 _RETRIES: Final = {"max_retries": 4, "retry_timeout": timedelta(seconds=30)}
 
@@ -143,7 +141,7 @@ class ObstoreBucket:
         except Exception as error:
             if answer_of(error) is Answer.EXISTS:
                 return False
-            raise self._refusal("create", key, error) from error
+            raise write_failure(self.root, "create", key, error) from error
         return True
 
     def clock(self, key: str) -> Clock | None:
@@ -153,7 +151,8 @@ class ObstoreBucket:
             return None
         self.put(key, body)
         client = self.client
-        found = self._request("read", key, lambda: client.head(self._name(key)))
+        with requesting(self.root, "read", key):
+            found = client.head(self._name(key))
         return Clock.at(found["last_modified"])
 
     def put(self, key: str, body: bytes) -> None:
@@ -162,7 +161,7 @@ class ObstoreBucket:
         try:
             client.put(self._name(key), body, use_multipart=False)
         except Exception as error:
-            raise self._refusal("put", key, error) from error
+            raise write_failure(self.root, "put", key, error) from error
 
     def get(self, keys: Sequence[str], *, end: int | None = None) -> list[bytes | OSError | None]:
         """See `Bucket.get`."""
@@ -177,13 +176,14 @@ class ObstoreBucket:
             self.client.delete(self._name(key))
         except Exception as error:
             if answer_of(error) is not Answer.ABSENT:
-                raise self._failure("delete", key, error) from error
+                raise failure(self.root, "delete", key, error) from error
 
     def names(self, prefix: str) -> list[str]:
         """See `Bucket.names`; `prefix` is a folder's."""
         start = self.root.prefix + prefix
         client = self.client
-        pages = self._request("list", prefix, lambda: list(client.list(prefix=start or None)))
+        with requesting(self.root, "list", prefix):
+            pages = list(client.list(prefix=start or None))
         return [each["path"][len(self.root.prefix) :] for page in pages for each in page]
 
     def _name(self, key: str) -> str:
@@ -198,23 +198,9 @@ class ObstoreBucket:
         except Exception as error:  # noqa: BLE001 - it stands in its place
             if answer_of(error) is Answer.ABSENT:
                 return None
-            failure = self._failure("read", key, error)
-            failure.__cause__ = error
-            return failure
-
-    def _request(self, what: str, key: str, request: Callable[[], T]) -> T:
-        try:
-            return request()
-        except Exception as error:
-            raise self._failure(what, key, error) from error
-
-    def _refusal(self, what: str, key: str, error: Exception) -> StoreError | OSError:
-        told = refusal(self.root, f"{what} {key!r}", error)
-        return told or self._failure(what, key, error)
-
-    def _failure(self, what: str, key: str, error: Exception) -> OSError:
-        kind = PermissionError if answer_of(error) is Answer.DENIED else OSError
-        return kind(f"{self.root.url}: cannot {what} {key!r}: {type(error).__name__}")
+            told = failure(self.root, "read", key, error)
+            told.__cause__ = error
+            return told
 
 
 def _client(root: Root) -> Any:
