@@ -39,8 +39,15 @@ _MOST_KEPT = 16
 _LOGGER = "ledger.table"
 
 
-class _Names(Struct, frozen=True, rename="camel"):
-    """What the names of some schemas meant, in a file; `head` is the digest of a commit's file."""
+class KeptNames(Struct, frozen=True, rename="camel"):
+    """What the names of some schemas meant, in a file beside the log.
+
+    Attributes:
+        version: The table's, when it was written.
+        head: The digest of that commit's file.
+        schema_ids: Of which schemas it is.
+        meant: Each name with the field ids that it stood for.
+    """
 
     version: int
     head: str
@@ -55,7 +62,7 @@ class _File(Struct, frozen=True):
 
 
 _DECODER = msgspec.json.Decoder(_File)
-_NAMES_DECODER = msgspec.json.Decoder(_Names)
+_NAMES_DECODER = msgspec.json.Decoder(KeptNames)
 
 if TYPE_CHECKING:
     from ledger.evolution.declared.format import Reach
@@ -118,14 +125,14 @@ class TablePast:
 
     def _read(self, state: TableState) -> None:
         body = self._log.store.read(self._log.layout.names)
-        found = None if body is None else _decoded(body)
+        found = None if body is None else kept_names(body)
         if found is None or found.version > state.version or not self._is_of_this_log(found):
             self._saved = frozenset()
             return
         self._names.bind(found.meant, found.schema_ids)
         self._saved = frozenset(found.schema_ids)
 
-    def _is_of_this_log(self, found: _Names) -> bool:
+    def _is_of_this_log(self, found: KeptNames) -> bool:
         # A log that was put back from an older copy has gone on otherwise.
         commit = self._log.store.read(self._log.layout.commit(found.version))
         return commit is not None and digest(commit) == found.head
@@ -246,16 +253,34 @@ class TablePast:
         }
 
 
+def names_made(log: TableLog, schema_ids: Iterable[int], head: Head[TableState]) -> bytes:
+    """Return the file of what the names of some schemas meant, as the log makes it.
+
+    Args:
+        log: The table's.
+        schema_ids: The schemas.
+        head: Where the table stood when it was written.
+
+    Raises:
+        NotFoundError: There never was such a schema.
+    """
+    names = BoundNames()
+    for each in schemas_by_id(log, schema_ids).values():
+        names.add(each)
+    return _encoded(head, names)
+
+
 def _encoded(head: Head[TableState], names: BoundNames) -> bytes:
     meant = sorted(names.meant(), key=str)
     record = msgspec.json.encode(
-        _Names(head.state.version, head.digest, sorted(names.schema_ids), meant)
+        KeptNames(head.state.version, head.digest, sorted(names.schema_ids), meant)
     )
     check = hashlib.sha256(record).hexdigest()
     return msgspec.json.encode(_File(_FORMAT, check, Raw(record)))
 
 
-def _decoded(body: bytes) -> _Names | None:
+def kept_names(body: bytes) -> KeptNames | None:
+    """Return what such a file says; None where it is damaged, or newer than this client."""
     try:
         file = _DECODER.decode(body)
         record = bytes(file.names)

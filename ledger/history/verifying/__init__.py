@@ -8,6 +8,7 @@
 - `repeats`: ids, snapshots' keys and live files that a log names twice.
 - `caches`: the caches beside a log, compared with what the log makes them.
 - `filters`: the filters of keys, which say themselves how far they go.
+- `names`: what the names of older schemas meant, for files without field ids.
 - `span`: all that for one span of commits, on its own.
 - `workers`: spans of a long log verified by several processes.
 - `verify`: a whole stream, span by span, and what is left over beside it.

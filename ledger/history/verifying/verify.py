@@ -21,6 +21,7 @@ from ledger.history.verifying.caches import Caches, is_merged, last_of, tile_of
 from ledger.history.verifying.chain import Extent, Gap, extent
 from ledger.history.verifying.filters import filter_findings
 from ledger.history.verifying.finding import REPAIR, Expected, Finding
+from ledger.history.verifying.names import name_findings
 from ledger.history.verifying.repeats import Culprits, Hashes, suspects
 from ledger.history.verifying.span import Report, Span, SpanVerification, checked, contradiction
 from ledger.history.verifying.subject import Subject
@@ -123,6 +124,9 @@ class Verification(Generic[S, E]):
         if self._is_sound and self._boundary:
             caches = Caches(self._subject, self._mends)
             yield from filter_findings(caches, self._boundary, frozenset(self._wrong_caches))
+        if self._is_sound and self._ended is not None and self._subject.has_files:
+            caches = Caches(self._subject, self._mends)
+            yield from name_findings(caches, frozenset(self._wrong_caches))
         yield from self._repeats()
         yield from self._leftovers()
         yield from self._hint()

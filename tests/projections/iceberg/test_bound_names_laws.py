@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
+from typing import Any
 
+import msgspec
 import pytest
 from attrs import define, field
 from msgspec.structs import replace
 
 from ledger import AddColumn, DropColumn, RenameColumn, SchemaChange, Table
+from ledger.history.past import kept_names
+from ledger.history.verifying.finding import Finding
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.verify import Verification, repair
 from ledger.log.codec import digest
 from ledger.model.errors import FormatError
+from ledger.stores import Store
 from tests.evolution.declared import table_of, unnamed
 from tests.faults import Wrapped
 from tests.lakes import lake_on, ticking
@@ -241,6 +249,63 @@ def test_names_that_cannot_be_believed_are_found_in_the_log(harm: str) -> None:
     found = other.past.names(other.state, ())
     known = table.past.names(table.state, ())
     assert sorted(found.meant(), key=str) == sorted(known.meant(), key=str)
+
+
+def other_meaning(body: bytes) -> bytes:
+    """The same file as if a name had stood for another field, with a check that fits."""
+    file = msgspec.json.decode(body)
+    file["names"]["meant"][0][1] = [77]
+    file["check"] = hashlib.sha256(msgspec.json.encode(file["names"])).hexdigest()
+    return msgspec.json.encode(file)
+
+
+HARMS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "one bit": ("derived", lambda body: body[:40] + bytes([body[40] ^ 1]) + body[41:]),
+    "torn": ("derived", lambda body: body[:-9]),
+    "another meaning": ("derived", other_meaning),
+    "another commit": ("damage", lambda body: resealed(body, head=digest(b"another"))),
+    "a version that is gone": ("damage", lambda body: resealed(body, version=99)),
+    "a schema that never was": ("derived", lambda body: resealed(body, schemaIds=[0, 1, 2, 44])),
+}
+
+
+def resealed(body: bytes, **facts: object) -> bytes:
+    file = msgspec.json.decode(body)
+    file["names"] |= facts
+    file["check"] = hashlib.sha256(msgspec.json.encode(file["names"])).hexdigest()
+    return msgspec.json.encode(file)
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_verify_compares_what_names_meant_with_the_log_and_restores_it(harm: str) -> None:
+    table = table_of({"id": "INT", "a": "INT"})
+    aged(table, 3)
+    table.past.save()
+    store, key = table.log.store, table.log.layout.names
+    body = store.read(key) or b""
+    # An older one that still holds is no finding.
+    table.alter([AddColumn(("later",), "INT")])
+
+    def look() -> list[Finding]:
+        cold: Subject[Any, Any] = Subject("t", other_log(store), has_files=True)
+        found = [each for each in Verification(cold).run() if each.file == key]
+        assert all(repair(cold, each) == (each.kind == "derived") for each in found)
+        return found
+
+    assert look() == []
+    kind, spoil = HARMS[harm]
+    store.replace(key, spoil(body))
+    assert [each.kind for each in look()] == [kind]
+    if kind == "derived":
+        assert look() == []
+        told = kept_names(store.read(key) or b"")
+        assert told is not None
+        known = dict(table.past.names(table.state, ()).meant())
+        assert {each: known[each] for each, _ in told.meant} == dict(told.meant)
+
+
+def other_log(store: Store) -> Any:
+    return lake_on(store, ticking(LATER)).table("shop.t").log
 
 
 def test_many_schemas_are_found_in_one_pass_over_the_log() -> None:
