@@ -8,6 +8,7 @@ Others may import:
     `definition`    what is counted, as data
     `fold`          from entries to deltas, from deltas to sums
     `reading`       a table's file changes as rows
+    `columns`       what entries say of columns
     `keeping`       tiles beside the log, and the position
     `shown`         what people ask, and how they see it
     `publishing`    statistics for the readers of a format

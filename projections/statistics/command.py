@@ -20,9 +20,12 @@ from ledger.model.errors import (
     InvalidInputError,
     LedgerError,
     MissingDependencyError,
+    NotFoundError,
 )
 from ledger.table import Table
 from projections.materialising import Difference
+from projections.partition_text import partition_path
+from projections.statistics.columns.history import columns_at, columns_by_snapshot
 from projections.statistics.keeping import materialise
 from projections.statistics.keeping.kept import Kept
 from projections.statistics.publishing import publish_iceberg, publish_paimon
@@ -37,6 +40,7 @@ from projections.statistics.shown.questions import (
 )
 from projections.statistics.shown.report import (
     brought_up_to_date,
+    print_columns,
     print_history,
     print_many,
     print_report,
@@ -68,6 +72,14 @@ class Shapes:
             "each as Paimon's commits say it.",
         ),
     ] = None
+    columns: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            help="Instead: counts, nulls and bounds of each column by partition, from what the "
+            "log says of files; with --history at every snapshot that changed a partition.",
+        ),
+    ] = False
     publish: Annotated[
         tuple[Format, ...],
         Parameter(
@@ -188,6 +200,8 @@ def stats(  # noqa: PLR0913 - each is an option of the command
 
         lakeledger stats nyc.flights --ledger try --ask compaction
 
+        lakeledger stats nyc.flights --ledger try --columns
+
         lakeledger stats nyc.flights --ledger try --publish iceberg
     """
     one = _is_one(name, every=every)
@@ -212,22 +226,24 @@ def _is_one(name: str | None, *, every: bool) -> bool:
 
 def _refuse_contradictions(wanted: Wanted, when: When, *, one: bool, checks: bool) -> None:
     shapes = wanted.shapes
-    shown = wanted.history or wanted.plot or shapes.view or shapes.publish
+    shown = wanted.history or wanted.plot or shapes.view or shapes.columns or shapes.publish
     of_one = shown or wanted.asking.ask or when.named()
     if not one and of_one:
         raise UsageError(
-            "--at, --ask, --history, --partition, --plot, --view and --publish are of one table: "
-            "name it DATABASE.TABLE"
+            "--at, --ask, --columns, --history, --partition, --plot, --view and --publish are of "
+            "one table: name it DATABASE.TABLE"
         )
     if checks and of_one:
         raise UsageError(
-            "--verify and --rebuild stand alone: leave --at, --ask, --history, --partition, "
-            "--plot, --view and --publish out"
+            "--verify and --rebuild stand alone: leave --at, --ask, --columns, --history, "
+            "--partition, --plot, --view and --publish out"
         )
     if wanted.asking.ask and shown:
         raise UsageError("--ask takes the place of the report: ask for the rest without it")
     if shapes.view and (wanted.history or wanted.plot or shapes.publish):
         raise UsageError("--view takes the place of the report: ask for the rest without it")
+    if shapes.columns and (wanted.plot or shapes.view or shapes.publish):
+        raise UsageError("--columns takes the place of the report: ask for the rest without it")
     if "paimon" in shapes.publish and when.named():
         raise UsageError("Paimon's ANALYZE is of the newest snapshot: leave the instant out")
     if wanted.plot is not None and not wanted.plot.absolute().parent.is_dir():
@@ -257,7 +273,33 @@ def _names(lake: Ledger, database: str | None) -> list[str]:
     return [f"{each}.{table}" for each in databases for table in lake.tables(each)]
 
 
+def _columns(table: Table, when: When, screen: Screen, wanted: Wanted) -> None:
+    read = columns_by_snapshot if wanted.history else columns_at
+    rows = read(table.log, when.of(table)).to_pylist()
+    if wanted.partition:
+        rows = _rows_of(rows, wanted.partition)
+    first = list(dict.fromkeys(each["partition"] for each in rows))[: wanted.top]
+    shown = [each for each in rows if each["partition"] in first]
+    document = {"table": str(table.identifier), "columns": rows}
+    screen.result(document, lambda to: print_columns(to, f"{table.identifier}{when}", shown))
+
+
+def _rows_of(rows: list[dict[str, Any]], partition: dict[str, str]) -> list[dict[str, Any]]:
+    wanted = set(partition_path(partition).split("/"))
+    found = [each for each in rows if set(each["partition"].split("/")) == wanted]
+    if not found:
+        asked = ", ".join(f"{key}={value}" for key, value in partition.items())
+        there = rows[0]["partition"] if rows else ""
+        known = f"; there is {there}, say" if there else ""
+        raise NotFoundError(f"no file was ever in partition {asked}{known}")
+    return found
+
+
 def _one(table: Table, when: When, engines: Engines, screen: Screen, wanted: Wanted) -> None:
+    if wanted.shapes.columns:
+        # From what stands in the log alone: nothing is kept of it.
+        _columns(table, when, screen, wanted)
+        return
     at = when.of(table)
     chosen = engines.choose(table)
     with screen.progress("counting") as told:

@@ -4,6 +4,5 @@ Others may import:
     `publish_iceberg`  a file of partition statistics that Iceberg's metadata names
     `iceberg_file`     such a file
     `publish_paimon`   an ANALYZE snapshot, with statistics of columns
-    `column_sums`      those, rolled up from the live files
     `published`        what a publication came to
 """

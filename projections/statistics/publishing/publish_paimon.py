@@ -29,7 +29,7 @@ from projections.paimon.files.statistics_file import (
 )
 from projections.paimon.materialise import project
 from projections.paimon.paths import Names, statistics_path
-from projections.statistics.publishing.column_sums import ColumnSums, column_sums
+from projections.statistics.columns.sums import ColumnSums, column_sums
 from projections.statistics.publishing.published import Published
 
 COMMIT_USER = "lakeledger-statistics"
@@ -55,7 +55,7 @@ def publish(table: Table, **options: Unpack[CommitOptions]) -> Published:
     if _is_analysed(analysed, at.schema) and _is_kept(table, at, analysed):
         path = statistics_path(analysed.statistics or "")
         return Published("paimon", analysed.id - 1, path, project(table), is_new=False)
-    name, body = _file(at, analysed.id)
+    name, body = _file(table, at, analysed.id)
     # So that nothing is committed that no reader could come to see.
     project(table)
     outputs_of(table).put(statistics_path(name), body)
@@ -87,9 +87,9 @@ def _analysable(table: Table, at: TableAt) -> Snapshot:
     return at.snapshot
 
 
-def _file(at: TableAt, snapshot_id: int) -> tuple[str, bytes]:
+def _file(table: Table, at: TableAt, snapshot_id: int) -> tuple[str, bytes]:
     """Return the name and the bytes of a snapshot's file."""
-    body = statistics_file(table_statistics(at, snapshot_id))
+    body = statistics_file(table_statistics(table, at, snapshot_id))
     return _name(at, snapshot_id, body), body
 
 
@@ -107,7 +107,7 @@ def _is_kept(table: Table, at: TableAt, analysis: Snapshot) -> bool:
     analysed = analysis.id - 1
     if found is not None and _name(at, analysed, found) == analysis.statistics:
         return True
-    name, body = _file(at, analysed)
+    name, body = _file(table, at, analysed)
     if name != analysis.statistics:
         return False
     outputs.store.replace(outputs.key(path), body)
@@ -119,11 +119,12 @@ def _is_analysed(snapshot: Snapshot, schema: Schema) -> bool:
     return is_analysis and snapshot.schema_id == schema.id
 
 
-def table_statistics(at: TableAt, snapshot_id: int) -> TableStatistics:
+def table_statistics(table: Table, at: TableAt, snapshot_id: int) -> TableStatistics:
     """Return what the live files of an append table say of it and of its columns.
 
     Args:
-        at: The table, with the schema that the statistics are to hold for.
+        table: The table.
+        at: It, with the schema that the statistics are to hold for.
         snapshot_id: The snapshot that it stands at.
 
     Raises:
@@ -136,7 +137,7 @@ def table_statistics(at: TableAt, snapshot_id: int) -> TableStatistics:
             "of the table: compact it first"
         )
     by_column: dict[int, list[ColumnSums]] = {}
-    for each in column_sums(at):
+    for each in column_sums(table.log, at):
         by_column.setdefault(each.field_id, []).append(each)
     found = {
         field.name: _column(field, by_column.get(field.id, []), len(at.files))

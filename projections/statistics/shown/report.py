@@ -149,6 +149,30 @@ def print_history(screen: Screen, history: Sequence[dict[str, Any]]) -> None:
     )
 
 
+def print_columns(screen: Screen, title: str, rows: Sequence[dict[str, Any]]) -> None:
+    """Print a line a column, partition and snapshot; what is not known is left empty."""
+    screen.line(title, style="bold")
+    if not rows:
+        screen.line("no file says anything of a column")
+        return
+    screen.table(
+        ("snapshot", "partition", "column", "values", "nulls", "lower", "upper", "exact"),
+        (
+            (
+                each["snapshot_id"],
+                each["partition"],
+                each["column"],
+                *("" if each[name] is None else each[name] for name in _COUNTED),
+                "yes" if each["is_exact"] else "no",
+            )
+            for each in rows
+        ),
+    )
+
+
+_COUNTED = ("value_count", "null_count", "lower", "upper")
+
+
 def print_many(screen: Screen, documents: Sequence[dict[str, Any]]) -> None:
     """Print one line a table."""
     screen.table(

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 
 from ledger.table import Table
+from ledger.table_at import TableAt
+from projections.statistics.columns.history import columns_at, columns_by_snapshot
 from projections.statistics.keeping.kept import Kept
 from projections.statistics.reading.opening import opening_of
 from projections.statistics.shown.query import Instant, rendering_of
@@ -119,3 +121,27 @@ def asked(
     session = spark or spark_session()
     rows = answer(question, Kept.of(table.log), table.log, at or table.at(), bounds)
     return session.createDataFrame(rows)
+
+
+def columns(
+    table: Table,
+    *,
+    at: TableAt | None = None,
+    by_snapshot: bool = False,
+    spark: SparkSession | None = None,
+) -> DataFrame:
+    """Return what a table's entries say of its columns; rows of `columns.history.COLUMNS`.
+
+    Args:
+        table: The table; its log is read by this process.
+        at: The instant; the table as it is, without.
+        by_snapshot: Every snapshot that changed a partition up to then, and not only the instant.
+        spark: As in `compute`.
+
+    Raises:
+        UnsupportedError: An engine's manifests list the files, and not the ledger.
+        MissingDependencyError: As in `compute`.
+    """
+    session = spark or spark_session()
+    read = columns_by_snapshot if by_snapshot else columns_at
+    return session.createDataFrame(read(table.log, at or table.at()))

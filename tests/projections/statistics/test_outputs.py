@@ -15,8 +15,8 @@ from ledger.model.partition import PartitionField, PartitionSpec
 from ledger.transforms import bucket
 from projections.dlf import Style, render
 from projections.statistics import Kept
+from projections.statistics.columns.sums import ColumnSums, column_sums
 from projections.statistics.definition import ROWS, arrow_schema
-from projections.statistics.publishing.column_sums import ColumnSums, column_sums
 from projections.statistics.publishing.iceberg_file import (
     partition_statistics_file,
     partition_statistics_table,
@@ -243,7 +243,7 @@ def test_column_statistics_are_those_of_the_live_files() -> None:
         ]
     )
     one = {"day": str(DAY)}
-    assert column_sums(table.at()) == (
+    assert column_sums(table.log, table.at()) == (
         ColumnSums(
             spec=one, field_id=0, file_count=2, value_count=10, null_count=2, lower=-5, upper=900
         ),
@@ -260,19 +260,19 @@ def test_column_statistics_are_those_of_the_live_files() -> None:
 
     table.delete_files(["a.parquet", "c.parquet"])
 
-    assert column_sums(table.at()) == (
+    assert column_sums(table.log, table.at()) == (
         ColumnSums(
             spec=one, field_id=0, file_count=1, value_count=5, null_count=2, lower=256, upper=300
         ),
     )
-    assert len(column_sums(table.at(snapshot=1))) == 2
+    assert len(column_sums(table.log, table.at(snapshot=1))) == 2
 
 
 def test_a_file_that_does_not_say_leaves_nothing_known() -> None:
     table = a_table()
     table.append([counted("a", None, 1, 2), a_file("b", (None,)), counted("c", None, 1, 2)])
 
-    (found,) = column_sums(table.at())
+    (found,) = column_sums(table.log, table.at())
 
     assert (found.file_count, found.value_count, found.null_count) == (3, None, None)
     assert (found.lower, found.upper) == (None, None)
@@ -283,7 +283,7 @@ def test_a_file_of_nulls_alone_takes_no_bounds_away() -> None:
     nulls = a_file("b", (None,), value_counts={0: 5}, null_value_counts={0: 5})
     table.append([nulls, counted("a", None, 1, 2)])
 
-    (found,) = column_sums(table.at())
+    (found,) = column_sums(table.log, table.at())
 
     assert (found.value_count, found.null_count, found.lower, found.upper) == (10, 5, 1, 2)
 

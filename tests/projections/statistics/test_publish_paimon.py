@@ -110,7 +110,7 @@ def test_a_partition_that_says_nothing_leaves_a_column_unknown() -> None:
     table = a_table()
     table.append([counted("a", "2024-01-01", 3, 9), a_file("b", None)])
 
-    statistics = publish_paimon.table_statistics(table.at(), 1)
+    statistics = publish_paimon.table_statistics(table, table.at(), 1)
 
     assert statistics.columns == {}
     assert statistics.merged_record_count == 10
@@ -121,7 +121,7 @@ def test_a_partition_of_nulls_alone_takes_no_bounds_away() -> None:
     nulls = a_file("b", None, value_counts={0: 5}, null_value_counts={0: 5})
     table.append([counted("a", "2024-01-01", 3, 9), nulls])
 
-    found = publish_paimon.table_statistics(table.at(), 1).columns
+    found = publish_paimon.table_statistics(table, table.at(), 1).columns
 
     assert list(found) == ["id"]
     assert (found["id"].min, found["id"].max, found["id"].null_count) == ("3", "9", 5)

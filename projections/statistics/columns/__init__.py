@@ -1,0 +1,6 @@
+"""What the entries say of a table's columns: counts, nulls and bounds, by partition.
+
+Others may import:
+    `sums`      one column in one partition, from the files that are live
+    `history`   the same at every snapshot that changed a partition, as rows
+"""

@@ -1,0 +1,166 @@
+"""Columns by partition, at an instant and at every snapshot, from what the entries say."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ledger
+from ledger import AddColumn, FileChange, Schema, Table, UpdateColumnType
+from ledger.model import types as t
+from ledger.planning.bound_value import value_to_bytes
+from projections.statistics.columns.history import columns_at, columns_by_snapshot
+
+NUMBERS = itertools.count()
+DAYS = ("2024-01-01", "2024-01-02", None)
+
+
+def table_in(where: str = "", **options: Any) -> Table:
+    lake = ledger.open(where or f"memory://columns-{next(NUMBERS)}")
+    lake.create_database("shop")
+    schema = Schema.of(
+        {"id": "INT", "note": "STRING", "day": "DATE"}, partition_keys=["day"], **options
+    )
+    return lake.create_table("shop.orders", schema)
+
+
+def counted(path: str, day: str | None, low: int, high: int, *, nulls: int = 0) -> FileChange:
+    return FileChange(
+        path=f"{path}.parquet",
+        partition=(day,),
+        record_count=high - low + 1 + nulls,
+        file_size_in_bytes=7,
+        field_ids=True,
+        value_counts={0: high - low + 1 + nulls},
+        null_value_counts={0: nulls},
+        lower_bounds={0: value_to_bytes(low, t.IntType()).hex()},
+        upper_bounds={0: value_to_bytes(high, t.IntType()).hex()},
+    )
+
+
+def told(table: Table, **instant: Any) -> list[tuple[Any, ...]]:
+    rows = columns_at(table.log, table.at(**instant)).to_pylist()
+    names = ("partition", "column", "value_count", "null_count", "lower", "upper", "is_exact")
+    return [tuple(each[name] for name in names) for each in rows]
+
+
+def test_an_instant_tells_counts_nulls_and_bounds_of_each_partition() -> None:
+    table = table_in()
+    table.append([counted("a", DAYS[0], -5, 9, nulls=2), counted("b", DAYS[0], 3, 12)])
+    table.append([counted("c", DAYS[1], 1, 1)])
+    table.delete_files(["a.parquet"])
+
+    assert told(table, snapshot=1) == [("day=2024-01-01", "id", 27, 2, "-5", "12", True)]
+    assert told(table) == [
+        ("day=2024-01-01", "id", 10, 0, "3", "12", True),
+        ("day=2024-01-02", "id", 1, 0, "1", "1", True),
+    ]
+
+
+def test_live_deletes_make_a_partition_inexact_and_those_of_equality_without_one_all() -> None:
+    table = table_in(options={"ledger.formats": "iceberg"})
+    table.append([counted(str(each), day, 1, 9) for each, day in enumerate(DAYS)])
+    deletes = FileChange(
+        path="d.parquet",
+        partition=(DAYS[0],),
+        record_count=1,
+        file_size_in_bytes=1,
+        content="position-deletes",
+        field_ids=True,
+    )
+    table.append([deletes])
+
+    assert {row[0]: row[-1] for row in told(table)} == {
+        "day=2024-01-01": False,
+        "day=2024-01-02": True,
+        "day=__DEFAULT_PARTITION__": True,
+    }
+    assert all(row[-1] for row in told(table, snapshot=1))
+    last = columns_by_snapshot(table.log, table.at()).to_pylist()[-1]
+    assert (last["snapshot_id"], last["partition"]) == (2, "day=2024-01-01")
+    assert not last["is_exact"]
+
+
+def test_bounds_of_another_type_are_not_read_as_this_one() -> None:
+    table = table_in(options={"ledger.formats": "paimon"})
+    table.append([counted("a", None, 0x41424344, 0x41424344)])
+    table.alter([UpdateColumnType(("id",), "STRING")])
+    (row,) = told(table)
+    assert row[1:6] == ("id", 1, 0, None, None)
+
+    promoted = table_in()
+    promoted.append([counted("a", None, -1, 5)])
+    promoted.alter([UpdateColumnType(("id",), "BIGINT")])
+    (row,) = told(promoted)
+    assert row[4:6] == ("-1", "5")
+
+
+def test_of_a_column_that_came_later_older_files_hold_nulls() -> None:
+    table = table_in()
+    table.append([counted("a", None, 1, 4)])
+    table.alter([AddColumn(("more",), "INT")])
+    assert told(table) == [
+        ("day=__DEFAULT_PARTITION__", "id", 4, 0, "1", "4", True),
+        ("day=__DEFAULT_PARTITION__", "more", 4, 4, None, None, True),
+    ]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_snapshot_tells_what_the_table_at_it_tells(seed: int) -> None:
+    rng = random.Random(seed)
+    table = table_in()
+    for step in range(24):
+        live = [each.path for each in table.at().files]
+        if step and live and rng.random() < 0.3:
+            table.delete_files(rng.sample(live, rng.randint(1, min(3, len(live)))))
+        elif step > 3 and rng.random() < 0.15:
+            table.rollback(snapshot=rng.randint(1, table.state.last_snapshot_id))
+        else:
+            low = rng.randint(-50, 50)
+            table.append(
+                counted(f"{step}-{n}", rng.choice(DAYS), low, low + n, nulls=rng.randint(0, 2))
+                for n in range(rng.randint(1, 4))
+            )
+    at = table.at()
+
+    rows = columns_by_snapshot(table.log, at).to_pylist()
+
+    for snapshot in range(1, at.state.last_snapshot_id + 1):
+        newest: dict[tuple[str, str], dict[str, Any]] = {}
+        for each in rows:
+            if each["snapshot_id"] <= snapshot:
+                newest[each["partition"], each["column"]] = each
+        found = sorted(
+            (key, *(each[name] for name in ("value_count", "null_count", "lower", "upper")))
+            for key, each in newest.items()
+            if each["file_count"]
+        )
+        wanted = sorted(((row[0], row[1]), *row[2:6]) for row in told(table, snapshot=snapshot))
+        assert found == wanted
+
+
+def test_the_command_line_tells_columns_at_instants_and_at_every_snapshot(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from ledger.cli import main
+
+    table = table_in(str(tmp_path))
+    table.append([counted("a", DAYS[0], 1, 4)])
+    table.append([counted("b", DAYS[1], 5, 6, nulls=1)])
+    line = ["stats", "shop.orders", "--ledger", str(tmp_path), "--columns"]
+
+    assert main([*line, "--output", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)["columns"]
+    assert [(each["partition"], each["upper"]) for each in found] == [
+        ("day=2024-01-01", "4"),
+        ("day=2024-01-02", "6"),
+    ]
+    assert main([*line, "--history"]) == 0
+    assert "day=2024-01-02" in capsys.readouterr().out
+    assert main([*line, "--partition", "day=2024-01-03"]) != 0
+    assert "no file was ever in partition day=2024-01-03" in capsys.readouterr().err
