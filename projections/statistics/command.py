@@ -58,6 +58,8 @@ __all__ = ["busiest", "register", "stats"]
 
 Format = Literal["iceberg", "paimon"]
 
+_DAYS, _LATE_DAYS = 30, 1
+
 
 @Parameter(name="*", group=Group("For other people's readers", sort_key=15))
 @frozen
@@ -101,7 +103,9 @@ class Asking:
         Parameter(
             show_default=False,
             help="Instead: small files and skew by partition and what a compaction would gain; "
-            "growth by day (UTC); or partitions that no commit has changed for --days.",
+            "growth by day (UTC); partitions that no commit has changed for --days; rows that came "
+            "--days after their partition's time; what keeping snapshots for --days would free; or "
+            "what a filter (--where) has to read under each partition spec.",
         ),
     ] = None
     target_size: Annotated[
@@ -111,18 +115,28 @@ class Asking:
         ),
     ] = TARGET_FILE_SIZE
     days: Annotated[
-        int,
+        int | None,
         Parameter(
-            validator=validators.Number(gte=0), help="So long unchanged makes one untouched."
+            validator=validators.Number(gte=0),
+            show_default=False,
+            help="So long unchanged makes a partition untouched (30), so long after its time rows "
+            "are late (1), so long snapshots would be kept (30).",
         ),
-    ] = 30
+    ] = None
+    where: Annotated[
+        str | None, Parameter(show_default=False, help="The filter whose cost is asked, as SQL.")
+    ] = None
 
     def bounds(self, now_millis: int) -> Bounds:
         """Return from where on something is told."""
+        days = self.days
         return Bounds(
             now_millis=now_millis,
             target_file_size=self.target_size,
-            untouched_days=self.days,
+            untouched_days=_DAYS if days is None else days,
+            late_days=_LATE_DAYS if days is None else days,
+            retained_days=_DAYS if days is None else days,
+            where=self.where,
         )
 
 
@@ -168,7 +182,8 @@ def stats(  # noqa: PLR0913 - each is an option of the command
         ),
     ] = (),
     plot: Annotated[
-        Path | None, Parameter(help="Draw growth and skew into this PNG; needs matplotlib.")
+        Path | None,
+        Parameter(help="Draw growth and skew, or what --ask answers, into this PNG."),
     ] = None,
     verify: Annotated[
         bool, Parameter(negative="", help="Compute all of it again and compare.")
@@ -199,8 +214,6 @@ def stats(  # noqa: PLR0913 - each is an option of the command
             --partition day=2013-01-01
 
         lakeledger stats nyc.flights --ledger try --ask compaction
-
-        lakeledger stats nyc.flights --ledger try --columns
 
         lakeledger stats nyc.flights --ledger try --publish iceberg
     """
@@ -238,16 +251,23 @@ def _refuse_contradictions(wanted: Wanted, when: When, *, one: bool, checks: boo
             "--verify and --rebuild stand alone: leave --at, --ask, --columns, --history, "
             "--partition, --plot, --view and --publish out"
         )
-    if wanted.asking.ask and shown:
-        raise UsageError("--ask takes the place of the report: ask for the rest without it")
-    if shapes.view and (wanted.history or wanted.plot or shapes.publish):
-        raise UsageError("--view takes the place of the report: ask for the rest without it")
-    if shapes.columns and (wanted.plot or shapes.view or shapes.publish):
-        raise UsageError("--columns takes the place of the report: ask for the rest without it")
+    _refuse_two_answers(wanted)
     if "paimon" in shapes.publish and when.named():
         raise UsageError("Paimon's ANALYZE is of the newest snapshot: leave the instant out")
     if wanted.plot is not None and not wanted.plot.absolute().parent.is_dir():
         raise UsageError(f"--plot {wanted.plot}: there is no folder {wanted.plot.parent}; make it")
+
+
+def _refuse_two_answers(wanted: Wanted) -> None:
+    ask, shapes = wanted.asking.ask, wanted.shapes
+    if wanted.asking.where is not None and ask != "filter":
+        raise UsageError("--where is of --ask filter, which tells what it has to read")
+    if ask and (wanted.history or shapes.view or shapes.columns or shapes.publish):
+        raise UsageError("--ask takes the place of the report: ask for the rest without it")
+    if shapes.view and (wanted.history or wanted.plot or shapes.columns or shapes.publish):
+        raise UsageError("--view takes the place of the report: ask for the rest without it")
+    if shapes.columns and (wanted.plot or shapes.publish):
+        raise UsageError("--columns takes the place of the report: ask for the rest without it")
 
 
 def _one_partition(texts: tuple[str, ...]) -> dict[str, str]:
@@ -304,18 +324,37 @@ def _one(table: Table, when: When, engines: Engines, screen: Screen, wanted: Wan
     chosen = engines.choose(table)
     with screen.progress("counting") as told:
         kept = brought_up_to_date(table, chosen, screen.notice, told)
-    ask, view, title = wanted.asking.ask, wanted.shapes.view, f"{table.identifier}{when}"
-    if ask is not None:
-        # An instant that is named is asked as it was then.
-        now = at.state.time_millis if when.named() else now_millis()
-        found = answer(ask, kept, table.log, at, wanted.asking.bounds(now))
-        rows = {"table": str(table.identifier), "ask": ask, "answer": found.to_pylist()}
-        screen.result(rows, lambda to: print_answer(to, title, found.slice(0, wanted.top)))
+    view, title = wanted.shapes.view, f"{table.identifier}{when}"
+    if wanted.asking.ask is not None:
+        _answer(wanted.asking.ask, table, when, kept, screen, wanted)
     elif view is not None:
         shown = view_document(view, kept, at)
         screen.result(shown, lambda to: print_view(to, title, shown))
     else:
         _report(table, when, kept, chosen.name, screen, wanted)
+
+
+def _answer(
+    ask: Question, table: Table, when: When, kept: Kept, screen: Screen, wanted: Wanted
+) -> None:
+    at = when.of(table)
+    # An instant that is named is asked as it was then.
+    now = at.state.time_millis if when.named() else now_millis()
+    found = answer(ask, kept, table.log, at, wanted.asking.bounds(now))
+    document = {"table": str(table.identifier), "ask": ask, "answer": found.to_pylist()}
+    title = f"{table.identifier}{when}"
+    if wanted.plot is not None:
+        from projections.statistics.shown.plot import draw_answer
+
+        draw_answer(wanted.plot, ask, title, found)
+        document["plot"] = str(wanted.plot)
+
+    def text(to: Screen) -> None:
+        print_answer(to, title, found.slice(0, wanted.top))
+        if wanted.plot is not None:
+            to.line(f"drawn into {wanted.plot}")
+
+    screen.result(document, text)
 
 
 def _report(

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -225,3 +225,24 @@ def test_questions_are_answered_in_place_of_the_report(shop: Run, orders: Table)
     assert len(shop("stats", TABLE, "--ask", "growth", "--output", "json").document["answer"]) == 1
     assert shop("stats", "--ask", "growth").code == 2
     assert shop(*asked, "--history").code == 2
+
+
+def test_late_rows_retention_and_filters_are_asked_at_the_command_line(
+    shop: Run, orders: Table, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    del orders
+
+    def asked(*line: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]]
+        found = shop("stats", TABLE, "--ask", *line, "--output", "json").document["answer"]
+        return found
+
+    assert {each["partition"] for each in asked("late")} == {"day=2013-01-01", "day=2013-01-02"}
+    assert asked("late", "--days", "1000000") == []
+    assert asked("retention", "--days", "100000") == []
+    (row,) = asked("filter", "--where", "day = '2013-01-01'")
+    assert (row["files_read"], row["file_count"]) == (2, 3)
+    drawn = shop("stats", TABLE, "--ask", "late", "--plot", tmp_path / "late.png")
+    assert f"drawn into {tmp_path / 'late.png'}" in drawn.out
+    assert shop("stats", TABLE, "--where", "day = '2013-01-01'").code == 2

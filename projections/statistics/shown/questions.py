@@ -1,4 +1,4 @@
-"""What people ask of a table's partitions and days, answered from the statistics alone.
+"""What people ask of a table's partitions, days and files, answered without reading data.
 
 An answer is a table with a row a partition or a day, the most telling first; sizes are in bytes.
 """
@@ -16,7 +16,10 @@ from attrs import define, frozen
 from ledger.cli.screen import Screen
 from ledger.history.older import TableLog
 from ledger.model.errors import InvalidInputError
+from ledger.table_at import TableAt
 from projections.statistics.keeping.kept import Kept
+from projections.statistics.shown.filter_cost import filter_cost
+from projections.statistics.shown.lateness import DAY_MILLIS, late
 from projections.statistics.shown.query import (
     Instant,
     Totals,
@@ -24,17 +27,17 @@ from projections.statistics.shown.query import (
     rendering_of,
     totals,
 )
+from projections.statistics.shown.retention import freed
 from projections.statistics.shown.views import signed_size
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Question = Literal["compaction", "growth", "untouched"]
+Question = Literal["compaction", "growth", "untouched", "late", "retention", "filter"]
 
 TARGET_FILE_SIZE = 128 * 1024 * 1024
 """What files are to be brought to, in bytes: Paimon's default; engines have like ones."""
 
-_DAY_MILLIS = 86_400_000
 _DATA = "data"
 
 
@@ -45,12 +48,18 @@ class Bounds:
     Attributes:
         target_file_size: As large a compaction makes files, in bytes.
         untouched_days: So many days without a change make a partition untouched.
+        late_days: Rows that come so many days after their partition's time are late.
+        retained_days: For so many days snapshots would be kept.
+        where: The filter whose cost is asked, as SQL; None for all rows.
         now_millis: Until when days are counted, Unix milliseconds.
     """
 
     now_millis: int
     target_file_size: int = TARGET_FILE_SIZE
     untouched_days: int = 30
+    late_days: int = 1
+    retained_days: int = 30
+    where: str | None = None
 
     def __attrs_post_init__(self) -> None:
         if self.target_file_size < 1:
@@ -59,13 +68,15 @@ class Bounds:
             )
 
 
-def answer(question: Question, kept: Kept, log: TableLog, at: Instant, bounds: Bounds) -> pa.Table:
-    """Return what is asked, a row a partition or a day.
+def answer(question: Question, kept: Kept, log: TableLog, at: TableAt, bounds: Bounds) -> pa.Table:
+    """Return what is asked, a row a partition, a day, or a partition spec.
 
     Args:
         question: `compaction`: how files and bytes lie on partitions, and what a compaction would
             gain at best; `growth`: what each day (UTC) brought; `untouched`: partitions that no
-            commit has changed for long.
+            commit has changed for long; `late`: rows that came after their partition's time;
+            `retention`: files that would go with older snapshots; `filter`: what a filter has to
+            read under each partition spec.
         kept: The table's statistics.
         log: Its log, which says when commits were made.
         at: The instant.
@@ -73,6 +84,8 @@ def answer(question: Question, kept: Kept, log: TableLog, at: Instant, bounds: B
 
     Raises:
         DamagedLogError: What has to be read of the log is missing or damaged.
+        InvalidInputError: No partition is of a time, or the filter cannot be read.
+        UnsupportedError: Files are asked about, and an engine's manifests list them.
     """
     import pyarrow as pa
 
@@ -86,6 +99,15 @@ def answer(question: Question, kept: Kept, log: TableLog, at: Instant, bounds: B
         case "untouched":
             rows = _untouched(_partitions(kept, at), log, bounds)
             return pa.Table.from_pylist(list(rows), schema=_schema(_UNTOUCHED))
+        case "late":
+            rows = late(kept, log, at, bounds.late_days)
+            return pa.Table.from_pylist(list(rows), schema=_schema(_LATE))
+        case "retention":
+            rows = freed(log, at, bounds.now_millis - bounds.retained_days * DAY_MILLIS)
+            return pa.Table.from_pylist(list(rows), schema=_schema(_FREED))
+        case "filter":
+            rows = filter_cost(at, bounds.where)
+            return pa.Table.from_pylist(list(rows), schema=_schema(_FILTER))
 
 
 def print_answer(screen: Screen, title: str, answer: pa.Table) -> None:
@@ -118,6 +140,16 @@ _SHOWN = {
     "record_count": "rows",
     "last_change_version": "version",
     "untouched_days": "days",
+    "late_days": "days late",
+    "late_record_count": "rows",
+    "late_file_count": "files",
+    "late_file_size_in_bytes": "size",
+    "freed_file_count": "files",
+    "freed_file_size_in_bytes": "size",
+    "freed_record_count": "rows",
+    "spec_id": "spec",
+    "read_size_in_bytes": "to read",
+    "read_share": "share",
 }
 
 _Row = dict[str, str | int | float]
@@ -149,6 +181,35 @@ _UNTOUCHED = {
     "record_count": "int64",
     "file_count": "int64",
     "file_size_in_bytes": "int64",
+}
+_LATE = {
+    "partition": "string",
+    "ended": "string",
+    "newest_arrival": "string",
+    "late_days": "int64",
+    "snapshot_count": "int64",
+    "late_record_count": "int64",
+    "late_file_count": "int64",
+    "late_file_size_in_bytes": "int64",
+}
+_FREED = {
+    "partition": "string",
+    "freed_file_count": "int64",
+    "freed_file_size_in_bytes": "int64",
+    "freed_record_count": "int64",
+}
+_FILTER = {
+    "spec_id": "int64",
+    "fields": "string",
+    "asked_of_partitions": "string",
+    "file_count": "int64",
+    "files_read": "int64",
+    "left_out_by_partition": "int64",
+    "left_out_by_bounds": "int64",
+    "record_count": "int64",
+    "file_size_in_bytes": "int64",
+    "read_size_in_bytes": "int64",
+    "read_share": "float64",
 }
 
 
@@ -209,7 +270,7 @@ def _compaction(partitions: list[_Partition], target: int) -> Iterator[_Row]:
 
 def _growth(history: tuple[Totals, ...], log: TableLog) -> Iterator[_Row]:
     def day_of(place: int) -> int:
-        return log.commit_at(history[place].version).time_millis // _DAY_MILLIS
+        return log.commit_at(history[place].version).time_millis // DAY_MILLIS
 
     before = Totals(
         version=-1,
@@ -245,7 +306,7 @@ def _untouched(partitions: list[_Partition], log: TableLog, bounds: Bounds) -> I
     }
     for each in sorted(partitions, key=lambda each: (each.version, each.path)):
         moment = times[each.version]
-        days = (bounds.now_millis - moment) // _DAY_MILLIS
+        days = (bounds.now_millis - moment) // DAY_MILLIS
         if days >= bounds.untouched_days:
             yield {
                 "partition": each.path,

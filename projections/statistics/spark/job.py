@@ -102,7 +102,7 @@ def asked(
     question: Question,
     bounds: Bounds,
     *,
-    at: Instant | None = None,
+    at: TableAt | None = None,
     spark: SparkSession | None = None,
 ) -> DataFrame:
     """Return what `questions.answer` says of a table, for whoever goes on in Spark.

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
+from msgspec.structs import replace
 
 from ledger import FileChange, InvalidInputError, Schema, Table
+from ledger.files.snapshot_plan import SnapshotPlan
 from ledger.stores import LocalStore
+from ledger.transforms import day, hour, month, year
 from projections.statistics import Kept
 from projections.statistics.shown.questions import Bounds, Question, answer
 from tests.lakes import lake_on, memory
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DAY = 86_400_000
+TRANSFORMS = {"year": year, "month": month, "day": day, "hour": hour}
 FIRST_DAY = 20_000
 """2024-10-04, in days since 1970."""
 
@@ -51,7 +55,7 @@ def a_table(store: Any = None) -> Table:
     return table
 
 
-def asked(table: Table, question: Question, **bounds: int) -> list[dict[str, Any]]:
+def asked(table: Table, question: Question, **bounds: Any) -> list[dict[str, Any]]:
     given = Bounds(now_millis=(FIRST_DAY + 10) * DAY, **bounds)
     rows = answer(question, Kept.of(table.log), table.log, table.at(), given)
     found: list[dict[str, Any]] = rows.to_pylist()
@@ -95,6 +99,93 @@ def test_partitions_that_no_commit_has_changed_for_some_days() -> None:
     assert asked(table, "untouched", untouched_days=10) == []
 
 
+def test_rows_that_come_after_their_day_are_late_and_a_compaction_brings_none() -> None:
+    table = a_table()
+    at = table.state.version
+    (row,) = asked(table, "late")
+    assert tuple(row.values()) == (
+        "day=2024-10-06",
+        "2024-10-07T00:00:00+00:00",
+        row["newest_arrival"],
+        4,
+        1,
+        1,
+        1,
+        100,
+    )
+    assert row["newest_arrival"].startswith("2024-10-11T00:00:00")
+    assert [each["late_record_count"] for each in asked(table, "late", late_days=0)] == [2]
+    assert asked(table, "late", late_days=5) == []
+
+    gone = [each.path for each in table.at().files if each.partition == ("2024-10-06",)]
+    one = a_file("compacted", "2024-10-06", 400, records=2)
+    table.commit_snapshot(SnapshotPlan("COMPACT", (one,), delete=tuple(gone)))
+    assert table.state.version == at + 1
+    assert [each["late_record_count"] for each in asked(table, "late", late_days=0)] == [2]
+
+
+@pytest.mark.parametrize(
+    ("kind", "transform", "value", "ended"),
+    [
+        ("DATE", "identity", "2024-10-04", "2024-10-05T00:00:00+00:00"),
+        ("STRING", "identity", "20241004", "2024-10-05T00:00:00+00:00"),
+        ("TIMESTAMP(6)", "identity", "2024-10-04T12:00:00", "2024-10-04T12:00:00+00:00"),
+        ("TIMESTAMP(6)", "day", "2024-10-04", "2024-10-05T00:00:00+00:00"),
+        ("TIMESTAMP(6)", "hour", 24 * FIRST_DAY + 5, "2024-10-04T06:00:00+00:00"),
+        ("DATE", "month", 54 * 12 + 11, "2025-01-01T00:00:00+00:00"),
+        ("DATE", "year", 54, "2025-01-01T00:00:00+00:00"),
+    ],
+)
+def test_the_time_of_a_partition_is_over_when_its_field_says(
+    kind: str, transform: str, value: Any, ended: str
+) -> None:
+    lake = lake_on(memory(), clock=lambda: (FIRST_DAY + 500) * DAY)
+    lake.create_database("shop")
+    keys = ["at"] if transform == "identity" else []
+    options = {"ledger.formats": "iceberg"}
+    schema = Schema.of({"id": "BIGINT", "at": kind}, partition_keys=keys, options=options)
+    table = lake.create_table("shop.t", schema)
+    if transform != "identity":
+        table.update_spec().add_field(TRANSFORMS[transform]("at")).commit()
+    table.append([replace(a_file("a", value, 10), spec_id=table.state.specs[-1].spec_id)])
+
+    (row,) = asked(table, "late")
+    assert row["ended"] == ended
+
+
+def test_nothing_is_late_where_no_partition_is_of_a_time() -> None:
+    lake = lake_on(memory())
+    lake.create_database("shop")
+    table = lake.create_table("shop.t", Schema.of({"id": "BIGINT"}, partition_keys=["id"]))
+    with pytest.raises(InvalidInputError, match="partition by day"):
+        asked(table, "late")
+
+
+def test_a_retention_frees_what_only_older_snapshots_read() -> None:
+    table = a_table()
+    # The second day's files went on the seventh day after; three days of snapshots miss them.
+    assert asked(table, "retention", retained_days=30) == []
+    assert [tuple(row.values()) for row in asked(table, "retention", retained_days=2)] == [
+        ("day=2024-10-05", 2, 200, 20)
+    ]
+
+    table.create_tag("kept", snapshot=2)
+    assert asked(table, "retention", retained_days=2) == []
+    table.delete_tag("kept")
+    table.expire_snapshots(before=table.state.last_snapshot_id)
+    assert asked(table, "retention", retained_days=0) == []
+
+
+def test_a_filter_costs_what_its_spec_cannot_leave_out() -> None:
+    table = a_table()
+    (row,) = asked(table, "filter", where="day = DATE '2024-10-04'")
+    assert (row["spec_id"], row["fields"], row["file_count"], row["files_read"]) == (0, "day", 7, 5)
+    assert (row["left_out_by_partition"], row["read_size_in_bytes"]) == (2, 50)
+    assert row["read_share"] == round(50 / 450, 4)
+    (row,) = asked(table, "filter")
+    assert row["files_read"] == 7
+
+
 def test_a_table_without_files_has_no_answers() -> None:
     lake = lake_on(memory())
     lake.create_database("shop")
@@ -117,3 +208,18 @@ def test_an_answer_is_a_dataframe_of_the_same_rows(spark: SparkSession, tmp_path
     found = asked_of_spark(table, "growth", bounds, spark=spark)
 
     assert [row.asDict() for row in found.collect()] == asked(table, "growth")
+
+
+@pytest.mark.parametrize("question", get_args(Question))
+def test_every_question_has_a_picture(question: Question, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from projections.statistics.shown.plot import draw_answer
+
+    table = a_table()
+    given = Bounds(now_millis=(FIRST_DAY + 10) * DAY, untouched_days=0, retained_days=0)
+    found = answer(question, Kept.of(table.log), table.log, table.at(), given)
+
+    draw_answer(tmp_path / "a.png", question, "shop.orders", found)
+
+    assert len(found)
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
