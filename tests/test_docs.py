@@ -16,6 +16,7 @@ import pytest
 from attrs import frozen
 
 import ledger
+from ledger.cli.profiles import find_profile, profile_names
 from ledger.table_at import TableAt
 from projections.iceberg.planned import LIMITS
 
@@ -78,6 +79,14 @@ def ran_shell(body: str) -> str:
     return ran.stdout
 
 
+def read_as_profiles(body: str, monkeypatch: pytest.MonkeyPatch, file: Path) -> str:
+    """Return the roots that a file of profiles gives names to; one is used by itself."""
+    file.write_text(body)
+    monkeypatch.setenv("LAKELEDGER_CONFIG", str(file))
+    found = [find_profile(each) for each in (None, *profile_names())]
+    return "\n".join(each.ledger for each in found if each is not None)
+
+
 LEFT_OPEN = pytest.mark.filterwarnings(
     # Py4J leaves a socket to the garbage collector.
     "ignore:Exception ignored in.*socket:pytest.PytestUnraisableExceptionWarning"
@@ -103,6 +112,8 @@ def test_each_block_runs_and_prints_what_stands_below_it(
                 printed = ran_python(block.body, told, page.name)
             case "sh":
                 printed = ran_shell(block.body)
+            case "toml":
+                printed = read_as_profiles(block.body, monkeypatch, tmp_path / "lakeledger.toml")
             case other:
                 pytest.fail(f"nothing runs a block of {other!r}: {block.body}")
         if block.shows is not None:

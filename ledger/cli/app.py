@@ -153,10 +153,16 @@ def _run(argv: Sequence[str]) -> None:
 def command_first(argv: Sequence[str]) -> list[str]:
     """Return a command line whose options before the command stand behind it.
 
+    `help show` is `show --help`.
+
     Example:
         >>> command_first(["--ledger", "./lake", "show", "shop.orders"])
         ['show', '--ledger', './lake', 'shop.orders']
+        >>> command_first(["help", "show"])
+        ['show', '--help']
     """
+    if argv and argv[0] == "help":
+        return [*argv[1:], "--help"]
     position = 0
     while position < len(argv) and argv[position] not in _FLAGS and argv[position].startswith("--"):
         position += 1 if "=" in argv[position] else 2

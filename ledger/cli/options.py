@@ -13,6 +13,7 @@ from cyclopts import Group, Parameter, Token
 
 from ledger.cli.exits import UsageError
 from ledger.cli.paths import key_and_value
+from ledger.cli.profiles import Profile, find_profile, profile_file, profile_names
 from ledger.cli.screen import Output, Screen
 from ledger.ledger import Ledger
 from ledger.ledger import open as open_ledger
@@ -42,7 +43,8 @@ def tags_of(typed: Any) -> list[str]:
 
 def _half_typed(typed: Any) -> Place:
     root = typed["--ledger"].raw or os.environ.get("LAKELEDGER_URL")
-    return Place(root, typed["--storage-option"].raw_tokens)
+    named = typed["--profile"].raw or os.environ.get("LAKELEDGER_PROFILE")
+    return Place(root, typed["--storage-option"].raw_tokens, profile=named)
 
 
 TableName = Annotated[str, Parameter(help="DATABASE.TABLE.", completer=tables_of)]
@@ -63,11 +65,34 @@ class Place:
         Parameter(negative="", show_default=False, help="KEY=VALUE for the store; repeatable."),
     ] = ()
     output: Annotated[Output, Parameter(help="Text, one JSON document, or JSON a line.")] = "text"
+    profile: Annotated[
+        str | None,
+        Parameter(
+            env_var="LAKELEDGER_PROFILE",
+            help="A ledger by its name in ~/.config/lakeledger.toml.",
+            completer=lambda _: profile_names(),
+        ),
+    ] = None
 
     @property
     def screen(self) -> Screen:
         """Where the command prints to."""
         return Screen(self.output)
+
+    def named(self) -> Profile | None:
+        """Return the profile that says where the ledger is; None where the root itself is given.
+
+        Raises:
+            UsageError: There is no such profile, or a root is given beside it.
+        """
+        # What is typed goes before what the environment says.
+        root = self.ledger not in {None, os.environ.get("LAKELEDGER_URL")}
+        name = self.profile not in {None, os.environ.get("LAKELEDGER_PROFILE")}
+        if self.ledger and self.profile is not None and root == name:
+            raise UsageError(f"give one of --ledger {self.ledger} and --profile {self.profile}")
+        if self.ledger and not name:
+            return None
+        return find_profile(self.profile)
 
     def storage_options(self) -> dict[str, Any]:
         """Return the options for the store.
@@ -75,7 +100,9 @@ class Place:
         Raises:
             UsageError: One is not KEY=VALUE.
         """
-        return dict(key_and_value(each) for each in self.storage_option)
+        profile = self.named()
+        kept = {} if profile is None else profile.storage_options
+        return {**kept, **dict(key_and_value(each) for each in self.storage_option)}
 
     def url(self) -> str:
         """Return the ledger's root.
@@ -83,9 +110,14 @@ class Place:
         Raises:
             UsageError: Nobody said where it is.
         """
-        if not self.ledger:
-            raise UsageError("which ledger? give --ledger URL, or set LAKELEDGER_URL")
-        return self.ledger
+        profile = self.named()
+        root = self.ledger if profile is None else profile.ledger
+        if not root:
+            raise UsageError(
+                "which ledger? give --ledger URL, set LAKELEDGER_URL, or name it in "
+                f"{profile_file()}"
+            )
+        return root
 
     def open(self) -> Ledger:
         """Open the ledger.
@@ -93,11 +125,13 @@ class Place:
         Raises:
             NotFoundError: There is none; a typo must not begin one.
         """
-        lake = open_ledger(self.url(), self.storage_options())
+        profile = self.named()
+        author = None if profile is None else profile.author
+        lake = open_ledger(self.url(), self.storage_options(), author=author)
         lake.refuse_lost_root()
         if not lake.is_begun:
             raise NotFoundError(
-                f"there is no ledger at {lake.url}; begin one with: lakeledger init {self.ledger}"
+                f"there is no ledger at {lake.url}; begin one with: lakeledger init {self.url()}"
             )
         return lake
 
@@ -193,8 +227,10 @@ class When:
         return newest - ago
 
     def __str__(self) -> str:
-        named = " ".join(f"{key} {value}" for key, value in self.named().items())
-        return f" at {named}" if named else ""
+        named = self.named()
+        if "ago" in named:
+            return f" {named['ago']} {'commit' if named['ago'] == 1 else 'commits'} ago"
+        return "".join(f" at {key} {value}" for key, value in named.items())
 
 
 def read_instant(text: str) -> dict[str, Any]:

@@ -29,10 +29,18 @@ Run = Callable[..., Ran]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Run:
     """Run the command in this process, without whatever the environment says about ledgers."""
     monkeypatch.delenv("LAKELEDGER_URL", raising=False)
     monkeypatch.delenv("LAKELEDGER_AUTHOR", raising=False)
+    monkeypatch.delenv("LAKELEDGER_PROFILE", raising=False)
+    monkeypatch.setenv(
+        "LAKELEDGER_CONFIG", str(tmp_path_factory.getbasetemp() / "no-profiles.toml")
+    )
 
     def ran(*argv: object) -> Ran:
         code = main([str(each) for each in argv])

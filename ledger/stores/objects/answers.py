@@ -183,22 +183,29 @@ def refusal(root: Root, what: str, error: Exception) -> StoreError | None:
 
 
 def failure(root: Root, what: str, key: str, error: Exception) -> OSError:
-    """Return what to raise for a request that failed; what came of it may be unknown.
+    """Return what to raise for a request that failed: who was asked, what for, and what to do.
+
+    What came of it may be unknown. The client's own text stays out, since that may quote a
+    credential.
 
     Raises:
         StoreError: There is no such bucket.
     """
-    answer = answer_of(error)
+    answer, said = answer_of(error), str(cause_of(error))
+    tried = f"cannot {what} {key!r} at {root.endpoint}: {type(error).__name__}"
     if answer is Answer.NO_BUCKET:
         raise StoreError(
-            f"{root.url}: there is no bucket {root.bucket!r}; create it, then try again"
+            f"{root.url}: there is no bucket {root.bucket!r}; create it at {root.endpoint}, then "
+            "try again"
         ) from error
-    said = str(cause_of(error))
-    kind = PermissionError if answer is Answer.DENIED else OSError
-    return kind(
-        f"{root.url}: cannot {what} {key!r}: {type(error).__name__}"
-        + (f" ({said})" if said else "")
-    )
+    if answer is Answer.DENIED:
+        return PermissionError(
+            f"{root.url}: {tried}{f' ({said})' if said else ''}: the credentials do not allow it, "
+            "or there are none; give some (environment, storage options or a profile) that may "
+            "get, put and list"
+        )
+    step = f" ({said})" if said else ": no answer came; look at the network and at the address"
+    return OSError(f"{root.url}: {tried}{step}")
 
 
 def write_failure(root: Root, what: str, key: str, error: Exception) -> StoreError | OSError:

@@ -6,6 +6,7 @@ hold a wrapper that drops the condition.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from importlib import import_module
@@ -13,6 +14,7 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
+from ledger.model.credentials import shown
 from ledger.model.errors import MissingDependencyError, StoreError
 from ledger.stores.key import check_path
 from ledger.stores.objects.storage_options import ALWAYS, CLIENT, fsspec_options
@@ -51,6 +53,8 @@ class Service:
         extra: What to install, as in `lakeledger[s3]`.
         module: The module that defines the client.
         client: The client's class.
+        title: What people call it.
+        variable: What the environment may name the address by, or the account.
     """
 
     scheme: str
@@ -58,6 +62,8 @@ class Service:
     extra: str
     module: str
     client: str
+    title: str
+    variable: str
 
     def filesystem(self, options: Mapping[str, Any]) -> Any:
         """Return the client, one a process for the same options.
@@ -89,9 +95,33 @@ class Service:
 
 # gcsfs.GCSFileSystem itself may be another class, whose create overwrites in zonal buckets.
 SERVICES: Final = (
-    Service("s3", ("s3a", "s3n"), "s3", "s3fs.core", "S3FileSystem"),
-    Service("gs", ("gcs",), "gcs", "gcsfs.core", "GCSFileSystem"),
-    Service("abfs", ("abfss", "az"), "azure", "adlfs.spec", "AzureBlobFileSystem"),
+    Service(
+        scheme="s3",
+        aliases=("s3a", "s3n"),
+        extra="s3",
+        module="s3fs.core",
+        client="S3FileSystem",
+        title="Amazon S3",
+        variable="AWS_ENDPOINT_URL",
+    ),
+    Service(
+        scheme="gs",
+        aliases=("gcs",),
+        extra="gcs",
+        module="gcsfs.core",
+        client="GCSFileSystem",
+        title="Google Cloud Storage",
+        variable="STORAGE_EMULATOR_HOST",
+    ),
+    Service(
+        scheme="abfs",
+        aliases=("abfss", "az"),
+        extra="azure",
+        module="adlfs.spec",
+        client="AzureBlobFileSystem",
+        title="Azure Blob Storage",
+        variable="AZURE_STORAGE_ACCOUNT_NAME",
+    ),
 )
 
 _is_bucket = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]*").fullmatch
@@ -117,6 +147,24 @@ class Root:
     prefix: str
     options: Mapping[str, Any] = field(repr=False)
     library: str = "fsspec"
+
+    @property
+    def endpoint(self) -> str:
+        """Who answers for it, for messages: the options' address, or the service's name."""
+        said = dict(
+            each.partition("=")[::2]
+            for each in str(self.options.get("connection_string", "")).split(";")
+        )
+        account = self.options.get("account_name") or said.get("AccountName")
+        domain = said.get("EndpointSuffix", "core.windows.net")
+        addresses = (
+            self.options.get("endpoint_url"),
+            said.get("BlobEndpoint"),
+            self.options.get("account_host"),
+            f"{account}.blob.{domain}" if account else None,
+            os.environ.get(self.service.variable),
+        )
+        return shown(str(next(filter(None, addresses), self.service.title)))
 
 
 def service_of(scheme: str) -> Service | None:

@@ -88,7 +88,7 @@ def doctor(
     Example:
         lakeledger doctor lake
     """
-    store = open_store(url or place.url(), place.storage_options())
+    store, place = _named(url, place)
     done: list[dict[str, object]] = []
     start = time.perf_counter()
     try:
@@ -143,6 +143,11 @@ def doctor(
     check_clock(store, now_millis(), ahead)
     for name, each in late:
         raise StoreError(f"{name} version {each.version}: {each.what}; {each.advice}")
+
+
+def _named(url: str | None, place: Place) -> tuple[Store, Place]:
+    chosen = evolve(place, ledger=url or place.ledger)
+    return open_store(chosen.url(), chosen.storage_options()), chosen
 
 
 def _ahead(store: Store, place: Place) -> Iterator[tuple[str, Finding]]:
