@@ -13,7 +13,7 @@ The map of this folder, each room importing only those before it:
 - `history`: what was, whether a log and what derives from it fit together, what nobody needs.
 - `audit`: two states compared, a change taken back, who made each column what it is.
 - `opening`: what opening a ledger and its tables takes, and their beginnings and ends.
-- `ledger`, `table`, `table_at`, `updates`, `plan`, `transforms`: what a user holds.
+- `ledger`, `table`, `table_at`, `table_branch`, `updates`, `plan`, `transforms`: what a user holds.
 - `moving`: ledgers that leave, arrive or are found elsewhere; `following`: files after commits.
 - `cli`: the `lakeledger` command.
 
@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from ledger.model.types import DataField
     from ledger.table import Table
     from ledger.table_at import TableAt
+    from ledger.table_branch import TableBranch
 
 __all__ = [
     "AddColumn",
@@ -130,6 +131,7 @@ __all__ = [
     "StoreError",
     "Table",
     "TableAt",
+    "TableBranch",
     "TableDroppedError",
     "UndropColumn",
     "UnsupportedError",
@@ -216,6 +218,7 @@ _HOMES = {
     "ledger.files.snapshot_plan": ("SnapshotPlan",),
     "ledger.table": ("Table",),
     "ledger.table_at": ("TableAt",),
+    "ledger.table_branch": ("TableBranch",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import cached_property, partial
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
@@ -24,7 +23,13 @@ from ledger.evolution.stream import Landed
 from ledger.files.change_file import INLINE_LIMIT, event_files, refuse_stale, store_changes
 from ledger.files.live import LiveFiles
 from ledger.following.files import Freshness, follow, freshness
-from ledger.history.older import around, schema_of_snapshot, schemas, state_at_snapshot
+from ledger.history.older import (
+    around,
+    on_branch,
+    schema_of_snapshot,
+    schemas,
+    state_at_snapshot,
+)
 from ledger.history.past import TablePast
 from ledger.locations import is_absolute, place_of
 from ledger.log.append import Appender
@@ -49,10 +54,12 @@ from ledger.model.instant import (
 )
 from ledger.model.path_text import whole_path
 from ledger.model.schema import Schema, paths_of
+from ledger.model.snapshot import CommitKind
 from ledger.observing.told import told_commit
 from ledger.opening.setting import Plan, Progress, TableSetting, no_progress
 from ledger.stores import open_store
 from ledger.table_at import TableAt
+from ledger.table_branch import Paths, TableBranch
 
 # What only some calls need is imported by them: to read starts fast.
 if TYPE_CHECKING:
@@ -70,8 +77,6 @@ if TYPE_CHECKING:
     from ledger.model.file_change import PartitionValue
     from ledger.plan import ChangePlan, ClockPlan
     from ledger.updates import ReplaceOrder, UpdateSchema, UpdateSpec
-
-Paths = str | PurePath | Iterable[str | PurePath]
 
 CHANGES = its.many('a sequence of changes, such as [AddColumn("day", "DATE")]')
 FILES = its.many("a sequence of FileChanges")
@@ -242,6 +247,7 @@ class Table:
         timestamp=its.moment.or_none(),
         snapshot=its.whole.or_none(),
         tag=its.text.or_none(),
+        branch=its.text.or_none(),
     )
     def at(
         self,
@@ -250,6 +256,7 @@ class Table:
         timestamp: datetime | int | str | None = None,
         snapshot: int | None = None,
         tag: str | None = None,
+        branch: str | None = None,
     ) -> TableAt:
         """Return the table as it was; nothing given: as it is.
 
@@ -258,6 +265,8 @@ class Table:
             timestamp: As of a datetime or an ISO text with a time zone, or Unix milliseconds.
             snapshot: A snapshot's id; the schema is the snapshot's.
             tag: A tag's name; the schema is the snapshot's.
+            branch: A branch's name; the schema is the table's. Beside version or timestamp: the
+                branch as it was then.
 
         Raises:
             NotFoundError: It does not exist, or was expired; the message says what does.
@@ -270,7 +279,21 @@ class Table:
         """
         head = self.state
         instant = instant_of(version=version, timestamp=timestamp, snapshot=snapshot, tag=tag)
-        return self._at(head, instant)
+        if branch is None:
+            return self._at(head, instant)
+        if isinstance(instant, SnapshotInstant | TagInstant):
+            raise InvalidInputError(f"{instant} and branch {branch} were both named; name one")
+        then = self._at(head, instant).state
+        return TableAt(on_branch(self.log, then, branch), then.schema, self)
+
+    def state_at(self, head: TableState, instant: Instant | None) -> TableState:
+        """Return the state at an instant, as a head sees it.
+
+        Example:
+            >>> orders.state_at(orders.state, None).version
+            2
+        """
+        return self._at(head, instant).state
 
     def _at(self, head: TableState, instant: Instant | None) -> TableAt:
         match instant:
@@ -764,10 +787,7 @@ class Table:
             >>> orders.append([new], message="the second day").state.totals.record_count
             5
         """
-        load_what_commits_need()
-        from ledger.files.snapshot_plan import SnapshotPlan
-
-        return self.commit_snapshot(SnapshotPlan("APPEND", tuple(files)), **options)
+        return self.commit_snapshot(self.snapshot_plan("APPEND", tuple(files)), **options)
 
     @takes(paths=its.paths, on_progress=its.callback)
     def add_files(
@@ -858,11 +878,8 @@ class Table:
             >>> orders.delete_files("a.parquet").state.totals.file_count
             0
         """
-        load_what_commits_need()
-        from ledger.files.snapshot_plan import SnapshotPlan
-
         return self.commit_snapshot(
-            SnapshotPlan("OVERWRITE", delete=tuple(its.path_texts(paths))), **options
+            self.snapshot_plan("OVERWRITE", delete=tuple(its.path_texts(paths))), **options
         )
 
     @takes(
@@ -890,10 +907,7 @@ class Table:
             >>> orders.overwrite([new]).state.totals.record_count
             3
         """
-        load_what_commits_need()
-        from ledger.files.snapshot_plan import SnapshotPlan
-
-        plan = SnapshotPlan("OVERWRITE", tuple(files), where=where or {}, isolation=isolation)
+        plan = self.snapshot_plan("OVERWRITE", tuple(files), where=where or {}, isolation=isolation)
         return self.commit_snapshot(plan, **options)
 
     @takes(plan=_PLAN)
@@ -911,15 +925,51 @@ class Table:
             >>> orders.commit_snapshot(plan).state.snapshot.commit_kind
             'COMPACT'
         """
+        return self.commit_files(plan, options)
+
+    @staticmethod
+    def snapshot_plan(
+        kind: CommitKind, files: tuple[FileChange, ...] = (), **more: Any
+    ) -> SnapshotPlan:
+        """Return a SnapshotPlan, with all loaded that committing takes.
+
+        Example:
+            >>> orders.snapshot_plan("OVERWRITE", delete=("a.parquet",)).delete
+            ('a.parquet',)
+        """
+        load_what_commits_need()
+        from ledger.files.snapshot_plan import SnapshotPlan
+
+        return SnapshotPlan(kind, files, **more)
+
+    def commit_files(
+        self, plan: SnapshotPlan, options: CommitOptions, *, branch: str | None = None
+    ) -> Appended[TableState]:
+        """Commit a snapshot of any kind, to main or to a branch; use `commit_snapshot` of either.
+
+        Example:
+            >>> new = ledger.FileChange(path="b.parquet", record_count=2, file_size_in_bytes=80)
+            >>> plan = ledger.SnapshotPlan("APPEND", (new,))
+            >>> orders.commit_files(plan, {"author": "ann"}).state.totals.record_count
+            4
+        """
         plan = evolve(plan, files=its_files(plan.files))
 
         def planned(head: TableState) -> list[TableChange] | Landed:
-            known = self._known_snapshot(plan)
-            return known or [plan.on(head, self.live, self._outsourced)]
+            seen = head if branch is None else on_branch(self.log, head, branch)
+            known = self._known_snapshot(plan, seen)
+            return known or [plan.on(seen, self.live, self.outsourced)]
 
-        return self._commit(["snapshot", plan], options, planned)
+        asked = ["snapshot", plan] if branch is None else ["snapshot", plan, "branch", branch]
+        return self._commit(asked, options, planned)
 
-    def _outsourced(self, files: Sequence[FileChange]) -> ChangesReference | None:
+    def outsourced(self, files: Sequence[FileChange]) -> ChangesReference | None:
+        """Return where a list of file changes stands that is too long for a commit; else None.
+
+        Example:
+            >>> orders.outsourced([]) is None
+            True
+        """
         if len(files) <= INLINE_LIMIT:
             return None
         # By the time that its commit will have, should that be ahead of this machine's clock.
@@ -928,12 +978,14 @@ class Table:
         now = max(self._setting.now_millis(), newest)
         return store_changes(self.log.store, self.log.layout, files, now)
 
-    def _known_snapshot(self, plan: SnapshotPlan) -> Landed | None:
-        if plan.key is None:
+    def _known_snapshot(self, plan: SnapshotPlan, seen: TableState) -> Landed | None:
+        branch = seen.seen_branch
+        key = plan.key_on(0 if branch is None else branch.number)
+        if key is None:
             return None
         self.log.refresh()
-        for version in self.log.last_named(plan.key):
-            if plan.key in self.live.keys_of(self.log.commit_at(version)):
+        for version in self.log.last_named(key):
+            if key in self.live.keys_of(self.log.commit_at(version)):
                 return Landed(version)
         return None
 
@@ -972,7 +1024,7 @@ class Table:
                     target_tag_name=tag,
                     commit_user=fresh_id(),
                     files=files,
-                    reference=self._outsourced(files),
+                    reference=self.outsourced(files),
                 )
             ]
 
@@ -1019,6 +1071,29 @@ class Table:
 
         change = ReplaceTag(name, snapshot, time_retained_millis)
         return self._commit(["replaceTag", change], options, lambda _: [change])
+
+    @takes(name=its.text)
+    def branch(self, name: str) -> TableBranch:
+        """Return the handle on a branch, which need not be there yet.
+
+        Example:
+            >>> audit = orders.branch("audit")
+            >>> _ = audit.create()
+            >>> _ = audit.delete_files("a.parquet")
+            >>> audit.fast_forward().state.totals.record_count
+            0
+        """
+        return TableBranch(self, name)
+
+    @takes(name=its.text)
+    def create_branch(self, name: str, **options: Any) -> Appended[TableState]:
+        """Make a branch; see `TableBranch.create`, whose arguments it takes.
+
+        Example:
+            >>> orders.create_branch("audit", tag="v1").state.branches["audit"].base_snapshot_id
+            1
+        """
+        return self.branch(name).create(**options)
 
     @takes(name=its.text)
     def delete_tag(self, name: str, **options: Unpack[CommitOptions]) -> Appended[TableState]:
@@ -1182,7 +1257,7 @@ class Table:
         if not isinstance(event, SnapshotCommitted) or event.changes is not UNSET:
             return event
         files = event_files(self.log.store, self.log.layout, event)
-        beside = self._outsourced(files)
+        beside = self.outsourced(files)
         if beside is None:
             return event
         return msgspec.structs.replace(event, files=NO_FILES, changes=beside)
@@ -1220,6 +1295,23 @@ class Table:
             3
         """
         return type(self)(self.identifier, self.path, self._setting)
+
+    def commit_planned(
+        self, asked: Any, options: CommitOptions, plan: Plan
+    ) -> Appended[TableState]:
+        """Commit what a plan means, for handles on parts of the table.
+
+        Args:
+            asked: What tells one request from another under the same commit id.
+            options: See CommitOptions.
+            plan: From the newest state that is known to the changes.
+
+        Example:
+            >>> from ledger.evolution.table.changes import DeleteTag
+            >>> orders.commit_planned(["v1"], {}, lambda _: [DeleteTag("v1")]).version
+            3
+        """
+        return self._commit(asked, options, plan)
 
     def _commit(
         self, asked: Any, options: CommitOptions, plan: Plan, base: TableState | None = None

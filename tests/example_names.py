@@ -18,8 +18,8 @@ _numbers = count()
 def _names(request: pytest.FixtureRequest) -> None:
     """Give an example a ledger, and a table of two columns with one file and one tag.
 
-    The file of TableAt's examples is there to be read. Table's know a `new_file` that is in no
-    table yet.
+    The file of TableAt's examples is there to be read. Table's and TableBranch's know a `new_file`
+    that is in no table yet.
     """
     if not isinstance(request.node, pytest.DoctestItem):
         return
@@ -38,14 +38,15 @@ def _names(request: pytest.FixtureRequest) -> None:
     else:
         lake, orders = _table(f"memory://example-{next(_numbers)}")
         orders.append([ledger.FileChange(path="a.parquet", record_count=2, file_size_in_bytes=90)])
-    if of == "ledger.table.Table":
+    if of in _WITH_A_NEW_FILE:
         names["new_file"] = request.getfixturevalue("tmp_path") / "b.parquet"
         _write_two_rows(names["new_file"])
     orders.create_tag("v1")
     names.update(ledger=ledger, lake=lake, orders=orders)
 
 
-_OF = ("ledger.ledger.Ledger", "ledger.table.Table", "ledger.table_at.TableAt")
+_WITH_A_NEW_FILE = ("ledger.table.Table", "ledger.table_branch.TableBranch")
+_OF = ("ledger.ledger.Ledger", "ledger.table_at.TableAt", *_WITH_A_NEW_FILE)
 
 
 def _table(url: str) -> tuple[Ledger, Table]:

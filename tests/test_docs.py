@@ -18,6 +18,7 @@ from attrs import frozen
 import ledger
 from ledger.cli.profiles import find_profile, profile_names
 from ledger.table_at import TableAt
+from ledger.table_branch import TableBranch
 from projections.iceberg.planned import LIMITS
 
 ROOT = Path(__file__).parents[1]
@@ -149,7 +150,7 @@ IMPORTERS_ONLY = {
 """They need a table of others; the page of tables that exist already runs them."""
 
 
-@pytest.mark.parametrize("handle", [ledger.Ledger, ledger.Table, TableAt])
+@pytest.mark.parametrize("handle", [ledger.Ledger, ledger.Table, TableAt, TableBranch])
 def test_every_method_of_a_handle_has_an_example_that_runs(handle: type) -> None:
     public = {name: each for name, each in vars(handle).items() if not name.startswith("_")}
     told = {name for name, each in public.items() if ">>>" in (each.__doc__ or "")}

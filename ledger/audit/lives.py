@@ -27,7 +27,12 @@ from ledger.events.schema_events import (
     ColumnUndropped,
     UpdateKeys,
 )
-from ledger.events.snapshot_events import RolledBack, SnapshotCommitted, SnapshotsExpired
+from ledger.events.snapshot_events import (
+    BranchCommitted,
+    RolledBack,
+    SnapshotCommitted,
+    SnapshotsExpired,
+)
 from ledger.events.table_events import TableCreated
 from ledger.evolution.fold.schema_record import first_schema
 from ledger.evolution.fold.table_builder import TableBuilder
@@ -630,7 +635,9 @@ _RULES: Final[Mapping[type, Callable[[Lives, Any, Cause], None]]] = {
     born.CurrentSchemaSet: Lives._replace,
 }
 
-_SILENT: Final = frozenset({SnapshotCommitted, RolledBack, SnapshotsExpired, born.SnapshotAdded})
+_SILENT: Final = frozenset(
+    {SnapshotCommitted, RolledBack, BranchCommitted, SnapshotsExpired, born.SnapshotAdded}
+)
 """Facts that come by the thousand and set nothing that is looked at here."""
 
 _SILENT_KINDS: Final = frozenset(each.__struct_config__.tag for each in _SILENT)

@@ -156,6 +156,7 @@ def _beyond(before: TableState, after: TableState) -> Iterator[str]:
     if new != old:
         way_out = f"roll back to snapshot {old}" if old else "delete its files"
         yield f"it committed snapshot {new}, whose data stays; to take that back, {way_out}"
+    yield from _of_branches(before, after)
     if before.earliest_snapshot_id != after.earliest_snapshot_id:
         yield "it expired snapshots, which are gone"
     if before.partition_statistics != after.partition_statistics:
@@ -164,6 +165,26 @@ def _beyond(before: TableState, after: TableState) -> Iterator[str]:
         yield "it corrected the clock, which is no change of the table"
     if after.dropped:
         yield "it dropped the table"
+
+
+def _of_branches(before: TableState, after: TableState) -> Iterator[str]:
+    for name in sorted({*before.branches, *after.branches}):
+        old, new = before.branches.get(name), after.branches.get(name)
+        if old == new:
+            continue
+        if old is None:
+            yield f"it made branch {name}; delete that"
+        elif new is None:
+            yield f"it deleted branch {name}, whose snapshots are gone; make one anew"
+        elif new.snapshot is not None and old.head_id != new.head_id:
+            yield (
+                f"it committed snapshot {new.head_id} to branch {name}; to take that back, roll "
+                f"the branch back to snapshot {old.head_id}"
+            )
+        elif new.since_version != old.since_version:
+            yield f"it let branch {name} begin anew; reset it to another snapshot"
+        elif new.earliest_snapshot_id != old.earliest_snapshot_id:
+            yield f"it expired snapshots of branch {name}, which are gone"
 
 
 @define

@@ -20,6 +20,7 @@ from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.schema_changes import SchemaChange
 from ledger.events.schema_events import SchemaEvent
 from ledger.events.snapshot_events import (
+    BranchCommitted,
     RolledBack,
     SnapshotCommitted,
     SnapshotsExpired,
@@ -38,6 +39,7 @@ TableEvent = (
     | SortOrderReplaced
     | SnapshotCommitted
     | RolledBack
+    | BranchCommitted
     | TagCreated
     | TagReplaced
     | TagDeleted

@@ -26,6 +26,7 @@ from ledger.events.iceberg_events import IcebergEvent
 from ledger.events.paimon_events import PaimonBranchUpdated
 from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.schema_events import ColumnUndropped
+from ledger.events.snapshot_events import BranchCommitted, SnapshotCommitted
 from ledger.events.table_events import TableCreated
 
 EQUAL_TIMES: Final = 2
@@ -40,6 +41,9 @@ BIRTHS_ELSEWHERE: Final = 2
 UNDROPS: Final = 2
 """Since this format a dropped column may come back."""
 
+BRANCHES: Final = 2
+"""Since this format the ledger's own tables may have branches."""
+
 PLACES: Final = 2
 """Since this format a ledger says where it is."""
 
@@ -52,6 +56,7 @@ _SINCE: Final[dict[type, int]] = {
     ClockCorrected: 2,
     FormatRulesRaised: RECORDED_RULES,
     ColumnUndropped: UNDROPS,
+    BranchCommitted: BRANCHES,
     **dict.fromkeys((LedgerMoved, PlaceAliased, LedgerCopied), PLACES),
     **dict.fromkeys(get_args(IcebergEvent), BIRTHS_ELSEWHERE),
     PaimonBranchUpdated: BIRTHS_ELSEWHERE,
@@ -78,6 +83,8 @@ def format_of(transaction: Transaction[object]) -> int:
 def _since(event: object) -> int:
     if isinstance(event, TableCreated) and event.is_born_elsewhere:
         return BIRTHS_ELSEWHERE
+    if isinstance(event, SnapshotCommitted) and event.fast_forward_to is not UNSET:
+        return BRANCHES
     return _SINCE.get(type(event), OLDEST_FORMAT)
 
 

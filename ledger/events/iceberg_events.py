@@ -128,11 +128,25 @@ class SnapshotAdded(Record, frozen=True, tag="addSnapshot"):
     snapshot: IcebergSnapshot
 
 
+class BranchBase(_Part, frozen=True, kw_only=True):
+    """What a branch begins with: the commit of its snapshot, and the sums over its files."""
+
+    version: int
+    record_count: int
+    file_size_in_bytes: int = 0
+    file_count: int = 0
+    last_file_creation_time: int | UnsetType = UNSET
+
+
 class SnapshotRefSet(Record, frozen=True, tag="setSnapshotRef"):
-    """A branch or a tag points to a snapshot, an older one than before, too."""
+    """A branch or a tag points to a snapshot, an older one than before, too.
+
+    In the ledger's own tables it is a branch, which begins with `base`.
+    """
 
     ref_name: str
     ref: IcebergRef
+    base: BranchBase | UnsetType = UNSET
 
 
 class SnapshotRefRemoved(Record, frozen=True, tag="removeSnapshotRef"):

@@ -52,8 +52,15 @@ class SnapshotFacts(Record, frozen=True, kw_only=True):
     changes: ChangesReference | UnsetType = UNSET
 
 
-class SnapshotCommitted(SnapshotFacts, frozen=True, tag="commitSnapshot", kw_only=True):
-    """A snapshot was committed. The optional keys are those of Paimon's snapshot file."""
+class BranchHead(Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True):
+    """A branch, and the snapshot that it showed."""
+
+    branch_name: str
+    snapshot_id: int
+
+
+class CommittedFacts(SnapshotFacts, frozen=True, kw_only=True):
+    """What a snapshot of file changes says. The optional keys are those of Paimon's file."""
 
     commit_kind: CommitKind
     base_manifest_list: str | UnsetType = UNSET
@@ -74,6 +81,27 @@ class SnapshotCommitted(SnapshotFacts, frozen=True, tag="commitSnapshot", kw_onl
     operation: str | UnsetType = UNSET
 
 
+class SnapshotCommitted(CommittedFacts, frozen=True, tag="commitSnapshot", kw_only=True):
+    """A snapshot of main was committed.
+
+    `fast_forward_to` (since format 2) names the branch whose contents main has from now on; its
+    files are the difference, and the branch begins with this snapshot.
+    """
+
+    fast_forward_to: BranchHead | UnsetType = UNSET
+
+
+class BranchCommitted(CommittedFacts, frozen=True, tag="commitToBranch", kw_only=True):
+    """A snapshot of a branch was committed; nothing of main changes. Since format 2.
+
+    `target_snapshot_id` is set where an older one's contents were put back.
+    """
+
+    branch_name: str
+    parent_snapshot_id: int
+    target_snapshot_id: int | UnsetType = UNSET
+
+
 class RolledBack(SnapshotFacts, frozen=True, tag="rollback", kw_only=True):
     """A new snapshot with an older one's contents; its files are the difference to the head."""
 
@@ -82,7 +110,10 @@ class RolledBack(SnapshotFacts, frozen=True, tag="rollback", kw_only=True):
 
 
 class SnapshotsExpired(Record, frozen=True, tag="expireSnapshots", kw_only=True):
-    """Snapshots before `earliest_snapshot_id` are gone, but for the tagged ones."""
+    """Snapshots before `earliest_snapshot_id` are gone, but for those that a tag or branch holds.
+
+    Those of main; of a branch where the id is one of its own.
+    """
 
     earliest_snapshot_id: int
 
@@ -110,4 +141,7 @@ class TagDeleted(Record, frozen=True, tag="deleteTag", kw_only=True):
 
 
 SnapshotEvent = SnapshotCommitted | RolledBack
+"""What makes a snapshot of main."""
+ListingEvent = SnapshotCommitted | RolledBack | BranchCommitted
+"""What lists file changes: of main, or of a branch."""
 TagEvent = TagCreated | TagReplaced | TagDeleted

@@ -21,8 +21,10 @@ from ledger.evolution.table.changes import (
     CommitSnapshot,
     CreateTag,
     ExpireSnapshots,
+    FastForward,
     ReplaceTag,
     Rollback,
+    SetBranch,
     SetPartitionStatistics,
 )
 from ledger.model.file_change import FileChange
@@ -82,8 +84,9 @@ RETENTION_MILLIS = Bound(
     "retention in milliseconds",
     1,
     1000 * 365 * 24 * 3_600_000,
-    "leave it out to keep the tag for ever",
+    "leave it out to keep it for ever",
 )
+KEPT = Bound("number of snapshots to keep", 1, INT_MAX)
 SNAPSHOT_ID = Bound("snapshot id", 1, LONG_MAX)
 SCHEMA_ID = Bound("schema id", 0, INT_MAX)
 SPEC_ID = Bound("partition spec id", 0, INT_MAX)
@@ -129,6 +132,13 @@ NUMBERS: Mapping[type, Mapping[str, Bound]] = {
     },
     CommitSnapshot: {"commit_identifier": IDENTIFIER},
     Rollback: {"target_snapshot_id": SNAPSHOT_ID},
+    FastForward: {"snapshot_id": SNAPSHOT_ID},
+    SetBranch: {
+        "snapshot_id": SNAPSHOT_ID,
+        "min_snapshots_to_keep": KEPT,
+        "max_snapshot_age_millis": RETENTION_MILLIS,
+        "max_ref_age_millis": RETENTION_MILLIS,
+    },
     CreateTag: {"snapshot_id": SNAPSHOT_ID, "time_retained_millis": RETENTION_MILLIS},
     ReplaceTag: {"snapshot_id": SNAPSHOT_ID, "time_retained_millis": RETENTION_MILLIS},
     ExpireSnapshots: {"earliest_snapshot_id": SNAPSHOT_ID},

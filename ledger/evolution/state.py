@@ -19,7 +19,15 @@ from ledger.model.instant import ClockCorrection
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.similar import meant
-from ledger.model.snapshot import Snapshot, StatisticsFile, Tag, Totals
+from ledger.model.snapshot import (
+    BRANCH_IDS,
+    Branch,
+    Snapshot,
+    StatisticsFile,
+    Tag,
+    Totals,
+    branch_number,
+)
 
 
 @frozen(kw_only=True)
@@ -62,6 +70,10 @@ class TableState:
             of `main`, its schema's id the source's.
         paimon: What it has that was born in Paimon; None for others. Ids are the source's, too.
         delta: What it has besides that was born in Delta; None for others.
+        branches: The branches of a table of the ledger's own, by name.
+        last_branch_number: How many branches it ever had.
+        on_branch: The branch that it is seen on, whose `snapshot` and `totals` these are then;
+            None: main. Never so in the log's own states.
     """
 
     version: int
@@ -94,6 +106,9 @@ class TableState:
     born: BornTable | None = None
     paimon: PaimonTable | None = None
     delta: DeltaTable | None = None
+    branches: Mapping[str, Branch] = field(factory=dict, hash=False)
+    last_branch_number: int = 0
+    on_branch: str | None = None
 
     @property
     def followed(self) -> str | None:
@@ -141,23 +156,56 @@ class TableState:
                 f"tag {name!r} does not exist; {meant(name, sorted(self.tags))}"
             ) from None
 
+    def branch(self, name: str) -> Branch:
+        """Return the branch of that name.
+
+        Raises:
+            NotFoundError: There is none; the message lists those that there are.
+        """
+        try:
+            return self.branches[name]
+        except KeyError:
+            raise NotFoundError(
+                f"branch {name!r} does not exist; {meant(name, sorted(self.branches))}"
+            ) from None
+
+    def branch_numbered(self, number: int) -> Branch | None:
+        """Return the branch of that number, if it is there."""
+        return next((each for each in self.branches.values() if each.number == number), None)
+
+    @property
+    def seen_branch(self) -> Branch | None:
+        """The branch that the state is seen on; None: main."""
+        return None if self.on_branch is None else self.branches[self.on_branch]
+
+    @property
+    def held_snapshot_ids(self) -> frozenset[int]:
+        """The snapshots of main that tags and branches keep, expired or not."""
+        tagged = (each.snapshot_id for each in self.tags.values())
+        return frozenset((*tagged, *(each.base_snapshot_id for each in self.branches.values())))
+
     @property
     def snapshot_ids(self) -> tuple[int, ...]:
-        """The ids of the snapshots that can be read, newest first."""
+        """The ids of the snapshots that can be read, newest first: of main, or on the branch."""
         if self.born is not None:
             return tuple(reversed(self.born.snapshots))
         if self.paimon is not None:
             return tuple(sorted(self.paimon.every, reverse=True))
+        branch = self.seen_branch
+        if branch is not None:
+            return (*reversed(branch.snapshot_ids), branch.base_snapshot_id)
         kept = range(self.earliest_snapshot_id, self.last_snapshot_id + 1)
-        tagged = {tag.snapshot_id for tag in self.tags.values()}
-        return tuple(sorted(tagged.union(kept), reverse=True))
+        return tuple(sorted(self.held_snapshot_ids.union(kept), reverse=True))
 
     def reachable(self, snapshot_id: int) -> bool:
-        """Whether a snapshot can be read: not expired, or kept by a tag."""
+        """Whether a snapshot can be read: not expired, or kept by a tag or a branch."""
         if self.born is not None:
             return snapshot_id in self.born.snapshots
         if self.paimon is not None:
             return snapshot_id in self.paimon.every
+        if snapshot_id >= BRANCH_IDS:
+            found = self.branch_numbered(branch_number(snapshot_id))
+            return found is not None and snapshot_id in found.snapshot_ids
         if self.earliest_snapshot_id <= snapshot_id <= self.last_snapshot_id:
             return True
-        return any(tag.snapshot_id == snapshot_id for tag in self.tags.values())
+        return snapshot_id in self.held_snapshot_ids

@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import DecodeError, UnsetType
 
 from ledger.events.commit import Commit
-from ledger.events.snapshot_events import ChangesReference, RolledBack, SnapshotCommitted
+from ledger.events.snapshot_events import ChangesReference, ListingEvent
 from ledger.files.change_table import from_table, parquet_of, parsed, to_table
 from ledger.log.layout import Layout
 from ledger.model.errors import DamagedLogError, StoreError
@@ -100,7 +100,7 @@ def refuse_stale(commit: Commit[Any]) -> None:
     """
     for transaction in commit.transactions:
         for event in transaction.events:
-            if not isinstance(event, SnapshotCommitted | RolledBack):
+            if not isinstance(event, ListingEvent):
                 continue
             if isinstance(event.changes, UnsetType):
                 continue
@@ -142,9 +142,7 @@ def load_changes(
         ) from error
 
 
-def event_files(
-    store: Store, layout: Layout, event: SnapshotCommitted | RolledBack
-) -> tuple[FileChange, ...]:
+def event_files(store: Store, layout: Layout, event: ListingEvent) -> tuple[FileChange, ...]:
     """Return the file changes of a snapshot, wherever they stand.
 
     Raises:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from attrs import evolve, frozen
 from msgspec import DecodeError
 from msgspec.structs import replace
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
-from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.events.snapshot_events import (
+    BranchCommitted,
+    ListingEvent,
+    RolledBack,
+    SnapshotEvent,
+)
 from ledger.evolution.state import TableState
-from ledger.evolution.table.changes import snapshot_key
+from ledger.evolution.table.changes import on_line, snapshot_key
 from ledger.files.change_file import event_files
 from ledger.files.runs import Net, Placed, Runs
 from ledger.locations import FileNames
@@ -20,6 +26,7 @@ from ledger.log.lookup import interval, tiles
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, LedgerError
 from ledger.model.file_change import FileChange
+from ledger.model.snapshot import Branch, branch_number
 from ledger.model.tiles import parts
 from ledger.observing.notices import warn
 
@@ -29,9 +36,34 @@ _MOST_KEPT = 20_000
 """So many live files are kept in memory, so that who asks again reads what is new alone."""
 
 
-def file_key(path: str) -> str:
-    """Return what the key index remembers of a file."""
-    return f"file:{path}"
+def file_key(path: str, branch: int = 0) -> str:
+    """Return what the key index remembers of a file, on main or on a branch by its number."""
+    return f"{on_line(branch)}file:{path}"
+
+
+@frozen
+class _Line:
+    """Which snapshots count: those of main, or a branch's own since it began where it does.
+
+    Attributes:
+        number: The branch's; 0 for main.
+        first: The oldest snapshot.
+        last: The newest; None where the version alone says.
+    """
+
+    number: int = 0
+    first: int = 1
+    last: int | None = None
+
+    @classmethod
+    def of(cls, branch: Branch) -> _Line:
+        return cls(branch.number, branch.first_snapshot_id, branch.next_id - 1)
+
+    def holds(self, snapshot_id: int) -> bool:
+        return self.first <= snapshot_id and (self.last is None or snapshot_id <= self.last)
+
+
+_MAIN = _Line()
 
 
 class LiveFiles:
@@ -53,6 +85,8 @@ class LiveFiles:
         self._runs = Runs(log.store, log.layout)
         # Before version 0 there is nothing.
         self._known: tuple[int, dict[str, Placed]] = (-1, {})
+        # Of the branch that was looked at last: its first and newest snapshot, and its files.
+        self._known_branch: tuple[int, int, int, dict[str, Placed]] = (-1, -1, -1, {})
 
     def keys_of(self, commit: Commit[TableEvent]) -> Iterator[str]:
         """Yield what to remember of a commit: its files and its snapshots' keys.
@@ -61,35 +95,49 @@ class LiveFiles:
             DamagedLogError: A list of file changes is missing or damaged.
         """
         for event, files in self.listed(commit):
-            if isinstance(event, SnapshotCommitted):
+            if not isinstance(event, RolledBack):
                 key = snapshot_key(event)
                 if key is not None:
                     yield key
+            line = branch_number(event.snapshot_id)
             for change in files:
-                yield file_key(change.path)
+                yield file_key(change.path, line)
 
     def listed(
         self, commit: Commit[TableEvent]
-    ) -> Iterator[tuple[SnapshotCommitted | RolledBack, tuple[FileChange, ...]]]:
+    ) -> Iterator[tuple[ListingEvent, tuple[FileChange, ...]]]:
         """Yield the snapshots of a commit, each with its file changes, wherever they stand.
+
+        Those of branches are among them.
 
         Raises:
             DamagedLogError: A list of file changes is missing or damaged.
             UpgradeRequiredError: A newer version wrote one.
         """
-        for event in _snapshots(commit):
+        for event in _listing(commit):
             yield event, self._files(commit.version, event)
 
     def changes(self, first: int, last: int) -> Iterator[Placed]:
-        """Yield the file changes of the commits `first` to `last`, both included.
+        """Yield main's file changes of the commits `first` to `last`, both included.
 
         Raises:
             DamagedLogError: A commit or a list of file changes is missing or damaged.
         """
+        return self._changes(first, last, _MAIN)
+
+    def branch_changes(self, branch: Branch, last: int) -> Iterator[Placed]:
+        """Yield the file changes of a branch's own snapshots, up to a version and its newest one.
+
+        Raises:
+            DamagedLogError: A commit or a list of file changes is missing or damaged.
+        """
+        return self._changes(branch.since_version, last, _Line.of(branch))
+
+    def _changes(self, first: int, last: int, line: _Line) -> Iterator[Placed]:
         if first > last:
             return
         for read in self._log.known_commits(first, last):
-            yield from self._placed(read.commit)
+            yield from self._placed(read.commit, line)
 
     def at(self, version: int) -> dict[str, FileChange]:
         """Return the live files after a version, by path, in the order in which they were added.
@@ -133,12 +181,44 @@ class LiveFiles:
         Raises:
             DamagedLogError: A commit or a list of file changes is missing or damaged.
         """
+        branch = state.seen_branch
+        if branch is not None:
+            return self._placed_on(branch, state)
         newest = state.last_snapshot_id
         if not self.goes_on_after(state):
             return self.placed_at(state.version)
         live = Net(self.placed_at(state.version - 1).values())
         live.apply(self.snapshot_changes(1, newest, state.version, state.version))
         return live.added
+
+    def _placed_on(self, branch: Branch, state: TableState) -> dict[str, Placed]:
+        first, known, version, placed = self._known_branch
+        if first == branch.first_snapshot_id and known <= branch.head_id:
+            live = Net(placed.values())
+            since = evolve(branch, first_snapshot_id=known + 1, since_version=version)
+        else:
+            base = self.base_of(state)
+            live = Net(self.placed_at(base.version - 1).values())
+            live.apply(self.snapshot_changes(1, base.last_snapshot_id, base.version, base.version))
+            since = branch
+        if branch.snapshot is not None:
+            live.apply(self.branch_changes(since, state.version))
+            if len(live.added) <= _MOST_KEPT:
+                first, newest = branch.first_snapshot_id, branch.snapshot.id
+                self._known_branch = (first, newest, state.version, dict(live.added))
+        return live.added
+
+    def base_of(self, state: TableState) -> TableState:
+        """Return the state of main, as far as its files go, that a branch begins with.
+
+        Args:
+            state: One that is seen on the branch.
+        """
+        branch = state.seen_branch
+        if branch is None or state.snapshot is None:
+            return state
+        base = evolve(state.snapshot, id=branch.base_snapshot_id)
+        return evolve(state, on_branch=None, version=branch.base_version, snapshot=base)
 
     def snapshot_changes(
         self, first_id: int, last_id: int, first: int, last: int
@@ -164,7 +244,7 @@ class LiveFiles:
         if head is None or head.state.last_snapshot_id == state.last_snapshot_id:
             return False
         commit = self._log.commit_at(state.version)
-        return any(each.snapshot_id > state.last_snapshot_id for each in _snapshots(commit))
+        return any(each.snapshot_id > state.last_snapshot_id for each in _listing(commit, _MAIN))
 
     def save(self, version: int) -> None:
         """Keep the run that ends at a checkpoint's version; best effort.
@@ -182,6 +262,36 @@ class LiveFiles:
             warn(_LOGGER, "file_run_skipped", version=version, error=str(error))
             return
         self._runs.save(*newest, net)
+
+    def lookup_at(self, paths: Iterable[str], state: TableState) -> dict[str, FileChange]:
+        """Return those of some files that are live at a state, on main or a branch; see `lookup`.
+
+        Raises:
+            DamagedLogError: A commit or a list of file changes is missing or damaged.
+        """
+        newest = self.newest_at(paths, state)
+        return {path: found for path, found in newest.items() if found.kind == "ADD"}
+
+    def newest_at(self, paths: Iterable[str], state: TableState) -> dict[str, FileChange]:
+        """Return the newest change of those of some files that were ever there, by path.
+
+        Args:
+            paths: They.
+            state: The state up to which they are looked for, with the branch that it is seen on.
+
+        Raises:
+            DamagedLogError: A commit or a list of file changes is missing or damaged.
+        """
+        branch, wanted = state.seen_branch, dict.fromkeys(paths)
+        if branch is None:
+            return self.newest(wanted, state.version)
+        found = self._newest(wanted, state.version, _Line.of(branch)) if branch.snapshot else {}
+        rest = [path for path in wanted if path not in found]
+        if rest:
+            base = self.base_of(state)
+            here = self.snapshot_changes(1, base.last_snapshot_id, base.version, base.version)
+            found |= self.newest(rest, base.version - 1) | _among(rest, here)
+        return {path: found[path] for path in wanted if path in found}
 
     def lookup(self, paths: Iterable[str], version: int) -> dict[str, FileChange]:
         """Return those of some files that are live after a version, by path.
@@ -215,14 +325,30 @@ class LiveFiles:
         Raises:
             DamagedLogError: A commit or a list of file changes is missing or damaged.
         """
+        if before.on_branch is not None or after.on_branch is not None:
+            return self._branch_difference(before, after)
         older, newer = sorted((before, after), key=lambda state: state.last_snapshot_id)
         between = (older.last_snapshot_id + 1, newer.last_snapshot_id)
         net = Net(self.snapshot_changes(*between, older.version, newer.version))
         gone = self._lookup_at(net.deleted.keys() - net.added.keys(), older)
         come = {path: each.change for path, each in net.added.items() if path not in net.deleted}
         removed, added = (gone, come) if older is before else (come, gone)
-        both = [*(replace(each, kind="DELETE") for each in removed.values()), *added.values()]
-        return tuple(sorted(both, key=lambda each: each.path))
+        return _sorted(removed, added)
+
+    def _branch_difference(self, before: TableState, after: TableState) -> tuple[FileChange, ...]:
+        branch = after.seen_branch
+        if before.on_branch is None and branch is not None:
+            base = self.base_of(after)
+            if before.last_snapshot_id == base.last_snapshot_id:
+                # Nothing came between, so that the branch's own changes are all of it.
+                net = Net(self.branch_changes(branch, after.version))
+                gone = self._lookup_at(net.deleted.keys() - net.added.keys(), base)
+                come = {p: each.change for p, each in net.added.items() if p not in net.deleted}
+                return _sorted(gone, come)
+        older, newer = self.at_state(before), self.at_state(after)
+        gone = {path: each for path, each in older.items() if path not in newer}
+        come = {path: each for path, each in newer.items() if path not in older}
+        return _sorted(gone, come)
 
     def _lookup_at(self, paths: Collection[str], state: TableState) -> dict[str, FileChange]:
         """Return those of some files that are live at a state; see `lookup`."""
@@ -230,8 +356,10 @@ class LiveFiles:
         found = self.newest(paths, state.version - 1) | _among(paths, here)
         return {path: each for path, each in found.items() if each.kind == "ADD"}
 
-    def _newest(self, wanted: Collection[str], version: int) -> dict[str, FileChange]:
-        """Return the newest change of each file up to a version."""
+    def _newest(
+        self, wanted: Collection[str], version: int, line: _Line = _MAIN
+    ) -> dict[str, FileChange]:
+        """Return the newest change of each file up to a version, on a line."""
         newest: dict[str, FileChange] = {}
         last = version
         head = self._log.head
@@ -239,29 +367,29 @@ class LiveFiles:
             # Of the commits since its last boundary, the log knows only each key's newest.
             boundary = head.state.version - head.state.version % CHECKPOINT_INTERVAL
             last = min(version, boundary)
-            newest = _among(wanted, self.changes(last + 1 if last else 0, version))
+            newest = _among(wanted, self._changes(last + 1 if last else 0, version, line))
         read: dict[int, dict[str, FileChange]] = {}
         for path in wanted:
             if path in newest:
                 continue
-            for candidate in self._log.last_named(file_key(path)):
+            for candidate in self._log.last_named(file_key(path, line.number)):
                 if candidate > last:
                     continue
                 if candidate not in read:
                     (found,) = self._log.known_commits(candidate, candidate)
-                    read[candidate] = _among(wanted, self._placed(found.commit))
+                    read[candidate] = _among(wanted, self._placed(found.commit, line))
                 # The index goes by hashes: another file may have the same one.
                 if path in read[candidate]:
                     newest[path] = read[candidate][path]
                     break
         return newest
 
-    def _placed(self, commit: Commit[TableEvent]) -> Iterator[Placed]:
-        for event in _snapshots(commit):
+    def _placed(self, commit: Commit[TableEvent], line: _Line) -> Iterator[Placed]:
+        for event in _listing(commit, line):
             for change in self._files(commit.version, event):
                 yield Placed(commit.version, event.snapshot_id, change)
 
-    def _files(self, version: int, event: SnapshotCommitted | RolledBack) -> tuple[FileChange, ...]:
+    def _files(self, version: int, event: ListingEvent) -> tuple[FileChange, ...]:
         try:
             return event_files(self._log.store, self._log.layout, event)
         except DamagedLogError as error:
@@ -290,8 +418,17 @@ def _among(wanted: Collection[str], changes: Iterable[Placed]) -> dict[str, File
     return {each.change.path: each.change for each in changes if each.change.path in wanted}
 
 
-def _snapshots(commit: Commit[TableEvent]) -> Iterator[SnapshotCommitted | RolledBack]:
+def _sorted(
+    gone: Mapping[str, FileChange], come: Mapping[str, FileChange]
+) -> tuple[FileChange, ...]:
+    both = [*(replace(each, kind="DELETE") for each in gone.values()), *come.values()]
+    return tuple(sorted(both, key=lambda each: each.path))
+
+
+def _listing(commit: Commit[TableEvent], line: _Line | None = None) -> Iterator[ListingEvent]:
+    """Yield what lists files in a commit, on a line; None: on all of them."""
+    kind = ListingEvent if line is None else BranchCommitted if line.number else SnapshotEvent
     for transaction in commit.transactions:
         for event in transaction.events:
-            if isinstance(event, SnapshotCommitted | RolledBack):
+            if isinstance(event, kind) and (line is None or line.holds(event.snapshot_id)):
                 yield event

@@ -11,7 +11,12 @@ from msgspec.structs import replace
 from ledger.events.snapshot_events import ChangesReference
 from ledger.evolution.layout.partition_filter import PartitionFilter
 from ledger.evolution.state import TableState
-from ledger.evolution.table.changes import CommitSnapshot, Isolation, snapshot_key_of
+from ledger.evolution.table.changes import (
+    CommitSnapshot,
+    Isolation,
+    MetBranch,
+    snapshot_key_of,
+)
 from ledger.evolution.table.snapshots import readable_files
 from ledger.files.live import LiveFiles
 from ledger.files.registering.partition_text import typed_value
@@ -102,7 +107,7 @@ def live_among(live: LiveFiles, state: TableState, paths: Sequence[str]) -> list
     """
     names = {path: live.names.spellings(path) for path in paths}
     every = [each for path in paths for each in names[path]]
-    there = live.lookup(dict.fromkeys((*paths, *every)), state.version) if paths else {}
+    there = live.lookup_at(dict.fromkeys((*paths, *every)), state) if paths else {}
     # As it was written goes before as it may be called, where an old log holds both.
     called = {path: (path, *names[path]) for path in paths}
     found = {
@@ -139,7 +144,7 @@ def refuse_live(
         names.check(each.path)
     _refuse_twice(names, [*going, *(each.path for each in adds)])
     called = {name: each.path for each in adds for name in names.spellings(each.path)}
-    known = live.newest(called, state.version)
+    known = live.newest_at(called, state)
     for name, change in known.items():
         path = called[name] if called[name] == name else f"{called[name]} (as {name})"
         if change.kind == "ADD":
@@ -190,13 +195,17 @@ class SnapshotPlan:
 
     @property
     def key(self) -> str | None:
-        """What makes it the same snapshot as another; None when nothing does."""
+        """What makes it the same snapshot of main as another; None when nothing does."""
+        return self.key_on(0)
+
+    def key_on(self, branch: int) -> str | None:
+        """Return `key` on a branch, by its number; 0 is main."""
         if self.commit_user is None:
             return None
-        return snapshot_key_of(self.kind, self.commit_identifier, self.commit_user)
+        return snapshot_key_of(self.kind, self.commit_identifier, self.commit_user, branch)
 
     def on(self, head: TableState, live: LiveFiles, outsource: Outsource) -> CommitSnapshot:
-        """Return what the plan means on a state.
+        """Return what the plan means on a state, and on the branch that it is seen on.
 
         Raises:
             InvalidChangeError: A file to add is live, or one to delete is not.
@@ -208,6 +217,7 @@ class SnapshotPlan:
         refuse_live(live, head, self.files, {each.path for each in gone})
         changes = (*removals(gone), *self.files)
         readable_files(changes)
+        branch = head.seen_branch
         return CommitSnapshot(
             commit_kind=self.kind,
             commit_user=self.commit_user or fresh_id(),
@@ -217,4 +227,5 @@ class SnapshotPlan:
             where=where,
             isolation=self.isolation,
             facts=self.facts,
+            branch=None if branch is None else MetBranch(branch.name, branch.number),
         )

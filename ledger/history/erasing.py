@@ -15,7 +15,7 @@ import msgspec
 from attrs import field, frozen
 
 from ledger.events.commit import Commit
-from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.events.snapshot_events import ListingEvent
 from ledger.files.change_file import event_files
 from ledger.log.outside import FIELDS, FOLDER, Field, Personal, Values, decoded, encoded
 from ledger.log.replay import START
@@ -212,5 +212,5 @@ def standing(
 def _files(log: StreamLog[Any, Any], commit: Commit[Any]) -> Iterator[FileChange]:
     for transaction in commit.transactions:
         for event in transaction.events:
-            if isinstance(event, SnapshotCommitted | RolledBack):
+            if isinstance(event, ListingEvent):
                 yield from event_files(log.store, log.layout, event)

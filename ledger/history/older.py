@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from attrs import evolve
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
-from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.events.snapshot_events import BranchCommitted, RolledBack, SnapshotCommitted
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born import BornTable, born_snapshot, born_totals
@@ -17,6 +18,7 @@ from ledger.log.stream_log import StreamLog
 from ledger.log.travel import at_version, head_state, last_checkpoint_while, last_while
 from ledger.model.errors import InvalidInputError, NotFoundError
 from ledger.model.schema import Schema
+from ledger.model.snapshot import branch_number
 
 TableLog = StreamLog[TableState, TableEvent]
 
@@ -32,6 +34,8 @@ def state_at_snapshot(log: TableLog, snapshot_id: int) -> TableState:
         return _born_at_snapshot(log, head.born, snapshot_id)
     if head.paimon is not None:
         return _paimon_at_snapshot(log, head.paimon, snapshot_id)
+    if branch_number(snapshot_id):
+        return _on_branch_at(log, snapshot_id)
     if not 1 <= snapshot_id <= head_state(log).last_snapshot_id:
         raise NotFoundError(f"snapshot {snapshot_id} does not exist")
     before = last_while(
@@ -39,13 +43,63 @@ def state_at_snapshot(log: TableLog, snapshot_id: int) -> TableState:
         lambda state: state.last_snapshot_id < snapshot_id,
         lambda commit: all(each < snapshot_id for each in _snapshot_ids(commit)),
     )
+    return _step_to(log, before, lambda builder: builder.last_snapshot_id >= snapshot_id)
+
+
+def _step_to(
+    log: TableLog, before: TableState, is_reached: Callable[[TableBuilder], bool]
+) -> TableState:
+    """Return the state after the first transaction of the next commit that reaches something."""
     builder = TableBuilder(before)
     # A commit of many writers may hold later snapshots, too.
     (found,) = log.known_commits(before.version + 1, before.version + 1)
     for _ in _steps(log, builder, found.commit):
-        if builder.last_snapshot_id >= snapshot_id:
+        if is_reached(builder):
             break
     return builder.freeze()
+
+
+def _on_branch_at(log: TableLog, snapshot_id: int) -> TableState:
+    """Return the state after the commit of a branch's snapshot, as it is on that branch."""
+    number = branch_number(snapshot_id)
+
+    def comes_later(state: TableState) -> bool:
+        branch = state.branch_numbered(number)
+        if branch is None:
+            # One that is not there any more had it.
+            return state.last_branch_number < number
+        return branch.next_id <= snapshot_id
+
+    def is_reached(builder: TableBuilder) -> bool:
+        there = (each for each in builder.branches.values() if each.number == number)
+        return any(each.next_id > snapshot_id for each in there)
+
+    if comes_later(head_state(log)):
+        raise NotFoundError(f"snapshot {snapshot_id} does not exist")
+    before = last_while(
+        log, comes_later, lambda commit: snapshot_id not in _snapshot_ids(commit, BranchCommitted)
+    )
+    state = _step_to(log, before, is_reached)
+    found = state.branch_numbered(number)
+    if found is None or found.head_id != snapshot_id:
+        raise NotFoundError(f"snapshot {snapshot_id} does not exist")
+    return on_branch(log, state, found.name)
+
+
+def on_branch(log: TableLog, state: TableState, name: str) -> TableState:
+    """Return a state as it is on one of its branches.
+
+    Raises:
+        NotFoundError: It has none of that name.
+    """
+    branch = state.branch(name)
+    snapshot = branch.snapshot
+    if snapshot is None:
+        newest = state.snapshot
+        is_newest = newest is not None and newest.id == branch.base_snapshot_id
+        based = state if is_newest else state_at_snapshot(log, branch.base_snapshot_id)
+        snapshot = based.snapshot
+    return evolve(state, on_branch=name, snapshot=snapshot, totals=branch.totals)
 
 
 def _born_at_snapshot(log: TableLog, born: BornTable, snapshot_id: int) -> TableState:
@@ -105,10 +159,12 @@ def around(
     raise AssertionError(wanted)
 
 
-def _snapshot_ids(commit: Commit[TableEvent]) -> Iterator[int]:
+def _snapshot_ids(
+    commit: Commit[TableEvent], kind: Any = SnapshotCommitted | RolledBack
+) -> Iterator[int]:
     for transaction in commit.transactions:
         for event in transaction.events:
-            if isinstance(event, SnapshotCommitted | RolledBack):
+            if isinstance(event, kind):
                 yield event.snapshot_id
 
 

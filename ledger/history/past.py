@@ -10,14 +10,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw, Struct
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
-from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.events.snapshot_events import BranchCommitted, RolledBack, SnapshotCommitted
 from ledger.evolution.declared.names import Binding, BoundNames
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Postponed
@@ -172,8 +172,8 @@ class TablePast:
 
     def holds(self, state: TableState, schema_id: int) -> bool:
         """Whether a snapshot that can be read surely holds a file that uses a schema's names."""
-        if state.earliest_snapshot_id == 1:
-            # No snapshot has gone.
+        if state.earliest_snapshot_id == 1 and not state.last_branch_number:
+            # No snapshot has gone, and no branch.
             return schema_id in state.named_schema_ids
         return self._met.get(schema_id, 0) >= state.earliest_snapshot_id
 
@@ -199,9 +199,9 @@ class TablePast:
             raise Postponed
         first = self._state_at(state, state.earliest_snapshot_id)
         starts = [first] + [
-            self._state_at(state, tag.snapshot_id)
-            for tag in state.tags.values()
-            if tag.snapshot_id < state.earliest_snapshot_id
+            self._state_at(state, each)
+            for each in sorted(state.held_snapshot_ids)
+            if each < state.earliest_snapshot_id
         ]
         files: list[FileChange] = []
         for each in starts:
@@ -211,6 +211,11 @@ class TablePast:
         )
         files += (each.change for each in later if each.change.kind == "ADD")
         written = {each.snapshot.schema_id for each in starts if each.snapshot is not None}
+        for branch in state.branches.values():
+            # Whatever it ever added since it began, since an expired prefix is not told apart.
+            own = self._live.branch_changes(branch, state.version)
+            files += (each.change for each in own if each.change.kind == "ADD")
+            written |= self._snapshot_schemas(branch.since_version, state.version, BranchCommitted)
         return Reach(
             files=tuple(files),
             schema_ids=frozenset(
@@ -243,13 +248,15 @@ class TablePast:
             return state
         return state_at_snapshot(self._log, snapshot_id)
 
-    def _snapshot_schemas(self, first: int, last: int) -> set[int]:
+    def _snapshot_schemas(
+        self, first: int, last: int, kind: Any = SnapshotCommitted | RolledBack
+    ) -> set[int]:
         return {
             event.schema_id
             for read in (self._log.known_commits(first, last) if first <= last else ())
             for transaction in read.commit.transactions
             for event in transaction.events
-            if isinstance(event, SnapshotCommitted | RolledBack)
+            if isinstance(event, kind)
         }
 
 

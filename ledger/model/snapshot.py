@@ -6,7 +6,7 @@ Source: Paimon's snapshot and tag files, and the DLF metadata API's Snapshot and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Final, Literal
 
 from attrs import evolve, field, frozen
 
@@ -21,7 +21,7 @@ class Snapshot:
     """One snapshot. Names and meanings are those of the DLF page and of Paimon's snapshot file.
 
     Attributes:
-        id: 1, 2, 3, ... without gaps.
+        id: 1, 2, 3, ... without gaps; on a branch from its own first one on.
         schema_id: The schema that was current when it was committed.
         commit_kind: APPEND, COMPACT, OVERWRITE or ANALYZE.
         commit_user: Who resumes after a failure: stable for a stream, fresh for a batch.
@@ -95,6 +95,68 @@ class Totals:
     file_size_in_bytes: int = 0
     file_count: int = 0
     last_file_creation_time: int | None = None
+
+
+BRANCH_IDS: Final = 1_000_000_000_000
+"""Snapshots of the n-th branch that a table ever had have the ids from n times this one on."""
+
+
+def branch_number(snapshot_id: int) -> int:
+    """Return which branch a snapshot is of: the first that the table had is 1; 0 for main.
+
+    Example:
+        >>> branch_number(7), branch_number(2_000_000_000_007)
+        (0, 2)
+    """
+    return snapshot_id // BRANCH_IDS
+
+
+@frozen(kw_only=True)
+class Branch:
+    """A line of snapshots beside main: what a snapshot of main holds, and what came since.
+
+    Attributes:
+        name: Its name.
+        number: Which of the branches that the table ever had it is, from 1; never given again.
+        base_snapshot_id: The snapshot of main that it begins with, which it keeps from expiring.
+        base_version: The commit that made that one.
+        since_version: The commit from which on it begins there.
+        first_snapshot_id: The id of the first snapshot of its own since then, made or not.
+        earliest_snapshot_id: Those of its own before it were expired.
+        snapshot: The newest of its own since then; None before the first.
+        totals: Sums over its live files.
+        min_snapshots_to_keep: How many of its snapshots an engine that expires has to keep.
+        max_snapshot_age_millis: How long such an engine has to keep them.
+        max_ref_age_millis: How long such an engine has to keep the branch.
+    """
+
+    name: str
+    number: int
+    base_snapshot_id: int
+    base_version: int
+    since_version: int
+    first_snapshot_id: int
+    earliest_snapshot_id: int
+    snapshot: Snapshot | None = None
+    totals: Totals = Totals()
+    min_snapshots_to_keep: int | None = None
+    max_snapshot_age_millis: int | None = None
+    max_ref_age_millis: int | None = None
+
+    @property
+    def head_id(self) -> int:
+        """The snapshot that it shows: the newest of its own, or the one that it begins with."""
+        return self.base_snapshot_id if self.snapshot is None else self.snapshot.id
+
+    @property
+    def next_id(self) -> int:
+        """The id of its next snapshot."""
+        return self.first_snapshot_id if self.snapshot is None else self.snapshot.id + 1
+
+    @property
+    def snapshot_ids(self) -> range:
+        """The snapshots of its own that can be read, oldest first."""
+        return range(self.earliest_snapshot_id, self.next_id)
 
 
 @frozen

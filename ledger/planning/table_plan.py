@@ -43,6 +43,11 @@ def change_tables(log: StreamLog[TableState, TableEvent], state: TableState) -> 
         DamagedLogError: A commit or a list of file changes is missing or damaged.
     """
     live, version = LiveFiles(log), state.version
+    branch = state.seen_branch
+    if branch is not None:
+        yield _table_of(live.branch_changes(branch, version))
+        yield from change_tables(log, live.base_of(state))
+        return
     # Beside later snapshots in one commit, the interval that it ends is not the state's.
     whole = version - live.goes_on_after(state)
     boundary = whole - whole % CHECKPOINT_INTERVAL

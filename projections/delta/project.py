@@ -288,7 +288,7 @@ class _Run:
 
 def oldest_readable(state: TableState) -> int:
     """Return the oldest snapshot that can be read; 1 where none has gone."""
-    return min([state.earliest_snapshot_id, *(each.snapshot_id for each in state.tags.values())])
+    return min({state.earliest_snapshot_id, *state.held_snapshot_ids})
 
 
 def _is_snapshot(event: TableEvent) -> bool:

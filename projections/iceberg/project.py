@@ -196,8 +196,7 @@ class _Run:
                 self._snapshot(event, time_millis)
         if any(isinstance(each, SnapshotsExpired) for each in transaction.events):
             state = self._builder.freeze()
-            readable = {each.snapshot_id for each in state.tags.values()}
-            oldest = min(readable | {state.earliest_snapshot_id})
+            oldest = min(state.held_snapshot_ids | {state.earliest_snapshot_id})
             self._snapshots.forget(oldest, self._fold.facts)
 
     def _snapshot(self, event: SnapshotCommitted | RolledBack, time_millis: int) -> None:

@@ -251,8 +251,8 @@ class _Run:
         before = self._before
         since = before.earliest_snapshot_id if before else 1
         expired = range(since, self._target.earliest_snapshot_id)
-        tagged = {tag.snapshot_id for tag in before.tags.values()} if before else set()
-        gone = [each for each in tagged.union(expired) if not self._target.reachable(each)]
+        held = before.held_snapshot_ids if before else frozenset()
+        gone = [each for each in held.union(expired) if not self._target.reachable(each)]
         for snapshot_id in expired:
             self._outputs.remove(snapshot_path(snapshot_id))
         for snapshot_id in gone:
@@ -264,14 +264,14 @@ class _Run:
 
     def _is_read(self, tile: Tile) -> bool:
         """Whether a snapshot that can still be read reads a tile."""
-        target, tagged = self._target, self._tagged
+        target, held = self._target, self._held
         for first, last in self._lines.readers(tile):
             if max(first, target.earliest_snapshot_id) <= min(last, target.last_snapshot_id):
                 return True
-            if bisect_left(tagged, first) < bisect_right(tagged, last):
+            if bisect_left(held, first) < bisect_right(held, last):
                 return True
         return False
 
     @cached_property
-    def _tagged(self) -> list[int]:
-        return sorted({tag.snapshot_id for tag in self._target.tags.values()})
+    def _held(self) -> list[int]:
+        return sorted(self._target.held_snapshot_ids)

@@ -35,7 +35,41 @@ SUMS: dict[str, Any] = {
 SCHEMA = t.SchemaRecord((), 0)
 BUCKET = p.PartitionFieldRecord(0, 1000, "a_bucket", "bucket[4]")
 
+LINE: dict[str, Any] = {
+    "schema_id": 0,
+    "commit_user": "u",
+    "commit_kind": "APPEND",
+    "total_record_count": 5,
+    "delta_record_count": 3,
+    "delta_file_count": 1,
+    "delta_file_size_in_bytes": 80,
+}
+FORWARDED = (
+    "snapshot 2: fast-forwarded to branch audit (snapshot 1000000000002), +3 rows, +1 file, +80 B"
+)
 CASES: list[tuple[object, str]] = [
+    (
+        n.BranchCommitted(
+            snapshot_id=1_000_000_000_001, branch_name="audit", parent_snapshot_id=1, **LINE
+        ),
+        "branch audit: snapshot 1000000000001: APPEND, +3 rows, +1 file, +80 B",
+    ),
+    (
+        n.BranchCommitted(
+            snapshot_id=1_000_000_000_002,
+            branch_name="audit",
+            parent_snapshot_id=1_000_000_000_001,
+            target_snapshot_id=1,
+            **LINE,
+        ),
+        "branch audit: snapshot 1000000000002: rolled back to snapshot 1, +3 rows, +1 file, +80 B",
+    ),
+    (
+        n.SnapshotCommitted(
+            snapshot_id=2, fast_forward_to=n.BranchHead("audit", 1_000_000_000_002), **LINE
+        ),
+        FORWARDED,
+    ),
     (e.ColumnAdded(("r", "a"), "INT", field_id=4), "added column r.a INT (id 4)"),
     (e.ColumnRenamed(("a",), "b", field_id=4), "renamed column a to b (id 4)"),
     (e.ColumnDropped(("a",), field_id=4), "dropped column a (id 4)"),

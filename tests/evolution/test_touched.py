@@ -14,7 +14,13 @@ from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
 from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
 from ledger.events.schema_events import ColumnRenamed
-from ledger.events.snapshot_events import RolledBack, SnapshotCommitted, TagDeleted
+from ledger.events.snapshot_events import (
+    BranchCommitted,
+    ListingEvent,
+    RolledBack,
+    SnapshotCommitted,
+    TagDeleted,
+)
 from ledger.evolution.layout.partition_filter import PartitionFilter
 from ledger.evolution.state import TableState
 from ledger.evolution.table.cells import Cell, sets
@@ -22,6 +28,7 @@ from ledger.evolution.table.changes import snapshot_key
 from ledger.evolution.table.snapshots import inline_files
 from ledger.evolution.table.touched import FileWish, RecentlyTouched, Touched
 from ledger.model.partition import PartitionField, PartitionSpec
+from ledger.model.snapshot import BRANCH_IDS, branch_number
 
 NAMES = st.sampled_from(["a", "b", "c"])
 NUMBERS = st.integers(0, 3)
@@ -75,6 +82,21 @@ def rolled_back(number: int, files: Sequence[FileChange]) -> RolledBack:
     )
 
 
+def to_branch(number: int, files: Sequence[FileChange], identifier: int) -> BranchCommitted:
+    return BranchCommitted(
+        snapshot_id=BRANCH_IDS + number,
+        schema_id=0,
+        commit_user="job",
+        commit_kind="APPEND",
+        commit_identifier=identifier,
+        total_record_count=0,
+        delta_record_count=0,
+        branch_name="audit",
+        parent_snapshot_id=1,
+        files=Raw(msgspec.json.encode(files)),
+    )
+
+
 EVENTS: st.SearchStrategy[TableEvent] = st.one_of(
     st.builds(SetOption, NAMES, NAMES),
     st.builds(RemoveOption, NAMES),
@@ -88,6 +110,7 @@ EVENTS: st.SearchStrategy[TableEvent] = st.one_of(
     st.builds(lambda name: TagDeleted(tag_name=name), NAMES),
     st.builds(committed, NUMBERS, st.lists(FILES, max_size=3), NUMBERS),
     st.builds(rolled_back, NUMBERS, st.lists(FILES, max_size=3)),
+    st.builds(to_branch, NUMBERS, st.lists(FILES, max_size=3), NUMBERS),
 )
 TRANSACTIONS: st.SearchStrategy[Transaction[TableEvent]] = st.builds(
     lambda author, events: Transaction(id="x", author=author, events=tuple(events)),
@@ -106,10 +129,14 @@ CLAIMS = st.dictionaries(
     VALUES,
     max_size=4,
 )
+LINES = st.integers(0, 1)
 WISHES = st.none() | st.builds(
     FileWish,
-    st.frozensets(st.tuples(st.sampled_from(["ADD", "DELETE"]), NAMES), max_size=3),
-    st.lists(NAMES.map(lambda day: PartitionFilter({(0, "identity"): day})), max_size=1).map(tuple),
+    st.frozensets(st.tuples(LINES, st.sampled_from(["ADD", "DELETE"]), NAMES), max_size=3),
+    st.lists(
+        st.tuples(LINES, NAMES.map(lambda day: PartitionFilter({(0, "identity"): day}))),
+        max_size=1,
+    ).map(tuple),
 )
 
 Found = tuple[str, TableEvent, Cell, FileChange | None]
@@ -133,10 +160,10 @@ def walked(
                 is_last = last[cell] == id(event)
                 if is_last and cell in claimed and claimed[cell] != value:
                     yield transaction.author, event, cell, None
-            if wanted is None or not isinstance(event, SnapshotCommitted | RolledBack):
+            if wanted is None or not isinstance(event, ListingEvent):
                 continue
             for file in inline_files(event.files):
-                if wanted.clashes(file, STATE):
+                if wanted.clashes(file, STATE, branch_number(event.snapshot_id)):
                     yield transaction.author, event, (), file
 
 
@@ -147,7 +174,7 @@ def indexed(
     return None if touch is None else (touch.author, touch.event, touch.cell, touch.file)
 
 
-def load(event: SnapshotCommitted | RolledBack) -> tuple[FileChange, ...]:
+def load(event: ListingEvent) -> tuple[FileChange, ...]:
     return inline_files(event.files)
 
 
@@ -170,7 +197,8 @@ def test_the_keys_of_its_snapshots_are_all_there(
 ) -> None:
     commit = commit_of(joining)
     events = [event for each in joining for event in each.events]
-    keys = {snapshot_key(each) for each in events if isinstance(each, SnapshotCommitted)}
+    kinds = SnapshotCommitted | BranchCommitted
+    keys = {snapshot_key(each) for each in events if isinstance(each, kinds)}
     assert RecentlyTouched(load).by(commit).snapshot_keys == keys - {None}
 
 
@@ -193,7 +221,7 @@ def test_files_that_nobody_asks_for_are_not_loaded() -> None:
     comment = Transaction[TableEvent](id="x", events=(UpdateComment("theirs"),))
     snapshot = Transaction[TableEvent](id="y", events=(committed(1, (), 1),))
     touched = RecentlyTouched(unreadable).by(commit_of([comment, snapshot]))
-    wish = FileWish(frozenset({("ADD", "a")}), ())
+    wish = FileWish(frozenset({(0, "ADD", "a")}), ())
     assert touched.first({}, None, STATE) is None
     found = touched.first({("comment",): "mine"}, wish, STATE)
     assert found is not None

@@ -40,6 +40,7 @@ SNAPSHOT_FACTS = (
 )
 NO_IDENTIFIER = 2**63 - 1
 FIRST_PARTITION_FIELD = 1000
+BRANCH_IDS = 10**12
 
 
 class BrokenError(Exception):
@@ -201,6 +202,8 @@ class Table:
         self.folder = folder
         self.state: Doc = {}
         self.files: dict[str, Doc] = {}
+        self.held: dict[int, dict[str, Doc]] = {}
+        self.lines: dict[str, dict[str, Doc]] = {}
 
     def fold(self, commit: Doc) -> None:
         """Take one commit in."""
@@ -239,6 +242,8 @@ class Table:
             "earliest": 1,
             "totals": [0, 0, 0, None],
             "tags": {},
+            "branches": {},
+            "branchesEver": 0,
             "statistics": {},
             "rules": {},
             "created": [moment, None],
@@ -410,8 +415,10 @@ class Table:
 
     # Snapshots
 
-    def commitSnapshot(self, event: Doc, moment: int, _commit: Doc) -> None:  # noqa: N802
+    def commitSnapshot(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
         self.take_snapshot(event, moment, event["commitKind"])
+        if "fastForwardTo" in event:
+            self.take_branch_over(event, commit)
 
     def rollback(self, event: Doc, moment: int, _commit: Doc) -> None:
         self.take_snapshot(event, moment, "OVERWRITE")
@@ -435,11 +442,84 @@ class Table:
             "commitIdentifier": event.get("commitIdentifier", NO_IDENTIFIER),
             "timeMillis": moment,
         }
+        self.apply(self.files, event)
+        self.held[event["snapshotId"]] = dict(self.files)
+
+    def apply(self, files: dict[str, Doc], event: Doc) -> None:
+        """Let files come and go."""
         for change in self.changes(event):
             if change.get("kind", "ADD") == "ADD":
-                self.files[change["path"]] = change
+                files[change["path"]] = change
             else:
-                self.files.pop(change["path"])
+                files.pop(change["path"])
+
+    # Branches
+
+    def setSnapshotRef(self, event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
+        ref, base, name = event["ref"], event["base"], event["refName"]
+        last = self.state["snapshot"]["snapshotId"]
+        holds(commit["format"] == 2 and name != "main", "no such branch")
+        holds(ref["refType"] == "branch" and 1 <= ref["snapshotId"] <= last, "no such branch")
+        there = self.state["branches"].get(name)
+        if there is None:
+            self.state["branchesEver"] += 1
+            first = self.state["branchesEver"] * BRANCH_IDS + 1
+        else:
+            first = there["next"]
+        kept = ("minSnapshotsToKeep", "maxSnapshotAgeMillis", "maxRefAgeMillis")
+        self.state["branches"][name] = {
+            "base": ref["snapshotId"],
+            "earliest": first,
+            "next": first,
+            "head": ref["snapshotId"],
+            "totals": [
+                base["recordCount"],
+                base.get("fileSizeInBytes", 0),
+                base.get("fileCount", 0),
+                base.get("lastFileCreationTime"),
+            ],
+            "kept": [ref.get(key) for key in kept],
+        }
+        self.lines[name] = dict(self.held[ref["snapshotId"]])
+        self.forget_statistics()
+
+    def removeSnapshotRef(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        del self.state["branches"][event["refName"]]
+        self.forget_statistics()
+
+    def commitToBranch(self, event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
+        holds(commit["format"] == 2, "commitToBranch is of format 2")
+        branch = self.state["branches"][event["branchName"]]
+        holds(event["parentSnapshotId"] == branch["head"], "it follows another")
+        holds(event["snapshotId"] == branch["next"], "its id is another")
+        records, size, count, created = branch["totals"]
+        newest = [each for each in (created, event.get("lastFileCreationTime")) if each is not None]
+        branch["totals"] = [
+            records + event["deltaRecordCount"],
+            size + event.get("deltaFileSizeInBytes", 0),
+            count + event.get("deltaFileCount", 0),
+            max(newest, default=None),
+        ]
+        holds(branch["totals"][0] == event["totalRecordCount"], "the total is another")
+        branch["head"], branch["next"] = event["snapshotId"], event["snapshotId"] + 1
+        self.apply(self.lines[event["branchName"]], event)
+
+    def take_branch_over(self, event: Doc, commit: Doc) -> None:
+        """Let a branch begin with the snapshot that main was brought to it by."""
+        holds(commit["format"] == 2, "fastForwardTo is of format 2")
+        head = event["fastForwardTo"]
+        branch = self.state["branches"][head["branchName"]]
+        holds(branch["head"] == head["snapshotId"], "it shows another")
+        holds(branch["base"] == event["snapshotId"] - 1, "main is no ancestor of it")
+        holds(branch["totals"][:3] == self.state["totals"][:3], "main has something else")
+        holds(self.lines[head["branchName"]].keys() == self.files.keys(), "main has other files")
+        branch |= {
+            "base": event["snapshotId"],
+            "head": event["snapshotId"],
+            "earliest": branch["next"],
+            "totals": list(self.state["totals"]),
+        }
+        self.forget_statistics()
 
     def changes(self, event: Doc) -> list[Doc]:
         """Return a snapshot's file changes, wherever they stand."""
@@ -483,6 +563,16 @@ class Table:
 
     def expireSnapshots(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         earliest = event["earliestSnapshotId"]
+        if earliest >= BRANCH_IDS:
+            number = earliest // BRANCH_IDS
+            (branch,) = (
+                each
+                for each in self.state["branches"].values()
+                if each["next"] // BRANCH_IDS == number
+            )
+            holds(branch["earliest"] <= earliest < branch["next"], "what expires is not there")
+            branch["earliest"] = earliest
+            return
         last = self.state["snapshot"]["snapshotId"]
         holds(self.state["earliest"] <= earliest <= last, "what expires is not there")
         self.state["earliest"] = earliest
@@ -495,6 +585,7 @@ class Table:
     def forget_statistics(self) -> None:
         """Let the statistics of snapshots go that nobody can read."""
         tagged = {each[0] for each in self.state["tags"].values()}
+        tagged |= {each["base"] for each in self.state["branches"].values()}
         kept = self.state["statistics"].items()
         earliest = self.state["earliest"]
         self.state["statistics"] = {k: v for k, v in kept if k >= earliest or k in tagged}

@@ -18,6 +18,7 @@ import ledger
 from ledger import FileChange, Ledger, LedgerError, SetIdentifierFields, SetOption, Table
 from ledger.events.catalog_events import AddDialect
 from ledger.evolution.state import TableState
+from ledger.model.snapshot import Branch
 from ledger.model.types import ArrayType, MapType, RowType, VarCharType
 from ledger.model.types.wire import field_to_wire, type_from_json
 from ledger.stores import LocalStore
@@ -85,6 +86,8 @@ def outline(state: TableState) -> Doc:
             key: [each.path, each.file_size_in_bytes]
             for key, each in state.partition_statistics.items()
         },
+        "branches": {name: _branch(each) for name, each in state.branches.items()},
+        "branchesEver": state.last_branch_number,
         "rules": dict(state.format_rules),
         "created": [state.created_at, None],
         "updated": [state.updated_at, state.updated_by],
@@ -112,6 +115,27 @@ def outline(state: TableState) -> Doc:
         }
         found["snapshot"] |= {key: value for key, value in more.items() if value is not None}
     return found
+
+
+def _branch(branch: Branch) -> Doc:
+    totals = branch.totals
+    return {
+        "base": branch.base_snapshot_id,
+        "earliest": branch.earliest_snapshot_id,
+        "next": branch.next_id,
+        "head": branch.head_id,
+        "totals": [
+            totals.record_count,
+            totals.file_size_in_bytes,
+            totals.file_count,
+            totals.last_file_creation_time,
+        ],
+        "kept": [
+            branch.min_snapshots_to_keep,
+            branch.max_snapshot_age_millis,
+            branch.max_ref_age_millis,
+        ],
+    }
 
 
 def _camel(field: Any) -> Doc:
@@ -188,6 +212,24 @@ def courses(rng: random.Random, table: Table, number: int) -> list[Callable[[], 
     ]
 
 
+def branching(rng: random.Random, table: Table, new: FileChange) -> list[Callable[[], object]]:
+    """Return what may be done to a table and its branches."""
+    branch = table.branch(rng.choice(["audit", "other"]))
+    return [
+        *[lambda: branch.append([new])] * 4,
+        lambda: branch.delete_files(rng.choice(branch.at().files).path),
+        lambda: branch.overwrite([new]),
+        *[branch.fast_forward] * 3,
+        branch.reset,
+        branch.delete,
+        *[branch.create] * 2,
+        lambda: branch.rollback(snapshot=rng.choice(branch.state.snapshot_ids)),
+        lambda: branch.expire_snapshots(before=branch.state.next_id - 1),
+        lambda: table.append([new]),
+        lambda: table.expire_snapshots(before=table.state.last_snapshot_id),
+    ]
+
+
 def a_life(lake: Ledger, seed: int) -> None:
     """Let a ledger have databases, views, and tables with every kind of change."""
     rng = random.Random(seed)
@@ -227,11 +269,12 @@ def a_life(lake: Ledger, seed: int) -> None:
 NOT_MADE_HERE = {
     *("clockCorrected", "formatRulesRaised", "upgradeLedger", "undropColumn"),
     *("moveLedger", "aliasLedger", "copyLedger"),
+    *("setSnapshotRef", "removeSnapshotRef", "commitToBranch"),
     "eraseValues",
 }
 """They stand in logs of format 2 alone, and need a clock that is off, later rules, an old log.
 
-Columns that come back, and ledgers that go about, have tests of their own.
+Columns that come back, branches, and ledgers that go about have tests of their own.
 """
 
 
@@ -282,6 +325,33 @@ def test_a_column_that_came_back_is_read_the_same(tmp_path: Path) -> None:
     table.alter([ledger.UndropColumn(("again",), field_id=table.column_id("b"))])
 
     assert agrees(tmp_path, lake) > 8
+
+
+def test_branches_are_read_the_same(tmp_path: Path) -> None:
+    rng, lake = random.Random(5), lake_on(LocalStore(tmp_path))
+    lake.create_database("db")
+    table = lake.create_table("db.t", COLUMNS)
+    table.append([FileChange(path="a.parquet", record_count=2, file_size_in_bytes=9)])
+    table.branch("audit").create(min_snapshots_to_keep=2, max_ref_age_millis=5)
+    for number in range(60):
+        new = FileChange(path=f"{number}.parquet", record_count=number, file_size_in_bytes=9)
+        # What the rules refuse is no change.
+        with suppress(LedgerError, IndexError):
+            rng.choice(branching(rng, table, new))()
+
+    assert agrees(tmp_path, lake) > 20
+    seen = {
+        event["type"]
+        for commit in commits(next(tables(tmp_path)))
+        for transaction in commit["transactions"]
+        for event in transaction.get("events", [])
+    }
+    assert {"setSnapshotRef", "removeSnapshotRef", "commitToBranch"} <= seen
+    other = Replayed(next(tables(tmp_path)))
+    for commit in commits(other.folder):
+        other.fold(commit)
+    for name in table.state.branches:
+        assert other.lines[name].keys() == {each.path for each in table.at(branch=name).files}
 
 
 def test_who_and_why_are_read_the_same_where_lines_do_not_hold_them(tmp_path: Path) -> None:

@@ -14,9 +14,15 @@ from ledger.events.catalog_events import (
 )
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Commit, Outside, Transaction
+from ledger.events.iceberg_events import (
+    BranchBase,
+    IcebergRef,
+    SnapshotRefRemoved,
+    SnapshotRefSet,
+)
 from ledger.events.schema_changes import Move
 from ledger.events.schema_events import ColumnAdded, ColumnRenamed, ColumnUndropped
-from ledger.events.snapshot_events import SnapshotCommitted
+from ledger.events.snapshot_events import BranchCommitted, BranchHead, SnapshotCommitted
 from ledger.log.codec import Codec, digest, encode
 from ledger.model.errors import DamagedLogError, UpgradeRequiredError
 
@@ -91,6 +97,72 @@ FORMAT_2: Commit[TableEvent] = Commit(
             ),
         ),
     ),
+)
+BRANCHES: Commit[TableEvent] = Commit(
+    format=2,
+    version=4,
+    time_millis=7,
+    parent="sha256:9f",
+    transactions=(
+        Transaction(
+            id="0198f",
+            events=(
+                SnapshotRefSet(
+                    "audit",
+                    IcebergRef(snapshot_id=1, ref_type="branch", min_snapshots_to_keep=3),
+                    BranchBase(version=1, record_count=2, file_size_in_bytes=80, file_count=1),
+                ),
+                BranchCommitted(
+                    snapshot_id=1_000_000_000_001,
+                    schema_id=0,
+                    commit_user="u",
+                    commit_kind="APPEND",
+                    total_record_count=5,
+                    delta_record_count=3,
+                    branch_name="audit",
+                    parent_snapshot_id=1,
+                ),
+                BranchCommitted(
+                    snapshot_id=1_000_000_000_002,
+                    schema_id=0,
+                    commit_user="u",
+                    commit_kind="OVERWRITE",
+                    total_record_count=2,
+                    delta_record_count=-3,
+                    branch_name="audit",
+                    parent_snapshot_id=1_000_000_000_001,
+                    target_snapshot_id=1,
+                ),
+                SnapshotCommitted(
+                    snapshot_id=2,
+                    schema_id=0,
+                    commit_user="u",
+                    commit_kind="APPEND",
+                    total_record_count=2,
+                    delta_record_count=0,
+                    fast_forward_to=BranchHead("audit", 1_000_000_000_002),
+                ),
+                SnapshotRefRemoved("audit"),
+            ),
+        ),
+    ),
+)
+GOLDEN_BRANCHES = (
+    b'{"format":2,"version":4,"timeMillis":7,"parent":"sha256:9f",'
+    b'"transactions":[{"id":"0198f","events":['
+    b'{"type":"setSnapshotRef","refName":"audit","ref":{"snapshotId":1,"refType":"branch",'
+    b'"minSnapshotsToKeep":3},"base":{"version":1,"recordCount":2,"fileSizeInBytes":80,'
+    b'"fileCount":1}},'
+    b'{"type":"commitToBranch","snapshotId":1000000000001,"schemaId":0,"commitUser":"u",'
+    b'"totalRecordCount":5,"deltaRecordCount":3,"commitKind":"APPEND","branchName":"audit",'
+    b'"parentSnapshotId":1},'
+    b'{"type":"commitToBranch","snapshotId":1000000000002,"schemaId":0,"commitUser":"u",'
+    b'"totalRecordCount":2,"deltaRecordCount":-3,"commitKind":"OVERWRITE","branchName":"audit",'
+    b'"parentSnapshotId":1000000000001,"targetSnapshotId":1},'
+    b'{"type":"commitSnapshot","snapshotId":2,"schemaId":0,"commitUser":"u",'
+    b'"totalRecordCount":2,"deltaRecordCount":0,"commitKind":"APPEND",'
+    b'"fastForwardTo":{"branchName":"audit","snapshotId":1000000000002}},'
+    b'{"type":"removeSnapshotRef","refName":"audit"}]}]}\n'
 )
 UPGRADE: Commit[CatalogEvent] = Commit(
     format=2,
@@ -183,6 +255,8 @@ def test_a_commits_bytes_in_format_2_are_frozen() -> None:
     assert Codec[CatalogEvent](CatalogEvent).decode(GOLDEN_PLACES, "1.json") == PLACES
     assert encode(UPGRADE) == GOLDEN_UPGRADE
     assert encode(CODEC.decode(GOLDEN_2, "file")) == GOLDEN_2
+    assert encode(BRANCHES) == GOLDEN_BRANCHES
+    assert CODEC.decode(GOLDEN_BRANCHES, "file") == BRANCHES
     assert encode(Codec(CatalogEvent).decode(GOLDEN_UPGRADE, "file")) == GOLDEN_UPGRADE
 
 

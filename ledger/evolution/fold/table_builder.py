@@ -17,7 +17,7 @@ from ledger.events import TableEvent
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
 from ledger.events.delta_events import DeltaFollowed
-from ledger.events.formats import BIRTHS_ELSEWHERE, RECORDED_RULES, UNDROPS
+from ledger.events.formats import BIRTHS_ELSEWHERE, BRANCHES, RECORDED_RULES, UNDROPS
 from ledger.events.iceberg_events import (
     CurrentSchemaSet,
     EncryptionKeyAdded,
@@ -57,6 +57,7 @@ from ledger.events.schema_events import (
     UpdateKeys,
 )
 from ledger.events.snapshot_events import (
+    BranchCommitted,
     RolledBack,
     SnapshotCommitted,
     SnapshotsExpired,
@@ -76,12 +77,13 @@ from ledger.evolution.state import TableState
 from ledger.evolution.table.born import BornTrail, born_snapshot, born_totals
 from ledger.evolution.table.born_delta import DeltaTable
 from ledger.evolution.table.born_paimon import PaimonTable, paimon_totals
+from ledger.evolution.table.branch_fold import BranchTrail
 from ledger.evolution.table.snapshot_fold import SnapshotTrail, snapshot_of
 from ledger.model.errors import InvalidChangeError, TableDroppedError
 from ledger.model.instant import ClockCorrection
 from ledger.model.partition import PartitionSpec, SortOrder
 from ledger.model.schema import Schema
-from ledger.model.snapshot import StatisticsFile, Tag, Totals
+from ledger.model.snapshot import BRANCH_IDS, Branch, StatisticsFile, Tag, Totals
 from ledger.model.types.wire import field_from_wire
 
 _Rule = Callable[["TableBuilder", Any, str, int], None]
@@ -96,6 +98,7 @@ class TableBuilder:
 
     __slots__ = (
         "_born",
+        "_branches",
         "_changes_schema",
         "_corrections",
         "_created",
@@ -146,6 +149,7 @@ class TableBuilder:
         self._schema_id = 0
         self._schema_millis = 0
         self._frozen_schema: Schema | None = None
+        self._branches = BranchTrail({}, 0)
         self._born: BornTrail | None = None
         self._paimon: PaimonTable | None = None
         self._delta: DeltaTable | None = None
@@ -165,6 +169,7 @@ class TableBuilder:
         self._tags = cast("MutableMapping[str, Tag]", state.tags)
         self._statistics = cast("dict[int, StatisticsFile]", state.partition_statistics)
         self._earliest_snapshot_id = state.earliest_snapshot_id
+        self._branches = BranchTrail(state.branches, state.last_branch_number)
         if state.born is None:
             self._snapshots = SnapshotTrail(state.snapshot, state.totals)
         self._schema = SchemaBuilder.of(state.schema)
@@ -199,6 +204,11 @@ class TableBuilder:
     def last_snapshot_id(self) -> int:
         """The newest snapshot id so far; 0 before the first, and where others count."""
         return self._snapshots.last_id
+
+    @property
+    def branches(self) -> Mapping[str, Branch]:
+        """The branches so far, by name."""
+        return self._branches.branches
 
     def commit(self, commit: Commit[TableEvent]) -> None:
         """Fold one commit.
@@ -278,6 +288,8 @@ class TableBuilder:
         match event:
             case SnapshotCommitted() | RolledBack():
                 return cls._fold_snapshot
+            case BranchCommitted():
+                return cls._fold_branch_snapshot
             case TagCreated() | TagReplaced() | TagDeleted():
                 return cls._tag
             case SnapshotsExpired():
@@ -318,8 +330,6 @@ class TableBuilder:
                 return cls._fold_born_schema
             case (
                 SnapshotAdded()
-                | SnapshotRefSet()
-                | SnapshotRefRemoved()
                 | SnapshotsRemoved()
                 | SchemaAdded()
                 | SchemasRemoved()
@@ -334,6 +344,8 @@ class TableBuilder:
                 | SourceFollowed()
             ):
                 return cls._fold_born
+            case SnapshotRefSet() | SnapshotRefRemoved():
+                return cls._fold_ref
             case PaimonBranchUpdated():
                 return cls._update_branch
             case DeltaFollowed():
@@ -367,7 +379,33 @@ class TableBuilder:
             return
         # A snapshot after a schema change of its own transaction has the new schema.
         self._snapshots.apply(event, self._schema_id + self._changes_schema, moment)
-        for each in event.named_schema_ids:
+        self._name_schemas(event.named_schema_ids)
+        if isinstance(event, SnapshotCommitted) and event.fast_forward_to is not UNSET:
+            self._refuse_branches(event)
+            self._branches.reached(event, self.version, self._snapshots.totals())
+            self._drop_statistics()
+
+    def _fold_branch_snapshot(self, event: BranchCommitted, _author: str, moment: int) -> None:
+        self._refuse_branches(event)
+        self._branches.commit(event, self._schema_id + self._changes_schema, moment)
+        self._name_schemas(event.named_schema_ids)
+
+    def _refuse_branches(self, event: TableEvent) -> None:
+        """Refuse a branch's event where none can be: in older formats, and tables born elsewhere.
+
+        Raises:
+            InvalidChangeError: It is.
+        """
+        if self._wrote_format < BRANCHES:
+            raise _too_early(event, self._wrote_format)
+        if self._born is not None or self._paimon is not None or self._delta is not None:
+            raise InvalidChangeError(
+                f"{type(event).__name__} stands in a table that was born elsewhere",
+                kind="ILLEGAL_STATE",
+            )
+
+    def _name_schemas(self, schema_ids: tuple[int, ...]) -> None:
+        for each in schema_ids:
             # They are in order, and every snapshot asks.
             named = self._named_schema_ids
             place = bisect_left(named, each)
@@ -492,6 +530,19 @@ class TableBuilder:
     def _tagged(self) -> set[int]:
         return {each.snapshot_id for each in self._tags.values()}
 
+    def _fold_ref(
+        self, event: SnapshotRefSet | SnapshotRefRemoved, author: str, moment: int
+    ) -> None:
+        if self._born is not None or self._paimon is not None:
+            self._fold_born(event, author, moment)
+            return
+        self._refuse_branches(event)
+        if isinstance(event, SnapshotRefSet):
+            self._branches.begin(event, self.version, self._snapshots.last_id)
+        else:
+            self._branches.end(event)
+        self._drop_statistics()
+
     def _fold_born(self, event: Any, _author: str, moment: int) -> None:
         if self._paimon is not None:
             self._fold_paimon(event, self._paimon)
@@ -560,6 +611,9 @@ class TableBuilder:
             self._paimon = self._paimon.expired(earliest, self._tagged())
             self._earliest_snapshot_id = earliest
             return
+        if earliest >= BRANCH_IDS:
+            self._branches.expire(event)
+            return
         if not self._earliest_snapshot_id <= earliest <= self._snapshots.last_id:
             raise InvalidChangeError(
                 f"snapshots before {earliest} cannot expire: those from "
@@ -585,6 +639,7 @@ class TableBuilder:
         latest = correction.true_time_millis
         self._corrections = (*self._corrections, correction)
         self._snapshots.correct(latest)
+        self._branches.correct(latest)
         self._schema_millis = min(self._schema_millis, latest)
         self._frozen_schema = None
         self._created = (min(self._created[0], latest), self._created[1])
@@ -609,9 +664,9 @@ class TableBuilder:
         if not self._statistics:
             return
         self._own()
-        tagged = self._tagged()
+        held = self._tagged() | {each.base_snapshot_id for each in self.branches.values()}
         for each in list(self._statistics):
-            if each < self._earliest_snapshot_id and each not in tagged:
+            if each < self._earliest_snapshot_id and each not in held:
                 del self._statistics[each]
 
     def _freeze_schema(self) -> Schema:
@@ -672,6 +727,8 @@ class TableBuilder:
             paimon=self._paimon,
             delta=self._delta,
             keeps_outside=self.keeps_outside,
+            branches=self._branches.branches,
+            last_branch_number=self._branches.last_number,
         )
 
 

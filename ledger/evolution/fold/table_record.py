@@ -22,7 +22,7 @@ from ledger.evolution.table.born_paimon import PaimonTable
 from ledger.model.errors import DamagedLogError
 from ledger.model.instant import ClockCorrection
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder
-from ledger.model.snapshot import Snapshot, StatisticsFile, Tag, Totals
+from ledger.model.snapshot import Branch, Snapshot, StatisticsFile, Tag, Totals
 
 T = TypeVar("T")
 
@@ -62,6 +62,8 @@ class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     paimon: PaimonTable | None = None
     delta: DeltaTable | None = None
     keeps_outside: bool = False
+    branches: dict[str, Branch] = {}
+    last_branch_number: int = 0
 
 
 class _Read(_State, frozen=True, gc=False, rename="camel"):
@@ -74,7 +76,7 @@ _DECODER = msgspec.json.Decoder(_Read)
 _ENCODER = msgspec.json.Encoder()
 
 
-_CHANGED = {"schema", "totals", "tags", "partition_statistics", "format_rules"}
+_CHANGED = {"schema", "totals", "tags", "partition_statistics", "format_rules", "branches"}
 """What a record holds in another shape, or another order, than the value."""
 
 _SAME = tuple(name for name in _State.__struct_fields__ if name not in _CHANGED)
@@ -171,6 +173,7 @@ class TableStream:
             tags=dict(sorted(state.tags.items())),
             partition_statistics=dict(sorted(state.partition_statistics.items())),
             format_rules=dict(sorted(state.format_rules.items())),
+            branches=dict(sorted(state.branches.items())),
         )
         return _ENCODER.encode(record)
 
@@ -188,4 +191,5 @@ class TableStream:
             tags=_Tags(bytes(read.tags), {}),
             partition_statistics=read.partition_statistics,
             format_rules=read.format_rules,
+            branches=read.branches,
         )

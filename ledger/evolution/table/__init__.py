@@ -6,6 +6,7 @@ Others may import:
     `born_delta`     the same of one that was born in Delta
     `born_paimon`    the same of one that was born in Paimon
     `born_operations` the rows of what happens to such tables
+    `branch_fold`    how branches beside main fold
     `changes`        what can be asked beside changes of the schema and the layout
     `decision`       what changes of schema and layout come to, before its formats are asked
     `operations`     the rows of what can be asked of snapshots, tags and statistics
@@ -13,5 +14,6 @@ Others may import:
     `snapshot_fold`  how a snapshot's fact becomes what readers see
     `touched`        what the commits of others did, for all who ask
 
-Inside: `cells` and `conflicts` find what both wanted, and tell it.
+Inside: `branches` has the rules of branches beside main; `cells` and `conflicts` find what both
+wanted, and tell it.
 """

@@ -24,11 +24,13 @@ def _no_snapshots(fact: e.SnapshotsRemoved) -> Iterator[tuple[Cell, Any]]:
         yield ("snapshot", each), None
 
 
-def _ref(fact: e.SnapshotRefSet) -> Iterator[tuple[Cell, Any]]:
+def ref_cells(fact: e.SnapshotRefSet) -> Iterator[tuple[Cell, Any]]:
+    """Yield what a branch or tag points to."""
     yield ("ref", fact.ref_name), fact.ref
 
 
-def _no_ref(fact: e.SnapshotRefRemoved) -> Iterator[tuple[Cell, Any]]:
+def no_ref_cells(fact: e.SnapshotRefRemoved) -> Iterator[tuple[Cell, Any]]:
+    """Yield that a branch or tag points to nothing."""
     yield ("ref", fact.ref_name), None
 
 
@@ -99,6 +101,16 @@ def _branch(fact: PaimonBranchUpdated) -> Iterator[tuple[Cell, Any]]:
     yield ("branch", fact.branch_name), fact.added
 
 
+def says_ref(fact: e.SnapshotRefSet) -> str:
+    """Return what a branch or tag points to, for people."""
+    return f"{fact.ref.ref_type} {fact.ref_name} points to snapshot {fact.ref.snapshot_id}"
+
+
+def says_no_ref(fact: e.SnapshotRefRemoved) -> str:
+    """Return that a branch or tag is gone, for people."""
+    return f"removed the branch or tag {fact.ref_name}"
+
+
 def _says_branch(fact: PaimonBranchUpdated) -> str:
     added = 0 if isinstance(fact.added, UnsetType) else len(fact.added)
     went = len(fact.removed)
@@ -150,18 +162,6 @@ BORN_OPERATIONS: tuple[Operation, ...] = (
         sets=_no_snapshots,
         claims=_no_snapshots,
         says=lambda it: _says_gone(_many("snapshot", it.snapshot_ids)),
-    ),
-    Operation(
-        facts=(e.SnapshotRefSet,),
-        sets=_ref,
-        claims=_ref,
-        says=lambda it: f"{it.ref.ref_type} {it.ref_name} points to snapshot {it.ref.snapshot_id}",
-    ),
-    Operation(
-        facts=(e.SnapshotRefRemoved,),
-        sets=_no_ref,
-        claims=_no_ref,
-        says=lambda it: f"removed the branch or tag {it.ref_name}",
     ),
     Operation(
         facts=(e.SchemaReplaced,),

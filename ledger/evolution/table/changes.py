@@ -8,12 +8,12 @@ from typing import Any, Literal
 from attrs import field, frozen
 
 from ledger.events.schema_changes import SchemaChange
-from ledger.events.snapshot_events import ChangesReference, SnapshotCommitted
+from ledger.events.snapshot_events import BranchCommitted, ChangesReference, SnapshotCommitted
 from ledger.events.spec_changes import SpecChange
 from ledger.evolution.decide_clock import CorrectClock
 from ledger.evolution.layout.partition_filter import PartitionFilter
 from ledger.model.file_change import FileChange
-from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Totals, branch_number
 
 Isolation = Literal["serializable", "snapshot"]
 
@@ -46,6 +46,14 @@ class FileSums:
         return cls(records, count, size, newest)
 
 
+@frozen
+class MetBranch:
+    """A branch as its writer met it: another one of its name has another number."""
+
+    name: str
+    number: int
+
+
 @frozen(kw_only=True)
 class CommitSnapshot:
     """Commit a snapshot of file changes.
@@ -60,6 +68,7 @@ class CommitSnapshot:
             one.
         isolation: Whether files that others add to those partitions meanwhile are a conflict.
         facts: Further keys of Paimon's snapshot file, by their names in the event.
+        branch: The branch that it is for, as the writer met it; None for main.
     """
 
     commit_kind: CommitKind
@@ -70,17 +79,65 @@ class CommitSnapshot:
     where: PartitionFilter | None = None
     isolation: Isolation = "serializable"
     facts: Mapping[str, Any] = field(factory=dict, hash=False)
+    branch: MetBranch | None = None
 
 
 @frozen(kw_only=True)
 class Rollback:
-    """Put a snapshot's contents back, as a new snapshot.
+    """Put a snapshot's contents back, as a new snapshot of main or of a branch.
 
     `files` is the difference between the head that the writer saw and the target.
     """
 
     target_snapshot_id: int
     target_tag_name: str | None = None
+    commit_user: str
+    files: tuple[FileChange, ...] = ()
+    reference: ChangesReference | None = None
+    branch: MetBranch | None = None
+
+
+@frozen(kw_only=True)
+class SetBranch:
+    """Let a branch begin with a snapshot of main.
+
+    Attributes:
+        name: The branch's.
+        snapshot_id: The snapshot.
+        base_version: The commit that made it.
+        totals: Sums over its files.
+        resets: Whether the branch is there and begins anew; else it is a new one.
+        min_snapshots_to_keep: As in `Branch`.
+        max_snapshot_age_millis: As in `Branch`.
+        max_ref_age_millis: As in `Branch`.
+    """
+
+    name: str
+    snapshot_id: int
+    base_version: int
+    totals: Totals
+    resets: bool = False
+    min_snapshots_to_keep: int | None = None
+    max_snapshot_age_millis: int | None = None
+    max_ref_age_millis: int | None = None
+
+
+@frozen
+class DeleteBranch:
+    """Take a branch away."""
+
+    name: str
+
+
+@frozen(kw_only=True)
+class FastForward:
+    """Let main have what a branch shows.
+
+    `files` is the difference between main's head and `snapshot_id`, which the branch showed.
+    """
+
+    branch: MetBranch
+    snapshot_id: int
     commit_user: str
     files: tuple[FileChange, ...] = ()
     reference: ChangesReference | None = None
@@ -140,29 +197,53 @@ class DropTable:
     name: str
 
 
-SnapshotChange = CommitSnapshot | Rollback
+SnapshotChange = CommitSnapshot | Rollback | FastForward
 TagChange = CreateTag | ReplaceTag | DeleteTag
+BranchChange = SetBranch | DeleteBranch
 OtherChange = (
-    SnapshotChange | TagChange | ExpireSnapshots | SetPartitionStatistics | CorrectClock | DropTable
+    SnapshotChange
+    | TagChange
+    | BranchChange
+    | ExpireSnapshots
+    | SetPartitionStatistics
+    | CorrectClock
+    | DropTable
 )
 TableChange = SchemaChange | SpecChange | OtherChange | AllowIncompatibleChanges
 """Everything that a writer may ask of a table."""
 
 
-def snapshot_key_of(kind: str, identifier: int, user: str) -> str | None:
+def snapshot_key_of(kind: str, identifier: int, user: str, branch: int = 0) -> str | None:
     """Return what makes a snapshot the same as another.
 
     None for batch commits: their identifier never deduplicates.
 
+    Args:
+        kind: The commit's.
+        identifier: The stream's own number.
+        user: Whose stream.
+        branch: The number of the branch that it is for; 0 for main.
+
     Example:
-        >>> snapshot_key_of("APPEND", 7, "job")
-        'snapshot:APPEND:7:job'
+        >>> snapshot_key_of("APPEND", 7, "job"), snapshot_key_of("APPEND", 7, "job", 2)
+        ('snapshot:APPEND:7:job', 'branch 2:snapshot:APPEND:7:job')
     """
     if identifier == BATCH_COMMIT_IDENTIFIER:
         return None
-    return f"snapshot:{kind}:{identifier}:{user}"
+    return f"{on_line(branch)}snapshot:{kind}:{identifier}:{user}"
 
 
-def snapshot_key(snapshot: CommitSnapshot | SnapshotCommitted) -> str | None:
+def on_line(branch: int) -> str:
+    """Return what a key of a branch's begins with, by its number; nothing for main."""
+    return f"branch {branch}:" if branch else ""
+
+
+def snapshot_key(snapshot: CommitSnapshot | SnapshotCommitted | BranchCommitted) -> str | None:
     """Return `snapshot_key_of` a snapshot asked for or committed."""
-    return snapshot_key_of(snapshot.commit_kind, snapshot.commit_identifier, snapshot.commit_user)
+    if isinstance(snapshot, CommitSnapshot):
+        number = 0 if snapshot.branch is None else snapshot.branch.number
+    else:
+        number = branch_number(snapshot.snapshot_id)
+    return snapshot_key_of(
+        snapshot.commit_kind, snapshot.commit_identifier, snapshot.commit_user, number
+    )

@@ -250,6 +250,10 @@ def _tag(value: tuple[int, object] | None) -> str:
     return "gone" if value is None else f"a name of snapshot {value[0]}"
 
 
+def _ref(value: Any) -> str:
+    return "as it was" if value is None else f"snapshot {value.snapshot_id}"
+
+
 _SUBJECTS: Mapping[str, Callable[[_Names, Cell], str]] = {
     "column": lambda names, cell: (
         names.column(cell[1])
@@ -266,6 +270,8 @@ _SUBJECTS: Mapping[str, Callable[[_Names, Cell], str]] = {
     "partitionSpec": lambda *_: "the partition spec",
     "sortOrder": lambda *_: "the sort order",
     "snapshots": lambda *_: "the newest snapshot",
+    "branch": lambda _, cell: f"branch {cell[1]}",
+    "ref": lambda _, cell: f"where branch {cell[1]} begins",
     "partitionStatistics": lambda _, cell: f"the statistics file of snapshot {cell[1]}",
 }
 _VALUES: Mapping[str, Callable[[_Names, Any], str]] = {
@@ -277,6 +283,8 @@ _VALUES: Mapping[str, Callable[[_Names, Any], str]] = {
     "partitionSpec": _Names.spec,
     "sortOrder": _Names.order,
     "tag": lambda _, value: _tag(value),
+    "branch": lambda _, value: f"snapshot {value}",
+    "ref": lambda _, value: _ref(value),
 }
 
 

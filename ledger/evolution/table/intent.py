@@ -34,9 +34,12 @@ from ledger.evolution.table.changes import (
     CommitSnapshot,
     CreateTag,
     DropTable,
+    FastForward,
     OtherChange,
     ReplaceTag,
     Rollback,
+    SetBranch,
+    SnapshotChange,
     TableChange,
     snapshot_key,
 )
@@ -54,7 +57,7 @@ from ledger.model.schema import Schema
 _OF_ANY_TABLE = (DropTable, CorrectClock)
 """What may be asked of a table that others own, too."""
 
-_ASKS_FORMATS = (CommitSnapshot, Rollback, CreateTag, ReplaceTag)
+_ASKS_FORMATS = (CommitSnapshot, Rollback, FastForward, CreateTag, ReplaceTag, SetBranch)
 """What the formats of a table are asked about beside its schema and layout."""
 
 
@@ -207,9 +210,7 @@ class TableIntent:
         refuse_unknown(options, state.schema.options, self._formats)
         return Rules.of(options, allow_incompatible=self._allows_incompatible)
 
-    def _refuse_names(
-        self, state: TableState, schema: Schema, change: CommitSnapshot | Rollback
-    ) -> None:
+    def _refuse_names(self, state: TableState, schema: Schema, change: SnapshotChange) -> None:
         if change.files:
             refuse_names(schema, change.files, state, self._history, self._formats)
 

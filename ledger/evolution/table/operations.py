@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from ledger.events.clock_events import ClockCorrected
+from ledger.events.iceberg_events import SnapshotRefRemoved, SnapshotRefSet
 from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.snapshot_events import (
+    BranchCommitted,
+    ListingEvent,
     RolledBack,
     SnapshotCommitted,
     SnapshotFacts,
@@ -23,6 +26,20 @@ from ledger.events.table_events import TableCreated, TableDropped, TableName
 from ledger.evolution.decide_clock import CorrectClock, decide_clock
 from ledger.evolution.operation import Cell, Course, Operation, StateOperation, no_cells
 from ledger.evolution.table import changes as asked
+from ledger.evolution.table.born_operations import (
+    no_ref_cells,
+    ref_cells,
+    says_no_ref,
+    says_ref,
+)
+from ledger.evolution.table.branches import (
+    branch_holds,
+    decide_branch,
+    decide_branch_expiry,
+    decide_fast_forward,
+    decide_on_branch,
+    met,
+)
 from ledger.evolution.table.snapshots import (
     decide_expiry,
     decide_snapshot,
@@ -31,23 +48,46 @@ from ledger.evolution.table.snapshots import (
     tag_holds,
 )
 from ledger.model.excerpt import moment, size
+from ledger.model.snapshot import branch_number
 
 
-def _decide_snapshot(
-    course: Course, change: asked.SnapshotChange
-) -> SnapshotCommitted | RolledBack:
-    course.refuse_names(course.state, course.schema, change)
+def _decide_snapshot(course: Course, change: asked.CommitSnapshot | asked.Rollback) -> ListingEvent:
+    state, schema = course.state, course.schema
+    course.refuse_names(state, schema, change)
+    if change.branch is not None:
+        branch = met(state, change.branch)
+        return decide_on_branch(state, branch, change, course.formats, schema.id)
     course.snapshot_id += 1
     event = decide_snapshot(
-        course.state,
+        state,
         change,
         course.formats,
         snapshot_id=course.snapshot_id,
-        schema_id=course.schema.id,
+        schema_id=schema.id,
         records=course.records,
     )
     course.records = event.total_record_count
     return event
+
+
+def _decide_fast_forward(course: Course, change: asked.FastForward) -> SnapshotCommitted:
+    state, schema = course.state, course.schema
+    course.refuse_names(state, schema, change)
+    course.snapshot_id += 1
+    return decide_fast_forward(
+        state,
+        met(state, change.branch),
+        change,
+        course.formats,
+        snapshot_id=course.snapshot_id,
+        schema_id=schema.id,
+    )
+
+
+def _decide_expiry(course: Course, change: asked.ExpireSnapshots) -> SnapshotsExpired | None:
+    of_branch = branch_number(change.earliest_snapshot_id)
+    decide = decide_branch_expiry if of_branch else decide_expiry
+    return decide(course.state, change)
 
 
 def _decide_tag(
@@ -56,6 +96,18 @@ def _decide_tag(
     if not course.is_first and tag_holds(course.state, change):
         return None
     return decide_tag(course.state, change, course.formats)
+
+
+def _decide_branch(course: Course, change: asked.SetBranch) -> SnapshotRefSet | None:
+    if (change.resets or not course.is_first) and branch_holds(course.state, change):
+        return None
+    return decide_branch(course.state, change, course.formats)
+
+
+def _decide_no_branch(course: Course, change: asked.DeleteBranch) -> SnapshotRefRemoved | None:
+    if not course.is_first and change.name not in course.state.branches:
+        return None
+    return SnapshotRefRemoved(course.state.branch(change.name).name)
 
 
 def _decide_drop(course: Course, change: asked.DropTable) -> TableDropped:
@@ -79,6 +131,41 @@ def _says_rules(fact: FormatRulesRaised) -> str:
 
 def _snapshot(fact: SnapshotFacts) -> Iterator[tuple[Cell, Any]]:
     yield ("snapshots",), fact.snapshot_id
+
+
+def _fast_forward(fact: SnapshotCommitted) -> Iterator[tuple[Cell, Any]]:
+    """Yield that neither main nor the branch went on which main is brought to; else nothing."""
+    head = fact.fast_forward_to
+    if not isinstance(head, UnsetType):
+        yield ("snapshots",), fact.snapshot_id - 1
+        yield ("branch", head.branch_name), head.snapshot_id
+        yield ("ref", head.branch_name), None
+
+
+def _of_branch(fact: BranchCommitted) -> Iterator[tuple[Cell, Any]]:
+    yield ("branch", fact.branch_name), fact.snapshot_id
+
+
+def _needs_branch(fact: BranchCommitted) -> Iterator[tuple[Cell, Any]]:
+    """Yield that the branch was not made to begin elsewhere, and that no snapshot goes unseen."""
+    yield ("ref", fact.branch_name), None
+    if fact.target_snapshot_id is not UNSET:
+        yield ("branch", fact.branch_name), fact.parent_snapshot_id
+
+
+def _says_on_branch(fact: BranchCommitted) -> str:
+    done: str = fact.commit_kind
+    if fact.target_snapshot_id is not UNSET:
+        done = f"rolled back to snapshot {fact.target_snapshot_id}"
+    return f"branch {fact.branch_name}: snapshot {fact.snapshot_id}: {done}, {_difference(fact)}"
+
+
+def _says_snapshot(fact: SnapshotCommitted) -> str:
+    done: str = fact.commit_kind
+    if not isinstance(fact.fast_forward_to, UnsetType):
+        head = fact.fast_forward_to
+        done = f"fast-forwarded to branch {head.branch_name} (snapshot {head.snapshot_id})"
+    return f"snapshot {fact.snapshot_id}: {done}, {_difference(fact)}"
 
 
 def _unseen(fact: RolledBack) -> Iterator[tuple[Cell, Any]]:
@@ -147,8 +234,36 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         facts=(SnapshotCommitted,),
         decide=_decide_snapshot,
         sets=_snapshot,
-        claims=no_cells,
-        says=lambda it: f"snapshot {it.snapshot_id}: {it.commit_kind}, {_difference(it)}",
+        claims=_fast_forward,
+        says=_says_snapshot,
+    ),
+    StateOperation(
+        asked=asked.FastForward,
+        # Its fact is that of a commit to main.
+        facts=(),
+        decide=_decide_fast_forward,
+        sets=_snapshot,
+        claims=_fast_forward,
+        says=_says_snapshot,
+    ),
+    Operation(
+        facts=(BranchCommitted,), sets=_of_branch, claims=_needs_branch, says=_says_on_branch
+    ),
+    StateOperation(
+        asked=asked.SetBranch,
+        facts=(SnapshotRefSet,),
+        decide=_decide_branch,
+        sets=ref_cells,
+        claims=ref_cells,
+        says=says_ref,
+    ),
+    StateOperation(
+        asked=asked.DeleteBranch,
+        facts=(SnapshotRefRemoved,),
+        decide=_decide_no_branch,
+        sets=no_ref_cells,
+        claims=no_ref_cells,
+        says=says_no_ref,
     ),
     StateOperation(
         asked=asked.Rollback,
@@ -185,7 +300,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
     StateOperation(
         asked=asked.ExpireSnapshots,
         facts=(SnapshotsExpired,),
-        decide=lambda course, change: decide_expiry(course.state, change),
+        decide=_decide_expiry,
         sets=_expired,
         # It only moves a bound forward.
         claims=no_cells,

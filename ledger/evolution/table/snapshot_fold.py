@@ -7,7 +7,7 @@ from typing import TypeVar
 from attrs import evolve
 from msgspec import UNSET, UnsetType
 
-from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.events.snapshot_events import ListingEvent, RolledBack
 from ledger.model.errors import InvalidChangeError
 from ledger.model.snapshot import Snapshot, Totals
 
@@ -18,7 +18,7 @@ def _present(value: T | UnsetType) -> T | None:
     return None if value is UNSET else value
 
 
-def snapshot_of(event: SnapshotCommitted | RolledBack, time_millis: int) -> Snapshot:
+def snapshot_of(event: ListingEvent, time_millis: int) -> Snapshot:
     """Return the snapshot that an event made at that time.
 
     A rollback is an OVERWRITE that puts older contents back, as Paimon's "as latest" has it.
@@ -78,7 +78,7 @@ class SnapshotTrail:
 
     def __init__(self, base: Snapshot | None, totals: Totals) -> None:
         self.base = base
-        self.newest: SnapshotCommitted | RolledBack | None = None
+        self.newest: ListingEvent | None = None
         self.newest_millis = 0
         self.last_id = base.id if base else 0
         self.record_count = totals.record_count
@@ -86,9 +86,7 @@ class SnapshotTrail:
         self.file_size_in_bytes = totals.file_size_in_bytes
         self.last_file_creation_time = totals.last_file_creation_time
 
-    def apply(
-        self, event: SnapshotCommitted | RolledBack, schema_id: int, time_millis: int
-    ) -> None:
+    def apply(self, event: ListingEvent, schema_id: int, time_millis: int) -> None:
         """Fold one snapshot in.
 
         Raises:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
+from attrs import evolve
 from msgspec import UNSET, Raw
 
 from ledger.events.snapshot_events import (
@@ -39,7 +40,7 @@ from ledger.model.credentials import advice, carries_credentials
 from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
 from ledger.model.file_change import FileChange
 from ledger.model.identifier import checked_name
-from ledger.model.snapshot import Snapshot, StatisticsFile, Totals
+from ledger.model.snapshot import Snapshot, StatisticsFile, Totals, branch_number
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(tuple[FileChange, ...])
@@ -55,14 +56,14 @@ def inline_files(files: Raw) -> tuple[FileChange, ...]:
 
 def decide_snapshot(
     state: TableState,
-    change: SnapshotChange,
+    change: CommitSnapshot | Rollback,
     formats: Formats,
     *,
     snapshot_id: int,
     schema_id: int,
     records: int,
 ) -> SnapshotCommitted | RolledBack:
-    """Return the snapshot that a change becomes.
+    """Return the snapshot of main that a change becomes.
 
     Args:
         state: The state that the transaction meets.
@@ -77,20 +78,62 @@ def decide_snapshot(
             partition does not fit its spec.
         FormatError: The table's formats cannot say a file.
     """
+    before = evolve(state.totals, record_count=records)
+    common = listed_facts(
+        state, change, formats, snapshot_id=snapshot_id, schema_id=schema_id, before=before
+    )
+    if isinstance(change, Rollback):
+        check_reachable(state, change.target_snapshot_id)
+        if branch_number(change.target_snapshot_id):
+            raise InvalidChangeError(
+                f"snapshot {change.target_snapshot_id} is of a branch: main is brought to what a "
+                "branch shows by fast_forward, and rolled back to snapshots of its own"
+            )
+        return RolledBack(
+            **common,
+            target_snapshot_id=change.target_snapshot_id,
+            target_tag_name=_or_unset(change.target_tag_name),
+        )
+    return SnapshotCommitted(**common, **committed_facts(change, state.snapshot, schema_id))
+
+
+def listed_facts(
+    state: TableState,
+    change: SnapshotChange,
+    formats: Formats,
+    *,
+    snapshot_id: int,
+    schema_id: int,
+    before: Totals,
+) -> dict[str, Any]:
+    """Return what a new snapshot says of itself and its files, whatever line it is on.
+
+    Args:
+        state: The state that the transaction meets.
+        change: What is asked.
+        formats: The formats that there are.
+        snapshot_id: Its id.
+        schema_id: The schema current at this point of the transaction.
+        before: The sums of its line before it.
+
+    Raises:
+        InvalidChangeError: As of `decide_snapshot`.
+        FormatError: The table's formats cannot say a file.
+    """
     bounds.check_numbers(change, "the snapshot")
     _check_files(state, change, schema_id)
     listed = readable_files(change.files)
-    is_back = isinstance(change, Rollback)
-    facts = {} if isinstance(change, Rollback) else change.facts
+    is_back = not isinstance(change, CommitSnapshot)
+    facts = change.facts if isinstance(change, CommitSnapshot) else {}
     refuse_files(state, change.files, facts, formats, is_back=is_back)
     sums = FileSums.of(change.files)
-    bounds.check_sums(_sums(state.totals, sums, records))
+    bounds.check_sums(_sums(before, sums))
     inline = change.reference is None and change.files
-    common: dict[str, Any] = {
+    return {
         "snapshot_id": snapshot_id,
         "schema_id": schema_id,
         "commit_user": change.commit_user,
-        "total_record_count": records + sums.record_count,
+        "total_record_count": before.record_count + sums.record_count,
         "delta_record_count": sums.record_count,
         "delta_file_count": sums.file_count,
         "delta_file_size_in_bytes": sums.file_size_in_bytes,
@@ -99,25 +142,27 @@ def decide_snapshot(
         "files": Raw(listed) if inline else NO_FILES,
         "changes": _or_unset(change.reference),
     }
-    if isinstance(change, Rollback):
-        check_reachable(state, change.target_snapshot_id)
-        return RolledBack(
-            **common,
-            target_snapshot_id=change.target_snapshot_id,
-            target_tag_name=_or_unset(change.target_tag_name),
-        )
+
+
+def committed_facts(
+    change: CommitSnapshot, before: Snapshot | None, schema_id: int
+) -> dict[str, Any]:
+    """Return what a commit of files says besides, with what it takes over from the one before.
+
+    Raises:
+        InvalidChangeError: A number is out of its bounds.
+    """
     bounds.check_facts(change.facts)
-    return SnapshotCommitted(
-        **common,
-        commit_kind=change.commit_kind,
-        commit_identifier=change.commit_identifier,
-        **_facts(change.facts, state.snapshot, schema_id),
-    )
+    return {
+        "commit_kind": change.commit_kind,
+        "commit_identifier": change.commit_identifier,
+        **_facts(change.facts, before, schema_id),
+    }
 
 
-def _sums(totals: Totals, sums: FileSums, records: int) -> Iterator[tuple[str, int]]:
+def _sums(totals: Totals, sums: FileSums) -> Iterator[tuple[str, int]]:
     yield "rows added", sums.record_count
-    yield "rows in total", records + sums.record_count
+    yield "rows in total", totals.record_count + sums.record_count
     yield "bytes added", sums.file_size_in_bytes
     yield "bytes in total", totals.file_size_in_bytes + sums.file_size_in_bytes
 
@@ -249,6 +294,13 @@ def decide_tag(
     if snapshot_id == 0:
         raise InvalidChangeError(f"tag {change.tag_name!r} has nothing to name: no snapshot yet")
     check_reachable(state, snapshot_id)
+    if branch_number(snapshot_id):
+        raise InvalidChangeError(
+            f"tag {change.tag_name!r} cannot name snapshot {snapshot_id}, which is of a branch: "
+            "fast-forward main to the branch first, then tag what main shows"
+        )
+    if change.tag_name in state.branches:
+        raise AlreadyExistsError(f"{change.tag_name!r} is a branch; give the tag another name")
     retained = change.time_retained_millis
     kind = TagCreated if isinstance(change, CreateTag) else TagReplaced
     if isinstance(change, ReplaceTag):
@@ -302,6 +354,10 @@ def decide_statistics(
     """
     check_path(change.path)
     check_reachable(state, change.snapshot_id)
+    if branch_number(change.snapshot_id):
+        raise InvalidChangeError(
+            f"snapshot {change.snapshot_id} is of a branch; statistics are kept of main's"
+        )
     bounds.check_numbers(change, f"file {change.path}")
     wanted = StatisticsFile(change.path, change.file_size_in_bytes)
     if state.partition_statistics.get(change.snapshot_id) == wanted:

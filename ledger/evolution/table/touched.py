@@ -15,20 +15,26 @@ from attrs import frozen
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction, said_by
-from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.events.snapshot_events import (
+    BranchCommitted,
+    ListingEvent,
+    RolledBack,
+    SnapshotCommitted,
+)
 from ledger.evolution.layout.partition_filter import PartitionFilter
 from ledger.evolution.state import TableState
 from ledger.evolution.table.cells import Cell, holder, sets
 from ledger.evolution.table.changes import CommitSnapshot, TableChange, snapshot_key
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
+from ledger.model.snapshot import branch_number
 from ledger.model.types.walk import walk_fields
 
-LoadFiles = Callable[[SnapshotCommitted | RolledBack], Iterable[FileChange]]
+LoadFiles = Callable[[ListingEvent], Iterable[FileChange]]
 """Gives the file changes of a snapshot event, wherever they stand."""
 
 _ORDER = attrgetter("order")
-_SNAPSHOTS = (SnapshotCommitted, RolledBack)
+_SNAPSHOTS = (SnapshotCommitted, RolledBack, BranchCommitted)
 _MOST_KEPT = 16
 """Riders looked at one of the last commits; whoever looked earlier has it indexed anew."""
 
@@ -59,12 +65,14 @@ class FileWish:
     """What a writer's snapshots need of the files that others add and remove meanwhile.
 
     Attributes:
-        files: Kind and usual path of each file that comes or goes.
-        overwritten: What was replaced whole, where files that others add are a conflict.
+        files: Line, kind and usual path of each file that comes or goes; a line is main or a
+            branch, by its number, and what happens on others does not matter.
+        overwritten: What was replaced whole, and on which line, where files that others add are a
+            conflict.
     """
 
-    files: frozenset[tuple[str, str]]
-    overwritten: tuple[PartitionFilter, ...]
+    files: frozenset[tuple[int, str, str]]
+    overwritten: tuple[tuple[int, PartitionFilter], ...]
 
     @classmethod
     def of(cls, changes: Iterable[TableChange], usual: Callable[[str], str] = str) -> Self | None:
@@ -76,25 +84,29 @@ class FileWish:
         """
         snapshots = [each for each in changes if isinstance(each, CommitSnapshot)]
         overwritten = [
-            each.where
+            (_line(each), each.where)
             for each in snapshots
             if each.where is not None and each.isolation != "snapshot"
         ]
         files = frozenset(
-            (file.kind, usual(file.path)) for each in snapshots for file in each.files
+            (_line(each), file.kind, usual(file.path)) for each in snapshots for file in each.files
         )
         return cls(files, tuple(overwritten)) if files or overwritten else None
 
-    def clashes(self, file: FileChange, state: TableState) -> bool:
-        """Say whether a file of somebody else contradicts the wish, or may."""
-        if (file.kind, file.path) in self.files:
+    def clashes(self, file: FileChange, state: TableState, line: int = 0) -> bool:
+        """Say whether a file of somebody else, on some line, contradicts the wish, or may."""
+        if (line, file.kind, file.path) in self.files:
             return True
         if file.kind != "ADD":
             return False
         return any(
-            where.matches(file, state.spec_by_id(file.spec_id)) is not False
-            for where in self.overwritten
+            own == line and where.matches(file, state.spec_by_id(file.spec_id)) is not False
+            for own, where in self.overwritten
         )
+
+
+def _line(change: CommitSnapshot) -> int:
+    return 0 if change.branch is None else change.branch.number
 
 
 class Touched:
@@ -111,9 +123,9 @@ class Touched:
         self._seen: list[Transaction[TableEvent]] = []
         self._events = 0
         self._cells: dict[Cell, list[Touch]] = {}
-        self._files: dict[tuple[str, str], Touch] = {}
+        self._files: dict[tuple[int, str, str], Touch] = {}
         self._added: list[Touch] = []
-        self._unread: list[tuple[int, str, SnapshotCommitted | RolledBack]] = []
+        self._unread: list[tuple[int, str, ListingEvent]] = []
         self.snapshot_keys: set[str] = set()
 
     def begins(self, commit: Commit[TableEvent]) -> bool:
@@ -140,7 +152,7 @@ class Touched:
             own[cell] = Touch((number, 0, place), author, event, cell, value)
         if isinstance(event, _SNAPSHOTS):
             self._unread.append((number, author, event))
-            if isinstance(event, SnapshotCommitted) and (key := snapshot_key(event)):
+            if not isinstance(event, RolledBack) and (key := snapshot_key(event)):
                 self.snapshot_keys.add(key)
 
     def first(
@@ -177,7 +189,8 @@ class Touched:
     def _clashes(self, wanted: FileWish, state: TableState) -> Iterator[Touch]:
         yield from (self._files[each] for each in self._files.keys() & wanted.files)
         for touch in self._added if wanted.overwritten else ():
-            if touch.file is not None and wanted.clashes(touch.file, state):
+            line = branch_number(getattr(touch.event, "snapshot_id", 0))
+            if touch.file is not None and wanted.clashes(touch.file, state, line):
                 yield touch
                 break
 
@@ -185,10 +198,11 @@ class Touched:
         """Read the lists of files of what was done before something, or of everything."""
         while self._unread and (before is None or self._unread[0][0] < before.order[0]):
             number, author, event = self._unread[0]
+            line = branch_number(event.snapshot_id)
             # All of a list or nothing, should it be unreadable.
             for place, file in enumerate(tuple(self._load_files(event))):
                 touch = Touch((number, 1, place), author, event, file=file)
-                self._files.setdefault((file.kind, self._usual(file.path)), touch)
+                self._files.setdefault((line, file.kind, self._usual(file.path)), touch)
                 if file.kind == "ADD":
                     self._added.append(touch)
             del self._unread[0]

@@ -74,12 +74,16 @@ class DataFiles:
         live = self.live
         found = live.at_state(state)
         newest, earliest = state.last_snapshot_id, state.earliest_snapshot_id
-        for each in {tag.snapshot_id for tag in state.tags.values()} | {earliest}:
+        for each in state.held_snapshot_ids | {earliest}:
             if 1 <= each < newest:
                 found = live.at_state(self.at_snapshot(each)) | found
         if earliest < newest:
             first = self.at_snapshot(earliest).version
             for placed in live.snapshot_changes(earliest, newest, first, state.version):
+                if placed.change.kind == "ADD":
+                    found.setdefault(placed.change.path, placed.change)
+        for branch in state.branches.values():
+            for placed in live.branch_changes(branch, state.version):
                 if placed.change.kind == "ADD":
                     found.setdefault(placed.change.path, placed.change)
         return found

@@ -19,7 +19,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ledger.events.catalog_events import DatabaseCreated
 from ledger.events.commit import Commit
-from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.events.snapshot_events import ListingEvent, RolledBack
 from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.events.table_events import TableCreated
 from ledger.evolution.fold.table_builder import TableBuilder
@@ -34,7 +34,7 @@ from ledger.model.transforms.values import decode_value
 from ledger.model.types.walk import walk_fields
 from ledger.model.types.wire import FieldObject, TypeObject
 
-Listed = Sequence[tuple[SnapshotCommitted | RolledBack, tuple[FileChange, ...]]]
+Listed = Sequence[tuple[ListingEvent, tuple[FileChange, ...]]]
 """A commit's snapshots, each with its file changes."""
 
 _INT: Final = (0, 2**31 - 1)
@@ -203,9 +203,7 @@ class TableFacts:
             if files:
                 yield from self._file_problems(event, files)
 
-    def _file_problems(
-        self, event: SnapshotCommitted | RolledBack, files: Sequence[FileChange]
-    ) -> Iterator[str]:
+    def _file_problems(self, event: ListingEvent, files: Sequence[FileChange]) -> Iterator[str]:
         for each in files:
             path = each.path
             if (".." in path or not path or "\0" in path) and escapes(path):
@@ -345,9 +343,7 @@ def _target_problems(event: RolledBack, before: TableState | None) -> Iterator[s
             yield f"it rolls back to tag {excerpt(tag)}, which does not name snapshot {target}"
 
 
-def _sum_problems(
-    event: SnapshotCommitted | RolledBack, files: Sequence[FileChange]
-) -> Iterator[str]:
+def _sum_problems(event: ListingEvent, files: Sequence[FileChange]) -> Iterator[str]:
     sums = FileSums.of(files)
     created = event.last_file_creation_time
     said = (

@@ -15,12 +15,13 @@ from typing import IO, Any, Final
 from msgspec import UNSET
 
 from ledger.events.commit import Commit
-from ledger.events.snapshot_events import SnapshotCommitted
+from ledger.events.snapshot_events import RolledBack
 from ledger.evolution.table.changes import snapshot_key
 from ledger.files.live import file_key
 from ledger.history.verifying.facts import Listed
 from ledger.log.lookup import given_id_key, hashed, hashed_all, made_id_key
 from ledger.model.excerpt import excerpt
+from ledger.model.snapshot import branch_number
 
 _PARTS: Final = 64
 _BLOCK: Final = 1024
@@ -117,12 +118,14 @@ class Repeats:
                 else:
                     keys.append(given)
             for event, changes in some:
-                key = snapshot_key(event) if isinstance(event, SnapshotCommitted) else None
+                key = None if isinstance(event, RolledBack) else snapshot_key(event)
                 if key is not None:
                     keys.append(key)
                     once.append(key)
-                for each in changes:
-                    keys.append(file_key(each.path))
+                line = branch_number(event.snapshot_id)
+                keys += (file_key(each.path, line) for each in changes)
+                # What is live on a branch depends on where it begins.
+                for each in () if line else changes:
                     files.append(file_key(usual(each.path)))
                     came.append(each.kind == "ADD")
             keys_of += [version] * (len(keys) - count)
@@ -183,8 +186,8 @@ class Culprits:
                 self._named.setdefault(key, version)
                 if first is not None:
                     yield f"{what} was used in version {first} already"
-        for _, files in listed if self._out_of_turn else ():
-            for each in files:
+        for event, files in listed if self._out_of_turn else ():
+            for each in () if branch_number(event.snapshot_id) else files:
                 name = self._usual(each.path)
                 if hashed(file_key(name)) & ~_CAME not in self._out_of_turn:
                     continue
@@ -205,6 +208,6 @@ def _once(commit: Commit[Any], listed: Listed) -> Iterator[tuple[str, str]]:
     for transaction in commit.transactions:
         yield given_id_key(transaction.id), f"the commit id {excerpt(transaction.id)}"
     for event, _ in listed:
-        key = snapshot_key(event) if isinstance(event, SnapshotCommitted) else None
+        key = None if isinstance(event, RolledBack) else snapshot_key(event)
         if key is not None:
             yield key, f"the snapshot's key {excerpt(key)}"

@@ -35,6 +35,7 @@ from ledger.log.checkpoint import Head
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.log.segments.file import SegmentColumns, segment_of
 from ledger.model.errors import LedgerError
+from ledger.model.snapshot import branch_number
 
 S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")
@@ -286,6 +287,7 @@ class _Fold(Generic[S, E]):
             Placed(commit.version, event.snapshot_id, each)
             for commit, some in zip(commits, listed, strict=True)
             for event, files in some
+            if not branch_number(event.snapshot_id)
             for each in files
         ]
         self._columns.extend(commits, [each.body for each in links])

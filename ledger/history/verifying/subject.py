@@ -9,7 +9,7 @@ from attrs import field, frozen
 from msgspec import UNSET
 
 from ledger.events.commit import Commit
-from ledger.events.snapshot_events import ChangesReference, RolledBack, SnapshotCommitted
+from ledger.events.snapshot_events import ChangesReference, ListingEvent
 from ledger.evolution.stream import StateLike
 from ledger.files.live import LiveFiles
 from ledger.locations import FileNames
@@ -75,5 +75,5 @@ def references(commit: Commit[Any]) -> Iterator[ChangesReference]:
     """Yield the side files that a commit names."""
     for transaction in commit.transactions:
         for event in transaction.events:
-            if isinstance(event, SnapshotCommitted | RolledBack) and event.changes is not UNSET:
+            if isinstance(event, ListingEvent) and event.changes is not UNSET:
                 yield event.changes

@@ -15,8 +15,8 @@ class Garbage:
     """What a run has to take away.
 
     A manifest is named by the lists of neighbouring snapshots. So one that an expired snapshot
-    names is still needed if the oldest that stays names it, or a tagged one; no other list has to
-    be looked at.
+    names is still needed if the oldest that stays names it, or one that a tag or branch holds; no
+    other list has to be looked at.
 
     Attributes:
         names: Of the table's files.
@@ -56,14 +56,14 @@ class Garbage:
         if self.begins_empty:
             return []
         first = self.before.earliest_snapshot_id if self.before else 1
-        tags = self.before.tags.values() if self.before else ()
-        gone = {*range(first, self.target.earliest_snapshot_id), *(tag.snapshot_id for tag in tags)}
+        held = self.before.held_snapshot_ids if self.before else ()
+        gone = {*range(first, self.target.earliest_snapshot_id), *held}
         return sorted(each for each in gone if not self.target.reachable(each))
 
     def _oldest(self) -> set[int]:
         earliest = self.target.earliest_snapshot_id
-        tagged = {each.snapshot_id for each in self.target.tags.values()}
-        return {earliest, *(each for each in tagged if each < earliest)}
+        held = self.target.held_snapshot_ids
+        return {earliest, *(each for each in held if each < earliest)}
 
     def _manifests(self, snapshot_id: int) -> list[str]:
         if snapshot_id in self._listed:

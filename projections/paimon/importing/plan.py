@@ -19,6 +19,7 @@ from ledger.events.paimon_events import PaimonBirth, PaimonBranchUpdated
 from ledger.events.schema_changes import DropPrimaryKey, RemoveOption, SetOption, UpdateComment
 from ledger.events.schema_events import SchemaEvent, UpdateKeys
 from ledger.events.snapshot_events import (
+    CommittedFacts,
     SnapshotCommitted,
     SnapshotsExpired,
     TagCreated,
@@ -224,7 +225,7 @@ def _snapshot_events(table: PaimonTable, snapshot: Snapshot) -> Iterator[TableEv
 _NOT_SAID = {"snapshot_id", "files", "changes", "named_schema_ids", "last_file_creation_time"}
 _SAID = tuple(
     each
-    for each in SnapshotCommitted.__struct_fields__
+    for each in CommittedFacts.__struct_fields__
     if each not in {*_NOT_SAID, "delta_file_count", "delta_file_size_in_bytes"}
 )
 """What a snapshot event says that a snapshot file does, too."""

@@ -65,9 +65,7 @@ def every_snapshot(
 ) -> Iterator[tuple[int, tuple[PartitionStatistics, ...]]]:
     """Yield each snapshot that can be read, oldest first, with what it adds to each partition."""
     state = table.state
-    tagged = {each.snapshot_id for each in state.tags.values()}
-    live = range(state.earliest_snapshot_id, state.last_snapshot_id + 1)
-    for snapshot_id in sorted(tagged.union(live)):
+    for snapshot_id in reversed(state.snapshot_ids):
         yield snapshot_id, snapshot_statistics(kept, table.at(snapshot=snapshot_id))
 
 

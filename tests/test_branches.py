@@ -1,0 +1,697 @@
+"""Branches of the ledger's own tables: each is what a plain model says, and main never notices."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import ledger
+from ledger import (
+    AlreadyExistsError,
+    CommitConflictError,
+    FileChange,
+    InvalidChangeError,
+    InvalidInputError,
+    LedgerError,
+    NotFoundError,
+    Table,
+)
+from ledger.events import TableEvent
+from ledger.events.commit import Transaction
+from ledger.events.formats import needed_format
+from ledger.events.iceberg_events import (
+    BranchBase,
+    IcebergRef,
+    SnapshotRefRemoved,
+    SnapshotRefSet,
+)
+from ledger.events.snapshot_events import (
+    BranchCommitted,
+    BranchHead,
+    SnapshotCommitted,
+    SnapshotsExpired,
+    TagCreated,
+)
+from ledger.evolution.fold.table_record import TableStream
+from ledger.evolution.state import TableState
+from ledger.history.verifying.finding import Finding
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.verify import Verification
+from ledger.log.layout import CHECKPOINT_INTERVAL
+from ledger.log.travel import head_state
+from ledger.model.snapshot import BRANCH_IDS
+from ledger.stores import LocalStore
+from ledger.table_branch import TableBranch
+from tests.lakes import format_1, lake_on, memory
+
+FIRST, SECOND = BRANCH_IDS + 1, BRANCH_IDS + 2
+Files = dict[str, int]
+
+
+def file(name: str, records: int = 10) -> FileChange:
+    return FileChange(path=name, record_count=records, file_size_in_bytes=records * 7 + 1)
+
+
+def table_with(*names: str, partitioned: bool = False) -> Table:
+    lake = lake_on(memory())
+    lake.create_database("shop")
+    keys = ["day"] if partitioned else []
+    columns = ledger.Schema.of(
+        {"id": "BIGINT", "day": "INT"},
+        partition_keys=keys,
+        options={"ledger.formats": "iceberg"},
+    )
+    table = lake.create_table("shop.orders", columns)
+    for each in names:
+        table.append([file(each)])
+    return table
+
+
+def shown(table: Table, branch: str | None = None, version: int | None = None) -> Files:
+    at = table.at(version=version) if branch is None else table.branch(branch).at(version=version)
+    found = {each.path: each.record_count for each in at.files}
+    assert at.totals.record_count == sum(found.values())
+    assert at.totals.file_count == len(found)
+    planned = {each.file.path: each.file.record_count for each in at.plan().files}
+    assert planned == found
+    return found
+
+
+class Model:
+    """What a table with branches is, said as plainly as can be."""
+
+    def __init__(self) -> None:
+        self.snapshots: list[Files] = []
+        self.branches: dict[str, tuple[int, list[Files]]] = {}
+        self.names = 0
+
+    def main(self) -> Files:
+        return self.snapshots[-1] if self.snapshots else {}
+
+    def on(self, branch: str) -> Files:
+        base, own = self.branches[branch]
+        return own[-1] if own else self.snapshots[base]
+
+    def all(self) -> dict[str | None, Files]:
+        return {None: dict(self.main()), **{name: dict(self.on(name)) for name in self.branches}}
+
+
+class Life:
+    """A table and its model, to which the same things happen."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.table = table_with()
+        self.model = Model()
+
+    def step(self) -> None:
+        """Do one thing to both."""
+        model, name = self.model, self.rng.choice("ab")
+        branch = self.table.branch(name)
+        model.names += 1
+        new = file(f"{model.names}.parquet", self.rng.randrange(1, 9))
+        courses = [lambda: self.append(new)]
+        if model.snapshots:
+            courses += [self.change_main] * 2
+        if model.snapshots and name not in model.branches:
+            courses += [lambda: self.create(branch)] * 5
+        if name in model.branches:
+            courses += [lambda: self.commit(branch, new)] * 7
+            courses += [lambda: self.forward(branch), lambda: self.begin_or_end(branch)]
+        self.rng.choice(courses)()
+
+    def append(self, new: FileChange) -> None:
+        self.table.append([new])
+        self.model.snapshots.append({**self.model.main(), new.path: new.record_count})
+
+    def change_main(self) -> None:
+        model, rng = self.model, self.rng
+        target = rng.randrange(len(model.snapshots))
+        kind = rng.choice(["delete", "rollback", "expire"])
+        if kind == "expire":
+            self.table.expire_snapshots(before=target + 1)
+        elif kind == "rollback":
+            with suppress(NotFoundError):
+                self.table.rollback(snapshot=target + 1)
+                model.snapshots.append(model.snapshots[target])
+        elif model.main():
+            gone = rng.choice(sorted(model.main()))
+            self.table.delete_files(gone)
+            model.snapshots.append({k: v for k, v in model.main().items() if k != gone})
+
+    def create(self, branch: TableBranch) -> None:
+        base = self.rng.randrange(len(self.model.snapshots))
+        with suppress(NotFoundError):
+            branch.create(snapshot=base + 1)
+            self.model.branches[branch.name] = (base, [])
+
+    def begin_or_end(self, branch: TableBranch) -> None:
+        if self.rng.random() < 0.5:
+            branch.reset()
+            self.model.branches[branch.name] = (len(self.model.snapshots) - 1, [])
+        else:
+            branch.delete()
+            del self.model.branches[branch.name]
+
+    def commit(self, branch: TableBranch, new: FileChange) -> None:
+        (base, own), there = self.model.branches[branch.name], self.model.on(branch.name)
+        kind = self.rng.choice(["add", "add", "over", "from", "back"])
+        if kind == "add":
+            branch.append([new])
+            own.append({**there, new.path: new.record_count})
+        elif kind == "over":
+            branch.overwrite([new])
+            own.append({new.path: new.record_count})
+        elif kind == "back":
+            number = self.rng.randint(0, len(own))
+            ids = branch.state.snapshot_ids
+            branch.rollback(snapshot=ids[number - 1] if number else base + 1)
+            own.append(own[number - 1] if number else self.model.snapshots[base])
+        elif there:
+            gone = self.rng.choice(sorted(there))
+            branch.delete_files(gone)
+            own.append({k: v for k, v in there.items() if k != gone})
+
+    def forward(self, branch: TableBranch) -> None:
+        (base, own), snapshots = self.model.branches[branch.name], self.model.snapshots
+        if base < len(snapshots) - 1 or not own:
+            with pytest.raises(InvalidChangeError, match=r"main (cannot be|shows what)"):
+                branch.fast_forward()
+            return
+        state = branch.fast_forward().state
+        assert state.totals.record_count == sum(own[-1].values())
+        snapshots.append(own[-1])
+        self.model.branches[branch.name] = (len(snapshots) - 1, [])
+
+
+def lived(seed: int, steps: int) -> tuple[Table, dict[int, dict[str | None, Files]]]:
+    """Return a table after random steps, and what each of its versions is by the model."""
+    life = Life(seed)
+    versions: dict[int, dict[str | None, Files]] = {0: life.model.all()}
+    for _ in range(steps):
+        life.step()
+        versions[life.table.state.version] = life.model.all()
+    return life.table, versions
+
+
+def whole(state: TableState) -> bytes:
+    return TableStream().encode_state(state)
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 2**32), steps=st.integers(1, 25))
+@example(seed=3, steps=CHECKPOINT_INTERVAL + 20)
+def test_every_branch_is_what_a_plain_model_says_at_every_version(seed: int, steps: int) -> None:
+    table, versions = lived(seed, steps)
+    fresh = table.again()
+    some = sorted(versions)[-12:] + sorted(versions)[:3]
+    for version in some:
+        for name, files in versions[version].items():
+            assert shown(table, name, version) == files
+            assert shown(fresh, name, version) == files
+    with pytest.raises(NotFoundError, match="branch 'never' does not exist"):
+        table.at(branch="never")
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 2**32), steps=st.integers(1, 30))
+def test_a_checkpoint_is_a_replay_and_the_fold_goes_on_from_anywhere(seed: int, steps: int) -> None:
+    table, _ = lived(seed, steps)
+    stream, commits = TableStream(), list(table.events())
+    builder, states = stream.builder(None), []
+    for commit in commits:
+        builder.commit(commit)
+        states.append(builder.freeze())
+    middle = seed % len(commits)
+    resumed = stream.builder(stream.decode_state(whole(states[middle])))
+    for commit in commits[middle + 1 :]:
+        resumed.commit(commit)
+    assert whole(resumed.freeze()) == whole(states[-1]) == whole(table.state)
+    assert [whole(table.at(version=each.version).state) for each in commits[-5:]] == [
+        whole(each) for each in states[-5:]
+    ]
+
+
+@given(seed=st.integers(0, 2**32), steps=st.integers(1, 20))
+def test_main_is_as_if_there_were_no_branch(seed: int, steps: int) -> None:
+    table, versions = lived(seed, steps)
+    ids = [each for each in table.state.snapshot_ids if each >= BRANCH_IDS]
+    assert not ids
+    last = table.state.last_snapshot_id
+    for number in range(table.state.earliest_snapshot_id, last + 1):
+        at = table.at(snapshot=number)
+        assert at.snapshot is not None
+        assert at.snapshot.id == number
+        assert {e.path: e.record_count for e in at.files} == versions[at.version][None]
+
+
+@given(seed=st.integers(0, 2**32), steps=st.integers(1, 25))
+def test_a_branchs_own_snapshots_are_read_by_their_ids(seed: int, steps: int) -> None:
+    table, versions = lived(seed, steps)
+    for name, branch in table.state.branches.items():
+        for each in branch.snapshot_ids:
+            at = table.at(snapshot=each)
+            assert at.state.on_branch == name
+            assert at.snapshot is not None
+            assert at.snapshot.id == each
+            assert {e.path: e.record_count for e in at.files} == versions[at.version][name]
+        with pytest.raises(NotFoundError):
+            table.at(snapshot=branch.next_id)
+
+
+def audited() -> Table:
+    table = table_with("a")
+    table.create_branch("audit")
+    table.branch("audit").append([file("b", 3)])
+    return table
+
+
+def test_a_branch_begins_with_the_newest_snapshot_or_an_older_one() -> None:
+    table = table_with("a", "b")
+    table.create_tag("v1", snapshot=1)
+    table.branch("new").create()
+    table.branch("old").create(snapshot=1, min_snapshots_to_keep=3, max_ref_age_millis=9)
+    table.branch("tagged").create(tag="v1")
+    bases = {name: each.base_snapshot_id for name, each in table.state.branches.items()}
+    assert bases == {"new": 2, "old": 1, "tagged": 1}
+    assert shown(table, "old") == shown(table, "tagged") == {"a": 10}
+    old = table.state.branch("old")
+    assert (old.min_snapshots_to_keep, old.max_ref_age_millis, old.head_id) == (3, 9, 1)
+
+
+def test_what_a_branch_begins_with_outlives_expiry() -> None:
+    table = table_with("a", "b", "c")
+    table.branch("audit").create(snapshot=1)
+    table.expire_snapshots(before=3)
+    assert [*table.state.snapshot_ids] == [3, 1]
+    assert shown(table, "audit") == {"a": 10}
+    table.branch("audit").delete()
+    assert [*table.state.snapshot_ids] == [3]
+
+
+def test_a_branchs_snapshots_expire_up_to_its_newest() -> None:
+    table = audited()
+    audit = table.branch("audit")
+    audit.append([file("c")])
+    with pytest.raises(InvalidChangeError, match="would leave branch 'audit' none"):
+        audit.expire_snapshots(before=BRANCH_IDS + 3)
+    audit.expire_snapshots(before=SECOND)
+    with pytest.raises(NotFoundError):
+        table.at(snapshot=FIRST)
+    assert shown(table, "audit") == {"a": 10, "b": 3, "c": 10}
+    with pytest.raises(NotFoundError, match="cannot go back to snapshot"):
+        audit.rollback(snapshot=FIRST)
+
+
+def test_a_diverged_branch_is_no_fast_forward_and_says_what_to_do() -> None:
+    table = audited()
+    table.append([file("c")])
+    with pytest.raises(InvalidChangeError, match="main has gone on to snapshot 2 since. Reset the"):
+        table.branch("audit").fast_forward()
+    table.branch("audit").reset()
+    with pytest.raises(InvalidChangeError, match="main shows what branch 'audit' does"):
+        table.branch("audit").fast_forward()
+
+
+def test_a_fast_forward_is_one_snapshot_of_main_and_the_branch_goes_on_from_it() -> None:
+    table = audited()
+    audit = table.branch("audit")
+    audit.delete_files("a")
+    wanted = shown(table, "audit")
+    state = audit.fast_forward(author="ann").state
+    assert (state.last_snapshot_id, state.branch("audit").head_id) == (2, 2)
+    assert shown(table) == shown(table, "audit") == wanted == {"b": 3}
+    audit.append([file("c")])
+    assert audit.state.head_id == BRANCH_IDS + 3
+    assert shown(table) == wanted
+    audit.fast_forward()
+    assert shown(table) == {"b": 3, "c": 10}
+    assert table.state.snapshot_ids == (3, 2, 1)
+
+
+def test_an_id_is_never_given_out_twice() -> None:
+    table = audited()
+    table.branch("audit").reset()
+    table.branch("audit").append([file("b", 3)])
+    assert table.state.branch("audit").head_id == SECOND
+    table.branch("audit").delete()
+    table.create_branch("audit")
+    table.branch("audit").append([file("b", 3)])
+    assert table.state.branch("audit").head_id == 2 * BRANCH_IDS + 1
+
+
+NEEDS_MORE: dict[str, tuple[type[LedgerError], str, Callable[[Table], object]]] = {
+    "one that is there": (
+        AlreadyExistsError,
+        "exists and shows snapshot",
+        lambda it: it.create_branch("audit"),
+    ),
+    "main": (AlreadyExistsError, "every table begins with", lambda it: it.create_branch("main")),
+    "a tag's name": (
+        AlreadyExistsError,
+        "is a tag",
+        lambda it: (it.create_tag("v1"), it.create_branch("v1")),
+    ),
+    "a branch's name for a tag": (
+        AlreadyExistsError,
+        "is a branch",
+        lambda it: it.create_tag("audit"),
+    ),
+    "a tag of a branch": (
+        InvalidChangeError,
+        "fast-forward main to the branch first",
+        lambda it: it.create_tag("v1", snapshot=FIRST),
+    ),
+    "a branch of a branch": (
+        InvalidChangeError,
+        "branches begin with snapshots of main",
+        lambda it: it.branch("x").create(snapshot=FIRST),
+    ),
+    "main rolled back to a branch": (
+        InvalidChangeError,
+        "by fast_forward",
+        lambda it: it.rollback(snapshot=FIRST),
+    ),
+    "statistics of a branch": (
+        InvalidChangeError,
+        "statistics are kept of main's",
+        lambda it: it.set_partition_statistics(FIRST, "s.parquet", 1),
+    ),
+    "a file twice": (
+        InvalidChangeError,
+        "is a live file already",
+        lambda it: it.branch("audit").append([file("b")]),
+    ),
+    "a file of main twice": (
+        InvalidChangeError,
+        "is a live file already",
+        lambda it: it.branch("audit").append([file("a")]),
+    ),
+    "a file that is on the branch alone": (
+        InvalidChangeError,
+        "is not a live file",
+        lambda it: it.delete_files("b"),
+    ),
+    "no such branch": (
+        NotFoundError,
+        "did you mean|there is|audit",
+        lambda it: it.branch("audi").delete(),
+    ),
+    "two instants": (
+        InvalidInputError,
+        "name one",
+        lambda it: it.at(branch="audit", snapshot=1),
+    ),
+    "a name that is a path": (
+        LedgerError,
+        "branch",
+        lambda it: it.create_branch("../x"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NEEDS_MORE)
+def test_what_cannot_be_is_refused_by_name(case: str) -> None:
+    kind, message, ask = NEEDS_MORE[case]
+    table = audited()
+    before = table.state.branches
+    with pytest.raises(kind, match=message):
+        ask(table)
+    assert table.state.branches == before
+
+
+def test_a_table_without_snapshots_has_nothing_to_begin_a_branch_with() -> None:
+    with pytest.raises(InvalidChangeError, match="no snapshot yet; commit one to main first"):
+        table_with().create_branch("audit")
+
+
+def test_an_older_ledger_is_upgraded_first() -> None:
+    lake = lake_on(format_1(memory()))
+    lake.create_database("shop")
+    table = lake.create_table("shop.orders", {"id": "BIGINT"})
+    table.append([file("a.parquet")])
+    with pytest.raises(LedgerError, match="lakeledger upgrade"):
+        table.create_branch("audit")
+    lake.upgrade()
+    assert table.create_branch("audit").state.format == 2
+
+
+def raced(table: Table, mine: Callable[[Table], object], theirs: Callable[[Table], object]) -> None:
+    """Do something on a handle that has not seen what another one did."""
+    other = table.again()
+    assert other.state.version == table.state.version
+    theirs(table)
+    mine(other)
+
+
+def test_commits_to_different_lines_never_conflict() -> None:
+    table = table_with("a", partitioned=False)
+    for name in "xy":
+        table.create_branch(name)
+    raced(table, lambda it: it.delete_files("a"), lambda it: it.branch("x").delete_files("a"))
+    raced(
+        table,
+        lambda it: it.branch("x").append([file("n")]),
+        lambda it: it.branch("y").append([file("n", 2)]),
+    )
+    raced(
+        table,
+        lambda it: it.branch("y").overwrite([file("o")]),
+        lambda it: it.append([file("n", 3)]),
+    )
+    assert (shown(table), shown(table, "x"), shown(table, "y")) == ({"n": 3}, {"n": 10}, {"o": 10})
+
+
+CONFLICTS: dict[str, tuple[Callable[[Table], object], Callable[[Table], object], str]] = {
+    "one file twice": (
+        lambda it: it.branch("audit").append([file("n")]),
+        lambda it: it.branch("audit").append([file("n")]),
+        "file n was added by",
+    ),
+    "one file removed twice": (
+        lambda it: it.branch("audit").delete_files("b"),
+        lambda it: it.branch("audit").delete_files("b"),
+        "file b was removed by",
+    ),
+    "what was overwritten": (
+        lambda it: it.branch("audit").overwrite([file("o")]),
+        lambda it: it.branch("audit").append([file("n")]),
+        "file n was added by",
+    ),
+    "a branch that began anew": (
+        lambda it: it.branch("audit").append([file("n")]),
+        lambda it: it.branch("audit").reset(),
+        "where branch audit begins was changed by",
+    ),
+    "a branch that is gone": (
+        lambda it: it.branch("audit").append([file("n")]),
+        lambda it: it.branch("audit").delete(),
+        "branch 'audit' does not exist",
+    ),
+    "another one of its name": (
+        lambda it: it.branch("audit").append([file("n")]),
+        lambda it: (it.branch("audit").delete(), it.create_branch("audit")),
+        "where branch audit begins was changed by",
+    ),
+    "main that went on before a fast-forward": (
+        lambda it: it.branch("audit").fast_forward(),
+        lambda it: it.append([file("n")]),
+        "the newest snapshot was changed by",
+    ),
+    "a branch that went on before a fast-forward": (
+        lambda it: it.branch("audit").fast_forward(),
+        lambda it: it.branch("audit").append([file("n")]),
+        "branch audit was changed by",
+    ),
+    "a branch that went on before a rollback": (
+        lambda it: it.branch("audit").rollback(snapshot=1),
+        lambda it: it.branch("audit").append([file("n")]),
+        "branch audit was changed by",
+    ),
+    "two that make one branch": (
+        lambda it: it.create_branch("new"),
+        lambda it: (it.append([file("n")]), it.create_branch("new")),
+        "was changed by",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CONFLICTS)
+def test_what_both_want_on_one_branch_is_a_conflict(case: str) -> None:
+    mine, theirs, message = CONFLICTS[case]
+    table = audited()
+    with pytest.raises(CommitConflictError, match=message):
+        raced(table, mine, theirs)
+
+
+def test_appends_to_one_branch_land_beside_each_other_and_beside_a_fast_forward() -> None:
+    table = audited()
+    raced(
+        table,
+        lambda it: it.branch("audit").append([file("n")]),
+        lambda it: it.branch("audit").append([file("m")]),
+    )
+    raced(
+        table,
+        lambda it: it.branch("audit").append([file("late")]),
+        lambda it: it.branch("audit").fast_forward(),
+    )
+    assert shown(table) == {"a": 10, "b": 3, "m": 10, "n": 10}
+    assert shown(table, "audit") == {**shown(table), "late": 10}
+
+
+def test_an_id_asked_twice_is_one_commit_and_a_jobs_snapshot_is_one_on_each_line() -> None:
+    table = audited()
+    audit = table.branch("audit")
+    first = audit.append([file("n")], commit_id="monday")
+    assert audit.append([file("n")], commit_id="monday").version == first.version
+    with pytest.raises(LedgerError, match="monday"):
+        table.append([file("n")], commit_id="monday")
+    plan = ledger.SnapshotPlan("APPEND", (file("j"),), commit_user="job", commit_identifier=7)
+    there = audit.commit_snapshot(plan)
+    assert audit.commit_snapshot(plan).version == there.version
+    again = table.again().branch("audit").commit_snapshot(plan)
+    assert again.version == there.version
+    assert table.commit_snapshot(plan).version == there.version + 1
+
+
+def test_an_undo_says_what_to_do_with_a_branch() -> None:
+    table = audited()
+    for version, way_out in ((3, "roll the branch back to snapshot 1"), (2, "made branch audit")):
+        with pytest.raises(InvalidChangeError, match=way_out):
+            table.undo(version)
+
+
+def test_a_branch_has_the_tables_schema() -> None:
+    table = audited()
+    table.alter([ledger.AddColumn(("note",), "STRING")])
+    table.branch("audit").append([file("n")])
+    assert table.at(branch="audit").schema.names == ("id", "day", "note")
+    assert table.at(snapshot=FIRST).schema.names == ("id", "day")
+
+
+def test_what_is_committed_to_a_branch_reads_as_much_as_what_is_committed_to_main() -> None:
+    table = audited()
+    for number in range(CHECKPOINT_INTERVAL + 20):
+        table.branch("audit").append([file(f"n{number}")])
+        table.append([file(f"m{number}")])
+    assert len(shown(table, "audit")) == len(shown(table)) + 1
+    fresh = table.again()
+    assert fresh.at(snapshot=FIRST).totals.record_count == 13
+    with pytest.raises(InvalidChangeError, match="is a live file already"):
+        fresh.branch("audit").append([file("n0")])
+    with pytest.raises(InvalidChangeError, match="is not a live file"):
+        fresh.branch("audit").delete_files("m0")
+    fresh.branch("audit").delete_files("n0")
+    assert head_state(fresh.log).branch("audit").totals.file_count == CHECKPOINT_INTERVAL + 21
+
+
+def began(snapshot_id: int = 1, name: str = "new", **base: int) -> SnapshotRefSet:
+    known = {"version": 1, "record_count": 10, "file_size_in_bytes": 71, "file_count": 1}
+    ref = IcebergRef(snapshot_id=snapshot_id, ref_type="branch")
+    return SnapshotRefSet(name, ref, BranchBase(**{**known, **base}))
+
+
+def followed(**facts: Any) -> BranchCommitted:
+    known: dict[str, Any] = {
+        "snapshot_id": SECOND,
+        "schema_id": 0,
+        "commit_user": "u",
+        "commit_kind": "APPEND",
+        "total_record_count": 14,
+        "delta_record_count": 1,
+        "branch_name": "audit",
+        "parent_snapshot_id": FIRST,
+    }
+    return BranchCommitted(**{**known, **facts})
+
+
+def forwarded(name: str = "audit", target: int = FIRST, **facts: Any) -> SnapshotCommitted:
+    known: dict[str, Any] = {
+        "snapshot_id": 2,
+        "schema_id": 0,
+        "commit_user": "u",
+        "commit_kind": "APPEND",
+        "total_record_count": 13,
+        "delta_record_count": 3,
+        "delta_file_count": 1,
+        "delta_file_size_in_bytes": 22,
+        "fast_forward_to": BranchHead(name, target),
+    }
+    return SnapshotCommitted(**{**known, **facts})
+
+
+FITTING = (began(), followed(), forwarded(), SnapshotRefRemoved("audit"))
+HOSTILE: dict[str, TableEvent] = {
+    "a branch called main": began(name="main"),
+    "a tag as a ref": SnapshotRefSet("t", IcebergRef(snapshot_id=1, ref_type="tag"), began().base),
+    "no base": SnapshotRefSet("new", IcebergRef(snapshot_id=1, ref_type="branch")),
+    "a snapshot to come": began(2),
+    "a snapshot of a branch": began(FIRST),
+    "a commit to come": began(version=5),
+    "the creation": began(version=0),
+    "a branch that is not there": SnapshotRefRemoved("new"),
+    "an id that was given out": followed(snapshot_id=FIRST),
+    "an id of another branch": followed(snapshot_id=2 * BRANCH_IDS + 2),
+    "another parent": followed(parent_snapshot_id=1),
+    "another total": followed(total_record_count=13),
+    "a schema to come": followed(schema_id=1),
+    "on no branch": followed(branch_name="new"),
+    "forward to no branch": forwarded("new"),
+    "forward to what it does not show": forwarded(target=SECOND),
+    "forward to other contents": forwarded(total_record_count=12, delta_record_count=2),
+    "forward to other files": forwarded(delta_file_count=2),
+    "an expiry of what is not there": SnapshotsExpired(earliest_snapshot_id=SECOND),
+    "an expiry of no branch": SnapshotsExpired(earliest_snapshot_id=2 * BRANCH_IDS + 1),
+    "a tag of a branch's": TagCreated(tag_name="t", snapshot_id=FIRST),
+}
+
+
+def after(*events: TableEvent, format_version: int = 2) -> TableState:
+    builder = TableStream().builder(audited().state)
+    transaction = Transaction[TableEvent](id="x", events=events)
+    builder.begin(builder.version + 1, builder.time_millis + 1, format_version)
+    builder.add(transaction)
+    return builder.freeze()
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_what_contradicts_the_branches_is_refused(case: str) -> None:
+    with pytest.raises(InvalidChangeError):
+        after(HOSTILE[case])
+
+
+@pytest.mark.parametrize("event", FITTING, ids=lambda each: type(each).__name__)
+def test_what_fits_them_is_not_and_only_in_format_2(event: TableEvent) -> None:
+    assert after(event).version == 4
+    assert needed_format([event]) == 2
+    with pytest.raises(InvalidChangeError, match="format 1 cannot hold"):
+        after(event, format_version=1)
+
+
+def test_a_forged_branch_is_found_by_verifying(tmp_path: Path) -> None:
+    lake = lake_on(LocalStore(tmp_path))
+    lake.create_database("shop")
+    table = lake.create_table("shop.orders", {"id": "BIGINT"})
+    table.append([file("a.parquet")])
+    table.create_branch("audit")
+    table.branch("audit").append([file("b.parquet")])
+    path = tmp_path / "shop.db/orders/_ledger/log" / f"{3:020d}.json"
+    assert not looked(table)
+    body = path.read_text()
+    path.write_text(body.replace('"deltaFileCount":1', '"deltaFileCount":2'))
+    assert [each.version for each in looked(table.again())] == [3]
+
+
+def looked(table: Table) -> list[Finding]:
+    verification: Verification[Any, Any] = Verification(
+        Subject("shop.orders", table.log, has_files=True)
+    )
+    return list(verification.run())
