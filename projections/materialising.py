@@ -21,29 +21,28 @@ A format then offers `Materialisation(ItsFormat())` as the part `kept` of its ob
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, Generic, Protocol, Self, TypeVar
+from collections.abc import Set as AbstractSet
+from typing import Generic, Protocol
 
-import msgspec
 from attrs import evolve, frozen
 
 from ledger.events import TableEvent
+from ledger.evolution.declared.rules import reader_grace_millis
 from ledger.evolution.state import TableState
-from ledger.log.layout import Layout
 from ledger.log.replay import Read
 from ledger.log.travel import at_version, head_state
 from ledger.model.errors import DamagedLogError, InvalidInputError, UnsupportedError
 from ledger.observing.notices import warn
 from ledger.observing.told import told_projection
-from ledger.stores import Store
 from ledger.table import Table
+from projections.leaving import NOTHING, Gone, Leaving
 from projections.outputs import MemoryOutputs, Outputs, StoreOutputs
+from projections.position_file import P, Position, PositionFile
 
 _MOST_DIGITS = 20
-
-_T = TypeVar("_T")
+_FEW = 64
 
 Progress = Callable[[int, int], None]
 """Told how many things of how many are done."""
@@ -110,102 +109,6 @@ class Otherwise:
 
     event: str
     facts: Mapping[str, object]
-
-
-class Position(Protocol):
-    """How far a format's files have come; what else a run needs to go on is the format's own."""
-
-    @property
-    def version(self) -> int:
-        """The last commit applied; -1 before the first."""
-
-    @property
-    def commit(self) -> str:
-        """The digest of that commit; empty where it was not kept."""
-
-    @property
-    def garbage(self) -> tuple[str, ...]:
-        """Files that nothing names any more and that are still to be taken away."""
-
-    def with_garbage(self, paths: tuple[str, ...]) -> Self:
-        """Return this position with other garbage."""
-
-
-P = TypeVar("P", bound=Position)
-
-
-class _File(msgspec.Struct, rename="camel"):
-    format: int
-    check: str
-    position: msgspec.Raw
-
-
-def load_position(store: Store, key: str, kind: type[_T], *, file_format: int) -> _T | None:
-    """Return the position kept under a key; None when none can be used.
-
-    Args:
-        store: The table's.
-        key: Where the file is.
-        kind: What it holds.
-        file_format: The format that it must have.
-    """
-    body = store.read(key)
-    if body is None:
-        return None
-    try:
-        file = msgspec.json.decode(body, type=_File)
-        content = bytes(file.position)
-        if file.format != file_format or hashlib.sha256(content).hexdigest() != file.check:
-            return None
-        return msgspec.json.decode(content, type=kind)
-    except (msgspec.DecodeError, ValueError):
-        return None
-
-
-def save_position(store: Store, key: str, position: object, *, file_format: int) -> None:
-    """Keep a position, after everything up to it was written."""
-    content = msgspec.json.encode(position)
-    check = hashlib.sha256(content).hexdigest()
-    store.replace(key, msgspec.json.encode(_File(file_format, check, msgspec.Raw(content))))
-
-
-@frozen
-class PositionFile(Generic[P]):
-    """Where a format remembers how far it has come: a checked file beside the table's log.
-
-    A cache: without it a run begins anew, and finds what it would write there already.
-
-    Attributes:
-        name: The format's.
-        start: The position before the first commit.
-        file_format: The number that a file states; another one cannot be gone on from.
-        older: By the number of an older file, its kind, and how a position is made of it.
-    """
-
-    name: str
-    start: P
-    file_format: int
-    older: Mapping[int, tuple[type[Any], Callable[[Any], P]]]
-
-    def key(self, layout: Layout) -> str:
-        """Return where a table's position is kept."""
-        return f"{layout.root}/projections/{self.name}.json"
-
-    def load(self, store: Store, layout: Layout) -> P:
-        """Return the position kept for a table; the beginning when none can be used."""
-        key = self.key(layout)
-        found = load_position(store, key, type(self.start), file_format=self.file_format)
-        if found is not None:
-            return found
-        for file_format, (kind, position_of) in self.older.items():
-            older = load_position(store, key, kind, file_format=file_format)
-            if older is not None:
-                return position_of(older)
-        return self.start
-
-    def save(self, store: Store, layout: Layout, position: P) -> None:
-        """Keep a position, after everything up to it was written."""
-        save_position(store, self.key(layout), position, file_format=self.file_format)
 
 
 class FileFormat(Protocol[P]):
@@ -426,10 +329,17 @@ class Materialisation(Generic[P]):
             # From the beginning, as what a run that was killed left behind is found only then.
             start = self.format.positions.start
             reached = self.format.run(table, outputs, start, compared.rebuilt, nobody)
+            if is_cut:
+                # Some of it may be wanted again; what is not, the run has found.
+                self._leaving(table).forget_all()
+            self._stay(table, outputs.met)
+            reached = self._left(table, start, reached)
             gone = {*of_cut} - compared.wanted.keys()
             if gone:
+                # Nobody may come upon what is not in the log, not even for a while.
                 gone -= set(self.format.projected(outputs, compared.rebuilt))
-                reached = reached.with_garbage(tuple(sorted({*reached.garbage, *gone})))
+                garbage = tuple(sorted({*reached.garbage, *gone}))
+                reached = reached.with_leaving(garbage, reached.leaving_since)
             self._save(table, reached)
             self._swept(table, reached)
         return compared.difference
@@ -478,10 +388,12 @@ class Materialisation(Generic[P]):
         """
         met = start
         while True:
-            reached = self._run(table, start, target, on_progress)
+            other = self.format.otherwise(table, start)
+            reached = self._run(table, start, target, other, on_progress)
             found = self.position(table)
             if found == met:
                 # Before anything is taken away: the position until now may still need it.
+                reached = self._left(table, met, reached, other)
                 self._save(table, reached)
                 self._swept(table, reached)
                 return target.version
@@ -490,12 +402,19 @@ class Materialisation(Generic[P]):
             if found.version > target.version:
                 target = target_state(table, found.version)
 
-    def _run(self, table: Table, start: P, target: TableState, on_progress: Progress) -> P:
+    def _run(
+        self,
+        table: Table,
+        start: P,
+        target: TableState,
+        other: Otherwise | None,
+        on_progress: Progress,
+    ) -> P:
+        if other is not None:
+            return self._anew(table, start, target, on_progress)
         outputs = outputs_of(table)
-        if self.format.otherwise(table, start) is not None:
-            return self.format.renew(table, start, target, on_progress)
         try:
-            return self.format.run(table, outputs, start, target, on_progress)
+            reached = self.format.run(table, outputs, start, target, on_progress)
         except DamagedLogError:
             if start.version < 0:
                 raise
@@ -503,11 +422,21 @@ class Materialisation(Generic[P]):
             # What the run before left is gone or changed; the log has all of it.
             _restore(table, self._lost(self._compared(table, start)), nobody)
             beginning = self.format.positions.start
-            return self.format.run(table, outputs, beginning, target, on_progress)
+            reached = self.format.run(table, outputs, beginning, target, on_progress)
+        self._stay(table, outputs.met)
+        return reached
+
+    def _anew(self, table: Table, older: P, target: TableState, on_progress: Progress) -> P:
+        reached = self.format.renew(table, older, target, on_progress)
+        if older.leaving_since != NOTHING:
+            self._stay(table, files_of(self.format, table, target).keys())
+        return reached
 
     def _renewed(self, table: Table, stood: P, on_progress: Progress) -> P:
         version = None if self._cut(table, stood) else stood.version
-        reached = self.format.renew(table, stood, target_state(table, version), on_progress)
+        other = self.format.otherwise(table, stood)
+        reached = self._anew(table, stood, target_state(table, version), on_progress)
+        reached = self._left(table, stood, reached, other)
         self._save(table, reached)
         return self._swept(table, reached)
 
@@ -523,9 +452,12 @@ class Materialisation(Generic[P]):
         problem = self._cut(table, stood)
         version = None if stood.version < 0 or problem is not None else stood.version
         compared = self.format.compare(table, stood, target_state(table, version))
+        found = compared.difference
+        if found.foreign:
+            found = found.without({*stood.garbage, *self._leaving(table).paths()})
+            compared = evolve(compared, difference=found)
         if problem is None:
             return compared
-        found = compared.difference
         changed = tuple(sorted((*found.changed, self.key(table))))
         told = evolve(found, changed=changed, damage=self._damage(table, stood, problem))
         return evolve(compared, difference=told)
@@ -596,14 +528,60 @@ class Materialisation(Generic[P]):
     def _save(self, table: Table, position: P) -> None:
         self.format.positions.save(table.log.store, table.log.layout, position)
 
+    def _leaving(self, table: Table) -> Leaving:
+        return Leaving(table, self.format.name)
+
+    def _stay(self, table: Table, paths: AbstractSet[str]) -> None:
+        """Let files stay that a run wants: what merges anew may be what stood before."""
+        wanted = paths - self.format.hints.keys()
+        if wanted:
+            self._leaving(table).stay(wanted)
+
+    def _left(self, table: Table, met: P, reached: P, other: Otherwise | None = None) -> P:
+        """Note what stays a while for its readers; return the position that says so.
+
+        Args:
+            table: The table.
+            met: The position before the run.
+            reached: The one that the run returned, with all that it found to be garbage.
+            other: How files were made before, if otherwise than now.
+        """
+        since, gone = met.leaving_since, reached.garbage
+        grace = reader_grace_millis(head_state(table.log).schema.options)
+        # What was made otherwise, or for another place, stands in the way of what is made now.
+        if other is not None or not gone or not grace:
+            return reached.with_leaving(gone, since)
+        if met.version < 0 or len(gone) > _FEW:
+            # Most of what came and went was never written, or leaves already.
+            gone = self._standing_of(table, gone)
+        # After the pointers have moved: who comes now does not find what is gone.
+        table.log.refresh()
+        newest = head_state(table.log)
+        if gone:
+            self._leaving(table).note(reached.version, Gone(newest.version, gone))
+        return reached.with_leaving((), newest.time_millis if since == NOTHING else since)
+
+    def _standing_of(self, table: Table, paths: tuple[str, ...]) -> tuple[str, ...]:
+        outputs, leaving = outputs_of(table), self._leaving(table).paths()
+        there = {path for folder in self.format.folders for path in outputs.paths(folder)}
+        return tuple(path for path in paths if path in there and path not in leaving)
+
     def _swept(self, table: Table, position: P) -> P:
-        """Take away what nothing names any more, and forget it."""
-        if not position.garbage:
-            return position
-        outputs = outputs_of(table)
+        """Take away what need not stay or has stayed long enough, and forget it."""
+        newest, since = head_state(table.log), position.leaving_since
+        grace = reader_grace_millis(newest.schema.options)
+        outputs, leaving = outputs_of(table), self._leaving(table)
         for path in position.garbage:
             outputs.remove(path)
-        clean = position.with_garbage(())
+        if since != NOTHING and newest.time_millis - since >= grace:
+            for version, paths in list(leaving.due(position.version, newest, grace)):
+                for path in paths:
+                    outputs.remove(path)
+                leaving.forget(version)
+            since = leaving.since(newest)
+        if not position.garbage and since == position.leaving_since:
+            return position
+        clean = position.with_leaving((), since)
         self._save(table, clean)
         return clean
 

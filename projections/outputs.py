@@ -64,10 +64,12 @@ class StoreOutputs:
     Attributes:
         store: The table's.
         root: The table's folder, relative to the store's root; empty when it is the root.
+        met: The paths of files that were kept and stood there already.
     """
 
     store: Store
     root: str
+    met: set[str] = field(factory=set, eq=False)
 
     def key(self, path: str) -> str:
         """Return a file's key."""
@@ -87,10 +89,14 @@ class StoreOutputs:
                 "as it is: look at it, then move it away or rebuild the projection",
                 kind="FOREIGN_FILE",
             )
+        self.met.add(path)
 
     def point(self, path: str, body: bytes) -> None:
         """Keep a file that may point elsewhere later."""
-        if self.store.read(self.key(path)) != body:
+        found = self.store.read(self.key(path))
+        if found is not None:
+            self.met.add(path)
+        if found != body:
             self.store.replace(self.key(path), body)
 
     def remove(self, path: str) -> None:

@@ -57,6 +57,11 @@ def orders(lake: Ledger, schema: Schema | None = None) -> Table:
     return lake.create_table("shop.orders", schema or Schema.of(columns, partition_keys=["day"]))
 
 
+def reader_grace(seed: int) -> dict[str, str]:
+    """Return the option of a table whose readers have no time, some commits' time, or long."""
+    return {"ledger.reader-grace": ("0", "5 s", "1 h")[seed % 3]}
+
+
 def data_file(name: str, day: str | None = "2013-01-01", records: int = 10) -> FileChange:
     return FileChange(
         path=name,

@@ -21,13 +21,13 @@ from projections.materialising import (
     Difference,
     Materialisation,
     Otherwise,
-    PositionFile,
     Progress,
     files_of,
     outputs_of,
     target_state,
 )
 from projections.outputs import Outputs, StoreOutputs
+from projections.position_file import PositionFile
 
 __all__ = ["DELTA", "expected", "follow", "project", "rebuild", "verify"]
 
@@ -107,13 +107,12 @@ class DeltaFiles:
         Checkpoints are compared by content. A file of somebody else's in a place that is or will
         be the ledger's is told as changed. Rebuilding makes the files of the newest version.
         """
+        del stood
         outputs = outputs_of(table)
         there = {path: outputs.read(path) or b"" for path in outputs.paths(FOLDER)}
         wanted, newest = files_of(self, table, at), target_state(table, None)
         behind = at.version < newest.version
         later = _later(self, table, at, newest) if behind else ({}, {})
-        # What only expired snapshots need goes after the position is kept.
-        going = set(stood.garbage)
         last = max(filter(None, map(version_of, {**wanted, **later[0]})), default=0)
         lost = sorted(wanted.keys() - there.keys() - {HINT})
         missing = [path for path in lost if not behind or path in later[0]]
@@ -129,7 +128,7 @@ class DeltaFiles:
                 in_the_way.append(path)
             elif path == HINT:
                 changed.append(path)
-            elif path not in going:
+            else:
                 foreign.append(path)
         found = Difference(tuple(missing), tuple(sorted((*changed, *in_the_way))), tuple(foreign))
         return Compared(found, wanted, tuple(in_the_way), newest)

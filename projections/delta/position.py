@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from attrs import evolve, field, frozen
 
-from projections.materialising import PositionFile
+from projections.position_file import PositionFile
 
 FORMAT = 1
 
@@ -64,6 +64,7 @@ class Position:
         corrections: How many corrections of clocks the timestamps go by.
         renderer: Whose files they are.
         garbage: Files that nothing names any more and that are still to be taken away.
+        leaving_since: See `projections.position_file.Position`.
     """
 
     version: int = -1
@@ -85,10 +86,11 @@ class Position:
     corrections: int = 0
     renderer: int = RENDERER
     garbage: tuple[str, ...] = ()
+    leaving_since: int = 0
 
-    def with_garbage(self, paths: tuple[str, ...]) -> Position:
-        """Return this position with other garbage."""
-        return evolve(self, garbage=paths)
+    def with_leaving(self, garbage: tuple[str, ...], since: int) -> Position:
+        """Return this position with other garbage and another time since when files leave."""
+        return evolve(self, garbage=garbage, leaving_since=since)
 
 
 FILE = PositionFile("delta", Position(), FORMAT, {})

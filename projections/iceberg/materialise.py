@@ -16,11 +16,11 @@ from projections.iceberg.names import FOLDER, HINT, RENDERER, Names
 from projections.iceberg.position import Position
 from projections.iceberg.project import Projection, Wants, no_other
 from projections.iceberg.standing import Renewing, compared, projected
+from projections.leaving import Leaving
 from projections.materialising import (
     Compared,
     Materialisation,
     Otherwise,
-    PositionFile,
     Progress,
     files_of,
     nobody,
@@ -28,6 +28,7 @@ from projections.materialising import (
     target_state,
 )
 from projections.outputs import MemoryOutputs, Outputs, StoreOutputs
+from projections.position_file import PositionFile
 
 _HINTS = {HINT: f"{FOLDER}/v{{}}.metadata.json"}
 
@@ -83,7 +84,7 @@ class IcebergFiles:
         names = Names(target.table_id, older.renderer)
         own = projected(outputs, names) | {names.hadoop(each) for each in older.metadata_versions}
         versions = {names.version_of(path) for path in own}
-        renewing = Renewing(outputs.store, outputs.root, own)
+        renewing = Renewing(outputs.store, outputs.root, own=own)
         run = Projection(
             table, renewing, Position(), target, lambda each: self.wants(each) or each in versions
         )
@@ -199,4 +200,5 @@ def _one(table: Table, version: int, on_progress: Progress) -> int:
         for path, body in made.files.items():
             if path == metadata or version > stands:
                 outputs.put(path, body)
+        Leaving(table, "iceberg").stay(outputs.met)
     return version

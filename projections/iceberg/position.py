@@ -13,7 +13,7 @@ from attrs import evolve, field, frozen
 from projections.iceberg.manifests.file import ManifestFile
 from projections.iceberg.manifests.summary import NO_FILES, FileTotals
 from projections.iceberg.names import RENDERER
-from projections.materialising import PositionFile
+from projections.position_file import PositionFile
 
 
 @frozen
@@ -37,6 +37,7 @@ class Position:
         list_check: SHA-256 of the newest snapshot's manifest list; empty without one.
         renderer: Whose files they are.
         garbage: Files that nothing names any more and that are still to be taken away.
+        leaving_since: See `projections.position_file.Position`.
     """
 
     version: int = -1
@@ -54,14 +55,15 @@ class Position:
     list_check: str = ""
     renderer: int = RENDERER
     garbage: tuple[str, ...] = ()
+    leaving_since: int = 0
 
     def leads_on(self, location: str) -> bool:
         """Whether a run can go on from here: the files are this renderer's, and of this place."""
         return self.version < 0 or (self.renderer == RENDERER and self.location == location)
 
-    def with_garbage(self, paths: tuple[str, ...]) -> Position:
-        """Return this position with other garbage."""
-        return evolve(self, garbage=paths)
+    def with_leaving(self, garbage: tuple[str, ...], since: int) -> Position:
+        """Return this position with other garbage and another time since when files leave."""
+        return evolve(self, garbage=garbage, leaving_since=since)
 
 
 def _of_renderer(renderer: int) -> Callable[[Position], Position]:

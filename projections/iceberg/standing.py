@@ -19,6 +19,7 @@ from ledger.table import Table
 from projections.iceberg.names import FOLDER, HINT, Names
 from projections.iceberg.position import Position
 from projections.iceberg.project import Projection, Wants, no_other
+from projections.leaving import Leaving
 from projections.manifest_files.container import read_container
 from projections.materialising import (
     Compared,
@@ -40,7 +41,8 @@ def compared(table: Table, stood: Position, at: TableState) -> Compared:
         at: The state; the newest, where nobody knows that, or the log was cut below it.
     """
     outputs, names = outputs_of(table), Names(at.table_id)
-    there = frozenset(outputs.paths(FOLDER))
+    # Of what leaves, nobody asks any more how it should be.
+    there = frozenset(outputs.paths(FOLDER)) - Leaving(table, "iceberg").paths()
     wanted = _wanted(table, at, names, there)
     found = difference(outputs, wanted, folders=(FOLDER,), hints=(HINT,))
     later = _later(table, at, names, there)

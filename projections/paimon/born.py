@@ -69,8 +69,8 @@ def project_born(
     commit = start.commit
     for read in new_commits(table, start, target, on_progress):
         commit = read.digest
-    _Run(table, outputs, before, target, target.paimon).run()
-    return Position(version=target.version, commit=commit)
+    gone = _Run(table, outputs, before, target, target.paimon).run()
+    return Position(version=target.version, commit=commit, garbage=tuple(gone))
 
 
 class _Run:
@@ -89,8 +89,8 @@ class _Run:
         self._before = before.paimon if before else None
         self._engine = _EngineFiles(table, outputs, target.schema, paimon.location)
 
-    def run(self) -> None:
-        """Write new files, then pointers; take away last what nothing names."""
+    def run(self) -> list[str]:
+        """Write new files, then pointers; return what nothing names any more."""
         self._schemas()
         self._snapshots()
         self._tags()
@@ -99,8 +99,7 @@ class _Run:
         if live:
             self._outputs.point(LATEST, b"%d" % max(live))
             self._outputs.point(EARLIEST, b"%d" % min(live))
-        if self._before is not None:
-            self._clean(self._before)
+        return [] if self._before is None else [*self._gone(self._before)]
 
     def _schemas(self) -> None:
         known = self._before.schemas if self._before else {}
@@ -136,25 +135,30 @@ class _Run:
             if self._before is None or _branch_files(self._before).get(path) != text:
                 self._outputs.point(path, self._engine.branch_file(path, text))
 
-    def _clean(self, before: PaimonTable) -> None:
-        """Take away what the source has no more, and what only that read."""
+    def _gone(self, before: PaimonTable) -> Iterator[str]:
+        """Yield what the source has no more, and what only that read.
+
+        What readers find by its name alone goes at once: they would take it for the table's.
+        """
         paimon, outputs = self._paimon, self._outputs
-        gone = [
+        oldest = min(paimon.snapshots, default=0)
+        snapshots = sorted(before.snapshots.keys() - paimon.snapshots.keys())
+        found = [
             *(schema_path(each) for each in before.schemas.keys() - paimon.schemas.keys()),
-            *(snapshot_path(each) for each in before.snapshots.keys() - paimon.snapshots.keys()),
+            *(snapshot_path(each) for each in snapshots if each >= oldest),
             *(tag_path(each) for each in self._tags_before.keys() - self._target.tags.keys()),
             *(_branch_files(before).keys() - _branch_files(paimon).keys()),
         ]
-        for each in sorted(gone):
+        for each in sorted(found):
             outputs.remove(each)
+        yield from (snapshot_path(each) for each in snapshots if each < oldest)
         unread = _named(before) - _named(paimon)
         if not unread:
             return
         read = {each for name in _named(paimon) for each in self._engine.listed(name)}
         for name in sorted(unread):
-            for each in sorted(self._engine.listed(name) - read):
-                outputs.remove(manifest_path(each))
-            outputs.remove(manifest_path(name))
+            yield from (manifest_path(each) for each in sorted(self._engine.listed(name) - read))
+            yield manifest_path(name)
 
 
 def _branch_files(paimon: PaimonTable) -> dict[str, str]:

@@ -20,7 +20,6 @@ from projections.materialising import (
     FileFormat,
     Materialisation,
     Otherwise,
-    PositionFile,
     Progress,
     difference,
     files_of,
@@ -41,6 +40,7 @@ from projections.paimon.paths import (
 )
 from projections.paimon.position import Position
 from projections.paimon.project import Projection
+from projections.position_file import PositionFile
 
 _HINTS = dict.fromkeys((EARLIEST, LATEST), "snapshot/snapshot-{}")
 
@@ -96,9 +96,9 @@ class PaimonFiles:
         for done, path in enumerate(wrong, 1):
             outputs.point(path, wanted[path])
             on_progress(done, len(wrong))
-        for path in _of_older(outputs, Names(table.state.table_id), older):
-            outputs.remove(path)
-        return Projection(table, outputs, Position(), target).run(on_progress)
+        reached = Projection(table, outputs, Position(), target).run(on_progress)
+        gone = _of_older(outputs, Names(table.state.table_id), older)
+        return evolve(reached, garbage=(*reached.garbage, *gone))
 
     def compare(self, table: Table, stood: Position, at: TableState) -> Compared:
         """Compare what stands on the store with what the log makes of it.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from attrs import evolve, field, frozen
 
-from projections.materialising import PositionFile
 from projections.paimon.manifests.records import ManifestFileMeta
+from projections.position_file import PositionFile
 
 RENDERER = 2
 """How files are made; one by another rule is made anew. The first listed, for every rollback, all
@@ -27,6 +27,7 @@ class Position:
         garbage: Files that nothing names any more and that are still to be taken away.
         location: The table's URL, by which manifests name files that are not in their bucket's
             folder; empty where it was not kept.
+        leaving_since: See `projections.position_file.Position`.
     """
 
     version: int = -1
@@ -37,15 +38,16 @@ class Position:
     commit: str = ""
     garbage: tuple[str, ...] = ()
     location: str = ""
+    leaving_since: int = 0
 
     @property
     def is_older(self) -> bool:
         """Whether the files were made by an older rule."""
         return self.renderer != RENDERER
 
-    def with_garbage(self, paths: tuple[str, ...]) -> Position:
-        """Return this position with other garbage."""
-        return evolve(self, garbage=paths)
+    def with_leaving(self, garbage: tuple[str, ...], since: int) -> Position:
+        """Return this position with other garbage and another time since when files leave."""
+        return evolve(self, garbage=garbage, leaving_since=since)
 
 
 @frozen

@@ -7,6 +7,7 @@ once, or one that was killed and begins again, write the same bytes.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from functools import cached_property
 
 from attrs import evolve, frozen
@@ -202,13 +203,12 @@ class _Run:
         )
 
     def finish(self) -> Position:
-        """Write tags and hints, take away what is no longer reachable; return the position."""
+        """Write tags and hints; return the position, and in it what is no longer reachable."""
         self._tags()
         latest = self._target.last_snapshot_id
         if latest:
             self._outputs.point(LATEST, b"%d" % latest)
             self._outputs.point(EARLIEST, b"%d" % self._target.earliest_snapshot_id)
-            self._expire()
             self._manifests.forget_others(latest)
         return Position(
             self._target.version,
@@ -216,6 +216,7 @@ class _Run:
             self._manifests.known,
             self._unlisted.flips,
             commit=self._commit,
+            garbage=tuple(self._expired()) if latest else (),
             location=self._table.location,
         )
 
@@ -240,8 +241,8 @@ class _Run:
             time_retained_millis=tag.time_retained_millis,
         )
 
-    def _expire(self) -> None:
-        """Take away what only snapshots read that are no longer reachable.
+    def _expired(self) -> Iterator[str]:
+        """Yield what only snapshots read that are no longer reachable.
 
         Those that came and went meanwhile are among them, since a run that was killed may have
         written them.
@@ -254,13 +255,12 @@ class _Run:
         held = before.held_snapshot_ids if before else frozenset()
         gone = [each for each in held.union(expired) if not self._target.reachable(each)]
         for snapshot_id in expired:
-            self._outputs.remove(snapshot_path(snapshot_id))
+            yield snapshot_path(snapshot_id)
         for snapshot_id in gone:
-            for path in self._manifests.list_paths(snapshot_id):
-                self._outputs.remove(path)
+            yield from self._manifests.list_paths(snapshot_id)
         for tile in sorted({tile for each in gone for tile in self._lines.tiles(each)}):
             if not self._is_read(tile):
-                self._outputs.remove(self._manifests.tile_path(tile))
+                yield self._manifests.tile_path(tile)
 
     def _is_read(self, tile: Tile) -> bool:
         """Whether a snapshot that can still be read reads a tile."""

@@ -314,3 +314,37 @@ def test_of_a_dropped_table_only_caches_go_and_only_after_seven_days(tmp_path: P
         f"{root}/checkpoints/files/{span}.parquet",
         f"{root}/checkpoints/files/{span}.parquet.sha256",
     }
+
+
+def test_whoever_opened_a_table_reads_on_after_all_that_maintenance_takes() -> None:
+    clock = Clock()
+    store = memory()
+    lake = lake_on(store, clock)
+    table = orders(lake)
+    table.append(_long_list("a"))
+    for number in range(900):
+        table.alter([SetOption("k", str(number))])
+    table.append([data_file("b.parquet")])
+    table.log.wait_for_caches()
+    _left_behind(table, "c", clock)
+    held, cold = table.at(snapshot=1), table.at(version=table.state.version)
+    before = [each.path for each in table.at(snapshot=1).files]
+    planned = sorted(each.path for each in table.at(snapshot=2).files)
+    lake.drop_table("shop.orders")
+    clock.now += KEPT_MILLIS + DAY
+
+    (birth,) = Births.of(read.commit for read in lake.log.commits(0, lake.state.version))
+    subject = Subject("t", Table(birth.identifier, birth.path, lake.setting).log, has_files=True)
+    gone = [
+        *orphaned_changes(subject),
+        *orphaned_caches(subject, birth.dropped_millis or 0, clock.now),
+        *orphaned_drafts(store, "", clock.now),
+    ]
+    assert {each.sort for each in gone} == {"changes", "cache"}
+    for each in gone:
+        remove(store, each)
+
+    assert [each.path for each in held.files] == before
+    assert sorted(each.path for each in cold.files) == planned
+    assert [each.version for each in table.events()] == [*range(904)]
+    assert table.at(version=450).schema.options["k"] == "448"

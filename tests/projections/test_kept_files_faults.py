@@ -126,7 +126,9 @@ def test_what_is_to_be_taken_away_is_so_after_a_kill_between(kept: Format) -> No
     left_over = f"{kept.kept.format.folders[0]}/left-over"
     table.log.store.create(f"{table.path}/{left_over}", b"x")
     files = kept.kept.format.positions
-    files.save(table.log.store, table.log.layout, stands.with_garbage((left_over,)))
+    files.save(
+        table.log.store, table.log.layout, stands.with_leaving((left_over,), stands.leaving_since)
+    )
 
     kept.project(table)
 

@@ -102,7 +102,9 @@ def lived(lake: Ledger) -> dict[str, Book]:
 
 def _lived(lake: Ledger, name: str, *, follows: bool) -> Book:
     columns = {"id": "BIGINT NOT NULL", "name": "STRING", "day": "DATE"}
-    schema = Schema.of(columns, partition_keys=["day"])
+    # What expired is refused at once.
+    options = {"ledger.reader-grace": "0"}
+    schema = Schema.of(columns, partition_keys=["day"], options=options)
     book = Book(lake.create_table(f"shop.{name}", schema), follows=follows)
     first, second = _in_day(book, "2013-01-01"), _in_day(book, "2013-01-02")
     book.tag("moved", 2)

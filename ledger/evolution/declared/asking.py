@@ -26,8 +26,10 @@ from ledger.evolution.declared.rules import (
     DEFAULT_FORMATS,
     FOLLOW_OPTION,
     FORMATS_OPTION,
+    READER_GRACE_OPTION,
     Rules,
     followed,
+    refuse_grace,
 )
 from ledger.evolution.state import TableState
 from ledger.model.errors import FormatError, InvalidChangeError
@@ -51,6 +53,8 @@ def refuse_unknown(options: Mapping[str, str], before: Mapping[str, str], format
         InvalidChangeError: They do.
     """
     _refuse_following(options, before)
+    if options.get(READER_GRACE_OPTION) != before.get(READER_GRACE_OPTION):
+        refuse_grace(options)
     if options.get(FORMATS_OPTION) == before.get(FORMATS_OPTION):
         return
     new = Rules.of(options).formats - declared_by(before).formats
@@ -116,8 +120,10 @@ def refuse_birth(birth: Birth, formats: Formats) -> None:
 
     Raises:
         FormatError: As `refuse_inexpressible`.
-        InvalidChangeError: It declares a format that there is not.
+        InvalidChangeError: It declares a format that there is not, or has an option that is wrong.
     """
+    _refuse_following(birth.schema.options, {})
+    refuse_grace(birth.schema.options)
     if not birth.rules.formats <= set(formats.names()):
         raise _unknown(birth.schema.options, formats)
     for problem in birth_problems(birth, formats):

@@ -7,8 +7,10 @@ can hold is not.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Final
 
 from attrs import frozen
 
@@ -17,6 +19,9 @@ from ledger.model.errors import InvalidChangeError
 FORMATS_OPTION = "ledger.formats"
 FOLLOW_OPTION = "ledger.follow"
 """Names the formats whose files go on with every commit, parted by commas."""
+
+READER_GRACE_OPTION = "ledger.reader-grace"
+"""How long files stay that no snapshot needs any more, for readers that opened the table before."""
 
 FORMAT_VERSION_OPTION = "format-version"
 DEFAULT_FORMATS = "paimon,iceberg"
@@ -87,6 +92,52 @@ def followed(options: Mapping[str, str]) -> tuple[str, ...]:
     """
     names = (each.strip() for each in options.get(FOLLOW_OPTION, "").split(","))
     return tuple(dict.fromkeys(each for each in names if each))
+
+
+_UNIT_MILLIS: Final = {"s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DEFAULT_GRACE_MILLIS: Final = 3_600_000
+_LONGEST_GRACE_MILLIS: Final = 30 * 86_400_000
+_is_duration = re.compile(r"([0-9]{1,9}) ?(s|min|h|d)").fullmatch
+
+
+def reader_grace_millis(options: Mapping[str, str]) -> int:
+    """Return for how long a table's readers may hold what no snapshot needs any more.
+
+    One hour where the table does not say, or says what nobody can read.
+
+    Example:
+        >>> reader_grace_millis({}), reader_grace_millis({"ledger.reader-grace": "15 min"})
+        (3600000, 900000)
+    """
+    try:
+        return _grace_millis(options.get(READER_GRACE_OPTION))
+    except InvalidChangeError:
+        # Whoever set it did not know the option.
+        return _DEFAULT_GRACE_MILLIS
+
+
+def refuse_grace(options: Mapping[str, str]) -> None:
+    """Refuse a time for readers that is none, or longer than thirty days.
+
+    Raises:
+        InvalidChangeError: It is.
+    """
+    _grace_millis(options.get(READER_GRACE_OPTION))
+
+
+def _grace_millis(text: str | None) -> int:
+    if text is None:
+        return _DEFAULT_GRACE_MILLIS
+    found = _is_duration(text.strip())
+    millis = int(found[1]) * _UNIT_MILLIS[found[2]] if found else -1
+    if text.strip() == "0":
+        return 0
+    if not 0 <= millis <= _LONGEST_GRACE_MILLIS:
+        raise InvalidChangeError(
+            f"option {READER_GRACE_OPTION} is {text!r}, which is no time for readers; give 0, or "
+            "up to thirty days in s, min, h or d, such as 15 min"
+        )
+    return millis
 
 
 # Every commit asks a few times, and tables have few answers.

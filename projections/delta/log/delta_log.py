@@ -122,13 +122,18 @@ class DeltaLog:
 
     def _garbage(self, oldest: int) -> tuple[str, ...]:
         found = [(version_of(path), path) for path in self._outputs.paths(FOLDER)]
-        gone = [(each, path) for each, path in found if each is not None and each < oldest]
+        # What went before is gone already, or noted.
+        first = 0 if self._start.version < 0 else self._start.oldest
+        gone = [(each, path) for each, path in found if each is not None and first <= each < oldest]
         return tuple(path for _, path in sorted(gone))
 
     def _begin_earlier(self, version: int) -> None:
         """Give a version of an earlier run the checkpoint that a log begins with."""
         if self._outputs.read(checkpoint_path(version)) is None:
             self._put_checkpoint(version, _without_removed(self._load(version)))
+        elif version > self._hinted():
+            # A run that was killed came as far as the checkpoint.
+            self._hint = hint_json(version, self._load(version))
 
     def _put_checkpoint(self, version: int, found: Reconciled) -> None:
         path, body = checkpoint_path(version), to_parquet(found)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from ledger.log.codec import digest
 from ledger.log.layout import Layout
 from ledger.stores import Store
-from projections.materialising import load_position, save_position
+from projections.position_file import load_position, save_position
 from projections.statistics.keeping.tiling import Tile, cover
 from projections.statistics.reading.opening import Opening
 

@@ -22,7 +22,7 @@ from projections.delta.log.names import (
     version_of,
 )
 from projections.materialising import outputs_of
-from tests.lakes import lake_on, orders
+from tests.lakes import lake_on, orders, reader_grace
 from tests.projections.paimon.projecting import new_files, step
 
 
@@ -30,6 +30,7 @@ def random_table(seed: int, store: Store, steps: int = 40) -> Table:
     rng = random.Random(seed)
     columns = {"id": "BIGINT NOT NULL", "day": "DATE", "amount": "INT"}
     options = {"ledger.formats": "paimon,iceberg,delta", "delta.checkpointInterval": "5"}
+    options |= reader_grace(seed)
     table = orders(lake_on(store), Schema.of(columns, partition_keys=["day"], options=options))
     go_on(table, rng, steps)
     return table

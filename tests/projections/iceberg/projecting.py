@@ -17,8 +17,9 @@ from ledger.stores import Store
 from projections.iceberg import position
 from projections.iceberg.materialise import expected
 from projections.iceberg.names import FOLDER, HINT, Names
+from projections.leaving import Leaving
 from projections.materialising import outputs_of
-from tests.lakes import lake_on, orders
+from tests.lakes import lake_on, orders, reader_grace
 from tests.projections.paimon.projecting import step
 
 EXISTING, ADDED, DELETED = 0, 1, 2
@@ -27,7 +28,7 @@ EXISTING, ADDED, DELETED = 0, 1, 2
 def random_table(seed: int, store: Store, steps: int = 40) -> Table:
     rng = random.Random(seed)
     columns = {"id": "BIGINT NOT NULL", "day": "DATE", "amount": "INT"}
-    options = {"format-version": str(1 + seed % 3)}
+    options = {"format-version": str(1 + seed % 3)} | reader_grace(seed + 1)
     table = orders(lake_on(store), Schema.of(columns, partition_keys=["day"], options=options))
     go_on(table, rng, steps)
     return table
@@ -68,13 +69,18 @@ class Left:
         return cls(expected(table, version=version), table.location)
 
     def newest(self, table: Table) -> dict[str, bytes]:
-        """Return the files without the metadata of versions before the position's."""
+        """Return the files without the metadata of versions before the position's.
+
+        What only stays a while for older readers is left out, too.
+        """
+        leaving = Leaving(table, "iceberg").paths()
         store, layout = table.log.store, table.log.layout
         stands = position.FILE.load(store, layout).version
         return {
             path: body
             for path, body in self.files.items()
-            if not is_metadata(path) or path in metadata_names(table, stands)
+            if path not in leaving
+            and (not is_metadata(path) or path in metadata_names(table, stands))
         }
 
     def metadata(self, version: int, table: Table) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from attrs import evolve, frozen
 from msgspec.structs import replace
 
-from ledger import FileChange, InvalidInputError, NotFoundError, Table
+from ledger import FileChange, InvalidInputError, NotFoundError, Schema, Table
 from ledger.evolution.state import TableState
 from ledger.model.errors import AlreadyExistsError
 from ledger.model.snapshot import Snapshot
@@ -24,14 +24,16 @@ from projections.paimon.rows.binary_row import decode_row
 from projections.paimon.rows.values import scalar
 from projections.partition_text import PartitionText
 from tests.histories import random_changes
-from tests.lakes import data_file, lake_on, orders
+from tests.lakes import data_file, lake_on, orders, reader_grace
 
 DAYS = ("2013-01-01", "2013-01-02", None)
 
 
 def random_table(seed: int, store: Store, steps: int = 40) -> Table:
     rng = random.Random(seed)
-    table = orders(lake_on(store))
+    columns = {"id": "BIGINT NOT NULL", "day": "DATE", "amount": "INT"}
+    schema = Schema.of(columns, partition_keys=["day"], options=reader_grace(seed))
+    table = orders(lake_on(store), schema)
     go_on(table, rng, steps)
     return table
 

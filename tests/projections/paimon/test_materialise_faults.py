@@ -50,7 +50,7 @@ def test_foreign_files_are_listed_and_outlive_everything() -> None:
 
 def test_expiry_keeps_what_tags_name() -> None:
     store = memory()
-    table = random_table(5, store, 0)
+    table = random_table(3, store, 0)
     rng = random.Random(5)
     while table.state.last_snapshot_id < 12:
         go_on(table, rng, 1)

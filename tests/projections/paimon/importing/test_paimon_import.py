@@ -22,9 +22,11 @@ from ledger import (
     LedgerError,
     NotFoundError,
     Schema,
+    Table,
     UnsupportedError,
 )
 from ledger.evolution.fold.table_record import TableStream
+from projections.leaving import Leaving
 from projections.paimon import schema_from_json
 from projections.paimon.materialise import verify
 from tests.faults import Died, DiesAfter
@@ -57,11 +59,13 @@ def said(path: Path) -> Any:
     return {key: each for key, each in content.items() if each is not None and key not in FREE}
 
 
-def assert_files_say_the_same(mine: Path, theirs: Path) -> None:
-    """Every metadata file is here, and nothing else."""
+def assert_files_say_the_same(mine: Path, theirs: Path, table: Table | None = None) -> None:
+    """Every metadata file is here, and else only what a table's older readers may hold."""
+    leaving = Leaving(table, "paimon").paths() if table else frozenset()
     for pattern in ("schema/*", "snapshot/snapshot-*", "tag/*", "branch/*/*/*-*"):
         found = {each.relative_to(theirs): said(each) for each in theirs.glob(pattern)}
-        assert {each.relative_to(mine): said(each) for each in mine.glob(pattern)} == found
+        here = {each.relative_to(mine): said(each) for each in mine.glob(pattern)}
+        assert {path: it for path, it in here.items() if str(path) not in leaving} == found
 
 
 @pytest.mark.parametrize("source", TABLES, ids=lambda each: each.name)
@@ -87,7 +91,7 @@ def test_a_known_table_comes_in_whole(source: Path, tmp_path: Path) -> None:
 def assert_reads_the_same(lake: Ledger, root: Path, source: PaimonSource) -> None:
     table = lake.table("a.b")
     table.project("paimon")
-    assert_files_say_the_same(root / table.path, source.folder)
+    assert_files_say_the_same(root / table.path, source.folder, table)
     mine, theirs = CatalogFactory.create({"warehouse": str(root)}).get_table("a.b"), source.table
     for each in source.snapshots:
         at = {"scan_snapshot_id": str(each)}
