@@ -18,38 +18,41 @@ from ledger.following import files as followed
 from ledger.following.files import advance, wait
 from ledger.model.errors import StoreError
 from ledger.stores import LocalStore
+from projections.delta.materialise import DELTA
 from projections.iceberg.materialise import ICEBERG
-from projections.materialising import Materialisation, files_of, target_state
+from projections.materialising import Difference, Materialisation, files_of, target_state
 from projections.paimon.materialise import PAIMON
 from tests.faults import Died, Mortal
 from tests.lakes import data_file, lake_on
 from tests.readers.lakehouse import folder_of
 
 COLUMNS = {"id": "BIGINT NOT NULL", "day": "DATE", "amount": "INT"}
-BOTH: dict[str, Materialisation[Any]] = {"iceberg": ICEBERG, "paimon": PAIMON}
+KEPT: dict[str, Materialisation[Any]] = {"iceberg": ICEBERG, "paimon": PAIMON, "delta": DELTA}
+ALL = "iceberg,paimon,delta"
 
 
 @pytest.fixture(autouse=True)
 def offered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Offer the formats as an installation does; a checkout may have been installed before."""
-    monkeypatch.setattr(followed, "kept", BOTH.__getitem__)
+    monkeypatch.setattr(followed, "kept", KEPT.__getitem__)
 
 
 def table_in(folder: Path, follow: str = "iceberg,paimon") -> tuple[Ledger, Table]:
     lake = ledger.open(folder)
     lake.create_database("shop")
-    schema = Schema.of(COLUMNS, partition_keys=["day"], options={"ledger.follow": follow})
+    options = {"ledger.formats": ALL, "ledger.follow": follow}
+    schema = Schema.of(COLUMNS, partition_keys=["day"], options=options)
     return lake, lake.create_table("shop.orders", schema)
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
-    kinds = ("metadata", "schema", "snapshot", "manifest", "tag")
+    kinds = ("metadata", "schema", "snapshot", "manifest", "tag", "_delta_log")
     found = (each for kind in kinds for each in (folder / kind).rglob("*") if each.is_file())
     return {str(each.relative_to(folder)): each.read_bytes() for each in found}
 
 
 def as_new(table: Table, name: str) -> dict[str, bytes]:
-    return files_of(BOTH[name].format, table, target_state(table, None))
+    return files_of(KEPT[name].format, table, target_state(table, None))
 
 
 def stands(table: Table) -> list[tuple[str, int]]:
@@ -73,6 +76,8 @@ def test_after_close_every_format_has_the_newest_commit(tmp_path: Path) -> None:
     assert snapshot.snapshot_id == 5
     assert (tmp_path / "shop.db/orders/snapshot/snapshot-5").exists()
 
+
+BESIDE = ("_ledger/projections", "_ledger/leaving")
 
 SCRIPT = """
 import sys, ledger
@@ -135,7 +140,7 @@ def test_a_format_that_fails_is_told_and_fails_no_commit(
             return ICEBERG.freshness(table)
 
     monkeypatch.setattr(
-        followed, "kept", lambda name: Broken() if name == "iceberg" else BOTH[name]
+        followed, "kept", lambda name: Broken() if name == "iceberg" else KEPT[name]
     )
     lake, table = table_in(tmp_path)
     table.append([data_file("a.parquet")])
@@ -144,7 +149,7 @@ def test_a_format_that_fails_is_told_and_fails_no_commit(
     assert (iceberg.behind, paimon.behind) == (2, 0)
     assert iceberg.problem == "the disk is full"
     assert "format_could_not_follow" in capsys.readouterr().err
-    monkeypatch.setattr(followed, "kept", BOTH.__getitem__)
+    monkeypatch.setattr(followed, "kept", KEPT.__getitem__)
     # The next commit heals it.
     table.append([data_file("b.parquet")])
     lake.close()
@@ -152,7 +157,7 @@ def test_a_format_that_fails_is_told_and_fails_no_commit(
 
 
 def test_several_followers_at_once_make_what_one_makes(tmp_path: Path) -> None:
-    lake, table = table_in(tmp_path)
+    lake, table = table_in(tmp_path, ALL)
     for number in range(8):
         table.append([data_file(f"{number}.parquet")])
     threads = [threading.Thread(target=lambda: [*advance(table.again())]) for _ in range(4)]
@@ -163,21 +168,22 @@ def test_several_followers_at_once_make_what_one_makes(tmp_path: Path) -> None:
     for each in threads:
         each.join()
     assert lake.close()
-    right = as_new(table, "iceberg") | as_new(table, "paimon")
     there = files_in(tmp_path / "shop.db/orders")
-    # On the way metadata was written for versions that are not the newest any more.
-    assert {key: there.get(key) for key in right} == right
+    for name, kept in KEPT.items():
+        right = as_new(table, name)
+        # On the way metadata was written for versions that are not the newest any more.
+        assert {key: there.get(key) for key in right} == right
+        assert kept.verify(table) == Difference()
 
 
 def test_a_kill_at_any_write_of_a_follower_is_healed_by_the_next(tmp_path: Path) -> None:
-    _, table = table_in(tmp_path / "lake")
-    table.alter([SetOption("ledger.follow", "iceberg,paimon")])
+    _, table = table_in(tmp_path / "lake", ALL)
     for number in range(3):
         table.append([data_file(f"{number}.parquet")])
     table.create_tag("kept", snapshot=1)
     table.expire_snapshots(before=3)
     assert wait(table.ledger_url, 120)
-    for kind in ("metadata", "schema", "snapshot", "manifest", "tag", "_ledger/projections"):
+    for kind in (*(each.split("/")[0] for each in files_in(folder_of(table))), *BESIDE):
         shutil.rmtree(folder_of(table) / kind, ignore_errors=True)
     writes = 0
     while True:
@@ -192,16 +198,17 @@ def test_a_kill_at_any_write_of_a_follower_is_healed_by_the_next(tmp_path: Path)
         healed = ledger.open(place).table("shop.orders")
         assert not [reached for _, reached in advance(healed) if isinstance(reached, Exception)]
         found = files_in(folder_of(healed))
-        for name in BOTH:
+        for name in KEPT:
             made = as_new(healed, name)
             assert {path: found.get(path) for path in made} == made
-        for each in BOTH.values():
+        for each in KEPT.values():
             assert each.verify(healed).is_empty
     assert writes > 10
 
 
 def test_what_is_not_declared_cannot_follow(tmp_path: Path) -> None:
     _, table = table_in(tmp_path, "")
+    table.alter([SetOption("ledger.formats", "iceberg,paimon")])
     for wrong in ("delta", "iceberg,csv"):
         with pytest.raises(InvalidChangeError, match=r"ledger\.follow names"):
             table.alter([SetOption("ledger.follow", wrong)])
