@@ -14,7 +14,7 @@ from ledger.events.snapshot_events import ChangesReference, ListingEvent
 from ledger.files.change_table import from_table, parquet_of, parsed, to_table
 from ledger.log.layout import Layout
 from ledger.model.errors import DamagedLogError, StoreError
-from ledger.model.file_change import FileChange
+from ledger.model.file_change import FileChange, inline_files
 from ledger.stores import Store
 
 INLINE_LIMIT = 1000
@@ -149,9 +149,6 @@ def event_files(store: Store, layout: Layout, event: ListingEvent) -> tuple[File
         DamagedLogError: The file that holds them is missing or changed, or they are none.
     """
     if isinstance(event.changes, UnsetType):
-        # The rules of snapshots come with it, and to look at a table needs none.
-        from ledger.evolution.table.snapshots import inline_files
-
         try:
             return inline_files(event.files)
         except (DecodeError, RecursionError) as error:

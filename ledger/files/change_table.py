@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from functools import cache
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import astuple
 
+from ledger.model.arrow_arrays import flags, numbers, texts
 from ledger.model.errors import UpgradeRequiredError
 from ledger.model.file_change import FileChange
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyarrow import parquet
 
 
 def arrow_owned(body: bytes) -> pa.BufferReader:
@@ -70,23 +74,39 @@ def to_table(files: Sequence[FileChange]) -> pa.Table:
     """Return file changes as an Arrow table."""
     import pyarrow as pa
 
-    types = {name: getattr(pa, _call(kind))() for name, kind in {**_PLAIN, **_MAPS}.items()}
-    arrays: dict[str, pa.Array] = {}
-    for name in FileChange.__struct_fields__:
-        values = [_present(getattr(each, name)) for each in files]
-        if name == "partition":
-            arrays[name] = pa.array(map(_json_texts, values), pa.list_(pa.string()))
-        elif name == "extra_files":
-            arrays[name] = pa.array(values, pa.list_(pa.string()))
-        elif name in _MAPS:
-            arrays[name] = _map_array(values, types[name])
-        else:
-            arrays[name] = pa.array(values, types[name])
+    names = FileChange.__struct_fields__
+    columns: list[Sequence[Any]] = [*zip(*map(astuple, files), strict=True)] or [() for _ in names]
+    arrays = {name: _array(name, column) for name, column in zip(names, columns, strict=True)}
     return pa.table(arrays).replace_schema_metadata({_FORMAT_KEY: str(_FORMAT)})
 
 
-def _call(kind: str) -> str:
-    return "bool_" if kind == "bool" else kind
+def _array(name: str, column: Sequence[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    if name == "partition":
+        parts = [_json_texts(each) for each in column]
+        starts = [*accumulate(map(len, parts), initial=0)]
+        inside = texts([*chain.from_iterable(parts)])
+        return pa.ListArray.from_arrays(numbers(starts, pa.int32()), inside)
+    if name in _OPTIONAL:
+        return _optional_array(name, [*map(_present, column)])
+    kind = _PLAIN[name]
+    if kind == "string":
+        return texts(column)
+    return flags(column) if kind == "bool" else numbers(column, pa.int64())
+
+
+def _optional_array(name: str, values: Sequence[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    if name in _MAPS:
+        kind = pa.map_(pa.int64(), getattr(pa, _MAPS[name])())
+    else:
+        kind = pa.list_(pa.string()) if name in _LISTS else getattr(pa, _PLAIN[name])()
+    if not any(each is not None for each in values):
+        # Most files say none of this.
+        return pa.nulls(len(values), kind)
+    return _map_array(values, kind.item_type) if name in _MAPS else pa.array(values, kind)
 
 
 def _present(value: Any) -> Any:
@@ -94,23 +114,26 @@ def _present(value: Any) -> Any:
 
 
 def _json_texts(values: Iterable[Any]) -> list[str]:
-    return [msgspec.json.encode(each).decode() for each in values]
+    return [msgspec.json.encode(each).decode() for each in values] if values else []
 
 
 def _map_array(maps: Sequence[dict[int, Any] | None], values: pa.DataType) -> pa.Array:
     import pyarrow as pa
 
     # An offset of NULL marks a row without a map; the last one only ends the last row.
-    offsets: list[int | None] = []
-    end = 0
-    for each in maps:
-        offsets.append(None if each is None else end)
-        end += len(each or ())
+    ends = accumulate((len(each or ()) for each in maps), initial=0)
+    starts = [None if each is None else start for each, start in zip(maps, ends, strict=False)]
     present = [each for each in maps if each]
+    total = sum(map(len, present))
+    if None in starts:
+        offsets = pa.array([*starts, total], pa.int32())
+    else:
+        offsets = numbers([*(each or 0 for each in starts), total], pa.int32())
+    items = [*chain.from_iterable(each.values() for each in present)]
     return pa.MapArray.from_arrays(
-        pa.array([*offsets, end], pa.int32()),
-        pa.array(list(chain.from_iterable(present)), pa.int64()),
-        pa.array(list(chain.from_iterable(each.values() for each in present)), values),
+        offsets,
+        numbers([*chain.from_iterable(present)], pa.int64()),
+        texts(items) if values == pa.string() else numbers(items, values),
     )
 
 
@@ -196,16 +219,37 @@ def parsed(body: bytes, count: int | None = None, columns: Sequence[str] | None 
     from pyarrow import parquet
 
     try:
-        file = parquet.ParquetFile(arrow_owned(body))
-        # Before any row is read: a few bytes can unpack to gigabytes.
-        _check_format((file.schema_arrow.metadata or {}).get(_FORMAT_KEY, b""))
-        if count not in {None, file.metadata.num_rows}:
-            raise ValueError(f"it holds {file.metadata.num_rows} and not {count}")
         # Threads take longer to begin than a small file takes to read.
-        wanted = None if columns is None else list(columns)
-        return file.read(wanted, use_threads=len(body) > _SMALL_BYTES)
+        is_small = len(body) <= _SMALL_BYTES
+        if is_small and columns is None:
+            file = _whole_file()(pa.BufferReader(body))
+        else:
+            file = parquet.ParquetFile(arrow_owned(body))
+        # Before any row is read: a few bytes can unpack to gigabytes.
+        metadata = file.metadata
+        _check_format((metadata.metadata or {}).get(_FORMAT_KEY, b""))
+        if count not in {None, metadata.num_rows}:
+            raise ValueError(f"it holds {metadata.num_rows} and not {count}")
+        return file.read(None if columns is None else list(columns), use_threads=not is_small)
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"they are no Parquet file: {error}") from error
+
+
+@cache
+def _whole_file() -> type[parquet.ParquetFile]:
+    from pyarrow import parquet
+
+    class WholeFile(parquet.ParquetFile):  # type: ignore[misc]
+        """A file of which all columns are read.
+
+        Where each name stands is worked out when a file is opened, which takes as long as reading
+        a small one, and who reads all of them asks for no name.
+        """
+
+        def _build_nested_paths(self) -> dict[str, list[int]]:
+            return {}
+
+    return WholeFile
 
 
 def _check_format(text: bytes) -> None:

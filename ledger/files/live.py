@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, get_args
 
 from attrs import evolve, frozen
 from msgspec import DecodeError
@@ -31,6 +32,10 @@ from ledger.model.tiles import parts
 from ledger.observing.notices import warn
 
 _LOGGER = "ledger.files"
+
+_LISTING: tuple[type, ...] = get_args(ListingEvent)
+_SNAPSHOTS: tuple[type, ...] = get_args(SnapshotEvent)
+_BRANCHES: tuple[type, ...] = (BranchCommitted,)
 
 _MOST_KEPT = 20_000
 """So many live files are kept in memory, so that who asks again reads what is new alone."""
@@ -105,8 +110,8 @@ class LiveFiles:
 
     def listed(
         self, commit: Commit[TableEvent]
-    ) -> Iterator[tuple[ListingEvent, tuple[FileChange, ...]]]:
-        """Yield the snapshots of a commit, each with its file changes, wherever they stand.
+    ) -> list[tuple[ListingEvent, tuple[FileChange, ...]]]:
+        """Return the snapshots of a commit, each with its file changes, wherever they stand.
 
         Those of branches are among them.
 
@@ -114,8 +119,8 @@ class LiveFiles:
             DamagedLogError: A list of file changes is missing or damaged.
             UpgradeRequiredError: A newer version wrote one.
         """
-        for event in _listing(commit):
-            yield event, self._files(commit.version, event)
+        version = commit.version
+        return [(event, self._files(version, event)) for event in _listing(commit)]
 
     def changes(self, first: int, last: int) -> Iterator[Placed]:
         """Yield main's file changes of the commits `first` to `last`, both included.
@@ -425,10 +430,10 @@ def _sorted(
     return tuple(sorted(both, key=lambda each: each.path))
 
 
-def _listing(commit: Commit[TableEvent], line: _Line | None = None) -> Iterator[ListingEvent]:
-    """Yield what lists files in a commit, on a line; None: on all of them."""
-    kind = ListingEvent if line is None else BranchCommitted if line.number else SnapshotEvent
-    for transaction in commit.transactions:
-        for event in transaction.events:
-            if isinstance(event, kind) and (line is None or line.holds(event.snapshot_id)):
-                yield event
+def _listing(commit: Commit[TableEvent], line: _Line | None = None) -> list[ListingEvent]:
+    """Return what lists files in a commit, on a line; None: on all of them."""
+    kinds = _LISTING if line is None else _BRANCHES if line.number else _SNAPSHOTS
+    found: list[Any] = [
+        event for each in commit.transactions for event in each.events if isinstance(event, kinds)
+    ]
+    return found if line is None else [each for each in found if line.holds(each.snapshot_id)]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ledger.files.change_table import from_table, parquet_of, parsed, to_table
 from ledger.log.layout import Layout
+from ledger.model.arrow_arrays import numbers
 from ledger.model.errors import UpgradeRequiredError
 from ledger.model.file_change import FileChange
 from ledger.observing.notices import warn
@@ -140,7 +141,7 @@ def table_of(rows: Sequence[Placed]) -> pa.Table:
         ("version", [each.version for each in rows]),
         ("snapshot_id", [each.snapshot_id for each in rows]),
     ):
-        table = table.append_column(name, pa.array(values, pa.int64()))
+        table = table.append_column(name, numbers(values, pa.int64()))
     return table
 
 

@@ -119,11 +119,12 @@ class Checkpoints(Generic[S]):
     def bodies(self, head: Head[S]) -> Iterator[tuple[Layout, bytes]]:
         """Yield the files that can stand for a state, and under whose keys."""
         state = self._stream.encode_state(head.state)
-        yield self._own.layout, _body(head, state, self._own.fold_version)
+        check = _check_of(state)
+        yield self._own.layout, _body(head, state, check, self._own.fold_version)
         # A client of format 1 goes on from a checkpoint without reading what it was made of: one
         # that a newer commit went into has to stay out of its sight.
         if head.state.format == OLDEST_FORMAT:
-            yield self._shared.layout, _body(head, state, self._shared.fold_version)
+            yield self._shared.layout, _body(head, state, check, self._shared.fold_version)
 
     def newest(self) -> Head[S] | None:
         """Return the newest checkpoint that can be found without listing."""
@@ -212,13 +213,13 @@ class Checkpoints(Generic[S]):
         return found if (front.format, front.fold_version, front.version) == wanted else None
 
 
-def _body(head: Head[Any], state: bytes, fold_version: int) -> bytes:
+def _body(head: Head[Any], state: bytes, check: str, fold_version: int) -> bytes:
     front = _Front(
         format=FORMAT,
         fold_version=fold_version,
         version=head.state.version,
         head=head.digest,
-        check=_check_of(state),
+        check=check,
     )
     return b"".join((msgspec.json.encode(front)[: -len(_END)], _STATE, state, _END))
 

@@ -148,6 +148,16 @@ class Codec(Generic[E]):
             raise self._explain(body, file, error) from error
         return _checked(commit, file)
 
+    def decode_all(self, bodies: Sequence[bytes]) -> list[Commit[E]] | None:
+        """Return the commits that some files hold; None where `decode` refuses one of them."""
+        try:
+            commits = [*map(self._decode, bodies)]
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+        formats = {each.format for each in commits}
+        are_known = all(OLDEST_FORMAT <= each <= NEWEST_FORMAT for each in formats)
+        return commits if are_known and all(each.transactions for each in commits) else None
+
     def sketch(self, body: bytes, file: str) -> Sketch:
         """Return what a commit is, without decoding what its events say.
 

@@ -10,4 +10,5 @@ Everything here is immutable and knows neither events, files on a store, nor any
 - `errors`: the whole tree, by what the caller should do; `similar`, `excerpt`: what messages
   and notebooks show; `credentials`: what none of them shows.
 - `arguments`: what a caller may pass in; `installed`: what other packages bring.
+- `arrow_arrays`: lists of values as Arrow arrays.
 """

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.json import Decoder
 
 PartitionValue = str | int | bool | None
 """A partition value in JSON form: numbers and booleans as such, everything else as text.
@@ -58,3 +59,20 @@ class FileChange(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True
     upper_bounds: dict[int, str] | UnsetType = UNSET
     first_row_id: int | UnsetType = UNSET
     extra_files: tuple[str, ...] | UnsetType = UNSET
+
+
+_DECODER = Decoder(tuple[FileChange, ...])
+
+
+def inline_files(files: Raw) -> tuple[FileChange, ...]:
+    """Return the file changes that stand inside an event, in JSON.
+
+    Raises:
+        msgspec.DecodeError: They are none.
+        RecursionError: They nest too deep.
+
+    Example:
+        >>> inline_files(Raw(b""))
+        ()
+    """
+    return _DECODER.decode(files) if memoryview(files).nbytes else ()

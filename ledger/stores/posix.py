@@ -117,7 +117,7 @@ def read(path: str) -> bytes | None:
     try:
         body = os.read(file, _READ_BYTES)
         # Network file systems may answer short, so only an empty answer is the end.
-        more = os.read(file, _READ_BYTES)
+        more = os.read(file, 1 if len(body) < _READ_BYTES else _READ_BYTES)
         if not more:
             return body
         with open(file, "rb", buffering=0, closefd=False) as rest:

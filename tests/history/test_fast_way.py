@@ -164,3 +164,17 @@ def test_most_damages_show() -> None:
         KINDS[seed % len(KINDS)](files, random.Random(seed))
         shown += bool(findings(files)[0])
     assert shown >= 8
+
+
+def test_a_line_that_ends_in_the_next_file_is_told() -> None:
+    files = dict(sound())
+    version = COMMITS // 2
+    files[key_of(version)] = files[key_of(version)].removesuffix(b"\n")
+    chained(files, version + 1)
+    files[key_of(version + 1)] = b"\n" + files[key_of(version + 1)]
+    chained(files, version + 2)
+
+    found, *_ = findings(files)
+
+    assert [each.version for each in found if each.kind == "damage"] == [version, version + 1]
+    assert all("not written as lakeledger writes" in each.what for each in found[:2])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, cast
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Raw, Struct
+from msgspec.json import encode
 
 from ledger.events.table_events import SchemaRecord, TableCreated
 from ledger.model.schema import FieldIdPolicy, Schema
@@ -37,33 +39,50 @@ class StoredSchema(Struct, frozen=True, gc=False, omit_defaults=True, rename="ca
 
 
 _MOST_KNOWN = 20_000
-_known: dict[int, tuple[DataField, FieldObject]] = {}
+_known: dict[int, tuple[DataField, Raw]] = {}
 """What records hold for columns, which few commits change; each by its column's identity."""
 
 
-def _wire(column: DataField) -> FieldObject:
+def _texts(columns: Iterable[DataField]) -> tuple[Raw, ...]:
+    """Return what a state's record says of some columns, in JSON."""
+    try:
+        return tuple([_known[id(each)][1] for each in columns])
+    except KeyError:
+        return tuple(map(_text, columns))
+
+
+def _text(column: DataField) -> Raw:
     # It is held, so that no other column gets its identity.
     known = _known.get(id(column))
     if known is None:
         if len(_known) >= _MOST_KNOWN:
             _known.clear()
-        known = _known[id(column)] = column, field_to_wire(column)
+        known = _known[id(column)] = column, Raw(encode(field_to_wire(column)))
     return known[1]
 
 
 def schema_record(schema: Schema) -> SchemaRecord:
     """Return what a creation records of a schema."""
-    return SchemaRecord(**_shared(schema))
+    return SchemaRecord(fields=tuple(map(field_to_wire, schema.fields)), **_shared(schema))
 
 
 def stored_schema(schema: Schema) -> StoredSchema:
-    """Return what the record of a state holds of its schema."""
-    return StoredSchema(**_shared(schema), **{name: getattr(schema, name) for name in _OWN})
+    """Return what the record of a state holds of a schema."""
+    return _stored(schema, tuple(map(field_to_wire, schema.fields)))
+
+
+def written_schema(schema: Schema) -> StoredSchema:
+    """Return the same to be written alone: its columns are JSON already."""
+    return _stored(schema, cast("tuple[FieldObject, ...]", _texts(schema.fields)))
+
+
+def _stored(schema: Schema, fields: tuple[FieldObject, ...]) -> StoredSchema:
+    own = {name: getattr(schema, name) for name in _OWN}
+    return StoredSchema(fields=fields, **_shared(schema), **own)
 
 
 def _shared(schema: Schema) -> dict[str, Any]:
     return {
-        "fields": tuple(map(_wire, schema.fields)),
         "options": dict(sorted(schema.options.items())),
         **{name: getattr(schema, name) for name in _SHARED},
     }

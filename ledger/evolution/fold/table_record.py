@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 
 from ledger.events import TableEvent
 from ledger.events.commit import OLDEST_FORMAT
-from ledger.evolution.fold.schema_record import StoredSchema, schema_of, stored_schema
+from ledger.evolution.fold.schema_record import StoredSchema, schema_of, written_schema
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born import BornTable
@@ -168,7 +168,7 @@ class TableStream:
         """Return the state's record as JSON."""
         record = _State(
             **{name: getattr(state, name) for name in _SAME},
-            schema=stored_schema(state.schema),
+            schema=written_schema(state.schema),
             totals=state.totals,
             tags=dict(sorted(state.tags.items())),
             partition_statistics=dict(sorted(state.partition_statistics.items())),

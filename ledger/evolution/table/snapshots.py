@@ -38,20 +38,14 @@ from ledger.evolution.table.changes import (
 )
 from ledger.model.credentials import advice, carries_credentials
 from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
-from ledger.model.file_change import FileChange
+from ledger.model.file_change import FileChange, inline_files
 from ledger.model.identifier import checked_name
 from ledger.model.snapshot import Snapshot, StatisticsFile, Totals, branch_number
 
 _ENCODER = msgspec.json.Encoder()
-_DECODER = msgspec.json.Decoder(tuple[FileChange, ...])
 
 # As Hadoop prints paths; a folder of a partition may have a colon, too, but behind its `=`.
 _ONE_SLASH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/(?!/)")
-
-
-def inline_files(files: Raw) -> tuple[FileChange, ...]:
-    """Return the file changes that stand inside an event."""
-    return _DECODER.decode(files) if bytes(files) else ()
 
 
 def decide_snapshot(
@@ -200,7 +194,7 @@ def readable_files(files: tuple[FileChange, ...]) -> bytes:
     """
     try:
         body = _ENCODER.encode(files)
-        _DECODER.decode(body)
+        inline_files(Raw(body))
     except (msgspec.DecodeError, TypeError, ValueError, OverflowError) as error:
         raise InvalidChangeError(f"a file's facts cannot stand in the log: {error}") from error
     return body

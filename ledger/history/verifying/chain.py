@@ -6,8 +6,9 @@ places only was itself damaged, and a file whose links on both sides are broken 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby, islice, pairwise, repeat
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby, islice, pairwise
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from attrs import frozen
@@ -19,7 +20,7 @@ from ledger.history.verifying.finding import Finding
 from ledger.history.verifying.subject import Subject
 from ledger.log.codec import digest, encode, encode_all
 from ledger.log.layout import CHECKPOINT_INTERVAL
-from ledger.model.errors import DamagedLogError, LedgerError, UpgradeRequiredError
+from ledger.model.errors import DamagedLogError, UpgradeRequiredError
 from ledger.model.excerpt import excerpt
 
 S = TypeVar("S", bound=StateLike)
@@ -64,35 +65,40 @@ def extent(subject: Subject[S, E], *, most: int = 100) -> Extent:
         subject: The stream.
         most: How many foreign keys, and how many gaps, to tell.
     """
-    last, count = -1, 0
+    newest, count = "", 0
     foreign: list[str] = []
-    for key, version in _versions(subject):
-        if version is not None:
-            last = max(last, version)
+    is_commit = _is_commit(subject)
+    for key in subject.store.walk(_folder(subject)):
+        if is_commit(key):
             count += 1
+            newest = max(newest, key)
         elif len(foreign) < most:
             foreign.append(key)
+    last = _version(newest) if newest else -1
     gaps = () if count == last + 1 else tuple(islice(_gaps(subject), most))
     return Extent(last, tuple(sorted(foreign)), gaps)
 
 
 def _gaps(subject: Subject[S, E]) -> Iterator[Gap]:
-    there = sorted(version for _, version in _versions(subject) if version is not None)
-    for before, after in pairwise([-1, *there]):
+    keys = filter(_is_commit(subject), subject.store.walk(_folder(subject)))
+    for before, after in pairwise([-1, *sorted(map(_version, keys))]):
         if after > before + 1:
             yield before + 1, after - 1
 
 
-def _versions(subject: Subject[S, E]) -> Iterator[tuple[str, int | None]]:
-    folder = subject.layout.commit(0).rpartition("/")[0]
-    length = len(folder) + 1
-    for key in subject.store.walk(folder):
-        number = key[length:-5]
-        is_version = len(number) == _DIGITS and number.isdecimal() and number.isascii()
-        if is_version and key.endswith(".json") and number <= _MOST_VERSIONS:
-            yield key, int(number)
-        else:
-            yield key, None
+def _folder(subject: Subject[S, E]) -> str:
+    return subject.layout.commit(0).rpartition("/")[0]
+
+
+def _is_commit(subject: Subject[S, E]) -> Callable[[str], object]:
+    """Return what tells the keys of commits from others in their folder."""
+    most = f"{_folder(subject)}/{_MOST_VERSIONS}.json"
+    matches = re.compile(rf"{re.escape(_folder(subject))}/[0-9]{{{_DIGITS}}}\.json").fullmatch
+    return lambda key: matches(key) and key <= most
+
+
+def _version(key: str) -> int:
+    return int(key[-_DIGITS - len(".json") : -len(".json")])
 
 
 class Chain(Generic[S, E]):
@@ -151,10 +157,15 @@ class Chain(Generic[S, E]):
         before, there = self._before, [each for each in bodies if each is not None]
         if before is None or len(there) < len(versions) or versions[-1] - versions[0] >= len(there):
             return None
+        commits = self._subject.log.codec.decode_all(there)
+        if commits is None:
+            return None
+        # So that what one file lacks at its end does not stand at the beginning of the next.
+        are_lines = b"".join([each[-1:] for each in there]) == b"\n" * len(there)
         try:
-            commits = [*map(self._subject.log.codec.decode, there, repeat(""))]
-            is_written_so = encode_all(commits) == b"".join(there)
-        except (LedgerError, OverflowError, UnicodeEncodeError, RecursionError):
+            is_written_so = are_lines and encode_all(commits) == b"".join(there)
+        except (OverflowError, UnicodeEncodeError, RecursionError):
+            # A number of more than 64 bits was never written.
             return None
         digests = [*map(digest, there)]
         fits = (

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain
 from operator import attrgetter
+from types import NoneType
 from typing import Any, Final, get_args
 
 import msgspec
@@ -53,6 +54,12 @@ _RANGES: Final = {
 }
 """Which numbers a key may hold; any other key of numbers holds 64 bits with a sign."""
 
+_Values = Callable[[Sequence[Struct]], Iterable[Any]]
+"""Gets some values of each of some records."""
+
+_NO_NUMBERS: Final = frozenset((UNSET, None))
+_SCALARS: Final = frozenset((int, str, bool, NoneType))
+
 
 def number_problems(record: Struct) -> Iterator[str]:
     """Yield each number of a record, and of what is inside it, that is out of its key's range.
@@ -62,7 +69,7 @@ def number_problems(record: Struct) -> Iterator[str]:
         >>> list(number_problems(SnapshotsExpired(earliest_snapshot_id=0)))
         ['earliestSnapshotId is 0, out of 1 to 9223372036854775807']
     """
-    if not _numbers_of(type(record)).fit(record):
+    if not _numbers_of(type(record)).all_fit((record,)):
         yield from _out_of_range(record)
 
 
@@ -86,36 +93,44 @@ class _Numbers:
 
     Attributes:
         keys: Each by its attribute, with its name in the log and its range.
-        quick: Gets the values of those with one range, and that range or a part of it.
+        plain: Gets the values of those of one range that are numbers or absent, and the range.
+        nested: Gets the value of one that may hold several, or a record, and its range.
     """
 
     keys: tuple[tuple[str, str, int, int], ...]
-    quick: tuple[tuple[Callable[[Any], tuple[Any, ...]], int, int], ...]
-
-    def fit(self, record: Struct) -> bool:
-        """Whether all numbers are in range, as a quick look tells; False: look closely."""
-        for values_of, low, high in self.quick:
-            for each in values_of(record):
-                if each.__class__ is int:
-                    if not low <= each <= high:
-                        return False
-                # Absent, or no number.
-                elif each and each.__class__ is not str:
-                    return False
-        return True
+    plain: tuple[tuple[_Values, int, int], ...]
+    nested: tuple[tuple[_Values, int, int], ...]
 
     def all_fit(self, records: Sequence[Struct]) -> bool:
-        """Whether all numbers of some records are in range, as a quick look tells."""
-        for values_of, low, high in self.quick:
-            values = [*chain.from_iterable(map(values_of, records))]
-            others = {*map(type, values)} - {int, str}
-            # What is absent, or empty, or a text holds no number.
-            if others and any(each for each in values if each.__class__ in others):
-                return False
-            numbers = [each for each in values if each.__class__ is int]
+        """Whether all numbers of some records are in range, as a quick look tells.
+
+        False: look closely, as at records inside records.
+        """
+        for values_of, low, high in self.plain:
+            # Most of a column are few values.
+            numbers = {*values_of(records)} - _NO_NUMBERS
             if numbers and not (low <= min(numbers) and max(numbers) <= high):
                 return False
+        for values_of, low, high in self.nested:
+            values = [*values_of(records)]
+            if any(values) and not all(_fits(each, low, high) for each in values if each):
+                return False
         return True
+
+
+def _fits(value: object, low: int, high: int) -> bool:
+    """Whether all numbers inside a value are in range; False: look closely."""
+    if isinstance(value, dict):
+        inside, (low, high) = (*value, *value.values()), _LONG
+    elif type(value) is tuple:
+        inside = value
+    else:
+        # Most types are a text.
+        return type(value) is str
+    numbers = [each for each in inside if each.__class__ is int]
+    if numbers and not (low <= min(numbers) and max(numbers) <= high):
+        return False
+    return len(numbers) == len(inside) or _SCALARS.issuperset(map(type, inside))
 
 
 def _inside(values: Iterable[object], name: str, low: int, high: int) -> Iterator[str]:
@@ -134,24 +149,27 @@ def _short(number: int) -> str:
 
 @cache
 def _numbers_of(kind: type[Struct]) -> _Numbers:
-    keys = [
-        (each.name, each.encode_name, *_RANGES.get(each.name, _LONG))
-        for each in msgspec.structs.fields(kind)
-        if _holds_numbers(each.type)
-    ]
     of_range: dict[tuple[int, int], list[str]] = {}
-    for name, _, low, high in keys:
-        # One look for most of them: few are negative, and few are great.
-        quick = (max(0, low), min(_MOST_INT, high)) if low in {0, -(2**31)} else (low, high)
-        of_range.setdefault(quick, []).append(name)
-    getters = tuple((_getter(names), *quick) for quick, names in of_range.items())
-    return _Numbers(tuple(keys), getters)
+    keys, nested = [], []
+    for each in msgspec.structs.fields(kind):
+        if not _holds_numbers(each.type):
+            continue
+        low, high = _RANGES.get(each.name, _LONG)
+        keys.append((each.name, each.encode_name, low, high))
+        if {*(get_args(each.type) or [each.type])} <= {int, UnsetType, NoneType}:
+            of_range.setdefault((low, high), []).append(each.name)
+        else:
+            nested.append((_values((each.name,)), low, high))
+    plain = [(_values(names), *limits) for limits, names in of_range.items()]
+    return _Numbers(tuple(keys), tuple(plain), tuple(nested))
 
 
-def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+def _values(names: Sequence[str]) -> _Values:
+    """Return what gets the values of some attributes of some records."""
+    getter = attrgetter(*names)
     if len(names) > 1:
-        return attrgetter(*names)
-    return lambda record: tuple(getattr(record, name) for name in names)
+        return lambda records: chain.from_iterable(map(getter, records))
+    return lambda records: map(getter, records)
 
 
 def _holds_numbers(annotation: Any) -> bool:
@@ -162,7 +180,6 @@ def _holds_numbers(annotation: Any) -> bool:
     return any(_holds_numbers(each) for each in get_args(annotation) if each is not Ellipsis)
 
 
-_MOST_INT: Final = 2**31 - 1
 _MOST_KEPT: Final = 100_000
 """So many partitions that were found sound are remembered."""
 
@@ -198,7 +215,7 @@ class TableFacts:
         for event, files in listed:
             if isinstance(event, RolledBack):
                 yield from _target_problems(event, before)
-            if files or not self._builder.lists_elsewhere:
+            if (files or not self._builder.lists_elsewhere) and not _is_all_of(event, files):
                 yield from _sum_problems(event, files)
             if files:
                 yield from self._file_problems(event, files)
@@ -274,16 +291,6 @@ def _are_hex(texts: Iterable[str]) -> bool:
     return True
 
 
-def names_places(commits: Iterable[Commit[Any]]) -> bool:
-    """Whether any event of some commits has a path that is to stay in its place."""
-    return any(
-        event.__class__ in _PATHS
-        for commit in commits
-        for transaction in commit.transactions
-        for event in transaction.events
-    )
-
-
 def path_problems(commit: Commit[Any]) -> Iterator[str]:
     """Yield the paths of a commit's events that lead out of where they are to stay."""
     for transaction in commit.transactions:
@@ -294,7 +301,7 @@ def path_problems(commit: Commit[Any]) -> Iterator[str]:
 
 
 def all_fit(commits: Sequence[Commit[Any]], listed: Sequence[Listed]) -> bool:
-    """Whether all numbers of some commits are in range, as a quick look at columns tells.
+    """Whether all numbers and paths of some commits may be so, as a quick look at columns tells.
 
     False: look closely at each, which may find nothing.
 
@@ -312,9 +319,11 @@ def all_fit(commits: Sequence[Commit[Any]], listed: Sequence[Listed]) -> bool:
             if files:
                 records.setdefault(FileChange, []).extend(files)
     moments = [each.time_millis for each in commits]
-    return (not moments or (min(moments) >= 0 and max(moments) <= _LONG[1])) and all(
-        _numbers_of(kind).all_fit(found) for kind, found in records.items()
-    )
+    if not _PATHS.keys().isdisjoint(records) or (
+        moments and not (min(moments) >= 0 and max(moments) <= _LONG[1])
+    ):
+        return False
+    return all(_numbers_of(kind).all_fit(found) for kind, found in records.items())
 
 
 def numbers_out_of_range(commit: Commit[Any], listed: Listed) -> Iterator[str]:
@@ -343,6 +352,20 @@ def _target_problems(event: RolledBack, before: TableState | None) -> Iterator[s
             yield f"it rolls back to tag {excerpt(tag)}, which does not name snapshot {target}"
 
 
+def _is_all_of(event: ListingEvent, files: Sequence[FileChange]) -> bool:
+    """Whether an event says what its one file makes; False: look closely."""
+    if len(files) != 1 or event.named_schema_ids:
+        return False
+    (file,) = files
+    return (
+        file.kind == "ADD"
+        and event.delta_file_count == 1
+        and event.delta_record_count == file.record_count
+        and event.delta_file_size_in_bytes == file.file_size_in_bytes
+        and event.last_file_creation_time == file.creation_time
+    )
+
+
 def _sum_problems(event: ListingEvent, files: Sequence[FileChange]) -> Iterator[str]:
     sums = FileSums.of(files)
     created = event.last_file_creation_time
@@ -358,12 +381,14 @@ def _sum_problems(event: ListingEvent, files: Sequence[FileChange]) -> Iterator[
         sums.file_size_in_bytes,
         sums.last_file_creation_time,
     )
-    for name, one, other in zip(_SUMS, said, made, strict=True):
+    for name, one, other in zip(_SUMS, said, made, strict=True) if said != made else ():
         if one != other:
             yield f"snapshot {event.snapshot_id} says {name} {one}, and its files make {other}"
-    named = tuple(sorted({each.schema_id for each in files if is_named(each)}))
     # Older ledgers do not say it.
-    if event.named_schema_ids and named != event.named_schema_ids:
+    if not event.named_schema_ids:
+        return
+    named = tuple(sorted({each.schema_id for each in files if is_named(each)}))
+    if named != event.named_schema_ids:
         yield (
             f"snapshot {event.snapshot_id} says that files without ids use the names of the "
             f"schemas {list(event.named_schema_ids)}, and they use those of {list(named)}"

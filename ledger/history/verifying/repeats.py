@@ -10,6 +10,7 @@ from __future__ import annotations
 import tempfile
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import compress
 from typing import IO, Any, Final
 
 from msgspec import UNSET
@@ -100,46 +101,65 @@ class Repeats:
         Returns:
             The (hash, version) that each kind of index remembers of them.
         """
-        once: list[str] = []
-        keys: list[str] = []
-        made: list[str] = []
-        files: list[str] = []
-        keys_of: list[int] = []
-        made_of: list[int] = []
-        came: list[bool] = []
-        for commit, some in zip(commits, listed, strict=True):
-            version, count = commit.version, len(keys)
-            for transaction in commit.transactions:
-                given = given_id_key(transaction.id)
-                once.append(given)
-                if transaction.asked is UNSET:
-                    made.append(made_id_key(transaction.id))
-                    made_of.append(version)
-                else:
-                    keys.append(given)
-            for event, changes in some:
-                key = None if isinstance(event, RolledBack) else snapshot_key(event)
-                if key is not None:
-                    keys.append(key)
-                    once.append(key)
-                line = branch_number(event.snapshot_id)
-                keys += (file_key(each.path, line) for each in changes)
-                # What is live on a branch depends on where it begins.
-                for each in () if line else changes:
-                    files.append(file_key(usual(each.path)))
-                    came.append(each.kind == "ADD")
-            keys_of += [version] * (len(keys) - count)
-        self.once.extend(hashed_all(once))
+        transactions = [(each.version, one) for each in commits for one in each.transactions]
+        given = hashed_all([given_id_key(each.id) for _, each in transactions])
+        made = [(version, each.id) for version, each in transactions if each.asked is UNSET]
+        asked = [each.asked is not UNSET for _, each in transactions]
+        versions, keys = _snapshot_keys(commits, listed)
+        snapshots = hashed_all(keys)
+        self.once.extend(given + snapshots)
+        files_of, names = self._files(commits, listed, usual)
+        of_asked = compress(zip(given, (each for each, _ in transactions), strict=True), asked)
+        return (
+            [
+                *of_asked,
+                *zip(snapshots, versions, strict=True),
+                *zip(names, files_of, strict=True),
+            ],
+            [
+                *zip(
+                    hashed_all([made_id_key(each) for _, each in made]),
+                    (version for version, _ in made),
+                    strict=True,
+                )
+            ],
+        )
+
+    def _files(
+        self, commits: Sequence[Commit[Any]], listed: Sequence[Listed], usual: Usual
+    ) -> tuple[list[int], tuple[int, ...]]:
+        """Take in the files of some commits; return each one's version and the hash of its key."""
+        changes = [
+            (commit.version, each)
+            for commit, some in zip(commits, listed, strict=True)
+            for _, files in some
+            for each in files
+        ]
+        paths = [each.path for _, each in changes]
+        usuals = [*map(usual, paths)]
+        names = hashed_all([*map(file_key, paths)])
+        # Most stand there by their usual names.
+        known = names if usuals == paths else hashed_all([*map(file_key, usuals)])
         self.files.extend(
             [
-                found | _CAME if is_there else found & ~_CAME
-                for found, is_there in zip(hashed_all(files), came, strict=True)
+                found | _CAME if each.kind == "ADD" else found & ~_CAME
+                for found, (_, each) in zip(known, changes, strict=True)
             ]
         )
-        return (
-            [*zip(hashed_all(keys), keys_of, strict=True)],
-            [*zip(hashed_all(made), made_of, strict=True)],
-        )
+        return [version for version, _ in changes], names
+
+
+def _snapshot_keys(
+    commits: Sequence[Commit[Any]], listed: Sequence[Listed]
+) -> tuple[list[int], list[str]]:
+    """Return the keys of the snapshots of some commits, and the version of each."""
+    found = [
+        (commit.version, key)
+        for commit, some in zip(commits, listed, strict=True)
+        for event, _ in some
+        if not isinstance(event, RolledBack) and (key := snapshot_key(event)) is not None
+    ]
+    return [version for version, _ in found], [key for _, key in found]
 
 
 def suspects(once: Hashes, files: Hashes) -> tuple[set[int], set[int]]:

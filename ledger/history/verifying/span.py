@@ -24,7 +24,6 @@ from ledger.history.verifying.facts import (
     Listed,
     TableFacts,
     all_fit,
-    names_places,
     numbers_out_of_range,
     path_problems,
 )
@@ -244,13 +243,8 @@ class _Fold(Generic[S, E]):
     def take(self, links: Sequence[Link[E]], listed: Sequence[Listed]) -> None:
         """Fold the next commits, at most up to a checkpoint's, and compare the caches there."""
         commits: list[Commit[Any]] = [each.commit for each in links]
-        is_plain = all_fit(commits, listed) and not names_places(commits)
-        folded = 0
-        for commit, some in zip(commits, listed, strict=True):
-            self._fold(commit, some, is_plain=is_plain)
-            if self._report.damaged:
-                break
-            folded += 1
+        is_plain = all_fit(commits, listed)
+        folded = self._folded(commits, listed, is_plain=is_plain)
         self._keep(links[:folded], listed[:folded])
         if not folded or self._report.damaged:
             return
@@ -258,24 +252,31 @@ class _Fold(Generic[S, E]):
         if version and version % CHECKPOINT_INTERVAL == 0:
             self._boundary(version, links[-1].digest)
 
-    def _fold(self, commit: Commit[Any], listed: Listed, *, is_plain: bool) -> None:
-        """Fold a commit and look at its facts.
+    def _folded(
+        self, commits: Sequence[Commit[Any]], listed: Sequence[Listed], *, is_plain: bool
+    ) -> int:
+        """Fold commits and look at their facts; return how many fit.
 
         Args:
-            commit: The commit.
-            listed: What it lists.
-            is_plain: Whether its numbers and paths were looked at.
+            commits: They.
+            listed: What each of them lists.
+            is_plain: Whether their numbers and paths were looked at.
         """
-        goes_back = any(type(event) is RolledBack for event, _ in listed)
-        before = self._builder.freeze() if goes_back else None
-        try:
-            self._subject.log.fold(self._builder, commit)
-        except LedgerError as error:
-            self._report.findings.append((False, of_error(self._subject, commit, error)))
-            self._report.damaged = True
-            return
-        if listed or not is_plain:
-            self._check_facts(commit, listed, before, is_plain=is_plain)
+        fold, builder = self._subject.log.fold, self._builder
+        for number, (commit, some) in enumerate(zip(commits, listed, strict=True)):
+            goes_back = some and any(type(event) is RolledBack for event, _ in some)
+            before = builder.freeze() if goes_back else None
+            try:
+                fold(builder, commit)
+            except LedgerError as error:
+                self._report.findings.append((False, of_error(self._subject, commit, error)))
+                self._report.damaged = True
+                return number
+            if some or not is_plain:
+                self._check_facts(commit, some, before, is_plain=is_plain)
+                if self._report.damaged:
+                    return number
+        return len(commits)
 
     def _keep(self, links: Sequence[Link[E]], listed: Sequence[Listed]) -> None:
         """Remember what caches are made of."""

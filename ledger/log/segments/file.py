@@ -10,7 +10,9 @@ bytes depend on who wrote them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from functools import lru_cache
+from itertools import accumulate, chain, islice
+from operator import eq
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -18,6 +20,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from ledger.events.commit import Commit, Transaction
 from ledger.log.layout import SEGMENT_LENGTH
+from ledger.model.arrow_arrays import numbers, texts, texts_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,6 +43,10 @@ _REPEATED: Final = [
 _SLACK_BYTES: Final = 65_536
 _UNPACKED: Final = frozenset({"PLAIN", "RLE", "BIT_PACKED"})
 """A column so encoded is as long as its file says; a dictionary may unpack to any length."""
+
+
+_UNFIT: Final = (OverflowError, UnicodeEncodeError, RecursionError)
+"""What commits raise that cannot stand in a segment, beside what decoding and Arrow raise."""
 
 
 class _Event(Struct):
@@ -65,7 +72,8 @@ class _Commit(Struct, rename="camel"):
     transactions: tuple[_Transaction, ...]
 
 
-_Asked = _Transaction | Transaction[Any]
+_AskedAtOnce = _Transaction | Transaction[Any]
+_Asked = _Commit | Commit[Any]
 
 _ENCODER: Final = msgspec.json.Encoder()
 _COMMITS: Final = msgspec.json.Decoder(_Commit)
@@ -118,7 +126,7 @@ def write_segment(lines: Sequence[bytes]) -> bytes:
             write_statistics=_ORDERED,
             write_page_checksum=True,
         )
-    except (msgspec.DecodeError, pa.ArrowException, OverflowError, RecursionError) as error:
+    except (msgspec.DecodeError, pa.ArrowException, *_UNFIT) as error:
         raise ValueError(f"the commits cannot stand in a segment: {error}") from error
     return bytes(sink.getvalue())
 
@@ -161,7 +169,7 @@ def is_segment_of(columns: SegmentColumns, body: bytes) -> bool:
 
     try:
         mine = columns.table()
-    except (msgspec.DecodeError, pa.ArrowException, OverflowError, RecursionError) as error:
+    except (msgspec.DecodeError, pa.ArrowException, *_UNFIT) as error:
         raise ValueError(f"the commits cannot stand in a segment: {error}") from error
     try:
         theirs = parquet.ParquetFile(pa.BufferReader(body), page_checksum_verification=True)
@@ -224,6 +232,7 @@ def _check(file: Any, count: int) -> None:
         raise ValueError(f"it says that it unpacks to more than {3 * MOST_BYTES} bytes")
 
 
+@lru_cache(maxsize=1)
 def _schema() -> pa.Schema:
     import pyarrow as pa
 
@@ -292,13 +301,14 @@ class SegmentColumns:
             RecursionError: One nests too deep.
         """
         columns = cls()
-        for each in lines:
-            commit = _COMMITS.decode(each)
-            events = [bytes(event) for one in commit.transactions for event in one.events]
-            columns._add(commit.version, commit.time_millis, commit.transactions)
-            columns.types.extend(map(_type_of, events))
-            columns.events.extend(events)
-            columns.lines.append(each)
+        commits = [*map(_COMMITS.decode, lines)]
+        events = [
+            bytes(event) for each in commits for one in each.transactions for event in one.events
+        ]
+        columns.types.extend(map(_type_of, events))
+        columns.events.extend(events)
+        columns.lines.extend(lines)
+        columns._add(commits)
         return columns
 
     def extend(self, commits: Sequence[Commit[Any]], lines: Sequence[bytes]) -> None:
@@ -316,24 +326,32 @@ class SegmentColumns:
         self.types.extend([type(each).__struct_config__.tag for each in found])
         self.events.extend(events)
         self.lines.extend(lines)
-        for each in commits:
-            self._add(each.version, each.time_millis, each.transactions)
+        self._add(commits)
 
-    def _add(self, version: int, time_millis: int, transactions: Sequence[_Asked]) -> None:
-        self.versions.append(version)
-        self.times.append(time_millis)
-        for each in transactions:
-            self.ids.append(each.id)
-            self.authors.append(each.author)
-            self.messages.append(each.message)
-            if each.properties:
-                self.property_keys.extend(each.properties)
-                self.property_values.extend(each.properties.values())
-            self.property_starts.append(len(self.property_keys))
-            moment = each.effective_time_millis
-            self.effective_times.append(time_millis if moment is UNSET else moment)
-            self.event_starts.append(self.event_starts[-1] + len(each.events))
-        self.transaction_starts.append(len(self.ids))
+    def _add(self, commits: Sequence[_Asked]) -> None:
+        """Take in all of some commits but their events."""
+        transactions: list[_AskedAtOnce] = [one for each in commits for one in each.transactions]
+        self.versions.extend([each.version for each in commits])
+        self.times.extend([each.time_millis for each in commits])
+        _go_on(self.transaction_starts, [len(each.transactions) for each in commits])
+        _go_on(self.event_starts, [len(each.events) for each in transactions])
+        self.ids.extend([each.id for each in transactions])
+        self.authors.extend([each.author for each in transactions])
+        self.messages.extend([each.message for each in transactions])
+        properties = [each.properties for each in transactions]
+        _go_on(self.property_starts, [*map(len, properties)])
+        if any(properties):
+            self.property_keys.extend(chain.from_iterable(properties))
+            self.property_values.extend(chain.from_iterable(map(dict.values, properties)))
+        self.effective_times.extend(
+            [
+                each.time_millis
+                if one.effective_time_millis is UNSET
+                else one.effective_time_millis
+                for each in commits
+                for one in each.transactions
+            ]
+        )
 
     def table(self) -> pa.Table:
         """Return them as an Arrow table.
@@ -341,70 +359,78 @@ class SegmentColumns:
         Raises:
             pa.ArrowException: A commit is no text, or holds what Parquet has no room for.
             OverflowError: A number is too great.
+            UnicodeEncodeError: What was read of a commit is no text.
         """
         import pyarrow as pa
 
         schema = _schema()
         transaction = schema.field(_TRANSACTIONS).type.value_type
-        text, moment = pa.string(), schema.field("time").type
+        moment = schema.field("time").type
         event = transaction.field("events").type.value_type
+        starts = pa.int32()
         events = pa.StructArray.from_arrays(
-            # Casting checks that they are text; Spark shows them as that.
-            [pa.array(self.types, text), pa.array(self.events, pa.binary()).cast(text)],
+            # They are checked to be text; Spark shows them as that.
+            [texts(self.types), texts_of(self.events)],
             fields=list(event),
         )
         arrays = [
-            pa.array(self.ids, text),
-            pa.array(self.authors, text),
-            pa.array(self.messages, text),
+            texts(self.ids),
+            texts(self.authors),
+            texts(self.messages),
             pa.MapArray.from_arrays(
-                pa.array(self.property_starts, pa.int32()),
-                pa.array(self.property_keys, text),
-                pa.array(self.property_values, text),
+                numbers(self.property_starts, starts),
+                texts(self.property_keys),
+                texts(self.property_values),
             ),
-            pa.array(self.effective_times, moment),
+            numbers(self.effective_times, moment),
             pa.ListArray.from_arrays(
-                pa.array(self.event_starts, pa.int32()),
+                numbers(self.event_starts, starts),
                 events,
                 type=transaction.field("events").type,
             ),
         ]
         transactions = pa.ListArray.from_arrays(
-            pa.array(self.transaction_starts, pa.int32()),
+            numbers(self.transaction_starts, starts),
             pa.StructArray.from_arrays(arrays, fields=list(transaction)),
             type=schema.field(_TRANSACTIONS).type,
         )
         columns = [
-            pa.array(self.versions, pa.int64()),
-            pa.array(self.times, moment),
+            numbers(self.versions, pa.int64()),
+            numbers(self.times, moment),
             transactions,
-            pa.array(self.lines, pa.binary()).cast(text),
+            texts_of(self.lines),
         ]
         return pa.Table.from_arrays(columns, schema=schema)
 
     def leaves(self) -> dict[str, tuple[int, int]]:
         """Return of each leaf how many values it has in Parquet, and at most how many bytes.
 
-        An empty list counts as one value.
+        An empty list counts as one value, and no text is longer than the lines that it stands in.
         """
-        events = sum(max(1, b - a) for a, b in pairwise(self.event_starts))
-        properties = sum(max(1, b - a) for a, b in pairwise(self.property_starts))
-        transactions = len(self.ids)
-        inside: dict[str, tuple[int, Sequence[str | bytes]]] = {
-            "id": (transactions, self.ids),
-            "author": (transactions, self.authors),
-            "message": (transactions, self.messages),
-            "effective_time": (transactions, ()),
-            "properties.key_value.key": (properties, self.property_keys),
-            "properties.key_value.value": (properties, self.property_values),
-            "events.list.element.type": (events, self.types),
-            "events.list.element.event": (events, self.events),
+        rows, transactions = len(self.lines), len(self.ids)
+        events = len(self.types) + _count_empty(self.event_starts)
+        properties = len(self.property_keys) + _count_empty(self.property_starts)
+        texts = sum(map(len, self.lines))
+        inside = {
+            "id": (transactions, texts),
+            "author": (transactions, texts),
+            "message": (transactions, texts),
+            "effective_time": (transactions, 0),
+            "properties.key_value.key": (properties, texts),
+            "properties.key_value.value": (properties, texts),
+            "events.list.element.type": (events, texts),
+            "events.list.element.event": (events, texts),
         }
-        rows = len(self.lines)
         found = {f"{_TRANSACTION}.{name}": each for name, each in inside.items()}
-        found |= {"version": (rows, ()), "time": (rows, ()), _LINE: (rows, self.lines)}
-        # A character has up to four bytes; a number has eight, and a text's length fewer.
-        return {
-            name: (count, 8 * count + 4 * sum(map(len, texts)))
-            for name, (count, texts) in found.items()
-        }
+        found |= {"version": (rows, 0), "time": (rows, 0), _LINE: (rows, texts)}
+        # A number has eight bytes, and a text's length fewer.
+        return {name: (count, 8 * count + size) for name, (count, size) in found.items()}
+
+
+def _go_on(starts: list[int], counts: Sequence[int]) -> None:
+    """Add where further lists end, given how long they are."""
+    starts.extend(islice(accumulate(counts, initial=starts[-1]), 1, None))
+
+
+def _count_empty(starts: Sequence[int]) -> int:
+    return sum(map(eq, starts, islice(starts, 1, None)))

@@ -1,0 +1,71 @@
+"""Arrays made of buffers are those that Arrow makes of the lists, and need no pandas."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledger.files.change_table import from_table, to_table
+from ledger.model.arrow_arrays import flags, numbers, texts, texts_of
+from ledger.model.file_change import FileChange
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+LONGS = st.integers(-(2**63), 2**63 - 1)
+MAYBE = st.none() | st.dictionaries(LONGS, LONGS, max_size=2)
+
+
+@given(st.lists(LONGS), st.lists(TEXTS), st.lists(st.booleans()))
+def test_arrays_are_those_of_arrow(longs: list[int], words: list[str], truths: list[bool]) -> None:
+    assert numbers(longs, pa.int64()).equals(pa.array(longs, pa.int64()))
+    assert texts(words).equals(pa.array(words, pa.string()))
+    assert texts_of([each.encode() for each in words]).equals(pa.array(words, pa.string()))
+    assert flags(truths).equals(pa.array(truths, pa.bool_()))
+
+
+def test_what_is_no_text_or_too_great_is_refused() -> None:
+    with pytest.raises(UnicodeEncodeError):
+        texts(["\ud800"])
+    with pytest.raises(pa.ArrowInvalid):
+        texts_of([b"\xff"])
+    with pytest.raises(OverflowError):
+        numbers([2**63], pa.int64())
+
+
+@given(st.lists(st.tuples(MAYBE, MAYBE, st.none() | st.lists(TEXTS, max_size=2), st.booleans())))
+def test_file_changes_come_back_from_their_table(rows: list[tuple[object, ...]]) -> None:
+    changes = []
+    for counts, nulls, extra, has_ids in rows:
+        some = {"value_counts": counts, "null_value_counts": nulls, "field_ids": has_ids}
+        some["extra_files"] = None if extra is None else tuple(extra)  # type: ignore[arg-type]
+        said = {name: each for name, each in some.items() if each is not None}
+        partition = (str(has_ids), None, has_ids)
+        changes.append(
+            FileChange(path="a", record_count=1, file_size_in_bytes=1, partition=partition, **said)  # type: ignore[arg-type]
+        )
+
+    table = to_table(changes)
+    table.validate(full=True)
+
+    assert from_table(table) == changes
+
+
+def test_what_a_writer_keeps_beside_its_log_is_made_without_pandas() -> None:
+    code = (
+        "import sys\n"
+        "from tests.lakes import data_file, lake_on, memory, orders\n"
+        "table = orders(lake_on(memory()))\n"
+        "for number in range(800):\n"
+        "    table.append([data_file(f'f{number}.parquet')])\n"
+        "table.log.wait_for_caches(60)\n"
+        "assert 'pyarrow' in sys.modules\n"
+        "sys.exit('pandas' in sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
