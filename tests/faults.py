@@ -25,7 +25,9 @@ def any_key(_key: str) -> bool:
 class Inline:
     """A worker that works in the thread that asks, and so at a moment that a test can name."""
 
-    def __init__(self, _name: str, work: Callable[[], bool]) -> None:
+    def __init__(
+        self, _name: str, work: Callable[[], bool], _lull_s: Callable[[], float] | None = None
+    ) -> None:
         self._work = work
 
     def ask(self) -> None:

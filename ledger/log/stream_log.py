@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -31,6 +32,12 @@ from ledger.stores import Store
 
 S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")
+
+QUIET_S = 0.02
+"""Caches are saved when no commit has landed for so long, since saving takes the interpreter."""
+
+PATIENT_S = 1.0
+"""Where commits never cease, caches are saved beside them after so long."""
 
 SURE_FOR_S = 10.0
 """For so long a writer does not look again whether its head still stands on the store."""
@@ -77,8 +84,9 @@ class StreamLog(Generic[S, E]):
         # Each has one writer at a time: who reads on holds the mutex, and one thread appends.
         self._read_to: Head[S] | None = None
         self._landed: Head[S] | None = None
-        self._due: deque[tuple[Head[S], Sequence[bytes] | None]] = deque()
-        self._keeper = Worker("ledger-caches", self.keep_next)
+        self._due: deque[tuple[Head[S], Sequence[bytes] | None, float]] = deque()
+        self._advanced_s = 0.0
+        self._keeper = Worker("ledger-caches", self.keep_next, self._lull_s)
         self._lines = Lines()
         self._looked_s: float | None = None
         self.after_fork()
@@ -254,6 +262,7 @@ class StreamLog(Generic[S, E]):
         # Before the head moves, so that nobody who sees that has to read the commit.
         self.lookup.note(commit)
         self._landed = head
+        self._advanced_s = time.monotonic()
         if not self.segments.is_near:
             body = encode(commit)
             self._newest.keep(commit.version, body)
@@ -261,12 +270,20 @@ class StreamLog(Generic[S, E]):
                 self._lines.take(commit.version, body)
         if commit.version % CHECKPOINT_INTERVAL == 0 and commit.version:
             # Now, since the next commit may begin a segment before the caches are saved.
-            self._due.append((head, self._lines.of(*segment_of(commit.version))))
+            lines = self._lines.of(*segment_of(commit.version))
+            self._due.append((head, lines, self._advanced_s))
 
     def keep_caches(self) -> None:
         """Have the caches saved that this writer owes; nobody waits for them."""
         if self._due or self.lookup.owes_merging:
             self._keeper.ask()
+
+    def _lull_s(self) -> float:
+        """Return how long the caches that are due may wait, in seconds, for commits to cease."""
+        if not self._due:
+            return 0.0
+        now_s = time.monotonic()
+        return min(self._advanced_s + QUIET_S, self._due[0][2] + PATIENT_S) - now_s
 
     def wait_for_caches(self, timeout_s: float = 10.0) -> bool:
         """Return once all caches that this writer owes are saved, or False after so long."""
@@ -279,7 +296,7 @@ class StreamLog(Generic[S, E]):
             Whether there was one.
         """
         try:
-            head, lines = self._due.popleft()
+            head, lines, _ = self._due.popleft()
         except IndexError:
             return self._merge_next()
         version = head.state.version

@@ -20,6 +20,9 @@ from weakref import WeakSet
 LINGERS_S: Final = 0.5
 """How long a worker waits for more before its thread ends."""
 
+LOOKS_AGAIN_S: Final = 0.01
+"""So often a worker that waits for a lull asks whether there is one."""
+
 EXIT_WAITS_S: Final = 10.0
 """How long a process that ends waits for all its workers together."""
 
@@ -33,11 +36,16 @@ class Worker:
     Args:
         name: What debuggers show.
         work: Does what is there; False when there was nothing. It must not raise.
+        lull_s: How many seconds what is there may still wait, so that nobody else waits for the
+            interpreter meanwhile; None: not at all.
     """
 
-    def __init__(self, name: str, work: Callable[[], bool]) -> None:
+    def __init__(
+        self, name: str, work: Callable[[], bool], lull_s: Callable[[], float] | None = None
+    ) -> None:
         self._name = name
         self._work = work
+        self._lull_s = lull_s
         self.after_fork()
         _workers.add(self)
         begin_anew_after_fork(self)
@@ -51,7 +59,7 @@ class Worker:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A thread stays in its process.
-        return Worker, (self._name, self._work)
+        return Worker, (self._name, self._work, self._lull_s)
 
     def ask(self) -> None:
         """Say that there is something to do; return at once."""
@@ -100,10 +108,15 @@ class Worker:
 
     def _do(self) -> None:
         asked = len(self._asked)
+        self._rest()
         while self._work():
-            pass
+            self._rest()
         for _ in range(asked):
             self._asked.popleft()
+
+    def _rest(self) -> None:
+        while self._lull_s is not None and (pause := self._lull_s()) > 0:
+            time.sleep(min(pause, LOOKS_AGAIN_S))
 
 
 class Forked(Protocol):

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from ledger import SetOption
+from ledger.log import stream_log
 from tests.faults import Wrapped
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.log.long_logs import ROOT, long_table, table_on
@@ -51,7 +52,7 @@ def test_no_commit_waits_for_caches() -> None:
         table.alter([SetOption("k", str(number))])
         table.append([replace(data_file(f"f{number}.parquet"), field_ids=True)])
 
-    assert store.asked.is_set()
+    assert store.asked.wait(120)
     assert table.state.version == 440
     assert not table.log.wait_for_caches(0)
     store.is_let_go.set()
@@ -60,3 +61,30 @@ def test_no_commit_waits_for_caches() -> None:
     layout = table.log.layout
     assert {layout.checkpoint(n) for n in (100, 200, 300, 400)} < keys
     assert {layout.index(n * 100 + 1 if n else 0, n * 100 + 100) for n in range(4)} < keys
+
+
+def test_caches_are_saved_when_commits_cease_and_where_they_never_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stream_log, "QUIET_S", 3_600.0)
+    monkeypatch.setattr(stream_log, "PATIENT_S", 3_600.0)
+    store = memory()
+    table = orders(lake_on(store))
+    for number in range(250):
+        table.alter([SetOption("k", str(number))])
+    layout = table.log.layout
+
+    assert not store.exists(layout.checkpoint(100))
+    # They have waited for long.
+    monkeypatch.setattr(stream_log, "PATIENT_S", 0.0)
+    assert table.log.wait_for_caches(120)
+    assert store.exists(layout.checkpoint(100))
+
+    monkeypatch.setattr(stream_log, "PATIENT_S", 3_600.0)
+    for number in range(50):
+        table.alter([SetOption("k", f"again {number}")])
+    assert not store.exists(layout.checkpoint(300))
+    # Nothing lands any more.
+    monkeypatch.setattr(stream_log, "QUIET_S", 0.0)
+    assert table.log.wait_for_caches(120)
+    assert store.exists(layout.checkpoint(300))
