@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from ledger.evolution.tree.past import PastColumns
     from ledger.files.snapshot_plan import SnapshotPlan
     from ledger.model.file_change import PartitionValue
+    from ledger.moving.replaying import Replay, Step
     from ledger.plan import ChangePlan, ClockPlan
     from ledger.updates import ReplaceOrder, UpdateSchema, UpdateSpec
 
@@ -142,8 +143,39 @@ class Table:
             >>> orders.location.endswith("/shop.db/orders")
             True
         """
+        return self._setting.shown_at or self.data_location
+
+    @property
+    def data_location(self) -> str:
+        """The absolute URL that relative paths of data files are below.
+
+        Example:
+            >>> orders.data_location == orders.location
+            True
+        """
         root = self.log.layout.root.removesuffix("_ledger").rstrip("/")
         return f"{self._setting.home}/{root}" if root else self.log.store.url
+
+    @takes(location=its.text)
+    def shown_at(self, location: str) -> Table:
+        """Return a handle whose files of formats are made for another place; data files stay.
+
+        Example:
+            >>> elsewhere = orders.shown_at("memory://elsewhere")
+            >>> elsewhere.location, elsewhere.data_location == orders.location
+            ('memory://elsewhere', True)
+        """
+        return type(self)(self.identifier, self.path, evolve(self._setting, shown_at=location))
+
+    @property
+    def setting(self) -> TableSetting:
+        """What the table shares with its ledger.
+
+        Example:
+            >>> orders.setting.store.url == lake.url
+            True
+        """
+        return self._setting
 
     @property
     def folder(self) -> str:
@@ -361,6 +393,48 @@ class Table:
         if end > head:
             raise NotFoundError(f"version {end} does not exist; the newest is {head}")
         return self.log.personal.each_told(read.commit for read in self.log.commits(first, end))
+
+    @takes(callback=its.callback.or_none(), first=its.whole)
+    def replay(
+        self,
+        callback: Callable[[Step], object] | None = None,
+        *,
+        first: int = 0,
+        until: TableAt | datetime | int | None = None,
+    ) -> Replay:
+        """Return the table's commits up to an instant, to be had again one after the other.
+
+        What comes back is the steps themselves, each with the table before and after, and goes
+        `into_lines`, `into_ledger` and `into_files` of any format.
+
+        Args:
+            callback: Called with each step, now.
+            first: The first version.
+            until: The last: a version, what `at` gave, or a moment; None for the newest.
+
+        Raises:
+            NotFoundError: There is no such version.
+
+        Example:
+            >>> for step in orders.replay(until=1):
+            ...     print(step.version, step.commit.transactions[0].author, step.after.totals)
+            0 ann Totals(record_count=0, file_size_in_bytes=0, file_count=0)
+            1 ann Totals(record_count=2, file_size_in_bytes=900, file_count=1)
+            >>> _ = orders.replay(lambda step: print(step.version), first=2)
+            2
+        """
+        from ledger.moving.replaying import Replay
+
+        if isinstance(until, TableAt):
+            last = until.state.version
+        elif isinstance(until, datetime):
+            last = self.at(timestamp=until).version
+        else:
+            last = self.at(version=until).version
+        if first > last:
+            raise InvalidInputError(f"first={first} comes after the last version, {last}")
+        found = Replay(self, first, last)
+        return found if callback is None else found.into(callback)
 
     @takes(commit_id=its.text)
     def find_commit(self, commit_id: str) -> Commit[TableEvent] | None:

@@ -36,6 +36,7 @@ from ledger.log.travel import at_version, head_state
 from ledger.model.errors import DamagedLogError, InvalidInputError, UnsupportedError
 from ledger.observing.notices import warn
 from ledger.observing.told import told_projection
+from ledger.stores import Store
 from ledger.table import Table
 from projections.leaving import NOTHING, Gone, Leaving
 from projections.outputs import MemoryOutputs, Outputs, StoreOutputs
@@ -291,6 +292,25 @@ class Materialisation(Generic[P]):
     def expected(self, table: Table, *, version: int | None = None) -> dict[str, bytes]:
         """Return every file that a table has at a version, by path below its location."""
         return files_of(self.format, table, target_state(table, version))
+
+    def replay(
+        self, table: Table, store: Store, *, version: int, on_progress: Progress = nobody
+    ) -> None:
+        """Make a table's files at a version in a folder that holds nothing else.
+
+        Args:
+            table: It, shown at that folder.
+            store: The folder.
+            version: The version.
+            on_progress: Told how many commits of how many were applied.
+
+        Raises:
+            NotFoundError: The table does not have that version.
+            StoreError: Other files stand there.
+            UnsupportedError: The format has no such files.
+        """
+        outputs, target = StoreOutputs(store, ""), target_state(table, version)
+        self.format.run(table, outputs, self.format.positions.start, target, on_progress)
 
     def verify(self, table: Table) -> Difference:
         """Compare what stands on the store with what the ledger says, byte for byte.

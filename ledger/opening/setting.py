@@ -41,6 +41,7 @@ class TableSetting:
         allowed: Where data files may be read beside the ledger's own kind of storage.
         whereabouts: Where the ledger is said to be.
         houses: Which rules its databases have.
+        shown_at: Where a table's files of formats are made for; empty for where it is.
     """
 
     store: Store
@@ -52,6 +53,7 @@ class TableSetting:
     allowed: tuple[Place, ...] = ()
     whereabouts: Whereabouts = field(factory=Whereabouts, eq=False, repr=False)
     houses: Houses = field(factory=Houses, eq=False, repr=False)
+    shown_at: str = ""
 
     @property
     def home(self) -> str:

@@ -26,7 +26,16 @@ from ledger.log.travel import at_version
 from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.table import Table
-from projections.delta.log.actions import COMMIT_INFO, ENGINE, Add, Remove, file_uri, line, txn_line
+from projections.delta.log.actions import (
+    COMMIT_INFO,
+    ENGINE,
+    Add,
+    Remove,
+    data_below,
+    file_uri,
+    line,
+    txn_line,
+)
 from projections.delta.log.delta_log import DeltaLog
 from projections.delta.position import Position
 from projections.delta.table.columns import physical_fields
@@ -96,7 +105,8 @@ class _Run:
         self, event: SnapshotCommitted, state: TableState, millis: int
     ) -> Iterator[bytes]:
         files = event_files(self._table.log.store, self._table.log.layout, event)
-        rendering = _Files(state, changes=event.commit_kind != "COMPACT")
+        changes = event.commit_kind != "COMPACT"
+        rendering = _Files(state, data_below(self._table), changes=changes)
         for each in files:
             if each.kind == "DELETE":
                 yield line("remove", rendering.remove(each, millis))
@@ -143,10 +153,10 @@ def _timed(metadata: str) -> dict[str, Any]:
 class _Files:
     """The files of one version, by the names that they hold."""
 
-    def __init__(self, state: TableState, *, changes: bool) -> None:
+    def __init__(self, state: TableState, below: str, *, changes: bool) -> None:
         if state.delta is None:
             raise UnsupportedError(f"table {state.table_id} was not born in Delta")
-        self._state, self._changes = state, changes
+        self._state, self._below, self._changes = state, below, changes
         columns = _columns(state.delta.metadata, tuple(state.delta.columns.items()))
         self._fields = {each.id: each for each in columns}
         keeps = {each.source_id for each in state.spec.fields}
@@ -157,7 +167,7 @@ class _Files:
     def add(self, file: FileChange) -> Add:
         """Return the action that brings a file."""
         return Add(
-            path=file_uri(file.path),
+            path=file_uri(file.path, self._below),
             partition_values=self._partition(file) or {},
             size=file.file_size_in_bytes,
             modification_time=file.creation_time,
@@ -169,7 +179,7 @@ class _Files:
         """Return the action that takes a file away."""
         partition = self._partition(file)
         return Remove(
-            path=file_uri(file.path),
+            path=file_uri(file.path, self._below),
             deletion_timestamp=millis,
             data_change=self._changes,
             extended_file_metadata=partition is not None,

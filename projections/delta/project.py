@@ -35,7 +35,7 @@ from ledger.model.schema import Schema
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from ledger.table import Table
 from projections.delta.born import project_born
-from projections.delta.log.actions import line, txn_line
+from projections.delta.log.actions import data_below, line, txn_line
 from projections.delta.log.commits import (
     commit_info,
     metrics_of,
@@ -96,7 +96,7 @@ class _Run:
     def __init__(self, projection: Projection) -> None:
         table, start, target = projection.table, projection.start, projection.target
         self._table, self._start, self._target = table, start, target
-        self._digest = start.commit
+        self._digest, self._below = start.commit, data_below(table)
         before = at_version(table.log, start.version) if start.version >= 0 else None
         self._builder = TableBuilder(before)
         self._known: dict[int, Schema] = {} if before is None else {before.schema.id: before.schema}
@@ -195,7 +195,7 @@ class _Run:
 
     def _said(self, files: tuple[FileChange, ...], state: TableState) -> list[FileChange]:
         """Return the files of a snapshot that Delta can say; of the others, remember why not."""
-        rendering = TableFiles(state, self._schemas)
+        rendering = TableFiles(state, self._schemas, self._below)
         said = []
         for each in files:
             if each.kind == "DELETE":
@@ -246,7 +246,7 @@ class _Run:
         state: TableState,
         millis: int,
     ) -> Iterator[bytes]:
-        rendering = TableFiles(state, self._schemas)
+        rendering = TableFiles(state, self._schemas, self._below)
         # A compaction only puts the same rows into other files.
         changes = isinstance(event, RolledBack) or event.commit_kind != "COMPACT"
         for each in said:

@@ -134,7 +134,9 @@ class _Run:
         self._before = at_version(table.log, start.version) if start.version >= 0 else None
         self._builder = TableBuilder(self._before)
         self._trail = self._trail_at(start)
-        self._fold = FactsFold.at(self._location, self._trail, start, self._before)
+        self._fold = FactsFold.at(
+            self._location, table.data_location, self._trail, start, self._before
+        )
         self._manifests = Manifests(
             self._names, self._outputs, start.manifests, start.next_row_id, start.list_check
         )

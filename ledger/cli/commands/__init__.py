@@ -39,6 +39,7 @@ _COMMANDS = {
     "blame": ("commands.look.diff", "Say of each column, option, key and tag which changes made it what it is, by whom and why."),
     "undo": ("commands.change.undo", "Take one change back by a new one that keeps what came later; without --yes: show how."),
     "revert": ("commands.change.undo", "Give a table an earlier instant's schema, options and layout again; without --yes: show how."),
+    "replay": ("commands.look.replay", "Replay a table's commits up to any version: shown, as lines, a ledger, or a format's files."),
     "report": ("commands.look.report", "Write an audit page: one HTML file that needs no network and runs no script."),
     "snapshots": ("commands.look.snapshots", "List a table's snapshots, newest first: those not expired, and those kept by a tag."),
     "rename": ("commands.change.tables", "Give a table another name; its files stay where they are."),

@@ -13,6 +13,7 @@ import msgspec
 from attrs import Factory, define
 
 from ledger.locations import LOCAL, is_absolute, place_of
+from ledger.table import Table
 
 ENGINE = "lakeledger"
 """Who commits say that they are by."""
@@ -75,17 +76,23 @@ _DECODER = msgspec.json.Decoder(_Line)
 _INFO_DECODER = msgspec.json.Decoder(_CommitInfo)
 
 
-def file_uri(path: str) -> str:
+def file_uri(path: str, below: str = "") -> str:
     """Return a data file's path as actions write it: a URI, relative to the table where it can be.
 
     A place on this machine has no scheme, which DuckDB takes for a folder's name.
+
+    Args:
+        path: As the log has it.
+        below: The URL that relative paths are below; empty for where the actions are.
 
     Example:
         >>> file_uri("day=2024-01-01/a b%20.parquet"), file_uri("/lake/a:b")
         ('day=2024-01-01/a%20b%2520.parquet', '/lake/a%3Ab')
     """
     if not is_absolute(path):
-        return quote(path, safe=_LITERAL)
+        if not below:
+            return quote(path, safe=_LITERAL)
+        path = f"{below}/{path}"
     place = place_of(path)
     if place.family == LOCAL:
         return quote(f"/{place.path}", safe=_LITERAL)
@@ -93,6 +100,11 @@ def file_uri(path: str) -> str:
     if not rest.startswith("//"):
         rest = f"//{rest}"
     return f"{scheme}{colon}{quote(rest, safe=_LITERAL)}"
+
+
+def data_below(table: Table) -> str:
+    """Return what `file_uri` takes: empty where a table's data files lie beside its log."""
+    return "" if table.data_location == table.location else table.data_location
 
 
 def line(kind: str, action: Any) -> bytes:

@@ -25,10 +25,12 @@ class TableFiles:
     Attributes:
         state: The table at the version that files come to, or go from.
         schemas: Finds older schemas.
+        below: The URL that relative paths are below; empty for the table's own.
     """
 
     state: TableState
     schemas: Schemas
+    below: str = ""
     _statistics: dict[int, StatisticsOf] = Factory(dict)
 
     def add(self, file: FileChange, *, changes_data: bool) -> Add:
@@ -46,7 +48,7 @@ class TableFiles:
         if file.format.lower() != "parquet":
             raise UnsupportedError(f"{file.path} is {file.format}, and Delta's files are Parquet")
         return Add(
-            path=file_uri(file.path),
+            path=file_uri(file.path, self.below),
             partition_values=self._partition(file),
             size=file.file_size_in_bytes,
             modification_time=file.creation_time,
@@ -63,7 +65,7 @@ class TableFiles:
             changes_data: Whether its rows leave the table.
         """
         return Remove(
-            path=file_uri(file.path),
+            path=file_uri(file.path, self.below),
             deletion_timestamp=millis,
             data_change=changes_data,
             extended_file_metadata=True,

@@ -23,6 +23,7 @@ class TableFacts:
         schema: The current schema as JSON.
         specs: Every partition spec by id.
         types: Of the specs' source columns by field id; dropped ones have the type they had last.
+        data_location: The URI that data files are below.
     """
 
     location: str
@@ -31,6 +32,7 @@ class TableFacts:
     schema: bytes
     specs: Mapping[int, PartitionSpec] = field(hash=False)
     types: Mapping[int, t.DataType] = field(hash=False)
+    data_location: str = field(kw_only=True)
 
     @property
     def has_row_ids(self) -> bool:
@@ -51,6 +53,10 @@ class TableFacts:
         return PartitionStruct.of(self.specs[spec_id], self.types)
 
     def uri(self, path: str) -> str:
+        """Return where a file of Iceberg's own is."""
+        return f"{self.location}/{path}"
+
+    def data_uri(self, path: str) -> str:
         """Return where a file is whose path the log has."""
         outside = "://" in path or path.startswith("/")
-        return path if outside else f"{self.location}/{path}"
+        return path if outside else f"{self.data_location}/{path}"

@@ -112,7 +112,7 @@ class Snapshots:
 
     def forget(self, oldest: int, facts: TableFacts) -> None:
         """Forget what only snapshots before the oldest that can be read tell of."""
-        self.manifests.forget(facts.uri(each) for each in self.adders.forget(oldest))
+        self.manifests.forget(facts.data_uri(each) for each in self.adders.forget(oldest))
 
     def _changes(
         self,
@@ -127,7 +127,7 @@ class Snapshots:
             self.adders.of([each.path for each in files])
         adders = self.adders.of([each.path for each in gone])
         removed = {
-            facts.uri(each.path): (
+            facts.data_uri(each.path): (
                 adders[each.path],
                 (each.spec_id, CONTENTS.get(each.content, 0)),
             )
@@ -156,7 +156,7 @@ class Snapshots:
                 adder,
                 facts.sequence_number(adder),
                 is_back=True,
-                first_row_id=row_ids.get(facts.uri(path)),
+                first_row_id=row_ids.get(facts.data_uri(path)),
             )
             for path, adder in self.adders.of(paths).items()
         }
@@ -169,12 +169,14 @@ class Snapshots:
         """
         facts, has_row_ids = fold.facts, fold.trail.has_row_ids
         if has_row_ids(event.target_snapshot_id):
-            return self.manifests.row_ids(list(map(facts.uri, paths)), event.target_snapshot_id)
+            return self.manifests.row_ids(
+                list(map(facts.data_uri, paths)), event.target_snapshot_id
+            )
         if not facts.has_row_ids:
             return {}
         left: dict[int, list[str]] = defaultdict(list)
         for path, snapshot_id in self.adders.left(paths).items():
-            left[snapshot_id].append(facts.uri(path))
+            left[snapshot_id].append(facts.data_uri(path))
         found: dict[str, int] = {}
         for snapshot_id, uris in sorted(left.items()):
             if self.is_readable(snapshot_id) and has_row_ids(snapshot_id):
@@ -191,7 +193,7 @@ class Snapshots:
         structs = {each.spec_id: fold.facts.struct(each.spec_id) for each in come}
         keyed = fold.schema is not None and bool(fold.schema.primary_keys)
         for each in come:
-            struct, uri = structs[each.spec_id], fold.facts.uri(each.path)
+            struct, uri = structs[each.spec_id], fold.facts.data_uri(each.path)
             entry = partial(entry_of, struct=struct, uri=uri, origin=origins[each.path])
             if not keyed:
                 try:

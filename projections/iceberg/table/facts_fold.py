@@ -34,6 +34,7 @@ class FactsFold:
 
     Attributes:
         location: The table's URI.
+        data_location: The URI that its data files are below.
         trail: Where schemas go.
         facts: What holds after the newest commit.
         schema: The ledger's, after the newest commit.
@@ -42,6 +43,7 @@ class FactsFold:
     """
 
     location: str
+    data_location: str
     trail: Trail
     facts: TableFacts
     schema: Schema | None
@@ -52,12 +54,18 @@ class FactsFold:
 
     @classmethod
     def at(
-        cls, location: str, trail: Trail, start: Position, before: TableState | None
+        cls,
+        location: str,
+        data_location: str,
+        trail: Trail,
+        start: Position,
+        before: TableState | None,
     ) -> FactsFold:
         """Return what holds at a position.
 
         Args:
             location: The table's URI.
+            data_location: The URI that its data files are below.
             trail: The one at the position.
             start: The position.
             before: The table there; None before its first commit.
@@ -69,10 +77,10 @@ class FactsFold:
             schema=trail.schema_body if before else b"",
             specs={each.spec_id: each for each in before.specs} if before else {},
             types={key: parse_type(text) for key, text in start.source_types.items()},
+            data_location=data_location,
         )
-        return cls(
-            location, trail, facts, before.schema if before else None, list(start.schema_ids)
-        )
+        schema = before.schema if before else None
+        return cls(location, data_location, trail, facts, schema, list(start.schema_ids))
 
     def learn(self, state: TableState, last_snapshot_id: int) -> None:
         """Go on to a version that changed more than files and tags.
@@ -95,6 +103,7 @@ class FactsFold:
             schema=self.trail.schema_body if self.trail.schemas else _NO_COLUMNS,
             specs={each.spec_id: each for each in state.specs},
             types=self._source_types(state),
+            data_location=self.data_location,
         )
 
     def _learn_schema(self, schema: Schema, version: int, *, is_declared: bool) -> None:

@@ -23,7 +23,7 @@ def partition_statistics(
 ) -> tuple[PartitionStatisticsFile, ...]:
     """Return what a metadata file says of them, by snapshot."""
     return tuple(
-        PartitionStatisticsFile(snapshot_id, facts.uri(file.path), file.file_size_in_bytes)
+        PartitionStatisticsFile(snapshot_id, facts.data_uri(file.path), file.file_size_in_bytes)
         for snapshot_id, file in sorted(state.partition_statistics.items())
     )
 

@@ -172,7 +172,7 @@ class Manifests:
             spec_types=self._partition_types(schema),
             columns=schema.fields,
             folder=bucket_path(spec, change.bucket),
-            external_path=f"{self._table.location}/{change.path}" if inside else change.path,
+            external_path=f"{self._table.data_location}/{change.path}" if inside else change.path,
         )
 
     def _places(self, schema_id: int, spec_id: int) -> tuple[int, ...]:
