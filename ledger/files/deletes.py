@@ -6,6 +6,7 @@ the other place, and no reader would apply them: deleted rows would be back.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from ledger.evolution.state import TableState
@@ -51,13 +52,12 @@ def lost_names(table: Located, names: list[str]) -> list[str]:
     return [each for each, path in paths.items() if path not in known]
 
 
-def renamed(body: bytes, old: str, new: str) -> bytes:
-    """Return a file of position deletes that names files by another prefix.
+def renamed(body: bytes, new: Mapping[str, str]) -> bytes:
+    """Return a file of position deletes that names files otherwise.
 
     Args:
         body: The file.
-        old: What names begin with; others stay as they are.
-        new: What they begin with instead.
+        new: What a file is called instead; others stay as they are.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -65,10 +65,7 @@ def renamed(body: bytes, old: str, new: str) -> bytes:
     rows: Any = parquet.ParquetFile(arrow_owned(body)).read()
     at = rows.schema.get_field_index(_NAMES)
     field = rows.schema.field(at)
-    names = [
-        new + each.removeprefix(old) if each.startswith(old) else each
-        for each in rows.column(at).to_pylist()
-    ]
+    names = [new.get(each, each) for each in rows.column(at).to_pylist()]
     sink = pa.BufferOutputStream()
     rows = rows.set_column(at, field, pa.array(names, field.type))
     parquet.write_table(rows.replace_schema_metadata(rows.schema.metadata), sink)

@@ -16,12 +16,21 @@ from ledger.events.formats import PLACES
 from ledger.evolution.catalog.state import CatalogState
 from ledger.files.deletes import lost_names, named_files, names_files, prefix_of, renamed
 from ledger.files.snapshot_plan import SnapshotPlan
-from ledger.locations import is_absolute
+from ledger.locations import FileNames, is_absolute, place_of
 from ledger.log.request import fresh_id
 from ledger.model.errors import InvalidChangeError, InvalidInputError, LedgerError, StoreError
 from ledger.model.file_change import FileChange
 from ledger.model.identifier import Identifier
-from ledger.moving.ties import CARRIED, REWRITTEN, Tie, Tied, projections_of, ties_of
+from ledger.model.snapshot import CommitKind
+from ledger.moving.ties import (
+    CARRIED,
+    REWRITTEN,
+    Tie,
+    Tied,
+    projections_of,
+    root_of,
+    ties_of,
+)
 from ledger.opening.root import ROOT_KEY, id_of
 from ledger.opening.setting import TableSetting
 from ledger.stores import Store, open_store
@@ -239,56 +248,109 @@ def prepare(lake: Moved, mover: Moved, *, rewrites: bool) -> tuple[Tie, ...]:
             f"To go on: {more}. Nothing was said of the place"
         )
     tied = {each.table for each in findings.ties if each.kind in REWRITTEN}
-    for name in sorted(tied):
-        _rewrite(mover.table(name))
+    rewriting = [_Rewriting.of(lake, mover.table(each)) for each in sorted(tied)]
+    for each in rewriting:
+        each.commit()
     return findings.ties
-
-
-def _rewrite(table: Movable) -> None:
-    """Replace a table's position deletes that name another place, in one snapshot."""
-    state = table.state
-    old: list[str] = []
-    new: list[FileChange] = []
-    for each in table.live.at_state(state).values():
-        if not names_files(each):
-            continue
-        body = table.read_file(each.path)
-        if body is None:
-            raise StoreError(f"{table.location}/{each.path} is gone; restore it from a backup")
-        names = lost_names(table, named_files(body))
-        if names:
-            old.append(each.path)
-            new.append(_rewritten(table, each, body, names))
-    if new:
-        table.commit_snapshot(SnapshotPlan("OVERWRITE", tuple(new), delete=tuple(old)))
 
 
 _FILE_PATH_ID: Final = 2147483546
 """The field id that Iceberg reserves for the name of a data file in position deletes."""
 
 
-def _rewritten(table: Movable, file: FileChange, body: bytes, names: list[str]) -> FileChange:
-    prefix = prefix_of(table, names)
-    if prefix is None:
-        raise InvalidChangeError(
-            f"{table.identifier}: the position deletes {file.path} name {names[0]}, which is no "
-            "file of the table by any prefix; rewrite its data files without the rows where the "
-            "ledger was, and copy again"
+@frozen
+class _Rewriting:
+    """What of one table is written anew for the place where its ledger is.
+
+    Attributes:
+        lake: Its ledger.
+        table: The table, which may be committed to.
+        paths: By the whole URL of a file where the ledger was, its path here.
+    """
+
+    lake: Moved
+    table: Movable
+    paths: Mapping[str, str]
+
+    @classmethod
+    def of(cls, lake: Moved, table: Movable) -> _Rewriting:
+        """Find a table's files here.
+
+        Raises:
+            InvalidChangeError: A file is not where it would be; nothing was written.
+        """
+        where = lake.setting.whereabouts
+        roots = (where.place, *where.aliases) if where.place else ()
+        names, paths = FileNames(table.location), {}
+        for each in table.live.at_state(table.state).values():
+            root = root_of(each.path, roots)
+            if root is None:
+                continue
+            inside = place_of(each.path).path[len(place_of(root).path) :].strip("/")
+            here = f"{lake.url.rstrip('/')}/{inside}"
+            if not lake.setting.store.exists(inside):
+                raise InvalidChangeError(
+                    f"{table.identifier}: its file {each.path} is named by a whole URL, and there "
+                    f"is none at {here}: copy it there first. Nothing was said of the place"
+                )
+            paths[each.path] = names.usual(here)
+        return cls(lake, table, paths)
+
+    def commit(self) -> None:
+        """Replace what names another place, in one snapshot; the rows stay the same."""
+        old: list[str] = []
+        new: list[FileChange] = []
+        live = self.table.live.at_state(self.table.state).values()
+        for each in live:
+            path = self.paths.get(each.path, each.path)
+            found = self._deletes(replace(each, path=path)) if names_files(each) else None
+            if found is None and path != each.path:
+                found = replace(each, path=path)
+            if found is not None:
+                old.append(each.path)
+                new.append(found)
+        if new:
+            is_data = all(each.content == "data" for each in new)
+            kind: CommitKind = "COMPACT" if is_data else "OVERWRITE"
+            self.table.commit_snapshot(SnapshotPlan(kind, tuple(new), delete=tuple(old)))
+
+    def _deletes(self, file: FileChange) -> FileChange | None:
+        """Return position deletes that name files of this place; None where they do already."""
+        table = self.table
+        body = table.read_file(file.path)
+        if body is None:
+            raise StoreError(f"{table.location}/{file.path} is gone; restore it from a backup")
+        names = named_files(body)
+        said = {each: self._url(self.paths[each]) for each in names if each in self.paths}
+        lost = lost_names(table, [each for each in names if each not in said])
+        if lost:
+            prefix = prefix_of(table, lost)
+            if prefix is None:
+                raise InvalidChangeError(
+                    f"{table.identifier}: the position deletes {file.path} name {lost[0]}, which "
+                    "is no file of the table by any prefix; rewrite its data files without the "
+                    "rows where the ledger was, and copy again"
+                )
+            said |= {each: self._url(each.removeprefix(prefix)) for each in lost}
+        return self._written(file, renamed(body, said)) if said else None
+
+    def _url(self, path: str) -> str:
+        return path if is_absolute(path) else f"{self.table.location}/{path}"
+
+    def _written(self, file: FileChange, body: bytes) -> FileChange:
+        folder = "data" if is_absolute(file.path) else dirname(file.path)
+        stem = basename(file.path).partition(".")[0]
+        # By its content: who is killed and begins again finds what he wrote.
+        path = join(folder, f"{stem}-{hashlib.sha256(body).hexdigest()[:16]}.parquet")
+        root = self.table.log.layout.root.removesuffix("_ledger")
+        self.table.log.store.create(f"{root}{path}", body)
+        return replace(
+            file,
+            path=path,
+            file_size_in_bytes=len(body),
+            lower_bounds=_without_names(file.lower_bounds),
+            upper_bounds=_without_names(file.upper_bounds),
         )
-    written = renamed(body, prefix, f"{table.location}/")
-    folder = "data" if is_absolute(file.path) else dirname(file.path)
-    stem = basename(file.path).partition(".")[0]
-    # By its content: who is killed and begins again finds what he wrote.
-    path = join(folder, f"{stem}-{hashlib.sha256(written).hexdigest()[:16]}.parquet")
-    root = table.log.layout.root.removesuffix("_ledger")
-    table.log.store.create(f"{root}{path}", written)
-    return replace(
-        file,
-        path=path,
-        file_size_in_bytes=len(written),
-        lower_bounds=_without_names(file.lower_bounds),
-        upper_bounds=_without_names(file.upper_bounds),
-    )
 
 
 def _without_names(bounds: Any) -> Any:

@@ -24,12 +24,14 @@ from ledger.model.errors import InvalidChangeError
 from ledger.model.file_change import FileChange
 from ledger.model.identifier import Identifier
 
-Kind = Literal["projection", "external", "position-deletes", "paths", "manifests"]
+Kind = Literal[
+    "projection", "external", "position-deletes", "paths", "equality-deletes", "manifests"
+]
 
 CARRIED: Final[frozenset[Kind]] = frozenset({"projection", "external"})
 """What goes along: projections are made anew, and what lies outside stays where it is."""
 
-REWRITTEN: Final[frozenset[Kind]] = frozenset({"position-deletes"})
+REWRITTEN: Final[frozenset[Kind]] = frozenset({"position-deletes", "paths"})
 """What can be written anew for another place."""
 
 
@@ -129,17 +131,24 @@ def _location(body: bytes) -> str:
 
 
 def _manifests(name: str, place: str, roots: Sequence[str]) -> Iterator[Tie]:
-    if _lies_in(place, roots):
+    if root_of(place, roots) is not None:
         yield Tie(
             name, "manifests", f"its manifests are those of the table at {place}, by URLs", place
         )
 
 
 def _files(table: Tied, files: Iterable[FileChange], roots: Sequence[str]) -> Iterator[Tie]:
-    name = str(table.identifier)
-    for each in files:
-        if is_absolute(each.path) and _lies_in(each.path, roots):
-            yield Tie(name, "paths", f"its file {each.path} is named by a whole URL", each.path)
+    name, live = str(table.identifier), list(files)
+    deletes = next((each.path for each in live if each.content == "equality-deletes"), None)
+    for each in live:
+        if root_of(each.path, roots) is not None:
+            what = f"its file {each.path} is named by a whole URL"
+            if deletes is None:
+                yield Tie(name, "paths", what, each.path)
+            else:
+                # They apply to what is older; under another name a file would be newer.
+                more = f", and the equality deletes {deletes} would not apply to it by another name"
+                yield Tie(name, "equality-deletes", what + more, each.path)
         if names_files(each):
             body = table.read_file(each.path)
             lost = lost_names(table, named_files(body)) if body is not None else [each.path]
@@ -152,8 +161,11 @@ def _files(table: Tied, files: Iterable[FileChange], roots: Sequence[str]) -> It
                 )
 
 
-def _lies_in(place: str, roots: Sequence[str]) -> bool:
-    return is_absolute(place) and any(place_of(each).holds(place_of(place)) for each in roots)
+def root_of(place: str, roots: Sequence[str]) -> str | None:
+    """Return the root that a place lies in, where a whole URL says so; None where it does not."""
+    if not is_absolute(place):
+        return None
+    return next((each for each in roots if place_of(each).holds(place_of(place))), None)
 
 
 def untold(table: Tied, place: str, roots: Sequence[str]) -> InvalidChangeError | None:

@@ -160,14 +160,105 @@ def test_deletes_that_cannot_be_written_anew_are_refused_by_name(tmp_path: Path)
     assert lake.whereabouts().verdict == "moved"
 
 
-def test_files_by_whole_urls_of_the_old_place_are_refused_by_name(tmp_path: Path) -> None:
-    table = made(tmp_path / "here")
-    table.append([FileChange(path=f"{table.location}/x", record_count=1, file_size_in_bytes=1)])
-    shutil.move(tmp_path / "here", tmp_path / "there")
-    lake = at(tmp_path / "there")
-    with pytest.raises(InvalidChangeError, match=r"shop\.t: its file file://.*/x is named"):
+def with_whole_urls(root: Path) -> Table:
+    """Return a table that names two of its files by whole URLs, one outside of its own folder."""
+    table = made(root)
+    (root / "landing").mkdir()
+    for number, folder in ((4, f"{table.location}/data"), (5, f"file://{root}/landing")):
+        body = parquet_of(table, [{"id": number}, {"id": number + 10}])
+        url = f"{folder}/{number}.parquet"
+        Path(url.removeprefix("file://")).write_bytes(body)
+        table.append([file_at(url, len(body))])
+    return table
+
+
+def parquet_of(table: Table, rows: list[dict[str, int]]) -> bytes:
+    sink = pa.BufferOutputStream()
+    parquet.write_table(pa.Table.from_pylist(rows, schema=table.at().schema.to_arrow()), sink)
+    body: bytes = sink.getvalue().to_pybytes()
+    return body
+
+
+def file_at(path: str, size: int, content: str = "data") -> FileChange:
+    return FileChange(
+        path=path, record_count=2, file_size_in_bytes=size, content=content, field_ids=True
+    )
+
+
+def delete_by_url(table: Table, url: str) -> None:
+    """Delete the first row of a file, in deletes that are named by a whole URL, too."""
+    sink = pa.BufferOutputStream()
+    parquet.write_table(pa.table({"file_path": [url], "pos": [0]}), sink)
+    body = sink.getvalue().to_pybytes()
+    (folder_of(table) / "data/by-url.parquet").write_bytes(body)
+    path = f"{table.location}/data/by-url.parquet"
+    table.append([file_at(path, len(body), "position-deletes")])
+
+
+def test_files_by_whole_urls_of_the_old_place_are_named_by_their_new_one(tmp_path: Path) -> None:
+    table = with_whole_urls(tmp_path / "0")
+    delete_by_url(table, f"file://{tmp_path}/0/landing/5.parquet")
+    delete_by_url_here = with_deletes(table)
+    assert ids(delete_by_url_here) == [1, 3, 4, 14, 15]
+    table.project("iceberg")
+    for number in (1, 2):
+        shutil.move(tmp_path / str(number - 1), tmp_path / str(number))
+        lake = at(tmp_path / str(number))
+        with pytest.raises(InvalidChangeError, match=r"shop\.t: its .* name.*--rewrite"):
+            lake.record_move()
         lake.record_move(rewrites=True)
-    assert ids(lake.table("shop.t"), snapshot=1) == [1, 2, 3]
+        moved = lake.table("shop.t")
+        moved.project("iceberg")
+        assert ids(moved) == by_static_table(moved) == [1, 3, 4, 14, 15]
+        assert verify(moved).is_empty
+        assert lake.whereabouts().verdict == "here"
+        assert not [each.path for each in moved.at().files if f"/{number - 1}/" in each.path]
+    (kept,) = (each.path for each in moved.at().files if "landing" in each.path)
+    assert kept == f"file://{tmp_path}/2/landing/5.parquet"
+
+
+def test_a_file_by_a_whole_url_that_did_not_come_along_is_refused_by_name(tmp_path: Path) -> None:
+    with_whole_urls(tmp_path / "here")
+    shutil.move(tmp_path / "here", tmp_path / "there")
+    (tmp_path / "there/landing/5.parquet").unlink()
+    lake = at(tmp_path / "there")
+    before = lake.table("shop.t").state.version
+    with pytest.raises(InvalidChangeError, match=r"none at file://.*/there/landing/5\.parquet"):
+        lake.record_move(rewrites=True)
+    assert at(tmp_path / "there").table("shop.t").state.version == before
+    assert lake.whereabouts().verdict == "moved"
+
+
+def test_files_whose_equality_deletes_would_not_follow_are_refused_by_name(tmp_path: Path) -> None:
+    table = with_deletes(with_whole_urls(tmp_path / "here"))
+    # As an older lakeledger took them.
+    newest = folder_of(table) / table.log.layout.commit(table.state.version).partition("/t/")[2]
+    newest.write_bytes(newest.read_bytes().replace(b'"position-deletes"', b'"equality-deletes"'))
+    shutil.move(tmp_path / "here", tmp_path / "there")
+    with pytest.raises(InvalidChangeError, match=r"shop\.t: its file .*data/d1\.parquet would not"):
+        at(tmp_path / "there").record_move(rewrites=True)
+
+
+def test_a_kill_at_any_write_of_a_move_by_whole_urls_is_healed_by_asking_again(
+    tmp_path: Path,
+) -> None:
+    table = with_whole_urls(tmp_path / "here")
+    delete_by_url(table, f"file://{tmp_path}/here/landing/5.parquet")
+    for writes in range(100):
+        there = tmp_path / str(writes)
+        shutil.copytree(tmp_path / "here", there)
+        try:
+            mortal = Mortal(LocalStore(there), writes)
+            Ledger(TableSetting(mortal, {}, author="me")).record_move(rewrites=True)
+        except Died:
+            lake = at(there)
+            lake.record_move(rewrites=True)
+            assert ids(lake.table("shop.t")) == [1, 2, 3, 4, 14, 15]
+            assert lake.whereabouts().verdict == "here"
+        else:
+            assert writes >= 3
+            return
+    pytest.fail("it never came to an end")
 
 
 def test_an_alias_is_remembered_and_files_go_on_being_named_by_the_place(tmp_path: Path) -> None:
