@@ -208,6 +208,21 @@ def test_a_kill_at_any_write_leaves_no_ledger_or_all_of_it_and_asking_again_goes
         raise AssertionError("it never came through")
 
 
+def test_an_export_that_was_killed_at_any_write_is_no_ledger_and_its_place_takes_a_whole_one() -> (
+    None
+):
+    store = shop()
+    lines, right = exported(store), files(store)
+    ends = [0, *(at + 1 for at, byte in enumerate(lines) if byte == ord("\n"))]
+    for cut in (*ends[:-1], *(end - 1 for end in ends[1:])):
+        other = memory()
+        with pytest.raises(LedgerError):
+            brought(lines[:cut], other)
+        assert other.read("_ledger/ledger.json") is None
+        brought(lines, other)
+        assert files(other) == right
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_changed_lines_are_refused_and_leave_no_ledger(seed: int) -> None:
     rng = random.Random(seed)

@@ -377,6 +377,53 @@ def test_a_kill_at_any_write_of_a_move_is_healed_by_asking_again(tmp_path: Path)
     assert writes >= 4
 
 
+def test_a_kill_at_any_write_of_a_copy_leaves_one_identity_after_asking_again(
+    tmp_path: Path,
+) -> None:
+    table = made(tmp_path / "here")
+    table.project("iceberg")
+    at(tmp_path / "here").create_table(
+        "shop.ext", Schema.of({"id": "INT"}), location=str(tmp_path / "ext")
+    )
+    original = at(tmp_path / "here").ledger_id
+    for writes in range(100):
+        there = tmp_path / str(writes)
+        shutil.copytree(tmp_path / "here", there)
+        try:
+            mortal = Mortal(LocalStore(there), writes)
+            Ledger(TableSetting(mortal, {}, author="me")).record_copy(commit_id="c")
+        except Died:
+            lake = at(there)
+            lake.record_copy(commit_id="c")
+            assert at(there).ledger_id == lake.ledger_id != original == lake.state.copied_from
+            assert lake.tables("shop") == ["t"]
+            assert lake.whereabouts().verdict == "here"
+        else:
+            assert writes >= 1
+            return
+    pytest.fail("it never came to an end")
+
+
+def test_a_kill_at_any_write_of_an_alias_is_healed_by_asking_again(tmp_path: Path) -> None:
+    made(tmp_path / "here").project("iceberg")
+    for writes in range(100):
+        there = tmp_path / f"again {writes}"
+        shutil.copytree(tmp_path / "here", there)
+        at(there).record_move()
+        mortal = Mortal(Mounted(there), writes)
+        try:
+            Ledger(TableSetting(mortal, {}, author="me")).record_alias()
+        except Died:
+            lake = Ledger(TableSetting(Mounted(there), {}, author="me"))
+            lake.record_alias()
+            assert lake.state.aliases == ("file:///mnt/elsewhere",)
+            assert lake.whereabouts().verdict == "here"
+        else:
+            assert writes >= 1
+            return
+    pytest.fail("it never came to an end")
+
+
 def test_two_who_say_different_things_at_once_do_not_both_have_it(tmp_path: Path) -> None:
     made(tmp_path / "here").project("iceberg")
     shutil.copytree(tmp_path / "here", tmp_path / "there")
