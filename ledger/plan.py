@@ -208,6 +208,17 @@ def _warnings(format_name: str, before: TableState, after: TableState) -> tuple[
     return tuple(warns(before, after)) if warns is not None else ()
 
 
+def birth_warnings(state: TableState) -> tuple[str, ...]:
+    """Return what readers of a new table's formats get wrong of it.
+
+    Args:
+        state: The table right after its creation.
+    """
+    before = attrs.evolve(state, schema=attrs.evolve(state.schema, fields=()), specs=())
+    declared = sorted(Rules.of(state.schema.options).formats)
+    return tuple(said for each in declared for said in _warnings(each, before, state))
+
+
 def refusal_record(refusal: InvalidChangeError) -> dict[str, str]:
     """Return a refusal as plain JSON: its message and, where a format refuses, rule and ways out.
 

@@ -163,6 +163,17 @@ def _voids_of_version_1(before: TableState, after: TableState) -> Iterator[str]:
                 yield f"partition field {each.name}"
 
 
+def _alike(before: TableState, after: TableState) -> Iterator[str]:
+    """Yield the columns that another one's name is like, but for upper and lower case."""
+    known = {_key(each): each.name for each in type_places(before.schema.fields)}
+    seen: dict[object, TypePlace] = {}
+    for each in type_places(after.schema.fields):
+        other = seen.setdefault((each.level, each.path[-1].casefold()), each)
+        is_known = all(known.get(_key(one)) == one.name for one in (each, other))
+        if other is not each and not is_known:
+            yield f"columns {other.name} and {each.name}"
+
+
 LIMITS: tuple[Limit, ...] = (
     Limit(
         "PyIceberg",
@@ -172,6 +183,12 @@ LIMITS: tuple[Limit, ...] = (
     ),
     Limit("Spark with Iceberg", "1.11", "cannot read TIME", _columns(_is_time)),
     Limit("Spark with Iceberg", "1.11", "cannot read nanoseconds", _columns(_has_nanoseconds)),
+    Limit(
+        "Spark with Iceberg",
+        "1.11",
+        "cannot tell names apart by case alone, unless spark.sql.caseSensitive is true",
+        _alike,
+    ),
     Limit("Trino", "476", "reads NULL where older files have the default", _defaults),
     Limit("ClickHouse", "26.9", "reads NULL where older files have the default", _defaults),
     Limit("ClickHouse", "26.9", "reads TIME as whole seconds", _columns(_is_time)),
@@ -193,6 +210,7 @@ LIMITS: tuple[Limit, ...] = (
         "can abort on a void partition field of format version 1",
         _voids_of_version_1,
     ),
+    Limit("DuckDB", "1.5", "renames one of two names that differ by case alone", _alike),
     Limit("Polars (native)", "1.44", "fails on a DECIMAL that was widened", _decimals),
 )
 """Every limit that a change of schema or layout can bring, by reader."""

@@ -7,13 +7,16 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import AnalysisException
 
 import ledger
-from ledger import Ledger
+from ledger import Ledger, Schema
 from projections.iceberg.names import Names
+from projections.iceberg.planned import LIMITS
 from tests.readers.book import Book
 from tests.readers.iceberg_life import CASES, Case, life
 from tests.readers.iceberg_runtime import catalog_of
+from tests.readers.lakehouse import add_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -151,3 +154,21 @@ def test_row_ids_are_unique_and_stay(iceberg: SparkSession, book: Book) -> None:
         assert len(set(found.values())) == len(book.expected(number))
         assert None not in found.values()
     assert ids[book.last].items() <= ids[book.last - 1].items()
+
+
+def test_names_that_differ_by_case_alone_are_told_apart_only_where_spark_is_told_to(
+    iceberg: SparkSession, lake: Ledger
+) -> None:
+    assert any("spark.sql.caseSensitive" in each.says for each in LIMITS)
+    options = {"ledger.formats": "iceberg"}
+    table = lake.create_table("shop.alike", Schema.of({"a": "INT", "A": "INT"}, options=options))
+    add_rows(table, "1.parquet", [{"a": 1, "A": 2}])
+    table.project("iceberg")
+    query = f"SELECT a, A FROM {catalog_of(lake.url)}.`shop.db`.alike"  # noqa: S608 - written here
+    with pytest.raises(AnalysisException, match="AMBIGUOUS_REFERENCE"):
+        iceberg.sql(query).collect()
+    iceberg.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        assert _rows(iceberg, query) == [{"a": 1, "A": 2}]
+    finally:
+        iceberg.conf.unset("spark.sql.caseSensitive")

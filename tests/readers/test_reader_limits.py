@@ -18,7 +18,18 @@ from pyarrow import parquet
 from pyiceberg.table import StaticTable
 
 import ledger
-from ledger import AddColumn, Ledger, RenameColumn, Schema, SchemaChange, Table, UpdateColumnType
+from ledger import (
+    AddColumn,
+    DropColumn,
+    FormatError,
+    Ledger,
+    RenameColumn,
+    Schema,
+    SchemaChange,
+    SetOption,
+    Table,
+    UpdateColumnType,
+)
 from ledger.cli import main
 from ledger.events.spec_changes import (
     AddPartitionField,
@@ -30,7 +41,7 @@ from ledger.model.types.sql import read_type
 from ledger.model.types.wire import type_to_wire
 from projections.iceberg.names import Names
 from projections.iceberg.planned import LIMITS
-from tests.readers.engines import HAS_CHDB, HAS_DUCKDB, chdb_rows
+from tests.readers.engines import HAS_CHDB, HAS_DUCKDB, chdb_rows, duckdb_rows
 from tests.readers.lakehouse import add_rows, folder_of
 
 Change = SchemaChange | SpecChange
@@ -89,6 +100,17 @@ BROUGHT: dict[str, tuple[dict[str, Any], str, list[Change], set[str]]] = {
     "a renamed list of structs": (
         {"id": "INT", "l": _STRUCTS}, "2", [RenameColumn(("l",), "k")], set(),
     ),
+    "a name like another": (
+        {"a": "INT"}, "2", [AddColumn(("A",), "INT")],
+        {"columns a and A: Spark with Iceberg", "columns a and A: DuckDB"},
+    ),
+    "a name that becomes like another": (
+        {"a": "INT", "b": "INT"}, "2", [RenameColumn(("b",), "A")],
+        {"columns a and A: Spark with Iceberg", "columns a and A: DuckDB"},
+    ),
+    "the other of two alike goes": (
+        {"a": "INT", "A": "INT"}, "2", [DropColumn(("a",))], set(),
+    ),
     "a plain column": ({"id": "INT"}, "2", [AddColumn(("n",), "INT")], set()),
 }  # fmt: skip
 
@@ -122,6 +144,33 @@ def test_the_command_line_shows_warnings(
     assert main([*words, "--output", "json"]) == 0
     told = json.loads(capsys.readouterr().out)["formats"]["iceberg"]["warnings"]
     assert [each.partition(":")[0] for each in told] == ["column t", "column t"]
+
+
+def test_a_creation_is_warned_of_what_readers_get_wrong_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ledger.open(str(tmp_path / "lake")).create_database("shop")
+    columns = ["--column", "id INT", "--column", "ID INT"]
+    words = ["create", "shop.t", *columns, "--ledger", str(tmp_path / "lake")]
+    assert main(words) == 0
+    told = capsys.readouterr()
+    assert told.out.startswith("created table shop.t")
+    assert "columns id and ID: DuckDB 1.5 renames" in told.out
+    words[1] = "shop.u"
+    assert main([*words, "--output", "json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["warnings"]) == 2
+    assert main(["create", "shop.v", *columns[:2], *words[-2:]]) == 0
+    assert capsys.readouterr().out.count("\n") == 1
+
+
+def test_a_table_without_columns_is_for_paimon_alone(lake: Ledger) -> None:
+    with pytest.raises(FormatError, match="a table without columns: readers fail on it"):
+        lake.create_table("shop.t", Schema.of({}))
+    paimons = lake.create_table("shop.p", Schema.of({}, options={"ledger.formats": "paimon"}))
+    with pytest.raises(FormatError, match="a table without columns"):
+        paimons.alter([SetOption("ledger.formats", "paimon,iceberg")])
+    paimons.alter([AddColumn(("a",), "INT")])
+    paimons.alter([SetOption("ledger.formats", "paimon,iceberg")])
 
 
 # What the readers that are installed do
@@ -223,6 +272,16 @@ def test_duckdb_aborts_on_a_void_partition_field_of_version_1(lake: Ledger) -> N
     # The whole process ends, as no exception would let it.
     assert ran.returncode < 0
     assert "Unimplemented type for cast" in ran.stderr
+
+
+@pytest.mark.skipif(not HAS_DUCKDB, reason="DuckDB's extension is not installed")
+def test_duckdb_renames_one_of_two_names_that_differ_by_case_alone(lake: Ledger) -> None:
+    limit("DuckDB", "differ by case alone")
+    table = table_of(lake, {"a": "INT", "A": "INT"})
+    add_rows(table, "1.parquet", [{"a": 1, "A": 2}])
+    table.project("iceberg")
+    assert duckdb_rows(folder_of(table)) == [{"a": 1, "A_1": 2}]
+    assert table.at().to_arrow().to_pylist() == [{"a": 1, "A": 2}]
 
 
 _TRIED: dict[str, Callable[[], str]] = {

@@ -42,6 +42,12 @@ class Refusal:
     alternative: str
 
 
+def emptiness_problems(schema: Schema) -> Iterator[Refusal]:
+    """Yield the refusal of a table without columns, by a format whose readers fail on one."""
+    if not schema.fields:
+        yield Refusal("a table without columns", "readers fail on it", "give it a column")
+
+
 def refused_retyping(what: str, before: DataType, after: DataType, rule: str) -> Refusal:
     """Return the refusal of a change of type; `what` changes it, such as `column a`."""
     return Refusal(

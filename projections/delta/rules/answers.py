@@ -6,7 +6,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 
-from ledger.evolution.declared.format import Arrival, Batch, Birth, FileForm, History, Refusal
+from ledger.evolution.declared.format import (
+    Arrival,
+    Batch,
+    Birth,
+    FileForm,
+    History,
+    Refusal,
+    emptiness_problems,
+)
 from ledger.evolution.state import TableState
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
@@ -31,6 +39,7 @@ class DeltaRules:
     def birth_problems(self, birth: Birth) -> Iterator[Refusal]:
         """Yield what it cannot express of a new table."""
         schema = birth.schema
+        yield from emptiness_problems(schema)
         yield from schemas.column_problems(schema.fields)
         yield from schemas.name_problems(schema)
         yield from schemas.option_problems(schema.options)
@@ -83,6 +92,8 @@ def _whole_problems(batch: Batch, *, is_new: bool) -> Iterator[Refusal]:
     schema, before = batch.schema, batch.before
     spec = batch.layout.spec
     found = [*schemas.name_problems(schema), *schemas.spec_problems(schema, spec)]
+    if is_new:
+        yield from emptiness_problems(schema)
     if found and not is_new:
         stood = {
             *schemas.name_problems(before.schema),

@@ -15,6 +15,7 @@ from ledger.evolution.declared.format import (
     Reach,
     Refusal,
     declared_by,
+    emptiness_problems,
 )
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.layout.fold import LayoutTrail
@@ -102,6 +103,7 @@ def _whole_problems(batch: Batch, *, is_new: bool) -> Iterator[Refusal]:
 
 
 def _whole(schema: Schema, layout: TableState | LayoutTrail, rules: Rules) -> Iterator[Refusal]:
+    yield from emptiness_problems(schema)
     yield from schemas.name_problems(schema)
     yield from schemas.identifier_problems(schema)
     yield from schemas.source_problems(schema, layout.spec, layout.sort_order)

@@ -42,6 +42,7 @@ def file(name: str, **facts: Any) -> FileChange:
         ({"a": "TIMESTAMP(9)"}, "microseconds"),
         ({"a": "UUID"}, "Delta has no UUID"),
         ({"a": "INT", "A": "INT"}, "told without case"),
+        ({}, "a table without columns: readers fail on it"),
     ],
 )
 def test_a_table_that_delta_cannot_say_is_not_begun(columns: dict[str, str], rule: str) -> None:

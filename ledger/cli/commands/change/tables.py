@@ -13,10 +13,13 @@ from ledger.cli.changes import read_column, read_json
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, TableName, Writing, tables_of
 from ledger.cli.paths import key_and_value
+from ledger.cli.screen import Screen
 from ledger.evolution.wire.schema import schema_from_json
+from ledger.log.travel import at_version
 from ledger.model.schema import Schema, highest_field_id
 from ledger.model.types import DataField
 from ledger.model.types.walk import assign_field_ids
+from ledger.table import Table
 
 _MANY = Parameter(negative="", show_default=False)
 
@@ -158,15 +161,25 @@ def create(
     schema = columns.to_schema(place)
     table = place.open().create_table(name, schema, **writing.options())
     created = table.log.commit_at(0)
+    from ledger.plan import birth_warnings
+
+    warnings = birth_warnings(at_version(table.log, 0))
     document = {
         "table": str(table.identifier),
         "id": table.state.table_id,
         "path": table.location,
         "version": created.version,
+        "warnings": list(warnings),
     }
-    place.screen.result(
-        document, lambda screen: screen.line(f"created table {name} at {table.location}")
-    )
+    place.screen.result(document, lambda screen: _created(screen, name, table, warnings))
+
+
+def _created(screen: Screen, name: str, table: Table, warnings: Sequence[str]) -> None:
+    screen.line(f"created table {name} at {table.location}")
+    if warnings:
+        screen.heading("Readers that get it wrong")
+    for said in warnings:
+        screen.line(f"  {said}")
 
 
 def _create_database(name: str, columns: Columns, writing: Writing, place: Place) -> None:
