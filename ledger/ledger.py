@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import PurePath
@@ -38,6 +38,7 @@ from ledger.model.errors import (
     CommitUnknownError,
     DamagedLogError,
     InvalidInputError,
+    LedgerError,
     NotFoundError,
     StoreError,
     TableDroppedError,
@@ -61,9 +62,9 @@ if TYPE_CHECKING:
     from ledger.events.spec_changes import AddPartitionField, SortColumn
     from ledger.evolution.catalog.requests import CatalogRequest
     from ledger.evolution.declared.commit_rules import Asker
-    from ledger.history.erasing import Erasure
+    from ledger.history.erasing import Erasure, Sought
     from ledger.history.erasing import Progress as ErasureProgress
-    from ledger.log.outside import Personal
+    from ledger.model.file_change import PartitionValue
     from ledger.model.schema import FieldIdPolicy
     from ledger.moving.places import Findings
     from ledger.opening.given_schema import GivenSchema
@@ -1186,12 +1187,21 @@ class Ledger:
                     table.keep_outside(**commit)
         return appended
 
-    @takes(author=its.text.or_none(), text=its.text.or_none(), on_progress=its.callback.or_none())
+    @takes(
+        author=its.text.or_none(),
+        text=its.text.or_none(),
+        table=its.text.or_none(),
+        column=its.text.or_none(),
+        on_progress=its.callback.or_none(),
+    )
     def plan_erasure(
         self,
         *,
         author: str | None = None,
         text: str | None = None,
+        table: str | None = None,
+        column: str | None = None,
+        value: PartitionValue = None,
         on_progress: ErasureProgress | None = None,
     ) -> Erasure:
         """Return what `erase` would take away, and what it cannot reach; write nothing.
@@ -1201,25 +1211,31 @@ class Ledger:
             >>> plan.values, [(each.stream, each.versions) for each in plan.standing]
             (0, [('catalog', (0, 1)), ('shop.orders', (0, 1, 2))])
         """
-        from ledger.history.erasing import Erasure, Sought, found, standing
+        from ledger.history.erasing import Erasure, found, standing
 
-        sought, told = Sought(author, text), on_progress or _tell_nobody
+        told = on_progress or _tell_nobody
+        sought, streams = self._sought(author, text, table, column, value)
         values, transactions = found(self.log.personal, sought, told)
-        return Erasure(values, transactions, tuple(standing(self._streams(), sought, told)))
+        return Erasure(values, transactions, tuple(standing(streams, sought, told)))
 
     @takes(
         author=its.text.or_none(),
         text=its.text.or_none(),
+        table=its.text.or_none(),
+        column=its.text.or_none(),
         by=its.words.or_none(),
         message=its.words,
         commit_id=its.text.or_none(),
         on_progress=its.callback.or_none(),
     )
-    def erase(
+    def erase(  # noqa: PLR0913 - whom or what it is about, and what a commit takes
         self,
         *,
         author: str | None = None,
         text: str | None = None,
+        table: str | None = None,
+        column: str | None = None,
+        value: PartitionValue = None,
         by: str | None = None,
         message: str = "",
         commit_id: str | None = None,
@@ -1227,14 +1243,21 @@ class Ledger:
     ) -> Erasure:
         """Take away what is kept of a person, for ever; readers are told `erased` instead.
 
-        Of all streams, those of dropped tables included. The catalog records that values were
-        erased, when and by whom, and never which. Asking again goes on where an attempt was broken
-        off. Lines stay as they are, and so do copies: exports, backups, pages that were written.
+        Of all streams, those of dropped tables included, or of one column. The catalog records that
+        values were erased, when and by whom, and never which. Asking again goes on where an attempt
+        was broken off. Lines stay as they are, and so do copies: exports, backups, pages that were
+        written.
 
         Args:
             author: Whose author, messages and properties go; messages and maps of properties of
-                others that name the author as a word go, too.
-            text: Every author, message and map of properties that holds it goes.
+                others that name the author as a word go, too, and so do values of personal columns.
+            text: Every author, message, map of properties and value of a personal column that holds
+                it goes.
+            table: The table of `column`.
+            column: A column that is, or was, personal (option `ledger.personal`): bounds and
+                partition values of it go. Files are read where they were left out, and engines find
+                NULL where a partition had the value.
+            value: Only what is, or may be, this value of the column; None: all of them.
             by: Who erases; the ledger's default author when None. It is not said by somebody who
                 is forgotten himself.
             message: Why.
@@ -1256,36 +1279,91 @@ class Ledger:
             >>> [each.author for each in list(lake.events())[-1].transactions]
             ['privacy-desk']
         """
-        from ledger.evolution.catalog.requests import EraseValues
-        from ledger.history.erasing import Erasure, Sought, erase, found, standing
-
-        sought, told = Sought(author, text), on_progress or _tell_nobody
-        personal = self._personal()
+        told = on_progress or _tell_nobody
+        self._refuse_unerasable()
+        sought, streams = self._sought(author, text, table, column, value)
         options: CommitOptions = {
             "author": sought.eraser(self._setting.author if by is None else by),
             "message": sought.harmless(message),
         }
         if commit_id is not None:
             options["commit_id"] = commit_id
+        return self._erased(sought, streams, options, told)
+
+    def _erased(
+        self,
+        sought: Sought,
+        streams: Iterable[tuple[str, StreamLog[Any, Any]]],
+        options: CommitOptions,
+        told: ErasureProgress,
+    ) -> Erasure:
+        """Record that values go, then take them away."""
+        from ledger.evolution.catalog.requests import EraseValues
+        from ledger.history.erasing import Erasure, erase, found, standing
+
+        personal, version = self.log.personal, None
         values, transactions = found(personal, sought, told)
-        version = None
         if values:
             # Without the text: a digest of it would let anybody try names.
-            request = self._request(["EraseValues"], options)
-            version = self._commit(lambda: EraseValues(values, transactions), request).version
+            request = self._request(["EraseValues", *sought.column_of], options)
+            wanted = EraseValues(values, transactions, *sought.column_of)
+            version = self._commit(lambda: wanted, request).version
         # Also where there is nothing: a writer that was killed may have left a draft.
         erase(personal, sought, told)
-        left = tuple(standing(self._streams(), sought, told))
-        return Erasure(values, transactions, left, version)
+        unrendered = tuple(self._rendered_anew(sought.folder))
+        left = tuple(standing(streams, sought, told))
+        return Erasure(values, transactions, left, version, unrendered)
 
-    def _personal(self) -> Personal:
+    def _sought(
+        self,
+        author: str | None,
+        text: str | None,
+        table: str | None,
+        column: str | None,
+        value: PartitionValue,
+    ) -> tuple[Sought, Iterable[tuple[str, StreamLog[Any, Any]]]]:
+        """Return what an erasure is about, and the streams whose lines may hold it."""
+        from ledger.history.erasing import SoughtPerson
+        from ledger.history.erasing_columns import sought_column
+
+        if table is None and column is None and value is None:
+            return SoughtPerson(author, text), self._streams()
+        if table is None or column is None or author is not None or text is not None:
+            raise InvalidInputError(
+                "an erasure is of one author, of one text, or of a table's column, which table= "
+                "and column= name"
+            )
+        holder = self.table(table)
+        schemas, field_id = holder.schemas(), holder.column_id(column)
+        sought = sought_column(holder.state, schemas, field_id, value)
+        return sought, [(str(holder.identifier), holder.log)]
+
+    def _rendered_anew(self, folder: str) -> Iterator[str]:
+        """Make files of engines anew that may hold what was erased; yield which cannot be."""
+        from ledger.formats import having, part
+        from ledger.history.verifying.births import Births
+        from ledger.log.column_values import folder_of
+
+        for each in Births.of(read.commit for read in self.log.commits(0, self.state.version)):
+            own = folder_of(each.table_id)
+            if not own.startswith(folder) or next(self._setting.store.walk(own), None) is None:
+                continue
+            table = Table(each.identifier, each.path, self._setting)
+            for name in having("kept"):
+                try:
+                    kept = part(name, "kept")
+                    if kept.has_files(table):
+                        kept.render_anew(table)
+                except (LedgerError, OSError) as error:
+                    yield f"{each.name}, its files of {name}: {error}"
+
+    def _refuse_unerasable(self) -> None:
         if not self.is_erasable:
             raise InvalidInputError(
                 "this ledger keeps authors and messages inside of its lines, which never change, "
                 "so they cannot be erased; nothing was written. For what is committed from now on: "
                 "lakeledger upgrade --erasable"
             )
-        return self.log.personal
 
     def _streams(self) -> Iterator[tuple[str, StreamLog[Any, Any]]]:
         """Yield the log of the catalog and of every table that ever was, by name."""

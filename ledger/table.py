@@ -16,7 +16,12 @@ from msgspec import UNSET
 from ledger.events import SchemaChange, SpecChange, TableEvent
 from ledger.events.commit import Commit
 from ledger.events.formats import UNDROPS
-from ledger.events.snapshot_events import NO_FILES, ChangesReference, SnapshotCommitted
+from ledger.events.snapshot_events import (
+    NO_FILES,
+    ChangesReference,
+    ListingEvent,
+    SnapshotCommitted,
+)
 from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
@@ -1032,10 +1037,38 @@ class Table:
         def planned(head: TableState) -> list[TableChange] | Landed:
             seen = head if branch is None else on_branch(self.log, head, branch)
             known = self._known_snapshot(plan, seen)
-            return known or [plan.on(seen, self.live, self.outsourced)]
+            opened = self.log.personal.columns.opened
+            return known or [plan.on(seen, self.live, self.outsourced, self._sealed, opened)]
 
-        asked = ["snapshot", plan] if branch is None else ["snapshot", plan, "branch", branch]
+        askable = self._askable(plan)
+        asked = ["snapshot", askable] if branch is None else ["snapshot", askable, "branch", branch]
         return self._commit(asked, options, planned)
+
+    def _sealed(self, head: TableState, files: Sequence[FileChange]) -> Sequence[FileChange]:
+        """Keep what is personal of files that come; return them as the log may hold them."""
+        from ledger.evolution.declared.personal import Marked
+
+        marked = Marked.of(head.schema) if head.keeps_outside else None
+        if marked is None:
+            return files
+        from ledger.log.column_values import Writing
+
+        writing = Writing(head.table_id, self._setting.now_millis(), self._setting.patience)
+        return self.log.personal.columns.keep(files, marked, head.spec_by_id, writing)
+
+    def _askable(self, plan: SnapshotPlan) -> SnapshotPlan:
+        """Return what the digest of a request may be of: it would let anybody try values."""
+        from ledger.evolution.declared.personal import Marked
+
+        head = self.log.head.state if self.log.head is not None else self.state
+        marked = Marked.of(head.schema) if head.keeps_outside else None
+        if marked is None:
+            return plan
+        known = {each.spec_id: each for each in head.specs}
+        files = tuple(marked.without(each, known.get(each.spec_id)) for each in plan.files)
+        return evolve(
+            plan, files=files, where=None if plan.where is None else dict.fromkeys(plan.where)
+        )
 
     def outsourced(self, files: Sequence[FileChange]) -> ChangesReference | None:
         """Return where a list of file changes stands that is too long for a commit; else None.
@@ -1097,7 +1130,8 @@ class Table:
                     target_snapshot_id=target,
                     target_tag_name=tag,
                     commit_user=fresh_id(),
-                    files=files,
+                    files=tuple(self.log.personal.columns.rendered(files)),
+                    written=files,
                     reference=self.outsourced(files),
                 )
             ]
@@ -1482,9 +1516,12 @@ class Table:
         """What the last few commits touched, as all intents of this handle ask for it."""
         from ledger.evolution.table.touched import RecentlyTouched
 
-        return RecentlyTouched(
-            partial(event_files, self.log.store, self.log.layout), self.live.names.usual
-        )
+        return RecentlyTouched(self._files_told, self.live.names.usual)
+
+    def _files_told(self, event: ListingEvent) -> list[FileChange]:
+        """Return the file changes of a snapshot with the values that are kept of them."""
+        files = event_files(self.log.store, self.log.layout, event)
+        return self.log.personal.columns.opened(files)
 
     def _keys_of(self, commit: Commit[TableEvent]) -> Iterator[str]:
         self.past.meet(commit)

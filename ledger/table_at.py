@@ -119,7 +119,23 @@ class TableAt:
             ['a.parquet']
         """
         self._refuse_unlisted()
-        return tuple(self._origin.live.at_state(self.state).values())
+        there = self._origin.live.at_state(self.state).values()
+        return tuple(self._origin.log.personal.columns.opened(there))
+
+    @property
+    def engine_files(self) -> tuple[FileChange, ...]:
+        """The live files as engines may be told of them: without bounds of personal columns.
+
+        Raises:
+            UnsupportedError: As of `files`.
+
+        Example:
+            >>> [each.path for each in orders.at().engine_files]
+            ['a.parquet']
+        """
+        self._refuse_unlisted()
+        there = self._origin.live.at_state(self.state).values()
+        return tuple(self._origin.log.personal.columns.rendered(there))
 
     def plan(self, where: Filter = None) -> FilePlan:
         """Return which files a filter has to read, and why not the others.

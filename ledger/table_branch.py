@@ -358,7 +358,8 @@ class TableBranch:
                 Rollback(
                     target_snapshot_id=snapshot,
                     commit_user=fresh_id(),
-                    files=files,
+                    files=tuple(table.log.personal.columns.rendered(files)),
+                    written=files,
                     reference=table.outsourced(files),
                     branch=MetBranch(branch.name, branch.number),
                 )
@@ -397,7 +398,8 @@ class TableBranch:
                     branch=MetBranch(branch.name, branch.number),
                     snapshot_id=branch.head_id,
                     commit_user=fresh_id(),
-                    files=files,
+                    files=tuple(table.log.personal.columns.rendered(files)),
+                    written=files,
                     reference=table.outsourced(files),
                 )
             ]

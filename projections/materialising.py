@@ -188,6 +188,12 @@ class FileFormat(Protocol[P]):
     def projected(self, outputs: StoreOutputs, at: TableState) -> Collection[str]:
         """Return the files on a store that are known for the ledger's own by what names them."""
 
+    def marked(self, outputs: StoreOutputs, at: TableState) -> Collection[str]:
+        """Return the files on a store that carry the ledger's mark.
+
+        Nothing where names follow from commits alone, whatever values were erased.
+        """
+
 
 @frozen
 class Freshness:
@@ -224,6 +230,13 @@ class Materialisation(Generic[P]):
     def position(self, table: Table) -> P:
         """Return where a table's files stand."""
         return self.format.positions.load(table.log.store, table.log.layout)
+
+    def has_files(self, table: Table) -> bool:
+        """Whether a table has files of the format, finished or not."""
+        if self.position(table).version >= 0:
+            return True
+        outputs = outputs_of(table)
+        return any(True for folder in self.format.folders for _ in outputs.paths(folder))
 
     def freshness(self, table: Table) -> Freshness:
         """Return how far behind the log a table's files are."""
@@ -363,6 +376,18 @@ class Materialisation(Generic[P]):
             self._save(table, reached)
             self._swept(table, reached)
         return compared.difference
+
+    def render_anew(self, table: Table) -> None:
+        """Make files anew after values were erased, so that none is left that holds one.
+
+        Raises:
+            UnsupportedError: The format has no such files any more; those that stand stay.
+        """
+        self.rebuild(table)
+        with table.log.store.lock(self.key(table)):
+            compared, outputs = self._compared(table, self.position(table)), outputs_of(table)
+            for path in set(self.format.marked(outputs, compared.rebuilt)) - compared.wanted.keys():
+                outputs.remove(path)
 
     def _standing(self, table: Table, version: int | None) -> tuple[P, TableState]:
         """Return where the files stand, and the state to reach.

@@ -14,7 +14,7 @@ from attrs import field, frozen
 
 from ledger.files.registering.hive import DEFAULT_NAME, escape
 from ledger.model.errors import InvalidInputError, UnsupportedError
-from ledger.model.file_change import PartitionValue
+from ledger.model.file_change import PartitionValue, kept_at
 from ledger.model.partition import PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.types import (
@@ -81,6 +81,9 @@ class PartitionText:
 
     def _text(self, name: str, value: PartitionValue) -> str:
         if value is None or (isinstance(value, str) and not value.strip()):
+            return self.default_name
+        if kept_at(value) is not None:
+            # What was erased is NULL, as engines find it.
             return self.default_name
         if isinstance(value, bool):
             return "true" if value else "false"

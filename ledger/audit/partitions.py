@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ledger.evolution.state import TableState
-from ledger.model.file_change import FileChange
+from ledger.log.outside import ERASED
+from ledger.model.file_change import FileChange, kept_at
 
 Sums = tuple[int, int, int]
 """Rows, files and bytes."""
@@ -29,7 +30,8 @@ def partition_sums(state: TableState, files: Iterable[FileChange]) -> dict[str, 
 def _path(state: TableState, file: FileChange) -> str:
     names = (each.name for each in state.spec_by_id(file.spec_id).fields)
     pairs = zip(names, file.partition, strict=False)
-    return "/".join(f"{name}={value}" for name, value in pairs) or "(unpartitioned)"
+    shown = (f"{name}={value if kept_at(value) is None else ERASED}" for name, value in pairs)
+    return "/".join(shown) or "(unpartitioned)"
 
 
 def changed_partitions(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from attrs import frozen
+from msgspec import UNSET
 
 from ledger.events import SchemaChange, SpecChange, TableEvent
-from ledger.events.commit import Commit, Transaction
-from ledger.events.formats import needed_format
+from ledger.events.commit import Commit, Outside, Transaction
+from ledger.events.formats import format_of, needed_format
 from ledger.evolution.declared.format import Reach
 from ledger.evolution.declared.names import BoundNames
 from ledger.evolution.declared.rules import Rules
@@ -71,10 +72,12 @@ def folded(state: TableState, events: Sequence[TableEvent]) -> TableState:
     if not events:
         return state
     builder = TableBuilder(state)
-    transaction: Transaction[TableEvent] = Transaction(id="trial", events=tuple(events))
+    transaction: Transaction[TableEvent] = Transaction(
+        id="trial", outside=Outside() if state.keeps_outside else UNSET, events=tuple(events)
+    )
     builder.commit(
         Commit(
-            format=needed_format(events),
+            format=max(needed_format(events), format_of(transaction)),
             version=state.version + 1,
             time_millis=state.time_millis + 1,
             transactions=(transaction,),

@@ -46,6 +46,14 @@ def _renamed(what: str, event: t.TableRenamed | c.ViewRenamed) -> str:
     return f"renamed {what} {_name(event.source)} to {_name(event.destination)}"
 
 
+def _erased(event: c.ValuesErased) -> str:
+    if isinstance(event.field_id, UnsetType):
+        things = "authors, messages, maps of properties or values of columns"
+        return f"erased {event.values} {things}, of {event.transactions} changes"
+    column = f"column {event.field_id} of table {event.table_id}"
+    return f"erased {event.values} bounds and partition values of {column}"
+
+
 _SAYINGS: dict[type, Callable[[Any], str]] = {
     t.TableRenamed: partial(_renamed, "table"),
     c.DatabaseCreated: lambda it: f"created database {it.name}",
@@ -59,9 +67,7 @@ _SAYINGS: dict[type, Callable[[Any], str]] = {
     c.LedgerMoved: lambda it: f"moved the ledger to {it.place}",
     c.PlaceAliased: lambda it: f"noted that {it.place} leads to the ledger, too",
     c.LedgerCopied: lambda it: f"made this a copy of ledger {it.copied_from}, at {it.place}",
-    c.ValuesErased: lambda it: (
-        f"erased {it.values} authors, messages or maps of properties, of {it.transactions} changes"
-    ),
+    c.ValuesErased: _erased,
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from ledger.events.base import Record
 from ledger.events.clock_events import ClockCorrected
@@ -138,12 +138,16 @@ class ValuesErased(Record, frozen=True, tag="eraseValues"):
     Since format 2. Whose it was is not said: that would keep it.
 
     Attributes:
-        values: How many authors, messages and maps of properties.
-        transactions: Of how many transactions.
+        values: How many authors, messages and maps of properties, bounds and partition values.
+        transactions: Of how many transactions; of values of columns, in how many files.
+        table_id: Of which table alone, by its id.
+        field_id: Of which of its columns.
     """
 
     values: int
     transactions: int
+    table_id: str | UnsetType = UNSET
+    field_id: int | UnsetType = UNSET
 
 
 CatalogEvent = (

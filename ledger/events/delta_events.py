@@ -30,7 +30,8 @@ class DeltaFollowed(Record, frozen=True, tag="followDelta", kw_only=True):
     `sha256` is of its commit file, in hex; absent where only a checkpoint told of it. `protocol`
     and `metadata` are the JSON that stands there, where it is new. `columns` gives the columns that
     are new their field ids, by the path of their physical names. `txns` are how far writers with
-    keys of their own have come, where that is new.
+    keys of their own have come, where that is new. `operation` is what the source calls what was
+    done; all else that it says of the commit is a property, which may be erased.
     """
 
     delta_version: int
@@ -40,3 +41,4 @@ class DeltaFollowed(Record, frozen=True, tag="followDelta", kw_only=True):
     metadata: str | UnsetType = UNSET
     columns: dict[str, int] | UnsetType = UNSET
     txns: dict[str, int] | UnsetType = UNSET
+    operation: str | UnsetType = UNSET

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from msgspec import DecodeError, UnsetType
@@ -158,3 +158,14 @@ def event_files(store: Store, layout: Layout, event: ListingEvent) -> tuple[File
                 f"{layout.root}/log",
             ) from error
     return load_changes(store, layout, event.changes)
+
+
+def commit_files(store: Store, layout: Layout, commit: Commit[Any]) -> Iterator[FileChange]:
+    """Yield the file changes of a commit's snapshots, wherever they stand; raises as `event_files`.
+
+    A commit of the catalog has none.
+    """
+    for transaction in commit.transactions:
+        for event in transaction.events:
+            if isinstance(event, ListingEvent):
+                yield from event_files(store, layout, event)

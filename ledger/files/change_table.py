@@ -40,7 +40,9 @@ def arrow_owned(body: bytes) -> pa.BufferReader:
 
 
 _FORMAT_KEY = b"lakeledger.changes"
-_FORMAT = 1
+_FORMAT = 2
+_WITHOUT_OUTSIDE = 1
+"""What a list says that keeps nothing of its files elsewhere, so that older readers take it."""
 _SMALL_BYTES = 1_000_000
 _FEW_ROWS = 1_000
 
@@ -66,8 +68,11 @@ _MAPS = {
     "null_value_counts": "int64",
     "lower_bounds": "string",
     "upper_bounds": "string",
+    "outside": "string",
 }
 _OPTIONAL = frozenset({"first_row_id", "extra_files", *_MAPS})
+_OUTSIDE = "outside"
+"""The column that a list has only where a file says so."""
 
 
 def to_table(files: Sequence[FileChange]) -> pa.Table:
@@ -77,7 +82,11 @@ def to_table(files: Sequence[FileChange]) -> pa.Table:
     names = FileChange.__struct_fields__
     columns: list[Sequence[Any]] = [*zip(*map(astuple, files), strict=True)] or [() for _ in names]
     arrays = {name: _array(name, column) for name, column in zip(names, columns, strict=True)}
-    return pa.table(arrays).replace_schema_metadata({_FORMAT_KEY: str(_FORMAT)})
+    has_outside = arrays[_OUTSIDE].null_count < len(files)
+    if not has_outside:
+        del arrays[_OUTSIDE]
+    written = _FORMAT if has_outside else _WITHOUT_OUTSIDE
+    return pa.table(arrays).replace_schema_metadata({_FORMAT_KEY: str(written)})
 
 
 def _array(name: str, column: Sequence[Any]) -> pa.Array:
@@ -143,7 +152,8 @@ def from_table(table: pa.Table) -> list[FileChange]:
     Raises:
         ValueError: The table is no such table.
     """
-    names = FileChange.__struct_fields__
+    has_outside = _OUTSIDE in table.column_names
+    names = [each for each in FileChange.__struct_fields__ if each != _OUTSIDE or has_outside]
     missing = sorted(set(names) - set(table.column_names))
     if missing:
         raise ValueError(f"it lacks the columns {missing}")

@@ -32,6 +32,12 @@ from ledger.model.transforms.paths import field_types
 from ledger.model.types import DataType
 from ledger.model.types.text import format_type
 
+Seal = Callable[[TableState, Sequence[FileChange]], Sequence[FileChange]]
+"""Writes what is personal of files that come, and returns them as the log may hold them."""
+
+Open = Callable[[Iterable[FileChange]], Iterable[FileChange]]
+"""Returns files with the values that are kept of them elsewhere."""
+
 Outsource = Callable[[Sequence[FileChange]], ChangesReference | None]
 """Writes a long list beside the log; None when it is short enough for a commit."""
 
@@ -73,16 +79,19 @@ def _partition_field(state: TableState, name: str) -> tuple[PartitionField, Data
     )
 
 
-def files_in(live: LiveFiles, state: TableState, where: PartitionFilter) -> list[FileChange]:
+def files_in(
+    live: LiveFiles, state: TableState, where: PartitionFilter, opened: Open
+) -> list[FileChange]:
     """Return the live files that have some partition values, each by its own spec.
 
     Raises:
         InvalidChangeError: A file's spec does not say whether it has them.
     """
     found: list[FileChange] = []
-    for each in live.at_state(state).values():
+    there = live.at_state(state).values()
+    for each, told in zip(there, opened(there), strict=True):
         spec = state.spec_by_id(each.spec_id)
-        has = where.matches(each, spec)
+        has = where.matches(told, spec)
         if has is None:
             raise InvalidChangeError(
                 f"file {each.path} was written with partition spec {each.spec_id}, whose fields "
@@ -204,7 +213,9 @@ class SnapshotPlan:
             return None
         return snapshot_key_of(self.kind, self.commit_identifier, self.commit_user, branch)
 
-    def on(self, head: TableState, live: LiveFiles, outsource: Outsource) -> CommitSnapshot:
+    def on(
+        self, head: TableState, live: LiveFiles, outsource: Outsource, seal: Seal, opened: Open
+    ) -> CommitSnapshot:
         """Return what the plan means on a state, and on the branch that it is seen on.
 
         Raises:
@@ -213,17 +224,19 @@ class SnapshotPlan:
         where = None if self.where is None else partition_filter(head, self.where)
         gone = live_among(live, head, self.delete)
         if where is not None:
-            gone += files_in(live, head, where)
+            gone += files_in(live, head, where, opened)
         refuse_live(live, head, self.files, {each.path for each in gone})
         changes = (*removals(gone), *self.files)
         readable_files(changes)
+        written = (*removals(gone), *seal(head, self.files))
         branch = head.seen_branch
         return CommitSnapshot(
             commit_kind=self.kind,
             commit_user=self.commit_user or fresh_id(),
             commit_identifier=self.commit_identifier,
             files=changes,
-            reference=outsource(changes),
+            written=written,
+            reference=outsource(written),
             where=where,
             isolation=self.isolation,
             facts=self.facts,

@@ -5,5 +5,6 @@
 - `verifying`: whether a log, and what derives from it, is what was written.
 - `sealing`: the segments that a log lacks.
 - `erasing`: what is kept of a person outside of the lines goes.
+- `erasing_columns`: which values of a personal column that is about.
 - `orphans`: what nobody needs any more, and how to remove it beside writers.
 """

@@ -1,22 +1,25 @@
 """Taking away what a ledger keeps of somebody outside of its lines, and saying what stays.
 
-The values are in one place, so nothing else has to be found: no cache, segment or projection ever
-holds one. What lines themselves hold stays: an older commit's author, a data file's path or bounds,
-an option's text.
+The values are in one place, so little else has to be found: no cache and no segment ever holds one.
+Engines' metadata holds values of partitions, and is made anew. What lines themselves hold stays: an
+older commit's author, a data file's path, an option's text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final, Protocol
+from urllib.parse import unquote
 
 import msgspec
 from attrs import field, frozen
 
-from ledger.events.commit import Commit
-from ledger.events.snapshot_events import ListingEvent
-from ledger.files.change_file import event_files
+from ledger.files.change_file import commit_files
+from ledger.log import column_values
+from ledger.log.column_values import COLUMNS, ColumnValue
+from ledger.log.erasable import first, newest, take_out
 from ledger.log.outside import FIELDS, FOLDER, Field, Personal, Values, decoded, encoded
 from ledger.log.replay import START
 from ledger.log.stream_log import StreamLog
@@ -27,10 +30,64 @@ from ledger.stores import Store
 _TEXTS: Final = msgspec.json.Decoder(dict[str, str])
 _AT_ONCE: Final = 256
 _LOCK: Final = f"{FOLDER}/lock"
+_LEAST_CUT: Final = 8
+"""A shorter bound is a whole value, or says nothing of one."""
+
+
+class Sought(Protocol):
+    """What is to go."""
+
+    @property
+    def folder(self) -> str:
+        """Where it can be kept, below the ledger's root."""
+
+    @property
+    def column_of(self) -> tuple[str, int] | tuple[()]:
+        """The id of the table, and of its column, that it is all about; nothing: of all."""
+
+    def fields(self, values: Values) -> tuple[Field, ...]:
+        """Return which of a transaction's values have to go."""
+
+    def holds(self, value: ColumnValue) -> bool:
+        """Whether a personal column's value has to go."""
+
+    def in_line(self, body: bytes, files: Sequence[FileChange]) -> bool:
+        """Whether a commit's line, or a list that it names, holds it for ever."""
+
+    def in_path(self, path: str) -> bool:
+        """Whether a data file's path holds it."""
+
+    def eraser(self, name: str) -> str:
+        """Return who is said to have erased: nobody, if that is whom it is about."""
+
+    def harmless(self, message: str) -> str:
+        """Return the message that an erasure is recorded with.
+
+        Raises:
+            InvalidInputError: It holds what is sought.
+        """
+
+
+def harmful() -> InvalidInputError:
+    """Return the error of a message that holds what is to be erased."""
+    return InvalidInputError(
+        "the message of an erasure stands in the ledger, and this one names what is to be "
+        "erased; say it in other words. Nothing was written"
+    )
+
+
+def may_be_cut_from(bound: str, text: str) -> bool:
+    """Whether a bound may be the beginning of a longer text, its last letter one higher perhaps.
+
+    Example:
+        >>> may_be_cut_from("ann@mail.con", "ann@mail.com/private"), may_be_cut_from("a", "ab")
+        (True, False)
+    """
+    return len(bound) >= _LEAST_CUT and text.startswith(bound[:-1])
 
 
 @frozen
-class Sought:
+class SoughtPerson:
     """Whose values, or which.
 
     Attributes:
@@ -75,11 +132,36 @@ class Sought:
             InvalidInputError: It holds what is sought.
         """
         if self.names(message):
-            raise InvalidInputError(
-                "the message of an erasure stands in the ledger, and this one names what is to be "
-                "erased; say it in other words. Nothing was written"
-            )
+            raise harmful()
         return message
+
+    @property
+    def folder(self) -> str:
+        """Where it can be kept, below the ledger's root."""
+        return FOLDER
+
+    @property
+    def column_of(self) -> tuple[()]:
+        """No table's column alone."""
+        return ()
+
+    def holds(self, value: ColumnValue) -> bool:
+        """Whether a personal column's value has to go."""
+        if value.of != column_values.BOUNDS:
+            return self.names(str(value.partition))
+        texts = (_text(each) for each in (value.bounds.lower, value.bounds.upper))
+        return any(self.names(each) or may_be_cut_from(each, self.needle) for each in texts)
+
+    def in_line(self, body: bytes, files: Sequence[FileChange]) -> bool:
+        """Whether a commit's line, or a list that it names, holds it for ever."""
+        plain = msgspec.json.encode(self.needle)[1:-1]
+        bodies = (body, *map(msgspec.json.encode, files))
+        needles = (plain, self.needle.encode().hex().encode())
+        return any(each in one for one in bodies for each in needles)
+
+    def in_path(self, path: str) -> bool:
+        """Whether a data file's path holds it."""
+        return self.needle in path or self.needle in unquote(path)
 
     def fields(self, values: Values) -> tuple[Field, ...]:
         """Return which of a transaction's values have to go."""
@@ -97,6 +179,13 @@ class Sought:
             return self.names(value.value)
         properties = _TEXTS.decode(value.value)
         return any(map(self.names, (*properties, *properties.values())))
+
+
+def _text(bound: str | None) -> str:
+    try:
+        return bytes.fromhex(bound or "").decode()
+    except (ValueError, UnicodeDecodeError):
+        return ""
 
 
 @frozen
@@ -121,16 +210,18 @@ class Erasure:
     """What an erasure took away, or would take away, and what it cannot reach.
 
     Attributes:
-        values: How many authors, messages and maps of properties.
+        values: How many authors, messages and maps of properties, bounds and partition values.
         transactions: Of how many transactions.
         standing: What stays in lines.
         version: The catalog's commit that records it; None where there was nothing to erase.
+        unrendered: Which files of engines' metadata could not be made anew, and why.
     """
 
     values: int
     transactions: int
     standing: tuple[Standing, ...]
     version: int | None = None
+    unrendered: tuple[str, ...] = ()
 
 
 Progress = Callable[[str, int, int], None]
@@ -139,8 +230,8 @@ Progress = Callable[[str, int, int], None]
 
 def found(personal: Personal, sought: Sought, told: Progress) -> tuple[int, int]:
     """Return how many values there are to erase, and of how many transactions."""
-    fields = [each for _, _, each in _matches(personal.store, sought, told)]
-    return sum(map(len, fields)), len(fields)
+    counts = [each for _, each in _matches(personal.store, sought, told)]
+    return sum(counts), len(counts)
 
 
 def erase(personal: Personal, sought: Sought, told: Progress) -> None:
@@ -152,41 +243,59 @@ def erase(personal: Personal, sought: Sought, told: Progress) -> None:
     store = personal.store
     with store.lock(_LOCK):
         while found(personal, sought, told) != (0, 0):
-            for key, values, fields in _matches(store, sought, told):
-                store.replace(key, encoded(values.without(fields)))
-                # What is only replaced might be back after a loss of power.
-                store.confirm(key)
+            for key, _ in _matches(store, sought, told):
+                take_out(store, key, partial(_less, key, sought))
         for draft in store.drafts(FOLDER):
             # A writer at work is told that he knows nothing, and writes it again.
             store.discard(draft)
 
 
-def _matches(
-    store: Store, sought: Sought, told: Progress
-) -> Iterator[tuple[str, Values, tuple[Field, ...]]]:
-    keys = list(store.walk(FOLDER))
+def _matches(store: Store, sought: Sought, told: Progress) -> Iterator[tuple[str, int]]:
+    """Yield the files that hold what is sought, by their first keys, and how much of it."""
+    keys = [each for each in store.walk(sought.folder) if each == first(each)]
     for begin in range(0, len(keys), _AT_ONCE):
         some = keys[begin : begin + _AT_ONCE]
-        for key, body in zip(some, store.read_many(some), strict=True):
-            if body is None:
-                continue
-            try:
-                values = decoded(body, key)
-            except DamagedLogError:
-                # Whatever it held, no reader takes it for more than erased.
-                yield key, Values(0), ("author",)
-                continue
-            if fields := sought.fields(values):
-                yield key, values, fields
+        for key, body in zip(some, newest(store, some), strict=True):
+            count = 0 if body is None else _left(key, body, sought)[1]
+            if count:
+                yield key, count
         told("what is kept of people", begin + len(some), len(keys))
+
+
+def _less(key: str, sought: Sought, body: bytes) -> bytes | None:
+    return _left(key, body, sought)[0]
+
+
+def _left(key: str, body: bytes, sought: Sought) -> tuple[bytes | None, int]:
+    """Return what is left of a file without what is sought, if that is less, and how much goes.
+
+    Of one that cannot be read, no reader takes anything for more than erased.
+    """
+    if key.startswith(f"{COLUMNS}/"):
+        return _left_of_columns(key, body, sought)
+    try:
+        values = decoded(body, key)
+    except DamagedLogError:
+        return encoded(Values(0)), 1
+    fields = sought.fields(values)
+    return (encoded(values.without(fields)) if fields else None), len(fields)
+
+
+def _left_of_columns(key: str, body: bytes, sought: Sought) -> tuple[bytes | None, int]:
+    try:
+        kept = column_values.decoded(body, key)
+    except DamagedLogError:
+        return column_values.encoded(column_values.ColumnValues(0, {})), 1
+    stays = {digest: each for digest, each in kept.values.items() if not sought.holds(each)}
+    gone = len(kept.values) - len(stays)
+    less = column_values.ColumnValues(kept.time_millis, stays)
+    return (column_values.encoded(less) if gone else None), gone
 
 
 def standing(
     streams: Iterable[tuple[str, StreamLog[Any, Any]]], sought: Sought, told: Progress
 ) -> Iterator[Standing]:
     """Yield the streams whose lines hold what is sought, and those that cannot be read."""
-    plain = msgspec.json.encode(sought.needle)[1:-1]
-    needles = (plain, sought.needle.encode().hex().encode())
     for name, log in streams:
         versions: list[int] = []
         paths: dict[str, None] = {}
@@ -194,23 +303,14 @@ def standing(
             state = log.refresh()
             last = -1 if state is None else state.version
             for read in log.reader.after(START, last) if last >= 0 else ():
-                files = list(_files(log, read.commit))
-                bodies = (read.body, *map(msgspec.json.encode, files))
-                if any(each in body for body in bodies for each in needles):
+                files = list(commit_files(log.store, log.layout, read.commit))
+                if sought.in_line(read.body, files):
                     versions.append(read.commit.version)
-                    named = (each.path for each in files if sought.needle in each.path)
-                    paths |= dict.fromkeys(named)
+                paths |= dict.fromkeys(each.path for each in files if sought.in_path(each.path))
                 if read.commit.version % _AT_ONCE == 0:
                     told(name, read.commit.version + 1, last + 1)
         except (LedgerError, OSError) as error:
             yield Standing(name, tuple(versions), tuple(paths), str(error))
         else:
-            if versions:
+            if versions or paths:
                 yield Standing(name, tuple(versions), tuple(paths))
-
-
-def _files(log: StreamLog[Any, Any], commit: Commit[Any]) -> Iterator[FileChange]:
-    for transaction in commit.transactions:
-        for event in transaction.events:
-            if isinstance(event, ListingEvent):
-                yield from event_files(log.store, log.layout, event)

@@ -24,9 +24,13 @@ from attrs import frozen
 from msgspec import UNSET
 
 from ledger.events import TableEvent
+from ledger.events.commit import Commit
 from ledger.evolution.state import TableState
-from ledger.files.change_file import written_millis
+from ledger.files.change_file import commit_files, written_millis
 from ledger.history.verifying.subject import Subject, references
+from ledger.log import column_values
+from ledger.log.column_values import COLUMNS
+from ledger.log.erasable import first, newest
 from ledger.log.outside import FOLDER, Personal, decoded, key_of
 from ledger.log.replay import START
 from ledger.log.stream_log import StreamLog
@@ -104,7 +108,7 @@ def orphaned_drafts(store: Store, folder: str, now_millis: int) -> Iterator[Orph
 def orphaned_values(
     personal: Personal, streams: Iterable[StreamLog[Any, Any]], now_millis: int
 ) -> Iterator[Orphan]:
-    """Yield what no transaction of any stream names of who and why, seven days after its writing.
+    """Yield what no stream names of its values outside of lines, seven days after its writing.
 
     Its writer gave up, or was killed: who commits does so within minutes.
 
@@ -114,23 +118,43 @@ def orphaned_values(
     """
     old: dict[str, int] = {}
     for key in personal.store.walk(FOLDER):
-        body = personal.store.read(key)
-        with suppress(DamagedLogError):
-            if body is not None:
-                written = decoded(body, key).time_millis
-                if now_millis - written >= KEPT_MILLIS:
-                    old[key] = written
+        written = _written(personal.store, key)
+        if written is not None and now_millis - written >= KEPT_MILLIS:
+            old[key] = written
+    # What was taken out of a file left others beside it, which go when it goes.
+    later = {key for key in old if key != first(key)}
     for log in streams if old else ():
         state = log.refresh()
         if state is None:
             # Its log is elsewhere, or lost; nobody knows what it names.
             return
         for read in log.reader.after(START, state.version):
-            for transaction in read.commit.transactions:
-                if transaction.outside is not UNSET:
-                    old.pop(key_of(transaction.outside) or "", None)
+            for key in _named(log, read.commit):
+                old.pop(key, None)
     for key, written in sorted(old.items()):
-        yield Orphan("values", key, written)
+        if key not in later or first(key) in old:
+            yield Orphan("values", key, written)
+
+
+def _named(log: StreamLog[Any, Any], commit: Commit[Any]) -> Iterator[str]:
+    """Yield the files of values that a commit names."""
+    for transaction in commit.transactions:
+        if transaction.outside is not UNSET:
+            yield key_of(transaction.outside) or ""
+    files = commit_files(log.store, log.layout, commit)
+    yield from map(column_values.key_of, column_values.references(files))
+
+
+def _written(store: Store, key: str) -> int | None:
+    """Return when a file of values was written; None where nobody knows."""
+    (body,) = newest(store, [first(key)])
+    if body is None:
+        return None
+    with suppress(DamagedLogError):
+        if key.startswith(f"{COLUMNS}/"):
+            return column_values.decoded(body, key).time_millis
+        return decoded(body, key).time_millis
+    return None
 
 
 def remove(store: Store, orphan: Orphan) -> None:

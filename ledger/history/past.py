@@ -183,7 +183,8 @@ class TablePast:
             return ()
         if state.version > head_state(self._log).version:
             raise Postponed
-        return self._live.at_state(state).values()
+        # As formats are told of them.
+        return self._log.personal.columns.rendered(self._live.at_state(state).values())
 
     def reach(self, state: TableState) -> Reach:
         """Return what the snapshots hold that can be read at a state, tagged ones included.
@@ -210,6 +211,7 @@ class TablePast:
             first.last_snapshot_id + 1, state.last_snapshot_id, first.version, state.version
         )
         files += (each.change for each in later if each.change.kind == "ADD")
+        files = self._log.personal.columns.rendered(files)
         written = {each.snapshot.schema_id for each in starts if each.snapshot is not None}
         for branch in state.branches.values():
             # Whatever it ever added since it began, since an expired prefix is not told apart.

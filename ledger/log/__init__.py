@@ -11,6 +11,8 @@
 - `travel`: the state at a version or a moment, from the nearest checkpoint.
 - `request`: who appends, why, under which id and onto what.
 - `outside`: who and why where lines do not hold it, so that it can be erased.
+- `column_values`: values of personal columns where lines do not hold them, likewise.
+- `erasable`: files that something can be taken out of for ever.
 - `clock`: the time of a commit, and whether this machine may give it.
 - `landing`: what came of a create, and whose a commit is: the file to read when somebody asks
   whether his commit landed.

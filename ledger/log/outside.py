@@ -12,7 +12,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import msgspec
 from attrs import evolve, frozen
@@ -20,10 +20,14 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from ledger.events.commit import OUTSIDE, Commit, Outside, Transaction
+from ledger.log.erasable import newest
 from ledger.log.landing import Committed, LogFile, Patience, land
 from ledger.log.request import Request
 from ledger.model.errors import DamagedLogError, StoreError
 from ledger.stores import Store
+
+if TYPE_CHECKING:
+    from ledger.log.column_values import Columns
 
 E = TypeVar("E")
 
@@ -158,6 +162,14 @@ class Personal:
 
     store: Store
 
+    @property
+    def columns(self) -> Columns:
+        """The values of personal columns."""
+        # Most ledgers have none, and reading starts fast.
+        from ledger.log.column_values import Columns
+
+        return Columns(self.store)
+
     def keep(self, request: Request, now_millis: int, patience: Patience) -> Kept:
         """Write what a request says of who and why; whoever commits it names it in the line.
 
@@ -233,7 +245,7 @@ class Personal:
     def _read(self, wanted: Iterable[Outside]) -> Mapping[str, Values]:
         keys = [*dict.fromkeys(key for each in wanted if (key := key_of(each)) is not None)]
         found: dict[str, Values] = {}
-        for key, body in zip(keys, self.store.read_many(keys), strict=True):
+        for key, body in zip(keys, newest(self.store, keys), strict=True):
             if body is not None:
                 with suppress(DamagedLogError):
                     found[key] = decoded(body, key)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Final, Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
@@ -13,6 +14,29 @@ PartitionValue = str | int | bool | None
 Dates are `2013-01-01`, timestamps ISO 8601, decimals and floats their decimal text, so that no
 floating-point number stands in hashed bytes.
 """
+
+_PLACEHOLDER: Final = re.compile(r"outside:[0-9a-f]{32}:[0-9a-f]{64}")
+
+
+def placeholder(reference: str) -> str:
+    """Return what stands in a partition in the place of a personal column's value.
+
+    Args:
+        reference: Where the value is kept, `<file>:<digest>`.
+    """
+    return f"outside:{reference}"
+
+
+def kept_at(value: PartitionValue) -> str | None:
+    """Return where a partition value is kept, if what stands here is not the value itself.
+
+    Example:
+        >>> kept_at("2024-01-01"), kept_at(placeholder(f"{32 * '0'}:{64 * 'f'}")) is None
+        (None, False)
+    """
+    if not isinstance(value, str) or _PLACEHOLDER.fullmatch(value) is None:
+        return None
+    return value.removeprefix("outside:")
 
 
 class FileChange(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, rename="camel"):
@@ -38,6 +62,8 @@ class FileChange(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True
         upper_bounds: As `lower_bounds`.
         first_row_id: The first row's id where rows are tracked.
         extra_files: Files that belong to it (Paimon's indexes).
+        outside: Where bounds of personal columns are kept, by field id, `<file>:<digest>`; empty
+            where only values of its partition are kept elsewhere.
     """
 
     kind: Literal["ADD", "DELETE"] = "ADD"
@@ -59,6 +85,7 @@ class FileChange(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True
     upper_bounds: dict[int, str] | UnsetType = UNSET
     first_row_id: int | UnsetType = UNSET
     extra_files: tuple[str, ...] | UnsetType = UNSET
+    outside: dict[int, str] | UnsetType = UNSET
 
 
 _DECODER = Decoder(tuple[FileChange, ...])

@@ -8,7 +8,7 @@ last: until all came through, nobody can open it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from attrs import define, field, frozen
@@ -18,7 +18,10 @@ from ledger.history.verifying.births import Birth, Births
 from ledger.history.verifying.subject import Subject
 from ledger.history.verifying.verify import Verification, repair
 from ledger.locations import is_absolute
+from ledger.log import column_values
 from ledger.log.codec import digest
+from ledger.log.column_values import COLUMNS
+from ledger.log.erasable import take_out
 from ledger.log.landing import Committed, LogFile, Unknown, land
 from ledger.log.outside import FIELDS, decoded, encoded
 from ledger.model.errors import (
@@ -191,16 +194,11 @@ class _Bringing:
 
     def _values(self, key: str, body: bytes) -> None:
         """Write who and why; what was erased on either side is erased."""
-        store, theirs = self.setting.store, decoded(body, key)
-        here = store.read(key)
-        if here is None:
+        store, left = self.setting.store, _left_of(key, body)
+        if store.exists(key):
+            take_out(store, key, left)
+        else:
             self._put(key, body, 0)
-            return
-        mine = decoded(here, key)
-        left = mine.without(each for each in FIELDS if theirs.get(each) is None)
-        if left != mine:
-            store.replace(key, encoded(left))
-            store.confirm(key)
 
     def _commit(self, body: bytes, place: str) -> None:
         stream = self.streams[-1]
@@ -280,6 +278,33 @@ class _Bringing:
                         f"{stream.shown}: {finding.file}: {finding.what}", finding.file
                     )
                 repair(subject, finding)
+
+
+def _left_of(key: str, theirs: bytes) -> Callable[[bytes], bytes | None]:
+    """Return what leaves of a file that is here the values that both sides have.
+
+    Raises:
+        DamagedLogError: What the lines hold is no such file.
+    """
+    if not key.startswith(f"{COLUMNS}/"):
+        values = decoded(theirs, key)
+        gone = [each for each in FIELDS if values.get(each) is None]
+
+        def left(body: bytes) -> bytes | None:
+            mine = decoded(body, key)
+            less = mine.without(gone)
+            return None if less == mine else encoded(less)
+
+        return left
+    there = column_values.decoded(theirs, key).values
+
+    def left_of_columns(body: bytes) -> bytes | None:
+        mine = column_values.decoded(body, key)
+        both = {digest: each for digest, each in mine.values.items() if digest in there}
+        less = column_values.ColumnValues(mine.time_millis, both)
+        return None if less == mine else column_values.encoded(less)
+
+    return left_of_columns
 
 
 @define

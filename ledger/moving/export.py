@@ -16,9 +16,12 @@ from msgspec import UNSET
 
 from ledger.events.commit import Commit
 from ledger.events.statistics_events import PartitionStatisticsSet
+from ledger.files.change_file import commit_files
 from ledger.history.verifying.births import Birth, Births
 from ledger.history.verifying.subject import references
+from ledger.log import column_values
 from ledger.log.codec import digest
+from ledger.log.erasable import newest
 from ledger.log.outside import key_of
 from ledger.log.replay import START
 from ledger.model.errors import DamagedLogError, InvalidInputError, NotFoundError
@@ -180,7 +183,7 @@ class _Lines:
             return
         known: set[str] = set()
         for read in log.reader.after(START, last):
-            for file in (*_files(log, read.commit, known), *_values(log, read.commit)):
+            for file in (*_files(log, read.commit, known), *_values(log, read.commit, known)):
                 self.put(written(file))
                 self._files += 1
             self.put(written_commit(read.body))
@@ -233,11 +236,15 @@ def _statistics(log: AnyLog, path: str, known: set[str]) -> Iterator[File]:
         yield File.of(inside, body)
 
 
-def _values(log: AnyLog, commit: Commit[Any]) -> Iterator[File]:
+def _values(log: AnyLog, commit: Commit[Any], known: set[str]) -> Iterator[File]:
     """Yield what a commit says outside of its line; one that is lost is for verify to tell."""
-    store = log.personal.store
-    for transaction in commit.transactions:
-        key = None if transaction.outside is UNSET else key_of(transaction.outside)
-        body = None if key is None else store.read(key)
-        if key is not None and body is not None:
+    said = [each.outside for each in commit.transactions if each.outside is not UNSET]
+    keys = [key for each in said if (key := key_of(each)) is not None]
+    if said:
+        named = column_values.references(commit_files(log.store, log.layout, commit))
+        keys += sorted({column_values.key_of(each) for each in named})
+    for key in keys:
+        (body,) = newest(log.personal.store, [key])
+        if body is not None and key not in known:
+            known.add(key)
             yield File.of(key.removeprefix("_ledger/"), body)

@@ -21,6 +21,7 @@ from ledger.evolution.catalog.state import CatalogState, TableEntry
 from ledger.evolution.columns.creation import create_schema, with_policy
 from ledger.evolution.declared.asking import refuse_birth
 from ledger.evolution.declared.format import Birth
+from ledger.evolution.declared.personal import refuse_marks
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.fold.schema_record import schema_record
 from ledger.evolution.layout.creation import first_order, first_spec
@@ -86,6 +87,8 @@ def born(
     fields = None if partition_spec is None else [_partition_field(each) for each in partition_spec]
     spec = first_spec(created, fields, rules)
     order = first_order(created, [_sort_column(each) for each in sort_order or ()], rules)
+    # Whether the ledger can erase, the catalog says.
+    refuse_marks(created, {}, is_erasable=True)
     refuse_birth(Birth(created, LayoutTrail((spec,), (order,)), rules), INSTALLED)
     policy = created.field_id_policy
     return Born(

@@ -234,10 +234,17 @@ def plan(
     """
     import pyarrow.compute as pc
 
-    tables = list(change_tables(log, state))
+    tables = [_opened(log, each) for each in change_tables(log, state)]
     named = {each for table in tables for each in pc.unique(table["schema_id"]).to_pylist()}
     older = {each.id: each for each in schemas(named - {schema.id})}
     return plan_tables(lambda: tables, TableFilter(schema, specs, where, older))
+
+
+def _opened(log: StreamLog[TableState, TableEvent], table: pa.Table) -> pa.Table:
+    """Return a table of file changes with the values that are kept of them elsewhere."""
+    if "outside" not in table.column_names:
+        return table
+    return to_table(log.personal.columns.opened(from_table(table)))
 
 
 def plan_tables(tables: Callable[[], Iterable[pa.Table]], table_filter: TableFilter) -> FilePlan:

@@ -92,7 +92,7 @@ class _Run:
             # Of what came before, the source no longer had all.
             self.log.begin_at(event.delta_version)
         version, millis = self.log.next(event.timestamp_millis)
-        lines = [_info(transaction, state.version, millis), *_table_lines(event)]
+        lines = [_info(event, transaction, state.version, millis), *_table_lines(event)]
         if not isinstance(event.txns, UnsetType):
             lines += (txn_line(app, number, millis) for app, number in event.txns.items())
         for each in transaction.events:
@@ -104,7 +104,8 @@ class _Run:
     def _file_lines(
         self, event: SnapshotCommitted, state: TableState, millis: int
     ) -> Iterator[bytes]:
-        files = event_files(self._table.log.store, self._table.log.layout, event)
+        log = self._table.log
+        files = log.personal.columns.rendered(event_files(log.store, log.layout, event))
         changes = event.commit_kind != "COMPACT"
         rendering = _Files(state, data_below(self._table), changes=changes)
         for each in files:
@@ -115,15 +116,18 @@ class _Run:
                 yield line("add", rendering.add(each))
 
 
-def _info(transaction: Transaction[TableEvent], version: int, millis: int) -> bytes:
+def _info(
+    event: DeltaFollowed, transaction: Transaction[TableEvent], version: int, millis: int
+) -> bytes:
     said = transaction.properties.get(COMMIT_INFO, "{}")
     try:
         found: dict[str, Any] = msgspec.json.decode(said, type=dict[str, Any])
     except msgspec.DecodeError:
-        # Who did it was erased.
         found = {}
     source = {"sourceEngineInfo": found["engineInfo"]} if "engineInfo" in found else {}
-    found = {"operation": "UNKNOWN", "operationParameters": {}, **found, **source}
+    # All else may have been erased, and is never here where it can be.
+    operation = "UNKNOWN" if isinstance(event.operation, UnsetType) else event.operation
+    found = {"operation": operation, "operationParameters": {}, **found, **source}
     own = {"inCommitTimestamp": millis, "timestamp": millis}
     end = {"engineInfo": ENGINE, "txnId": transaction.id, "ledgerVersion": version}
     return line("commitInfo", {**own, **found, **own, **end})

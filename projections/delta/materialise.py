@@ -157,6 +157,11 @@ class DeltaFiles:
         del outputs, at
         return ()
 
+    def marked(self, outputs: StoreOutputs, at: TableState) -> Collection[str]:
+        """Return nothing: names follow from commits alone."""
+        del outputs, at
+        return ()
+
 
 def _is_as_made(path: str, body: bytes, wanted: bytes) -> bool:
     return body == wanted or (is_checkpoint(path) and is_same(body, wanted))

@@ -160,7 +160,8 @@ class _Run:
         state: TableState,
         millis: int,
     ) -> None:
-        files = event_files(self._table.log.store, self._table.log.layout, event)
+        log = self._table.log
+        files = tuple(log.personal.columns.rendered(event_files(log.store, log.layout, event)))
         said = self._said(files, state)
         version, at = self._log.next(millis)
         self._versions.add(event, version)

@@ -123,6 +123,12 @@ class IcebergFiles:
         """Return the files that our metadata files name, and these themselves."""
         return projected(outputs, Names(at.table_id))
 
+    def marked(self, outputs: StoreOutputs, at: TableState) -> Collection[str]:
+        """Return the manifests and lists with the table's marks between their blocks."""
+        names = Names(at.table_id)
+        found = ((path, outputs.read(path)) for path in outputs.paths(FOLDER))
+        return [path for path, body in found if body and body.endswith(names.sync_marker(path))]
+
 
 def _is_whole(table: Table, stood: Position) -> bool:
     """Whether all files are sound that a reader of the newest snapshot needs."""

@@ -9,7 +9,7 @@ from attrs import define, field, frozen
 from msgspec import UNSET, UnsetType
 
 from ledger.events import TableEvent
-from ledger.events.commit import NEWEST_FORMAT, Transaction
+from ledger.events.commit import NEWEST_FORMAT, Outside, Transaction
 from ledger.events.delta_events import DeltaBirth
 from ledger.events.iceberg_events import IcebergBirth
 from ledger.events.paimon_events import PaimonBirth
@@ -116,8 +116,13 @@ class Trial:
         builder = TableBuilder(self.state)
         moment = self._moment(millis)
         builder.begin(self.state.version + 1, max(self.state.time_millis, moment), NEWEST_FORMAT)
+        # Where nobody is named in lines, it says so.
+        who: dict[str, Any] = {"outside": Outside()} if self.state.keeps_outside else {}
         told = Transaction[TableEvent](
-            id="", author=author, effective_time_millis=moment, events=tuple(events)
+            id="",
+            effective_time_millis=moment,
+            events=tuple(events),
+            **(who or {"author": author}),
         )
         try:
             builder.add(told)

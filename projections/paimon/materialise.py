@@ -136,6 +136,11 @@ class PaimonFiles:
         del outputs, at
         return ()
 
+    def marked(self, outputs: StoreOutputs, at: TableState) -> Collection[str]:
+        """Return nothing: names follow from commits alone."""
+        del outputs, at
+        return ()
+
 
 def _of_older(outputs: StoreOutputs, names: Names, older: Position) -> Iterator[str]:
     """Yield what only the first rule made: lists of the files that were live at a rollback."""

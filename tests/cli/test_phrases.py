@@ -107,7 +107,11 @@ CASES: list[tuple[object, str]] = [
     ),
     (
         c.ValuesErased(3, 2),
-        "erased 3 authors, messages or maps of properties, of 2 changes",
+        "erased 3 authors, messages, maps of properties or values of columns, of 2 changes",
+    ),
+    (
+        c.ValuesErased(3, 2, "0198", 4),
+        "erased 3 bounds and partition values of column 4 of table 0198",
     ),
     (
         ClockCorrected(first_version=3, true_time_millis=1_356_998_400_000),

@@ -513,3 +513,14 @@ def test_entries_are_found_by_who_and_why_until_that_is_erased() -> None:
     lake_on(store).erase(author=ANN)
     assert list(table.entries(author=ANN)) == []
     assert [each.version for each in table.entries(author="erased")] == [1]
+
+
+def test_a_change_is_planned_to_be_undone_and_is_where_people_can_be_forgotten() -> None:
+    table = orders(erasable(memory()))
+    table.alter([SetOption("k", "1")], author=ANN)
+
+    assert table.plan_undo(1).changes
+    table.undo(1)
+    assert "k" not in table.at().options
+    table.revert(1)
+    assert table.at().options["k"] == "1"

@@ -105,8 +105,7 @@ def people(root: Path, transaction: Doc) -> Doc:
         return {}
     name = next(outside[key] for key in OUTSIDE if key in outside)
     path = root / "_ledger" / "personal" / name[:2] / f"{name}.json"
-    holds(path.exists(), f"{path} is missing")
-    values = json.loads(path.read_bytes(), parse_float=refuse_float)
+    values = what_is_left(path)
     found: Doc = {}
     for key, digest in outside.items():
         if key not in values:
@@ -117,6 +116,52 @@ def people(root: Path, transaction: Doc) -> Doc:
         holds(hashlib.sha256(text.encode()).hexdigest() == digest, f"{path}: {key} was changed")
         found[key] = json.loads(value) if key == "properties" else value
     return found
+
+
+def what_is_left(path: Path) -> Doc:
+    """Return what a file of values holds that something may have been taken out of."""
+    generation = 0
+    while True:
+        here = path if not generation else path.with_suffix(f".{generation}.json")
+        holds(here.exists(), f"{here} is missing")
+        values: Doc = json.loads(here.read_bytes(), parse_float=refuse_float)
+        if values != {"next": True}:
+            return values
+        generation += 1
+
+
+def with_values(root: Path, table_id: str, change: Doc) -> Doc:
+    """Return a file change with the values that stand outside of its line; erased ones are None."""
+    if "outside" not in change:
+        return change
+    told = {key: value for key, value in change.items() if key != "outside"}
+    for field_id, at in change["outside"].items():
+        bounds = column_value(root, table_id, at, "bounds", int(field_id)) or {}
+        for side, name in (("lower", "lowerBounds"), ("upper", "upperBounds")):
+            if side in bounds:
+                told[name] = told.get(name, {}) | {field_id: bounds[side]}
+    told["partition"] = [
+        column_value(root, table_id, value.removeprefix("outside:"))
+        if isinstance(value, str) and value.startswith("outside:")
+        else value
+        for value in change.get("partition", [])
+    ]
+    return told
+
+
+def column_value(root: Path, table_id: str, at: str, of: str = "", field_id: int = -1) -> Any:
+    """Return a value of a personal column, as the JSON that it is; None where it was erased."""
+    name, digest = at.split(":")
+    folder = hashlib.sha256(table_id.encode()).hexdigest()[:16]
+    holds(name.startswith(folder), "a value is kept with those of another table")
+    path = root / "_ledger" / "personal" / "columns" / folder / f"{name}.json"
+    kept = what_is_left(path)["values"].get(digest)
+    if kept is None:
+        return None
+    text = f"{kept['salt']}\n{kept['fieldId']}\n{kept['of']}\n{kept['value']}"
+    holds(hashlib.sha256(text.encode()).hexdigest() == digest, f"{path}: a value was changed")
+    holds(of in {"", kept["of"]} and field_id in {-1, kept["fieldId"]}, "it is another value")
+    return json.loads(kept["value"])
 
 
 # Types: a text ends in NOT NULL where there can be none; an object says the same in its `type`.

@@ -23,7 +23,15 @@ from ledger.model.types import ArrayType, MapType, RowType, VarCharType
 from ledger.model.types.wire import field_to_wire, type_from_json
 from ledger.stores import LocalStore
 from tests.histories import random_changes, start_schema
-from tests.independent.replayer import BrokenError, Catalog, Doc, commits, people, tables
+from tests.independent.replayer import (
+    BrokenError,
+    Catalog,
+    Doc,
+    commits,
+    people,
+    tables,
+    with_values,
+)
 from tests.independent.replayer import Table as Replayed
 from tests.lakes import format_1, lake_on
 
@@ -175,7 +183,8 @@ def agrees(root: Path, lake: Ledger) -> int:
                 json.dumps(outline(mine.state))
             ), (name, commit)
             compared += 1
-        live = {each.path: each for each in table.at().files}
+        # As lines have them.
+        live = table.live.at_state(table.state)
         assert other.files.keys() == live.keys()
         for path, change in other.files.items():
             assert change["recordCount"] == live[path].record_count
@@ -423,3 +432,45 @@ def test_a_flipped_bit_in_any_commit_but_the_newest_is_seen(tmp_path: Path) -> N
         with pytest.raises((BrokenError, ValueError, KeyError)):
             list(commits(path.parent.parent))
         path.write_bytes(whole)
+
+
+def test_values_of_personal_columns_are_read_the_same_and_erased_for_both(tmp_path: Path) -> None:
+    lake = lake_on(LocalStore(tmp_path))
+    lake.init(erasable=True)
+    lake.create_database("db")
+    options = {"ledger.personal": "mail, kind", "ledger.formats": "iceberg"}
+    columns = {"id": "INT", "mail": "STRING", "kind": "STRING"}
+    schema = ledger.Schema.of(columns, partition_keys=["kind"], options=options)
+    table = lake.create_table("db.t", schema)
+    for number, who in enumerate(("ann", "bob", "ann")):
+        text = who.encode().hex()
+        file = FileChange(
+            path=str(number),
+            partition=(f"of {who}",),
+            record_count=1,
+            file_size_in_bytes=9,
+            field_ids=True,
+            lower_bounds={0: "01000000", 1: text},
+            upper_bounds={0: "02000000", 1: text},
+        )
+        table.append([file])
+    lake.erase(table="db.t", column="mail", value="ann")
+    lake.erase(table="db.t", column="kind", value="of bob")
+
+    assert agrees(tmp_path, lake) == 4
+    (stream,) = tables(tmp_path)
+    listed = [
+        with_values(tmp_path, table.state.table_id, change)
+        for commit in commits(stream)
+        for transaction in commit["transactions"]
+        for event in transaction.get("events", [])
+        for change in event.get("files", [])
+    ]
+    assert [(each["lowerBounds"], each["partition"]) for each in listed] == [
+        ({"0": "01000000"}, ["of ann"]),
+        ({"0": "01000000", "1": b"bob".hex()}, [None]),
+        ({"0": "01000000"}, ["of ann"]),
+    ]
+    assert [each.lower_bounds for each in table.at().files] == [
+        {int(key): bound for key, bound in each["lowerBounds"].items()} for each in listed
+    ]

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from msgspec import UNSET
+
 from ledger.events.catalog_events import (
     CatalogEvent,
     DatabaseAltered,
@@ -56,6 +58,7 @@ from ledger.evolution.catalog.views import (
 )
 from ledger.evolution.decide_clock import CorrectClock, decide_clock
 from ledger.evolution.declared.commit_rules import Asker, refuse_in_catalog
+from ledger.evolution.declared.personal import refuse_unerasable
 from ledger.model.errors import (
     AlreadyExistsError,
     InvalidChangeError,
@@ -115,7 +118,9 @@ def _upgrade(request: UpgradeLedger, standing: Standing) -> tuple[CatalogEvent, 
 
 
 def _erase(request: EraseValues, _standing: Standing) -> tuple[CatalogEvent, ...]:
-    return (ValuesErased(request.values, request.transactions),)
+    table = UNSET if request.table_id is None else request.table_id
+    column = UNSET if request.field_id is None else request.field_id
+    return (ValuesErased(request.values, request.transactions, table, column),)
 
 
 def _correct_clock(request: CorrectClock, standing: Standing) -> tuple[CatalogEvent, ...]:
@@ -226,6 +231,9 @@ def _create_table(request: CreateTable, standing: Standing) -> tuple[CatalogEven
                 f"table id {request.table_id} is {holder.identifier}'s; take a fresh one"
             ),
         )
+    is_born_here = request.born is request.born_in_paimon is request.born_in_delta is UNSET
+    if is_born_here and not standing.state.keeps_outside:
+        refuse_unerasable(request.schema.options)
     event = TableCreated(
         identifier=name_record(name),
         table_id=request.table_id,

@@ -174,10 +174,17 @@ class CopyLedger:
 
 @frozen
 class EraseValues:
-    """Record that so many values, of so many transactions, are taken away."""
+    """Record that so many values, of so many transactions, are taken away.
+
+    Attributes:
+        table_id: Of which table's column alone; None: of all streams.
+        field_id: The column.
+    """
 
     values: int
     transactions: int
+    table_id: str | None = None
+    field_id: int | None = None
 
 
 CatalogRequest = (

@@ -18,6 +18,7 @@ from ledger.evolution.bounds import SCHEMA_ID, check_ids
 from ledger.evolution.columns.draft import Anchor, SchemaDraft
 from ledger.evolution.columns.following import Following
 from ledger.evolution.columns.identifiers import check_identifier_fields
+from ledger.evolution.declared.personal import PERSONAL_OPTION
 from ledger.evolution.declared.rules import PAIMON_RULES, Rules
 from ledger.evolution.operation import SchemaOperation
 from ledger.evolution.operations import operation
@@ -25,6 +26,7 @@ from ledger.evolution.options.deciding import check_keys, key_lists, keys_are_nu
 from ledger.evolution.options.naming import (
     KEY_OPTIONS,
     ColumnNames,
+    option_text,
     renamed_keys,
     renamed_options,
     strayed_options,
@@ -126,8 +128,11 @@ def _decide_again(
 
 
 def _finish_renames(draft: SchemaDraft) -> None:
-    # Only Paimon's options name columns, and only it maps old names to new ones once.
-    if not draft.renames or not draft.rules.paimon:
+    if not draft.renames:
+        return
+    if not draft.rules.paimon:
+        # Only Paimon's options name columns, and only it maps old names to new ones once.
+        _follow_marks(draft)
         return
     working = draft.working
     options = renamed_options(working.options, draft.renames)
@@ -148,6 +153,19 @@ def _finish_renames(draft: SchemaDraft) -> None:
             f"renames in this batch would make option {strayed} name another column than before; "
             "use one transaction a rename"
         )
+
+
+def _follow_marks(draft: SchemaDraft) -> None:
+    """Let the ledger's own option go on naming the columns that it marks."""
+    said = draft.working.options.get(PERSONAL_OPTION)
+    option = None if said is None else option_text(PERSONAL_OPTION, said)
+    if option is None:
+        return
+    here = ColumnNames(tuple(draft.working.columns.values()))
+    meant = zip(option.mentions, draft.columns_meant(PERSONAL_OPTION), strict=True)
+    _, follows = option.said(here.said(each, found) or each.text for each, found in meant)
+    if follows != said:
+        draft.record(option_event(PERSONAL_OPTION, follows))
 
 
 def _check_renamed_key(draft: SchemaDraft) -> None:

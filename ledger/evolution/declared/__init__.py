@@ -6,5 +6,6 @@ Others may import:
     `asking`    the asking, and its refusals
     `commit_rules`
                 what a table asks of whoever changes it: messages, names, types, owners, freezes
+    `personal`  which columns are personal
     `names`     what the names of older schemas stand for
 """

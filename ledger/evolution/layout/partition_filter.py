@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from attrs import field, frozen
 
-from ledger.model.file_change import FileChange, PartitionValue
+from ledger.model.file_change import FileChange, PartitionValue, kept_at
 from ledger.model.partition import PartitionSpec
 
 
@@ -40,6 +40,8 @@ class PartitionFilter:
             (each.source_id, each.transform): value
             for each, value in zip(spec.fields, file.partition, strict=True)
         }
+        # Of one that was erased, or is kept elsewhere, nobody here knows what it was.
+        there = {each: value for each, value in there.items() if kept_at(value) is None}
         if any(there[each] != value for each, value in self.values.items() if each in there):
             return False
         return None if self.values.keys() - there.keys() else True

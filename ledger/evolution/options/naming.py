@@ -118,6 +118,7 @@ COLUMN_OPTIONS: tuple[ColumnOption, ...] = (
     ColumnOption("rowkind.field", "column"),
     ColumnOption("orc.bloom.filter.columns", "columns"),
     ColumnOption("orc.column.encoding.direct", "columns"),
+    ColumnOption("ledger.personal", "columns", carried=True),
     ColumnOption("parquet.**#{path}", named=True),
     ColumnOption("write.orc.bloom.filter.columns", "columns", named=True),
     ColumnOption("write.**.column.{path}", named=True),

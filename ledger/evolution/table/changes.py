@@ -63,6 +63,8 @@ class CommitSnapshot:
         commit_user: Who; with `commit_identifier` and the kind it is the snapshot's key.
         commit_identifier: Batch commits have Long.MAX and never deduplicate.
         files: Every ADD and DELETE.
+        written: The same as the log is to hold them, where columns are personal; empty: as they
+            are.
         reference: The same list on the store, when it is too long for a commit.
         where: The partition values that an overwrite replaced; None when files were named one by
             one.
@@ -75,6 +77,7 @@ class CommitSnapshot:
     commit_user: str
     commit_identifier: int
     files: tuple[FileChange, ...] = ()
+    written: tuple[FileChange, ...] = ()
     reference: ChangesReference | None = None
     where: PartitionFilter | None = None
     isolation: Isolation = "serializable"
@@ -86,13 +89,15 @@ class CommitSnapshot:
 class Rollback:
     """Put a snapshot's contents back, as a new snapshot of main or of a branch.
 
-    `files` is the difference between the head that the writer saw and the target.
+    `files` is the difference between the head that the writer saw and the target; `written` and
+    `reference` are as those of CommitSnapshot.
     """
 
     target_snapshot_id: int
     target_tag_name: str | None = None
     commit_user: str
     files: tuple[FileChange, ...] = ()
+    written: tuple[FileChange, ...] = ()
     reference: ChangesReference | None = None
     branch: MetBranch | None = None
 
@@ -133,13 +138,15 @@ class DeleteBranch:
 class FastForward:
     """Let main have what a branch shows.
 
-    `files` is the difference between main's head and `snapshot_id`, which the branch showed.
+    `files` is the difference between main's head and `snapshot_id`, which the branch showed;
+    `written` and `reference` are as those of CommitSnapshot.
     """
 
     branch: MetBranch
     snapshot_id: int
     commit_user: str
     files: tuple[FileChange, ...] = ()
+    written: tuple[FileChange, ...] = ()
     reference: ChangesReference | None = None
 
 

@@ -24,6 +24,7 @@ from ledger.evolution.declared.asking import (
 )
 from ledger.evolution.declared.commit_rules import Asker, refuse_commit
 from ledger.evolution.declared.format import Formats, History
+from ledger.evolution.declared.personal import refuse_marks
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.operation import Course, StateOperation
 from ledger.evolution.operations import BY_ASKED, operation
@@ -203,6 +204,9 @@ class TableIntent:
         """Return what changes the schema and the layout."""
         decided = self._wishes.decide(state, partial(self._rules, state), self._history)
         if decided.events:
+            refuse_marks(
+                decided.batch.schema, state.schema.options, is_erasable=state.keeps_outside
+            )
             refuse_inexpressible(decided.batch, self._formats)
         return decided
 

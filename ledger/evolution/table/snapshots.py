@@ -23,6 +23,7 @@ from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.evolution import bounds
 from ledger.evolution.declared.asking import refuse_files, refuse_tag
 from ledger.evolution.declared.format import Formats
+from ledger.evolution.declared.personal import PERSONAL_OPTION, Marked
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import (
     CommitSnapshot,
@@ -116,8 +117,11 @@ def listed_facts(
     """
     bounds.check_numbers(change, "the snapshot")
     _check_files(state, change, schema_id)
-    listed = readable_files(change.files)
     is_back = not isinstance(change, CommitSnapshot)
+    written = change.written or change.files
+    if not is_back:
+        _refuse_exposed(state, written)
+    listed = readable_files(written)
     facts = change.facts if isinstance(change, CommitSnapshot) else {}
     refuse_files(state, change.files, facts, formats, is_back=is_back)
     sums = FileSums.of(change.files)
@@ -229,6 +233,20 @@ def _check_files(state: TableState, change: SnapshotChange, schema_id: int) -> N
             )
         if each.record_count < 0 or each.file_size_in_bytes < 0:
             raise InvalidChangeError(f"file {each.path} has a negative count or size")
+
+
+def _refuse_exposed(state: TableState, files: tuple[FileChange, ...]) -> None:
+    """Check that no file comes whose line would hold what has to be erasable."""
+    marked = Marked.of(state.schema) if state.keeps_outside else None
+    if marked is None:
+        return
+    specs = {each.spec_id: each for each in state.specs}
+    for each in files:
+        if each.kind == "ADD" and marked.exposed(each, specs[each.spec_id]):
+            raise InvalidChangeError(
+                f"file {each.path} has bounds or partition values of a column that is personal by "
+                f"now ({PERSONAL_OPTION}), and the line would hold them for ever; ask again"
+            )
 
 
 def check_path(path: str) -> None:

@@ -29,7 +29,7 @@ from ledger.evolution.table.changes import FileSums
 from ledger.evolution.table.snapshots import is_named
 from ledger.model.errors import LedgerError
 from ledger.model.excerpt import excerpt
-from ledger.model.file_change import FileChange
+from ledger.model.file_change import FileChange, kept_at
 from ledger.model.transforms import transform_of
 from ledger.model.transforms.values import decode_value
 from ledger.model.types.walk import walk_fields
@@ -263,7 +263,7 @@ class TableFacts:
         sources = {each.id: each.type for each in walk_fields(schema.fields)}
         for field, value in zip(spec.fields, file.partition, strict=True):
             source = sources.get(field.source_id)
-            if source is None or value is None:
+            if source is None or value is None or kept_at(value) is not None:
                 continue
             try:
                 decode_value(value, transform_of(field.transform).result_type(source))

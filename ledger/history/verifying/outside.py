@@ -9,8 +9,12 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from ledger.events.commit import Outside
+from ledger.files.change_file import commit_files
 from ledger.history.verifying.finding import FROM_BACKUP, Finding
 from ledger.history.verifying.subject import Subject
+from ledger.log import column_values
+from ledger.log.column_values import references
+from ledger.log.erasable import newest
 from ledger.log.outside import FIELDS, decoded, key_of
 from ledger.log.replay import START
 from ledger.model.errors import DamagedLogError
@@ -19,7 +23,7 @@ _AT_ONCE: Final = 256
 
 
 def lost_values(subject: Subject[Any, Any], last: int) -> Iterator[Finding]:
-    """Yield where authors, messages and properties are gone that nobody erased, or are others.
+    """Yield where values outside of the lines are gone that nobody erased, or are others.
 
     Args:
         subject: A stream that keeps them outside of its lines, and was verified.
@@ -29,11 +33,35 @@ def lost_values(subject: Subject[Any, Any], last: int) -> Iterator[Finding]:
     named = _named(subject, last)
     while some := list(islice(named, _AT_ONCE)):
         keys = [key for _, key, _ in some]
-        for (version, key, outside), body in zip(some, store.read_many(keys), strict=True):
+        for (version, key, outside), body in zip(some, newest(store, keys), strict=True):
             problem = "is missing" if body is None else _problem(outside, body, key)
             if problem:
                 said = f"what version {version} says of who and why {problem}"
                 yield Finding("damage", said, key, version, FROM_BACKUP)
+    yield from _lost_columns(subject, last)
+
+
+def _lost_columns(subject: Subject[Any, Any], last: int) -> Iterator[Finding]:
+    store = subject.log.personal.store
+    known: set[str] = set()
+    for read in subject.log.reader.after(START, last) if subject.has_files else ():
+        files = commit_files(subject.store, subject.layout, read.commit)
+        keys = sorted({column_values.key_of(each) for each in references(files)} - known)
+        known.update(keys)
+        for key, body in zip(keys, newest(store, keys), strict=True):
+            problem = "is missing" if body is None else _column_problem(body, key)
+            if problem:
+                said = f"what version {read.commit.version} says of personal columns {problem}"
+                yield Finding("damage", said, key, read.commit.version, FROM_BACKUP)
+
+
+def _column_problem(body: bytes, key: str) -> str:
+    try:
+        kept = column_values.decoded(body, key)
+    except DamagedLogError:
+        return "is torn"
+    is_same = all(each.digest == digest for digest, each in kept.values.items())
+    return "" if is_same else "was changed"
 
 
 def _named(subject: Subject[Any, Any], last: int) -> Iterator[tuple[int, str, Outside]]:

@@ -28,7 +28,7 @@ from typing import Any
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.excerpt import excerpt
-from ledger.model.file_change import PartitionValue
+from ledger.model.file_change import PartitionValue, kept_at
 from ledger.model.transforms.calendar import (
     date_text,
     moment_text,
@@ -124,6 +124,8 @@ def decode_value(value: PartitionValue, data_type: t.DataType) -> Value | None:
     """
     if value is None:
         return None
+    if kept_at(value) is not None:
+        raise InvalidInputError("the partition's value was erased, or is kept elsewhere")
     try:
         found = _decoded(value, data_type)
     except (ValueError, OverflowError) as error:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 from attrs import define, evolve, field
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from ledger.events import TableEvent
@@ -134,6 +134,11 @@ def _millis(version: Version) -> int:
 def _info(actions: Actions) -> dict[str, Any]:
     found = json.loads(actions.commit_info) if actions.commit_info else {}
     return found if isinstance(found, dict) else {}
+
+
+def _operation(actions: Actions) -> str | UnsetType:
+    said = _info(actions).get("operation")
+    return said if isinstance(said, str) and said else UNSET
 
 
 def author_of(info: Mapping[str, Any]) -> str:
@@ -348,6 +353,7 @@ class Planner:
             metadata=actions.metadata or UNSET,
             columns=new or UNSET,
             txns=actions.txns or UNSET,
+            operation=_operation(actions),
         )
 
 

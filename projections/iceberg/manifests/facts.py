@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from attrs import field, frozen
+from msgspec.structs import replace
 
+from ledger.log.column_values import is_unknown
 from ledger.model import types as t
+from ledger.model.file_change import FileChange
 from ledger.model.partition import PartitionSpec
 from projections.iceberg.manifests.partition_struct import PartitionStruct
 from projections.iceberg.metadata.table import ROW_IDS_SINCE, SEQUENCES_SINCE
+
+UNLAID: Final = PartitionSpec(1_000_000)
+"""The spec of files whose partition has a value that was erased: by it, no reader prunes them."""
+
+
+def unlaid(files: Iterable[FileChange]) -> Iterator[FileChange]:
+    """Yield files, those of `UNLAID` under it."""
+    for each in files:
+        yield replace(each, spec_id=UNLAID.spec_id, partition=()) if is_unknown(each) else each
 
 
 @frozen
@@ -50,7 +63,8 @@ class TableFacts:
 
     def struct(self, spec_id: int) -> PartitionStruct:
         """Return the partition struct of a spec."""
-        return PartitionStruct.of(self.specs[spec_id], self.types)
+        spec = UNLAID if spec_id == UNLAID.spec_id else self.specs[spec_id]
+        return PartitionStruct.of(spec, self.types)
 
     def uri(self, path: str) -> str:
         """Return where a file of Iceberg's own is."""

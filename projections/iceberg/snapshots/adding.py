@@ -23,7 +23,7 @@ from projections.iceberg.manifests.entry import (
     entry_of,
     placeholder,
 )
-from projections.iceberg.manifests.facts import TableFacts
+from projections.iceberg.manifests.facts import TableFacts, unlaid
 from projections.iceberg.manifests.summary import FileTotals, summary
 from projections.iceberg.manifests.writing import Changes, Listed, Manifests
 from projections.iceberg.metadata import snapshot as iceberg
@@ -80,7 +80,9 @@ class Snapshots:
             DamagedLogError: A manifest of an earlier run is damaged or gone.
         """
         snapshot = snapshot_of(event, time_millis)
-        files = event_files(self.table.log.store, self.table.log.layout, event)
+        log = self.table.log
+        kept = event_files(log.store, log.layout, event)
+        files = tuple(unlaid(log.personal.columns.unbounded(kept)))
         self._refuse_engines(snapshot)
         listed = self.manifests.snapshot(self._changes(event, files, fold), fold.facts)
         said = snapshot.properties or {}

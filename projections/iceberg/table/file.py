@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from ledger.evolution.state import TableState
 from ledger.model.errors import UnsupportedError
+from ledger.model.partition import PartitionSpec
 from ledger.model.snapshot import Tag
-from projections.iceberg.manifests.facts import TableFacts
+from projections.iceberg.manifests.facts import UNLAID, TableFacts
 from projections.iceberg.metadata.schema import Schema
 from projections.iceberg.metadata.snapshot import MAIN, SnapshotRef
 from projections.iceberg.metadata.table import TableMetadata
@@ -55,7 +56,7 @@ def metadata_file(
         # What stands in it comes from the trail.
         schemas=(Schema(trail.schema_id),),
         default_spec_id=state.default_spec_id,
-        partition_specs=tuple(map(iceberg_spec, state.specs)),
+        partition_specs=tuple(map(iceberg_spec, _specs(state))),
         last_partition_id=state.last_partition_id,
         default_sort_order_id=state.default_order_id,
         sort_orders=tuple(map(iceberg_order, state.sort_orders)),
@@ -68,6 +69,12 @@ def metadata_file(
         metadata_log=tuple(trail.metadata_log),
     )
     return trail.render(metadata)
+
+
+def _specs(state: TableState) -> tuple[PartitionSpec, ...]:
+    # Always the same for a table, whatever was erased of it by now.
+    may_lack = state.keeps_outside and any(each.fields for each in state.specs)
+    return (*state.specs, UNLAID) if may_lack else state.specs
 
 
 def _properties(state: TableState, trail: Trail, named: Iterable[int]) -> Mapping[str, str]:

@@ -151,7 +151,8 @@ class Manifests:
         self, name: str, rows: Iterable[Placed], keep: Callable[[str, bytes], None]
     ) -> ManifestFileMeta | None:
         """Write a manifest; one without entries is left out of every list."""
-        changes = sorted((each.change for each in rows), key=_order)
+        told = self._table.log.personal.columns.rendered(each.change for each in rows)
+        changes = sorted(told, key=_order)
         if not changes:
             return None
         entries = [self._entry(each) for each in changes]

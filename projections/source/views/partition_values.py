@@ -10,7 +10,7 @@ from typing import Any
 
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
-from ledger.model.file_change import PartitionValue
+from ledger.model.file_change import PartitionValue, kept_at
 from ledger.model.partition import PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.transforms import transform_of
@@ -18,7 +18,9 @@ from ledger.model.transforms.paths import field_types
 from projections.source.views.column import Column
 
 PARTITION = Column(
-    "partition", "map<string,string>", "value of each field of the file's spec, as in the log"
+    "partition",
+    "map<string,string>",
+    "value of each field of the file's spec; NULL where it was erased",
 )
 TYPED = "partition_values"
 
@@ -63,7 +65,8 @@ def as_text(names: Sequence[str | None], values: Sequence[PartitionValue]) -> li
 def _text(value: PartitionValue) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return None if value is None else str(value)
+    # What was erased is NULL, as engines find it.
+    return None if value is None or kept_at(value) is not None else str(value)
 
 
 def typed_column(schema: Schema, specs: Sequence[PartitionSpec]) -> Column | None:

@@ -129,7 +129,8 @@ class Scan:
         """
         _refuse_foreign(event)
         try:
-            return event_files(self.log.store, self.log.layout, event)
+            files = event_files(self.log.store, self.log.layout, event)
+            return tuple(self.log.personal.columns.opened(files))
         except DecodeError as error:
             key = self.log.layout.commit(step.commit.version)
             raise DamagedLogError(

@@ -99,7 +99,8 @@ def _by_snapshot(log: TableLog, at: TableAt) -> Iterator[dict[str, Any]]:
                     f"snapshot {event.snapshot_id} names its engine's own manifest lists: what its "
                     "files say of columns is not in the ledger. Ask the engine"
                 )
-            changed = live.apply(event_files(log.store, log.layout, event))
+            files = event_files(log.store, log.layout, event)
+            changed = live.apply(log.personal.columns.opened(files))
             yield from live.rows(changed, read.commit.version, event.snapshot_id)
 
 

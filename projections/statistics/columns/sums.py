@@ -63,7 +63,7 @@ def column_sums(log: TableLog, at: TableAt) -> tuple[ColumnSums, ...]:
     rendering = paimon_rendering_of(at)
     readings = Readings(log, at.schema)
     by_path: dict[str, tuple[Mapping[str, str], FilesSums]] = {}
-    for file in at.files:
+    for file in at.engine_files:
         if file.content == "data":
             shown = rendering.spec(file.spec_id, json.encode(file.partition).decode())
             if shown.path not in by_path:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from attrs import field, frozen
 
+from ledger.log.column_values import Columns
 from ledger.model.errors import DamagedLogError
 from projections.statistics.fold import between, concatenated, deltas, sums, up_to
 from projections.statistics.keeping.balance import balanced
@@ -45,6 +46,7 @@ class Kept:
         files: The tiles.
         position: How far they reach.
         scan: Makes what they lack.
+        columns: What is kept elsewhere of their partitions.
         opening: The snapshot that what they lack begins with, if older ones cannot be read any
             more.
     """
@@ -52,6 +54,7 @@ class Kept:
     files: TileFiles
     position: Position
     scan: Scan = field(eq=False)
+    columns: Columns = field(eq=False)
     opening: Opening | None = None
 
     @classmethod
@@ -60,7 +63,7 @@ class Kept:
         files = TileFiles(log.store, folder(log.layout))
         position = load(log.store, log.layout)
         opening = opening_of(log, position.version + 1, position.snapshot_id)
-        return cls(files, position, scan or local_scan(log), opening)
+        return cls(files, position, scan or local_scan(log), log.personal.columns, opening)
 
     def up_to(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
         """Yield deltas and sums that add up to a state, newest first.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from attrs import evolve
 
+from ledger.evolution.declared.personal import Marked
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.state import TableState
 from ledger.evolution.table.snapshots import check_reachable
@@ -83,6 +84,20 @@ def check(table: Table, at: Instant) -> None:
             "partition: partition it, or go without them"
         )
     check_reachable(head, snapshot_id)
+    _refuse_personal(head)
+
+
+def _refuse_personal(head: TableState) -> None:
+    marked = Marked.of(head.schema) if head.keeps_outside else None
+    if marked is None:
+        return
+    for spec in head.specs:
+        for _, each in marked.partitions(spec):
+            raise UnsupportedError(
+                f"the file would hold values of partition field {each.name}, whose column is "
+                "personal, and its size stands in the log: nothing could be erased from it. Go "
+                "without it"
+            )
 
 
 def _kept_file(

@@ -15,7 +15,7 @@ from projections.statistics.definition import PLACE_NAMES
 from projections.statistics.fold import concatenated, grouped, running_totals, sums, up_to
 from projections.statistics.keeping.kept import Kept
 from projections.statistics.keeping.tiling import block_of
-from projections.statistics.shown.rendering import RenderedSpec, Rendering
+from projections.statistics.shown.rendering import RenderedSpec, Rendering, told
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,8 +66,22 @@ def partition_sums(kept: Kept, at: Instant) -> pa.Table:
     import pyarrow.compute as pc
 
     state = at.state
-    found = sums(kept.up_to(state.version, state.last_snapshot_id))
+    found = _told(kept, sums(kept.up_to(state.version, state.last_snapshot_id)))
     return found.filter(pc.is_valid(found["spec_id"]))
+
+
+def _told(kept: Kept, rows: pa.Table) -> pa.Table:
+    """Return rows whose partitions say the values that are kept elsewhere; erased ones are NULL."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = pc.unique(rows["partition"]).to_pylist()
+    said = told(kept.columns, [each for each in texts if each is not None])
+    if not said:
+        return rows
+    found = [said.get(each, each) for each in rows["partition"].to_pylist()]
+    place = rows.schema.get_field_index("partition")
+    return rows.set_column(place, rows.schema.field(place), pa.array(found, pa.string()))
 
 
 def partitions(
@@ -132,6 +146,7 @@ def growth(kept: Kept, at: Instant, spec: Mapping[str, str]) -> tuple[Totals, ..
         found: list[pa.Table] = []
         for rows in kept.deltas(state.version):
             mine = up_to(rows, version=state.version, snapshot_id=state.last_snapshot_id)
+            mine = _told(kept, mine)
             found += _rows_of(mine, rendering, dict(spec))
         whole = grouped(concatenated(found), PLACE_NAMES)
         if len(whole):
@@ -201,7 +216,7 @@ def partition_deltas(
     state, rendering = at.state, paimon_rendering_of(at)
     if state.snapshot is None:
         return ()
-    rows = kept.block(block_of(state.version), state.version)
+    rows = _told(kept, kept.block(block_of(state.version), state.version))
     mine = rows.filter(
         pc.and_(pc.equal(rows["snapshot_id"], state.last_snapshot_id), pc.is_valid(rows["spec_id"]))
     )

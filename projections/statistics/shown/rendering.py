@@ -5,12 +5,15 @@ Files of many specs can lie in one shown partition: where a spec got a bucket be
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from attrs import evolve, field, frozen
 
+from ledger.events.commit import OUTSIDE
+from ledger.log.column_values import Columns
 from ledger.model.errors import UnsupportedError
+from ledger.model.file_change import kept_at
 from ledger.model.partition import PartitionSpec
 from ledger.model.schema import Schema
 from projections.partition_text import PartitionText, key_places, partition_path
@@ -51,15 +54,37 @@ class ShownFields:
         return cls(names, tuple(place for place, _ in shown), evolve(text, types={}))
 
 
+def told(columns: Columns, partitions: Iterable[str]) -> dict[str, str]:
+    """Return what partitions say whose values are kept elsewhere, by what they said.
+
+    What was erased is NULL.
+
+    Args:
+        columns: Where the values are kept.
+        partitions: JSON arrays, as rows of statistics have them.
+    """
+    outside = {each: msgspec.json.decode(each) for each in partitions if OUTSIDE in each}
+    wanted = {at for values in outside.values() for each in values if (at := kept_at(each))}
+    known = columns.values(wanted)
+    return {
+        text: msgspec.json.encode(
+            [each if (at := kept_at(each)) is None else known.get(at) for each in values]
+        ).decode()
+        for text, values in outside.items()
+    }
+
+
 @frozen
 class Rendering:
     """A table's way of showing partitions, at one instant.
 
     Attributes:
         shown: By spec id, what is shown.
+        columns: Where values of partitions are kept that rows do not have.
     """
 
     shown: Mapping[int, ShownFields] = field(hash=False)
+    columns: Columns | None = None
 
     @classmethod
     def of(cls, schema: Schema, specs: Sequence[PartitionSpec]) -> Rendering:

@@ -57,7 +57,7 @@ def compute(
     instant = at or table.at()
     return compute_from(
         evolve(LogSource.of(table), opening=opening_of(table.log, 0, 0)),
-        rendering_of(instant),
+        evolve(rendering_of(instant), columns=table.log.personal.columns),
         version=instant.state.version,
         snapshot_id=instant.state.last_snapshot_id,
         spark=spark,

@@ -16,7 +16,7 @@ from projections.statistics.definition import (
     PLACE_NAMES,
     SHOWN,
 )
-from projections.statistics.shown.rendering import Rendering
+from projections.statistics.shown.rendering import Rendering, told
 from projections.statistics.spark.columns import PARTITIONS, SHOWN_ROWS, TOTALS
 
 _FOLDS: dict[str, Callable[[str], Column]] = {"sum": F.sum, "max": F.max}
@@ -54,8 +54,10 @@ def _rendered(rendering: Rendering, batches: Iterable[Any]) -> Iterator[Any]:
 
     text = pa.field("value", pa.string(), nullable=False)
     for batch in batches:
-        keys = zip(batch["spec_id"].to_pylist(), batch["partition"].to_pylist(), strict=True)
-        specs = [rendering.spec(*each) for each in keys]
+        partitions = batch["partition"].to_pylist()
+        said = {} if rendering.columns is None else told(rendering.columns, partitions)
+        keys = zip(batch["spec_id"].to_pylist(), partitions, strict=True)
+        specs = [rendering.spec(spec_id, said.get(each, each)) for spec_id, each in keys]
         columns = {
             "path": pa.array([each.path for each in specs], pa.string()),
             "spec": pa.array([each.items for each in specs], pa.map_(pa.string(), text)),

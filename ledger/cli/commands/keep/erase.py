@@ -41,11 +41,21 @@ def _telling(screen: Screen) -> Iterator[Progress]:
 
 
 def erase(  # noqa: PLR0913 - each is an option of its own
+    table: Annotated[
+        str | None, Parameter(show_default=False, help="The table whose --column is meant.")
+    ] = None,
+    /,
     *,
     author: Annotated[
         str | None, Parameter(help="All that this author said, and whatever names the author.")
     ] = None,
     text: Annotated[str | None, Parameter(help="Whatever holds this text.")] = None,
+    column: Annotated[
+        str | None, Parameter(help="Bounds and partition values of this column of the table.")
+    ] = None,
+    value: Annotated[
+        str | None, Parameter(help="Only what is, or may be, this value of the column.")
+    ] = None,
     dry_run: Annotated[
         bool, Parameter(negative="", show_default=False, help="Only say what would go.")
     ] = False,
@@ -62,37 +72,42 @@ def erase(  # noqa: PLR0913 - each is an option of its own
     """Take away what a ledger keeps of a person outside of its lines; there is no way back.
 
     That is authors, messages and properties of commits, in a ledger that was made for it: see
-    init --erasable and upgrade --erasable. Readers are told "erased" instead. Log, hashes and
-    states stay as they are, and the catalog's log records that somebody erased, never what.
+    init --erasable and upgrade --erasable. Readers are told "erased" instead. It is bounds and
+    partition values of columns that a table's option ledger.personal names, too: files are read
+    where a bound left them out, engines find NULL in a partition, and their metadata is made anew.
+    Log, hashes and states stay as they are, and the catalog's log records that somebody erased,
+    never what.
 
-    Lines stay as they are: what older commits, options, comments, data files' paths, their
-    partition values or their bounds hold is listed and not removed. Neither are copies.
+    Lines stay as they are: what older commits, options, comments, data files' paths, and bounds
+    and partition values from before a column was marked hold is listed and not removed. Neither
+    are copies.
 
     Example:
         lakeledger erase --author ann@example.com --dry-run
+        lakeledger erase shop.orders --column email --value ann@example.com
     """
     lake = place.open()
+    names = ("author", "text", "table", "column", "value")
+    sought = dict(zip(names, (author, text, table, column, value), strict=True))
     with _telling(place.screen) as told:
         if dry_run:
-            done = lake.plan_erasure(author=author, text=text, on_progress=told)
+            done = lake.plan_erasure(**sought, on_progress=told)
         else:
-            done = lake.erase(
-                author=author,
-                text=text,
-                by=by,
-                message=message,
-                commit_id=commit_id,
-                on_progress=told,
-            )
-    document = {
-        "dryRun": dry_run,
+            recorded = {"by": by, "commit_id": commit_id}
+            done = lake.erase(**sought, **recorded, message=message, on_progress=told)
+    document = {"dryRun": dry_run, **_told(done)}
+    place.screen.result(document, lambda to: _print(to, done, dry_run=dry_run))
+
+
+def _told(done: Erasure) -> dict[str, Any]:
+    return {
         "values": done.values,
         "transactions": done.transactions,
         "version": done.version,
         "standing": [_document(each) for each in done.standing],
+        "unrendered": list(done.unrendered),
         "unreached": list(COPIES),
     }
-    place.screen.result(document, lambda to: _print(to, done, dry_run=dry_run))
 
 
 def _document(standing: Standing) -> dict[str, Any]:
@@ -110,9 +125,11 @@ def _print(screen: Screen, done: Erasure, *, dry_run: bool) -> None:
     else:
         said = "would be erased" if dry_run else "are erased"
         screen.line(
-            f"{done.values:,} authors, messages and maps of properties, of {done.transactions:,} "
-            f"changes, {said}"
+            f"{done.values:,} authors, messages, maps of properties and values of columns, of "
+            f"{done.transactions:,} changes, {said}"
         )
+    for one in done.unrendered:
+        screen.line(f"could not be made anew, and may hold it still: {one}")
     for each in done.standing:
         if each.problem:
             screen.line(f"{each.stream} could not be looked through: {each.problem}")

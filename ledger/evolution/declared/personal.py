@@ -1,0 +1,131 @@
+"""Which columns of a table are personal: what its option `ledger.personal` names.
+
+The values of such columns stand outside of the lines of the log, where they can be erased. A column
+that holds others marks them, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from attrs import frozen
+from msgspec.structs import replace
+
+from ledger.evolution.options.reading import comma_list
+from ledger.model.errors import InvalidChangeError
+from ledger.model.file_change import FileChange, kept_at
+from ledger.model.partition import PartitionField, PartitionSpec
+from ledger.model.schema import Schema
+from ledger.model.types.walk import walk_fields
+
+PERSONAL_OPTION: Final = "ledger.personal"
+"""Names columns, parted by commas."""
+
+_SAYS_NOTHING = ("bucket[", "void")
+"""Transforms whose results are no value of anybody: a bucket's number is that of many."""
+
+
+@frozen
+class Marked:
+    """The personal columns of a table.
+
+    Attributes:
+        personal: Their field ids, with those of what is nested in them.
+        known: The field ids of all columns that the table has.
+    """
+
+    personal: frozenset[int]
+    known: frozenset[int]
+
+    @classmethod
+    def of(cls, schema: Schema) -> Marked | None:
+        """Return what a table's schema marks; None where that is nothing.
+
+        Example:
+            >>> columns = {"id": "INT", "mail": "STRING"}
+            >>> schema = Schema.of(columns, options={"ledger.personal": "mail"})
+            >>> sorted(Marked.of(schema).personal), Marked.of(Schema.of({"id": "INT"})) is None
+            ([1], True)
+        """
+        return _marked(schema) if schema.options.get(PERSONAL_OPTION) else None
+
+    def __contains__(self, field_id: int) -> bool:
+        # Of what is no column any more, or has no field of its own, nobody says that it is not.
+        return field_id in self.personal or field_id not in self.known
+
+    def partitions(self, spec: PartitionSpec) -> list[tuple[int, PartitionField]]:
+        """Return the fields of a spec whose values are personal, each with its place."""
+        return [
+            (place, each)
+            for place, each in enumerate(spec.fields)
+            if each.source_id in self and not each.transform.startswith(_SAYS_NOTHING)
+        ]
+
+    def without(self, file: FileChange, spec: PartitionSpec | None) -> FileChange:
+        """Return a file's facts without its personal values; of an unknown spec, without any."""
+        lower, upper = (
+            {key: value for key, value in each.items() if key not in self}
+            if isinstance(each, dict)
+            else each
+            for each in (file.lower_bounds, file.upper_bounds)
+        )
+        gone = {place for place, _ in self.partitions(spec)} if spec is not None else None
+        partition = tuple(
+            None if gone is None or place in gone else value
+            for place, value in enumerate(file.partition)
+        )
+        return replace(file, lower_bounds=lower, upper_bounds=upper, partition=partition)
+
+    def exposed(self, file: FileChange, spec: PartitionSpec) -> bool:
+        """Whether a file's facts hold a personal value themselves."""
+        bounds = (file.lower_bounds, file.upper_bounds)
+        if any(key in self for each in bounds if isinstance(each, dict) for key in each):
+            return True
+        values = (file.partition[place] for place, _ in self.partitions(spec))
+        return any(each is not None and kept_at(each) is None for each in values)
+
+
+def _marked(schema: Schema) -> Marked:
+    named = set(comma_list(schema.options[PERSONAL_OPTION]))
+    marked = [each for each in schema.fields if each.name in named]
+    ids = frozenset(each.id for each in walk_fields(marked))
+    return Marked(ids, frozenset(each.id for each in walk_fields(schema.fields)))
+
+
+def refuse_marks(schema: Schema, before: Mapping[str, str], *, is_erasable: bool) -> None:
+    """Refuse to mark columns that there are not, or in a ledger that can erase nothing.
+
+    Args:
+        schema: The table's, as it shall be.
+        before: Its options as they were.
+        is_erasable: Whether the table keeps values outside of its lines.
+
+    Raises:
+        InvalidChangeError: It is so.
+    """
+    said = schema.options.get(PERSONAL_OPTION)
+    if said is None or said == before.get(PERSONAL_OPTION):
+        return
+    missing = [each for each in comma_list(said) if each not in schema.names]
+    if missing:
+        raise InvalidChangeError(
+            f"option {PERSONAL_OPTION}={said!r}: there is no column {missing[0]}; it names columns "
+            "of the table, parted by commas"
+        )
+    if not is_erasable:
+        refuse_unerasable(schema.options)
+
+
+def refuse_unerasable(options: Mapping[str, str]) -> None:
+    """Refuse options that mark columns, where nothing can be erased.
+
+    Raises:
+        InvalidChangeError: They do.
+    """
+    said = options.get(PERSONAL_OPTION)
+    if said is not None:
+        raise InvalidChangeError(
+            f"option {PERSONAL_OPTION}={said!r}: this ledger keeps everything inside of its lines, "
+            "which never change, so no value can be erased; first: lakeledger upgrade --erasable"
+        )

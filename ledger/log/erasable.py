@@ -1,0 +1,81 @@
+"""Files that something can be taken out of for ever, whoever else takes out something at once.
+
+What is left is written as the file's next generation, which is created and so is one eraser's; only
+then the one before is replaced by the word that there is a next, the same for everybody. So no
+store has to compare before it replaces, and nothing that was taken out comes back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from ledger.stores import Store
+
+NEXT: Final = b'{"next":true}\n'
+"""What a file says whose next generation stands."""
+
+_GENERATION: Final = re.compile(r"\.([1-9][0-9]*)\.json$")
+
+
+def following(key: str) -> str:
+    """Return the key of a file's next generation.
+
+    Example:
+        >>> following("a/b.json"), following("a/b.9.json")
+        ('a/b.1.json', 'a/b.10.json')
+    """
+    found = _GENERATION.search(key)
+    number = 1 if found is None else int(found[1]) + 1
+    return f"{first(key).removesuffix('.json')}.{number}.json"
+
+
+def first(key: str) -> str:
+    """Return the key that a file had before anything was taken out.
+
+    Example:
+        >>> first("a/b.10.json"), first("a/b.json")
+        ('a/b.json', 'a/b.json')
+    """
+    return _GENERATION.sub(".json", key)
+
+
+def newest(store: Store, keys: Sequence[str]) -> list[bytes | None]:
+    """Return what is left of files, by their first keys; None for one that is missing."""
+    found: list[bytes | None] = list(store.read_many(keys))
+    at = {place: keys[place] for place, body in enumerate(found) if body == NEXT}
+    while at:
+        at = {place: following(key) for place, key in at.items()}
+        bodies = list(store.read_many(list(at.values())))
+        for place, body in zip(at, bodies, strict=True):
+            found[place] = body
+        at = {place: key for place, key in at.items() if found[place] == NEXT}
+    return found
+
+
+def take_out(store: Store, key: str, smaller: Callable[[bytes], bytes | None]) -> None:
+    """Take something out of a file; asking again ends what was broken off.
+
+    Args:
+        store: Where it is.
+        key: Its first one.
+        smaller: Returns what is left of a body; None where nothing has to go.
+
+    Raises:
+        OSError: The store failed.
+    """
+    body = store.read(key)
+    while body is not None:
+        after = following(key)
+        if body != NEXT:
+            less = smaller(body)
+            if less is None:
+                return
+            if not store.create(after, less):
+                # Another's, who took out something else; what he left is looked at next.
+                store.confirm(after)
+            store.replace(key, NEXT)
+            # What is only replaced might be back after a loss of power.
+            store.confirm(key)
+        key, body = after, store.read(after)
