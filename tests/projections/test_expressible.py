@@ -306,6 +306,48 @@ def test_under_paimon_every_default_spec_keeps_the_partition_keys() -> None:
     assert iceberg.alter([change]).version == 1
 
 
+LAYOUTS: dict[str, Change] = {
+    "a partition field": UpdatePartitionSpec((AddPartitionField(("day",), "identity"),)),
+    "a sort field": ReplaceSortOrder((SortColumn(("day",)),)),
+}
+
+
+@pytest.mark.parametrize("what", LAYOUTS)
+@pytest.mark.parametrize("formats", ["paimon", "iceberg", "delta", BOTH, "paimon,delta"])
+def test_the_column_of_a_layout_in_force_cannot_be_dropped(formats: str, what: str) -> None:
+    table = table_of({"id": "INT", "day": "DATE"}, formats=formats)
+    table.alter([LAYOUTS[what]])
+    error = refused(table, [DropColumn(("day",))])
+    assert error.format in formats.split(",")
+    assert "first" in error.alternative
+    # In another order, or together with the layout, it goes.
+    without: Change = (
+        UpdatePartitionSpec((RemovePartitionField(name="day"),))
+        if what == "a partition field"
+        else ReplaceSortOrder(())
+    )
+    table.alter([without])
+    assert table.alter([DropColumn(("day",))]).state.schema.names == ("id",)
+
+
+@pytest.mark.parametrize(
+    ("file", "rule"),
+    [
+        ({"path": "x"}, "by its extension"),
+        ({"path": "d.avro", "format": "parquet"}, "by its extension"),
+        ({"path": "d.parquet", "content": "position-deletes"}, "files of rows"),
+    ],
+)
+def test_a_file_that_paimon_cannot_say_is_refused_when_it_comes(
+    file: dict[str, str], rule: str
+) -> None:
+    for formats in (BOTH, "paimon"):
+        table = table_of({"id": "INT"}, formats=formats)
+        with pytest.raises(FormatError, match=rule):
+            table.append([FileChange(record_count=1, file_size_in_bytes=9, **file)])  # type: ignore[arg-type]  # texts all
+        assert table.state.version == 0
+
+
 def test_format_versions_only_go_up() -> None:
     table = table_of({"id": "INT"}, format_version="3")
     error = refused(table, [SetOption("format-version", "2")])

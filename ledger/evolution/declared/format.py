@@ -19,10 +19,12 @@ from ledger.evolution.state import TableState
 from ledger.evolution.tree.past import PastColumns
 from ledger.model.errors import InvalidChangeError
 from ledger.model.file_change import FileChange
+from ledger.model.partition import PartitionField, PartitionSpec, SortField, SortOrder
 from ledger.model.schema import Schema
+from ledger.model.transforms import transform_of
 from ledger.model.types import DataField, DataType
-from ledger.model.types.text import bare_text
-from ledger.model.types.walk import walk_fields
+from ledger.model.types.text import bare_text, format_type
+from ledger.model.types.walk import type_places, walk_fields
 
 
 @frozen
@@ -46,6 +48,43 @@ def emptiness_problems(schema: Schema) -> Iterator[Refusal]:
     """Yield the refusal of a table without columns, by a format whose readers fail on one."""
     if not schema.fields:
         yield Refusal("a table without columns", "readers fail on it", "give it a column")
+
+
+def source_problems(schema: Schema, spec: PartitionSpec, order: SortOrder) -> Iterator[Refusal]:
+    """Yield the fields of a spec and an order whose column is gone or does not fit.
+
+    Not every format knows both, but whoever writes a file goes by them: without its column, a
+    partition field is NULL for every row.
+    """
+    used: list[tuple[PartitionField | SortField, str, str]] = [
+        *((each, f"partition field {each.name}", "remove it") for each in spec.fields),
+        *(
+            (each, f"sort field {each.transform}({each.source_id})", "replace the sort order")
+            for each in order.fields
+        ),
+    ]
+    if not used:
+        return
+    places = {each.field.id: each for each in type_places(schema.fields) if each.field}
+    for each, what, instead in used:
+        place = places.get(each.source_id)
+        if each.transform == "void":
+            continue
+        if place is None:
+            rule = "files are written by it from now on, and its column would be gone"
+            yield Refusal(what, rule, f"{instead} first")
+        elif not transform_of(each.transform).accepts(place.type):
+            rule = f"column {place.name} would be {format_type(place.type)}, which has no "
+            yield Refusal(what, f"{rule}{each.transform}", f"{instead} first")
+
+
+def lost_source_problems(batch: Batch) -> Iterator[Refusal]:
+    """Yield the fields of the layout in force that lose their column by a batch."""
+    before, layout = batch.before, batch.layout
+    stood = set(source_problems(before.schema, before.spec, before.sort_order))
+    for each in source_problems(batch.schema, layout.spec, layout.sort_order):
+        if each not in stood:
+            yield each
 
 
 def refused_retyping(what: str, before: DataType, after: DataType, rule: str) -> Refusal:

@@ -14,6 +14,7 @@ from ledger.evolution.declared.format import (
     History,
     Refusal,
     emptiness_problems,
+    lost_source_problems,
 )
 from ledger.evolution.state import TableState
 from ledger.model.file_change import FileChange
@@ -63,9 +64,9 @@ class DeltaRules:
         yield from _whole_problems(batch, is_new=is_new)
 
     def last_problems(self, batch: Batch) -> Iterator[Refusal]:
-        """Yield nothing: it has said everything."""
-        del batch
-        return iter(())
+        """Yield the fields of the layout in force that lose their column by the batch."""
+        if not batch.is_same_shape or batch.is_new(self):
+            yield from lost_source_problems(batch)
 
     def file_problems(self, arrival: Arrival) -> Iterator[Refusal]:
         """Yield what it cannot say of a snapshot's files."""

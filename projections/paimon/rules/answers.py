@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 
-from ledger.evolution.declared.format import Arrival, Batch, Birth, FileForm, History, Refusal
+from ledger.evolution.declared.format import (
+    Arrival,
+    Batch,
+    Birth,
+    FileForm,
+    History,
+    Refusal,
+    lost_source_problems,
+)
 from ledger.evolution.state import TableState
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
@@ -45,11 +53,7 @@ class PaimonRules:
         """Yield the fields of the layout in force that lose their column by the batch."""
         if batch.is_same_shape and not batch.is_new(self):
             return
-        before, layout = batch.before, batch.layout
-        stood = set(schemas.source_problems(before.schema, before.spec, before.sort_order))
-        for each in schemas.source_problems(batch.schema, layout.spec, layout.sort_order):
-            if each not in stood:
-                yield each
+        yield from lost_source_problems(batch)
 
     def file_problems(self, arrival: Arrival) -> Iterator[Refusal]:
         """Yield what it cannot say of a snapshot's files."""

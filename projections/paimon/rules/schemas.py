@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from ledger.evolution.declared.format import Refusal
 from ledger.evolution.options.deciding import IMMUTABLE_OPTIONS
-from ledger.model.partition import PartitionField, PartitionSpec, SortField, SortOrder
+from ledger.model.partition import PartitionSpec
 from ledger.model.schema import Schema
-from ledger.model.transforms import transform_of
 from ledger.model.types import DataField
 from ledger.model.types.text import format_type
 from ledger.model.types.walk import type_places
@@ -54,34 +53,6 @@ def spec_problems(schema: Schema, specs: Iterable[PartitionSpec]) -> Iterator[Re
                     f"it lacks identity({name}), and a file of a partition key has one value in it",
                     f"keep the field of {name}; other fields may come and go",
                 )
-
-
-def source_problems(schema: Schema, spec: PartitionSpec, order: SortOrder) -> Iterator[Refusal]:
-    """Yield the fields of the spec and order in force whose column is gone or does not fit.
-
-    Paimon knows neither, but whoever writes a file goes by them: without its column, a partition
-    field is NULL for every row.
-    """
-    used: list[tuple[PartitionField | SortField, str, str]] = [
-        *((each, f"partition field {each.name}", "remove it") for each in spec.fields),
-        *(
-            (each, f"sort field {each.transform}({each.source_id})", "replace the sort order")
-            for each in order.fields
-        ),
-    ]
-    if not used:
-        return
-    places = {each.field.id: each for each in type_places(schema.fields) if each.field}
-    for each, what, instead in used:
-        place = places.get(each.source_id)
-        if each.transform == "void":
-            continue
-        if place is None:
-            rule = "files are written by it from now on, and its column would be gone"
-            yield Refusal(what, rule, f"{instead} first")
-        elif not transform_of(each.transform).accepts(place.type):
-            rule = f"column {place.name} would be {format_type(place.type)}, which has no "
-            yield Refusal(what, f"{rule}{each.transform}", f"{instead} first")
 
 
 def step_problems(before: Schema, after: Schema) -> Iterator[Refusal]:
