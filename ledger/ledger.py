@@ -380,23 +380,35 @@ class Ledger:
         newest = max([self.state.time_millis, *(each.time_millis for _, each in states)])
         return ledger_page(self.url, self.entries(), states, moment(newest))
 
-    def entries(self) -> Iterator[Entry]:
+    @takes(database=its.text.or_none())
+    def entries(self, database: str | None = None, **wanted: Any) -> Iterator[Entry]:
         """Yield the transactions of the catalog and of every table, newest first.
+
+        Args:
+            database: Of the tables of one database alone; None for all, and the catalog's.
+            wanted: As for `Table.entries`, but for the column.
 
         Example:
             >>> [(each.table, each.version) for each in lake.entries()][-2:]
             [('shop.orders', 0), ('', 0)]
         """
-        from ledger.audit.entries import Wanted, entries, merged
+        from ledger.audit.entries import entries, merged, wanted_of
 
-        names = [f"{each}.{name}" for each in self.databases() for name in self.tables(each)]
+        databases = self.databases() if database is None else [database]
+        names = [f"{each}.{name}" for each in databases for name in self.tables(each)]
         self.log.refresh()
-        streams = [entries(self.log, "", Wanted())] if self.log.head else []
-        streams += [self.table(each).entries() for each in names]
+        has_catalog = database is None and self.log.head is not None
+        asked = wanted_of(**wanted)
+        streams = [entries(self.log, "", asked)] if has_catalog else []
+        streams += [entries(self.table(each).log, each, asked) for each in names]
         return merged(streams)
 
-    def history(self) -> Rows:
+    def history(self, database: str | None = None, **wanted: Any) -> Rows:
         """Return the log of the catalog and of every table as rows, one an event, newest first.
+
+        Args:
+            database: As for `entries`.
+            wanted: As for `entries`.
 
         Example:
             >>> [row["kind"] for row in lake.history()][:2]
@@ -404,7 +416,7 @@ class Ledger:
         """
         from ledger.audit.views import history
 
-        return history(self.entries)
+        return history(lambda: self.entries(database, **wanted))
 
     def databases(self) -> list[str]:
         """Return the names of all databases, sorted.

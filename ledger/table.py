@@ -665,15 +665,15 @@ class Table:
             >>> [(each.version, each.transaction.author) for each in found]
             [(2, 'ann')]
         """
-        from ledger.audit.entries import Wanted, entries
+        from ledger.audit.entries import entries, wanted_of
 
         self.log.refresh()
-        wanted = Wanted(
+        wanted = wanted_of(
             last=last,
-            since_millis=None if since is None else millis(since),
-            until_millis=None if until is None else millis(until),
+            since=since,
+            until=until,
             author=author,
-            kinds=frozenset(its.path_texts(kinds)),
+            kinds=kinds,
             message=message,
             column_id=None if column is None else self.column_id(column),
         )

@@ -134,7 +134,7 @@ def test_audit_asks_the_ledger_and_git_the_same(tmp_path: Path) -> None:
     report = audit.run(tmp_path, size=120, repeats=1, width=6)
 
     assert report.fingerprint.startswith("version 120")
-    assert len(report.figures) == 9
+    assert len(report.figures) == 11
 
 
 def test_importing_takes_each_snapshot_once(tmp_path: Path) -> None:

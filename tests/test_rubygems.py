@@ -106,3 +106,41 @@ def test_every_original_date_reads_as_it_was(
             past = [columns for moment, columns, _ in expected[name] if moment <= date]
             if past:
                 assert columns_of(table.at(timestamp=date).schema) == past[-1]
+
+
+def test_who_changed_what_is_told_of_every_column_that_there_is(
+    told: tuple[Ledger, dict[str, list[tuple[int, Columns, str]]]],
+) -> None:
+    lake, expected = told
+    for name in lake.tables("gems"):
+        table, lived = lake.table(f"gems.{name}"), expected[name]
+        newest = lived[-1][1]
+        blamed = {each.path[0]: each for each in table.blame() if each.field_id is not None}
+        assert [*blamed] == [*newest]
+        for column, blame in blamed.items():
+            # Since the newest of its causes it has been what it is; before, it was not.
+            since = blame.causes[-1].version
+            assert blame.causes[-1].message == lived[since][2]
+            has = [(each.get(column)) for _, each, _ in lived]
+            assert all(each == newest[column] for each in has[since:])
+            assert since == 0 or has[since - 1] != newest[column]
+
+
+def test_a_diff_from_any_version_leads_to_the_newest_and_each_change_is_told_once(
+    told: tuple[Ledger, dict[str, list[tuple[int, Columns, str]]]],
+) -> None:
+    lake, expected = told
+    for name in lake.tables("gems"):
+        table, lived = lake.table(f"gems.{name}"), expected[name]
+        for version in range(0, len(lived), 3):
+            changes = table.diff(version).to_json()
+            is_same = table.at(version=version).schema.fields == table.at().schema.fields
+            assert (not changes) == is_same
+            back = table.plan_revert(version)
+            # What a rule forbids forwards is forbidden backwards, and told.
+            forbidden = ("cannot", "may hold NULL already")
+            refused = any(each in back.reasons[0] for each in forbidden) if back.reasons else False
+            assert back.is_possible or not changes or refused, back.reasons
+    said = {row["message"] for row in lake.history()}
+    there = set(lake.tables("gems"))
+    assert {entry["message"] for entry in HISTORY["changes"] if entry["table"] in there} <= said

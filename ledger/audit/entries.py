@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Iterable, Iterator
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Iterator
+from datetime import datetime
+from functools import cached_property, partial
 from typing import Any
 
 from attrs import field, frozen
@@ -18,12 +19,16 @@ from ledger.log.codec import Sketch, SketchedTransaction
 from ledger.log.segments.file import segment_of
 from ledger.log.stream_log import StreamLog
 from ledger.log.travel import head_state
+from ledger.model.arguments import path_texts
 from ledger.model.errors import InvalidInputError
+from ledger.model.instant import millis
 
 _FIRST_READ = 64
 """So many of the newest commits are read at once; then twice as many, up to a segment."""
 
 _MOST_READ = 800
+
+_ANY_KIND = b'{"type":"'
 
 
 @frozen(slots=False)
@@ -138,12 +143,64 @@ class Wanted:
         """Return whether any transaction of a commit is wanted, or the commit ends the search."""
         return self.is_over(commit) or any(self.takes(commit, each) for each in commit.transactions)
 
+    def passes(self, _version: int, body: bytes) -> bool:
+        """Return whether a commit is surely not wanted, by the bytes of its file alone.
+
+        A text stands in them as it is where it is plain; what is written in another case, escaped
+        or outside of the line is found out by decoding.
+        """
+        if self.since_millis is not None:
+            # Somebody has to see where the search is over.
+            return False
+        if self.kinds and not any(each in body for each in self._marks):
+            return _ANY_KIND in body
+        plain = self._plain_part
+        return (
+            plain is not None
+            and plain not in body.lower()
+            and body.isascii()
+            and b"\\" not in body
+            and b'"outside":' not in body
+        )
+
+    @cached_property
+    def _marks(self) -> tuple[bytes, ...]:
+        return tuple(b'{"type":"%s"' % each.encode() for each in self.kinds)
+
+    @cached_property
+    def _plain_part(self) -> bytes | None:
+        part = self._part
+        is_plain = part.isascii() and part.isprintable() and not set(part) & set('\\"')
+        return part.encode() if part and is_plain else None
+
     def is_over(self, commit: Sketch) -> bool:
         """Return whether nothing is wanted of a commit, nor of those before it."""
         if commit.version < self.first:
             return True
         # Nothing takes effect after its commit, and commits' times never go back.
         return self.since_millis is not None and commit.time_millis < self.since_millis
+
+
+def wanted_of(  # noqa: PLR0913 - each is a question of its own
+    *,
+    last: int | None = None,
+    since: datetime | int | None = None,
+    until: datetime | int | None = None,
+    author: str | None = None,
+    kinds: Iterable[str] = (),
+    message: str | None = None,
+    column_id: int | None = None,
+) -> Wanted:
+    """Return what `Table.entries` was asked for."""
+    return Wanted(
+        last=last,
+        since_millis=None if since is None else millis(since),
+        until_millis=None if until is None else millis(until),
+        author=author,
+        kinds=frozenset(path_texts(kinds)),
+        message=message,
+        column_id=column_id,
+    )
 
 
 def entries(log: StreamLog[Any, Any], table: str, wanted: Wanted) -> Iterator[Entry]:
@@ -158,51 +215,53 @@ def entries(log: StreamLog[Any, Any], table: str, wanted: Wanted) -> Iterator[En
     head = head_state(log).version
     last = head if wanted.last is None else min(wanted.last, head)
     touching = None if wanted.column_id is None else _touching(log, wanted.column_id, last)
-    ids = None if touching is None else {each for _, each in touching}
-    found = (
-        _backwards(log, wanted, last)
-        if touching is None
-        else _each(log, wanted, reversed(dict(touching)))
-    )
-    for sketch, commit in found:
+    for sketch, commit in _backwards(log, wanted, last, touching):
         if wanted.is_over(sketch):
             return
-        for told, transaction in zip(
-            reversed(sketch.transactions), reversed(commit.transactions), strict=True
-        ):
-            is_meant = ids is None or transaction.id in ids
-            if is_meant and wanted.takes(sketch, told) and wanted.says(transaction):
+        places = range(len(commit.transactions)) if touching is None else touching[commit.version]
+        for place in reversed(places):
+            told, transaction = sketch.transactions[place], commit.transactions[place]
+            if wanted.takes(sketch, told) and wanted.says(transaction):
                 yield Entry(table, commit, transaction)
 
 
-def _touching(log: StreamLog[Any, Any], column_id: int, last: int) -> list[tuple[int, str]]:
-    return lives_of(log, last, watched=column_id).touching
-
-
-def _each(
-    log: StreamLog[Any, Any], wanted: Wanted, versions: Iterable[int]
-) -> Iterator[tuple[Sketch, Commit[Any]]]:
-    for each in versions:
-        yield from _told(log, wanted, each, each)
+def _touching(log: StreamLog[Any, Any], column_id: int, last: int) -> dict[int, list[int]]:
+    """Return which transactions touched a column, by version."""
+    found: dict[int, list[int]] = {}
+    for version, place in lives_of(log, last).touching(column_id):
+        found.setdefault(version, []).append(place)
+    return found
 
 
 def _told(
-    log: StreamLog[Any, Any], wanted: Wanted, first: int, last: int
+    log: StreamLog[Any, Any], wanted: Wanted, first: int, last: int, only: Collection[int] | None
 ) -> list[tuple[Sketch, Commit[Any]]]:
-    some = [*log.some_commits(first, last, wanted.takes_any)]
+    passes, takes = wanted.passes, wanted.takes_any
+    if only is not None:
+        passes, takes = partial(_is_other, only), partial(_is_one_of, only, takes)
+    some = [*log.some_commits(first, last, takes, passes)]
     told = log.personal.told([commit for _, commit in some])
     return [(sketch, commit) for (sketch, _), commit in zip(some, told, strict=True)]
 
 
+def _is_other(only: Collection[int], version: int, _body: bytes) -> bool:
+    return version not in only
+
+
+def _is_one_of(only: Collection[int], takes: Callable[[Sketch], bool], commit: Sketch) -> bool:
+    return commit.version in only and takes(commit)
+
+
 def _backwards(
-    log: StreamLog[Any, Any], wanted: Wanted, last: int
+    log: StreamLog[Any, Any], wanted: Wanted, last: int, only: Collection[int] | None
 ) -> Iterator[tuple[Sketch, Commit[Any]]]:
     first, size = wanted.first, _FIRST_READ
     while last >= first:
         begin = max(first, last - size + 1)
         if size == _MOST_READ:
             begin = max(first, segment_of(last)[0])
-        yield from reversed(_told(log, wanted, begin, last))
+        if only is None or any(begin <= each <= last for each in only):
+            yield from reversed(_told(log, wanted, begin, last, only))
         last, size = begin - 1, min(2 * size, _MOST_READ)
 
 

@@ -6,8 +6,10 @@ that made it so. How much is kept goes with the number of things, not with the n
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from attrs import define, field, frozen
 from msgspec import UnsetType
@@ -37,7 +39,6 @@ from ledger.events.table_events import TableCreated
 from ledger.evolution.fold.schema_record import first_schema
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.operations import BY_FACT
-from ledger.log.codec import Sketch
 from ledger.log.stream_log import StreamLog
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
 from ledger.model.types.text import bare_text, format_type
@@ -108,6 +109,8 @@ class Life:
         aspects: What is set of it.
         names: What it was called, and since which cause.
         lost: What dropped members of it, newest value last.
+        touched: The versions of what touched it, oldest first.
+        places: Which transaction of each of those commits did.
     """
 
     field_id: int
@@ -120,6 +123,8 @@ class Life:
     aspects: dict[Aspect, Held] = field(factory=dict, repr=False)
     names: list[tuple[str, Cause]] = field(factory=list, repr=False)
     lost: list[Cause] = field(factory=list, repr=False)
+    touched: array[int] = field(factory=lambda: array("q"), repr=False)
+    places: array[int] = field(factory=lambda: array("q"), repr=False)
 
     @property
     def name(self) -> str:
@@ -164,18 +169,13 @@ _NO_SETTINGS = frozenset(
 
 
 class Lives:
-    """A table's columns and settings while facts go in, oldest first.
+    """A table's columns and settings while facts go in, oldest first."""
 
-    Args:
-        watched: The id of a column of which every change is to be remembered; None for none.
-    """
-
-    def __init__(self, watched: int | None = None) -> None:
+    def __init__(self) -> None:
         self.by_id: dict[int, Life] = {}
         self.settings: dict[Cell, Held] = {}
         self.orders: dict[tuple[int | None, Path], Order] = {}
-        self.touching: list[tuple[int, str]] = []
-        self._watched = watched
+        self._place = 0
         self._builder: TableBuilder | None = None
 
     def take(self, commits: Iterable[Commit[TableEvent]]) -> None:
@@ -185,7 +185,7 @@ class Lives:
                 self._builder = TableBuilder()
             if self._builder is not None:
                 self._builder.commit(commit)
-            for transaction in commit.transactions:
+            for self._place, transaction in enumerate(commit.transactions):
                 for fact in transaction.events:
                     rule = _RULES.get(type(fact))
                     if rule is not None:
@@ -229,11 +229,18 @@ class Lives:
 
     # Columns.
 
+    def touching(self, field_id: int) -> list[tuple[int, int]]:
+        """Return what touched a column, or what was in it: versions and places, oldest first."""
+        within = (each for each in self.by_id.values() if each.is_within(field_id))
+        return sorted(
+            {said for each in within for said in zip(each.touched, each.places, strict=True)}
+        )
+
     def _note(self, life: Life, cause: Cause) -> None:
-        if self._watched is not None and life.is_within(self._watched):
-            said = cause.version, cause.transaction
-            if not self.touching or self.touching[-1] != said:
-                self.touching.append(said)
+        touched = life.touched
+        if not (touched and touched[-1] == cause.version and life.places[-1] == self._place):
+            touched.append(cause.version)
+            life.places.append(self._place)
 
     def _bear(self, column: DataField, parent: Life | None, hops: Path, cause: Cause) -> Life:
         """Let a column begin, and all that is inside it."""
@@ -492,29 +499,46 @@ def _text(data_type: DataType) -> str:
             return bare_text(data_type)
 
 
-def lives_of(log: StreamLog[Any, Any], last: int, *, watched: int | None = None) -> Lives:
+def lives_of(log: StreamLog[Any, Any], last: int) -> Lives:
     """Return a table's columns and settings at a version, from its log's beginning on.
+
+    Those of the version that was asked for last are kept as long as the stream is open: whoever
+    asks for a column by an older name, then for what touched it, reads the log once.
 
     Args:
         log: The table's stream.
         last: The version.
-        watched: As `Lives` takes it.
     """
-    lives = Lives(watched)
+    kept = _KEPT.get(log)
+    if kept is not None and kept[0] == last:
+        return kept[1]
+    found = _read(log, last)
+    _KEPT[log] = last, found
+    return found
+
+
+_KEPT: Final[WeakKeyDictionary[StreamLog[Any, Any], tuple[int, Lives]]] = WeakKeyDictionary()
+
+
+def _read(log: StreamLog[Any, Any], last: int) -> Lives:
+    lives = Lives()
     birth = log.commit_at(0)
     if _is_born_elsewhere(birth):
         lives.take(log.personal.each_told(read.commit for read in log.commits(0, last)))
     else:
         lives.take(log.personal.told([birth]))
-        found = log.some_commits(1, last, _sets_something)
-        lives.take(log.personal.each_told(commit for _, commit in found))
+        lives.take(log.personal.each_told(log.reader.wanted(1, last, _sets_nothing)))
     return lives
 
 
-def _sets_something(commit: Sketch) -> bool:
-    return any(
-        event.type not in _SILENT_KINDS for each in commit.transactions for event in each.events
-    )
+def _sets_nothing(_version: int, body: bytes) -> bool:
+    """Whether a commit holds nothing but events that set nothing that is looked at here.
+
+    Every event, and every type inside of one, begins with its kind; in a text that would stand
+    with its quotes escaped.
+    """
+    begun = body.count(_KIND)
+    return begun == body.count(_NAMED) > 0 and begun == sum(map(body.count, _SILENT_KINDS))
 
 
 def _cause(
@@ -640,4 +664,8 @@ _SILENT: Final = frozenset(
 )
 """Facts that come by the thousand and set nothing that is looked at here."""
 
-_SILENT_KINDS: Final = frozenset(each.__struct_config__.tag for each in _SILENT)
+_KIND: Final = b'{"type":"'
+_NAMED: Final = b'"type"'
+_SILENT_KINDS: Final = tuple(
+    b'%s%s"' % (_KIND, str(each.__struct_config__.tag).encode()) for each in _SILENT
+)

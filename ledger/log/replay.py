@@ -21,7 +21,7 @@ from ledger.model.errors import DamagedLogError
 from ledger.stores import Store
 
 E = TypeVar("E")
-D = TypeVar("D", Sketch, Commit[Raw])
+D = TypeVar("D", Sketch, Commit[Raw], Commit[Any])
 
 _FIRST_CHUNK = 128
 """A reader that looks for the newest commits looks for segments only after so many."""
@@ -75,6 +75,18 @@ class Newest:
         """Return a commit's file, if it is kept."""
         found, body = self._places.get(version % _MOST_KEPT, (-1, b""))
         return body if found == version else None
+
+
+Passes = Callable[[int, bytes], bool]
+"""Says of a commit's version and file that surely nobody wants it, without decoding the file.
+
+Asked only of what a segment holds; whatever it does not pass over is decoded.
+"""
+
+
+def nothing(_version: int, _body: bytes) -> bool:
+    """Pass over nothing."""
+    return False
 
 
 class Reader(Generic[E]):
@@ -143,21 +155,32 @@ class Reader(Generic[E]):
             body = kept.get(version)
             yield next(found) if body is None else body
 
-    def sketches(self, first: int, last: int) -> Iterator[tuple[Sketch, bytes]]:
+    def sketches(
+        self, first: int, last: int, passes: Passes = nothing
+    ) -> Iterator[tuple[Sketch, bytes]]:
         """Yield the commits `first` to `last` without what their events say, each with its file.
+
+        Args:
+            first: The first version.
+            last: The last version.
+            passes: As `Passes` says.
 
         Raises:
             DamagedLogError: A commit is missing, torn, or does not follow the one before.
             UpgradeRequiredError: A commit was written by a newer version.
         """
-        return self._each(first, last, self._codec.sketch)
+        return self._each(first, last, self._codec.sketch, passes)
+
+    def wanted(self, first: int, last: int, passes: Passes) -> Iterator[Commit[E]]:
+        """Yield those of the commits `first` to `last` that are not passed over; as `sketches`."""
+        return (found for found, _ in self._each(first, last, self._codec.decode, passes))
 
     def unread(self, first: int, last: int) -> Iterator[Commit[Raw]]:
         """Yield the commits `first` to `last`, their events as they stand there; as `sketches`."""
         return (found for found, _ in self._each(first, last, self._codec.unread))
 
     def _each(
-        self, first: int, last: int, decode: Callable[[bytes, str], D]
+        self, first: int, last: int, decode: Callable[[bytes, str], D], passes: Passes = nothing
     ) -> Iterator[tuple[D, bytes]]:
         parent = ""
         for version, line in enumerate(self._lines(first, last), first):
@@ -165,6 +188,10 @@ class Reader(Generic[E]):
                 self._refuse_gap(version, last)
                 return
             body, known = (line.body, line.digest) if isinstance(line, Line) else (line, None)
+            # What a segment holds follows what is before it there: that was found out already.
+            if known is not None and passes(version, body):
+                parent = known
+                continue
             key = self._layout.commit(version)
             found = decode(body, key)
             self._check_place(found, key, version, parent)

@@ -18,7 +18,7 @@ from ledger.log.codec import Codec, Gate, Sketch, digest, encode
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
 from ledger.log.lookup import KeysOf, Lookup
 from ledger.log.outside import Personal
-from ledger.log.replay import START, Newest, Position, Read, Reader
+from ledger.log.replay import START, Newest, Passes, Position, Read, Reader, nothing
 from ledger.log.segments.cache import Lines, Segments
 from ledger.log.segments.file import segment_of
 from ledger.log.worker import Worker, begin_anew_after_fork
@@ -359,7 +359,7 @@ class StreamLog(Generic[S, E]):
         return self.reader.unread(first, last)
 
     def some_commits(
-        self, first: int, last: int, wanted: Callable[[Sketch], bool]
+        self, first: int, last: int, wanted: Callable[[Sketch], bool], passes: Passes = nothing
     ) -> Iterator[tuple[Sketch, Commit[E]]]:
         """Yield those of the commits `first` to `last` that are wanted, which must exist.
 
@@ -369,8 +369,9 @@ class StreamLog(Generic[S, E]):
             first: The first version.
             last: The last version.
             wanted: Whether a commit is wanted.
+            passes: Which are surely not, as `Passes` says.
         """
-        for sketch, body in self.reader.sketches(first, last):
+        for sketch, body in self.reader.sketches(first, last, passes):
             if wanted(sketch):
                 yield sketch, self.codec.decode(body, self.layout.commit(sketch.version))
 

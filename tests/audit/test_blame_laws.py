@@ -64,8 +64,8 @@ def steps_of(table: Table) -> tuple[list[Step], list[object]]:
     return steps, [each.fact for each in steps]
 
 
-def lives_of(table: Table, watched: int | None = None) -> Lives:
-    lives = Lives(watched)
+def lives_of(table: Table) -> Lives:
+    lives = Lives()
     lives.take(table.events())
     return lives
 
@@ -147,7 +147,7 @@ def test_a_log_filtered_by_a_column_finds_exactly_what_diffs_show_for_it(
         if column != (columns[version - 1] if version else None)
     ]
 
-    touching = [version for version, _ in lives_of(table, watched).touching]
+    touching = [version for version, _ in lives_of(table).touching(watched)]
 
     moved = {
         commit.version

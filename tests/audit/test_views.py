@@ -56,3 +56,20 @@ def test_a_ledgers_history_is_in_the_order_of_time() -> None:
 
     assert times == sorted(times, reverse=True)
     assert {row["table"] for row in lake.history()} == {"", "shop.orders"}
+
+
+def test_a_ledgers_history_is_narrowed_across_tables() -> None:
+    lake = lake_on(memory())
+    one = orders(lake)
+    lake.create_database("free")
+    two = lake.create_table("free.other", {"id": "INT"}, author="ann")
+    one.alter([RenameColumn(("amount",), "total")], author="ann")
+    two.alter([RenameColumn(("id",), "key")], author="bob")
+
+    said = lake.history(author="ann", kinds=["renameColumn"]).to_arrow().to_pylist()
+    assert [(each["table"], each["column"]) for each in said] == [("shop.orders", "amount")]
+    rows = pl.DataFrame(lake.history("free"))
+    assert rows["kind"].to_list() == ["renameColumn", "createTable"]
+    assert [(each.table, each.version) for each in lake.entries("shop", last=0)] == [
+        ("shop.orders", 0)
+    ]

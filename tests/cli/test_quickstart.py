@@ -339,3 +339,25 @@ def test_a_file_is_no_folder(run: Run, tmp_path: Path) -> None:
     file.touch()
 
     assert run("quickstart", file).code == 3
+
+
+def test_the_flights_ledger_says_who_changed_what_and_takes_it_back(tmp_path: Path) -> None:
+    (_, rows), *_ = by_day(sample()).items()
+    lake = open_ledger(str(tmp_path))
+    tell(lake, rows, statistics=no_spark)
+    table = lake.table(IDENTIFIER)
+
+    (delay,) = table.blame("dep_delay")
+    assert delay.path == ("departure_delay",)
+    renamed = delay.causes[-1]
+    assert next(table.entries(column="dep_delay")).version == renamed.version
+    assert {"type": "renameColumn", "fieldNames": ["dep_delay"], "newName": "departure_delay"} in (
+        table.diff(renamed.version - 1, table.at(version=renamed.version)).to_json()
+    )
+    undo = table.plan_undo(renamed.version)
+    assert "dep_delay" in {getattr(each, "new_name", None) for each in undo.changes}
+    (hour,) = table.blame("hour")
+    assert hour.died is not None
+    assert hour.died.message
+    steps = [step.version for step in table.replay()]
+    assert steps == [*range(table.state.version + 1)]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 import msgspec
@@ -91,6 +90,9 @@ class _Link(Struct):
 
 
 _LINKS: Final = msgspec.json.Decoder(_Link)
+_PARENT: Final = b'"parent":"%s"'
+_HEAD: Final = 192
+"""Within so many bytes a commit's line says its parent: only numbers stand before."""
 
 
 class Segments:
@@ -222,12 +224,25 @@ def _chained(lines: Sequence[bytes], vouching: bytes | None) -> list[Line]:
     """
     if lines[-1] != vouching:
         raise ValueError("it ends with another commit than the log has there")
-    found = [Line(each, digest(each)) for each in lines]
-    for before, line in pairwise(found):
-        try:
-            parent = _LINKS.decode(line.body).parent
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise ValueError(f"it holds something that is no commit: {error}") from error
-        if parent != before.digest:
-            raise ValueError("its commits do not follow one another")
+    found: list[Line] = []
+    before = ""
+    for body in lines:
+        if before and (_PARENT % before.encode()) not in body[:_HEAD]:
+            _refuse_other_parent(body, before)
+        before = digest(body)
+        found.append(Line(body, before))
     return found
+
+
+def _refuse_other_parent(body: bytes, before: str) -> None:
+    """Check that a commit names the one before it, wherever in its line it does.
+
+    Raises:
+        ValueError: It names another, or is no commit.
+    """
+    try:
+        parent = _LINKS.decode(body).parent
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(f"it holds something that is no commit: {error}") from error
+    if parent != before:
+        raise ValueError("its commits do not follow one another")

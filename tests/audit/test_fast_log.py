@@ -1,0 +1,90 @@
+"""What is passed over unread is what nobody asked for: a filtered log is all of it, filtered."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ledger import SetOption, Table
+from ledger.audit.entries import Entry
+from ledger.audit.lives import Lives, lives_of
+from tests.lakes import data_file, lake_on, memory, orders
+
+AUTHORS = ["ann", "ANN", "etl@prod", "", 'quo"te', "back\\slash", "Jörg", "\u212aelvin", "x\ny"]
+MESSAGES = ["", "ann asks", '{"type":"dropTag"', '"type":"addColumn"', "\u2028", "no reason"]
+ASKED = [*filter(None, AUTHORS), "k", "nobody", "n", "\\", "JÖRG", '"', "\n"]
+SEGMENT = 800
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    """Return a table of one sealed segment and a tail, of which each author wrote much."""
+    made = orders(lake_on(memory()))
+    said = itertools.cycle(itertools.product(AUTHORS, MESSAGES))
+    for number in range(SEGMENT + 20):
+        author, message = next(said)
+        options: Any = {"author": author, "message": message}
+        if number % 3:
+            made.append([data_file(f"{number}.parquet")], **options)
+        else:
+            made.alter([SetOption("k", str(number))], **options)
+    made.log.wait_for_caches()
+    return made
+
+
+def found(entries: Any) -> list[tuple[int, str]]:
+    return [(each.version, each.transaction.id) for each in entries]
+
+
+@settings(max_examples=30)
+@given(
+    author=st.none() | st.sampled_from(ASKED),
+    kinds=st.sets(st.sampled_from(["commitSnapshot", "setOption", "dropTag", "createTable"])),
+)
+def test_a_filtered_log_is_the_whole_log_filtered(
+    table: Table, author: str | None, kinds: set[str]
+) -> None:
+    def is_wanted(entry: Entry) -> bool:
+        said = entry.transaction.author.casefold()
+        return (author is None or author.casefold() in said) and (
+            not kinds or bool(kinds & set(entry.kinds))
+        )
+
+    wanted = [each for each in table.entries() if is_wanted(each)]
+
+    assert found(table.entries(author=author, kinds=sorted(kinds))) == found(wanted)
+
+
+def test_lives_from_segments_are_those_of_every_commit(table: Table) -> None:
+    newest = table.state.version
+    whole = Lives()
+    whole.take(read.commit for read in table.log.commits(0, newest))
+
+    fast = lives_of(table.log, newest)
+
+    assert fast.settings == whole.settings
+    assert {key: each.aspects for key, each in fast.by_id.items()} == {
+        key: each.aspects for key, each in whole.by_id.items()
+    }
+    assert lives_of(table.log, newest) is fast
+
+
+def test_most_of_a_segment_is_decoded_for_nobody(table: Table) -> None:
+    decoded: list[int] = []
+    codec = table.again().log.codec
+    other = table.again()
+    other.state  # noqa: B018 - opens it
+    sketch = codec.sketch
+
+    def counted(body: bytes, file: str) -> Any:
+        decoded.append(1)
+        return sketch(body, file)
+
+    other.log.codec.sketch = counted  # type: ignore[method-assign]
+    assert list(other.entries(kinds=["dropTag"], last=SEGMENT)) == []
+    # The newest few are read from files of their own, which nothing vouches for but themselves.
+    assert len(decoded) < SEGMENT / 2
