@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from functools import cache
 from types import FrameType
-from typing import Self
+from typing import Any, Self
 
 import pytest
 from attrs import frozen
@@ -27,6 +27,7 @@ from benchmarks.lives import (
     lake_on,
 )
 from ledger import AddPartitionField, SetOption, Table, UpdatePartitionSpec
+from ledger.evolution.validation import rows, whole
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from tests.lakes import data_file, memory, orders
 from tests.log.long_logs import store_of
@@ -135,6 +136,21 @@ def test_a_commit_costs_the_same_in_a_long_history(kind: Kind, by: str) -> None:
             if long.calls > short.calls * LOGARITHMIC:
                 grown.append(f"{name}: {short.calls} calls, then {long.calls}")
     assert grown == []
+
+
+def test_an_option_change_is_validated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = orders(lake_on(memory()))
+    validated: list[str] = []
+    check = rows.check_rows
+
+    def counted(*asked: Any, **more: Any) -> Any:
+        validated.append(threading.current_thread().name)
+        return check(*asked, **more)
+
+    monkeypatch.setattr(whole, "check_rows", counted)
+    table.alter([SetOption("snapshot.num-retained.max", "30")])
+
+    assert len(validated) == 1
 
 
 def test_a_commit_of_files_copies_nothing_that_it_does_not_change() -> None:

@@ -128,11 +128,10 @@ class Chain(Generic[S, E]):
             last: The last version.
             gaps: Runs of versions that are known to be missing, and told by somebody else.
         """
-        versions = [
-            each
-            for each in range(first, last + 1)
-            if not any(low <= each <= high for low, high in gaps)
-        ]
+        missing = {
+            each for low, high in gaps for each in range(max(low, first), min(high, last) + 1)
+        }
+        versions = [each for each in range(first, last + 1) if each not in missing]
         if first and versions[:1] == [first]:
             self._before = self._read(first - 1)
         keys = map(self._subject.layout.commit, versions)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
 
 from attrs import define, field, frozen
@@ -177,7 +178,9 @@ class SpanVerification(Generic[S, E]):
         return _Fold(self._subject, self._caches, span, report, state, self._keeps_commits)
 
     def _note(self, links: Sequence[Link[E]], span: Span, report: Report[E]) -> None:
-        for link in links:
+        # They stand at the ends of the log, but for those that somebody noted.
+        asked = links if self._wanted else (links[0], links[-1])
+        for link in asked:
             version = link.commit.version
             if version in {0, span.newest} or link.digest in self._wanted:
                 report.digests[version] = link.digest
@@ -189,11 +192,14 @@ class SpanVerification(Generic[S, E]):
         """
         if self._live is None:
             return [()] * len(links)
+        live = self._live
+        with suppress(LedgerError):
+            return [live.listed(link.commit) for link in links]
         found: list[Listed] = []
         is_whole = True
         for link in links:
             try:
-                some = [*self._live.listed(link.commit)]
+                some = live.listed(link.commit)
             except LedgerError as error:
                 report.findings.append((True, of_error(self._subject, link.commit, error)))
                 is_whole = False
