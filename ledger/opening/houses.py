@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ledger.evolution.catalog.record import CatalogStream
 from ledger.log.codec import Gate
 from ledger.log.stream_log import StreamLog
+from ledger.log.worker import begin_anew_after_fork
 from ledger.model.errors import LedgerError
 from ledger.stores import Store
 
@@ -18,10 +20,17 @@ if TYPE_CHECKING:
 class Houses:
     """Shared by all handles of a ledger; elsewhere the catalog is opened anew."""
 
-    __slots__ = ("_log",)
+    __slots__ = ("__weakref__", "_begun", "_log", "_looked", "_turn")
 
     def __init__(self) -> None:
         self._log: StreamLog[Any, Any] | None = None
+        self._begun = self._looked = 0
+        self.after_fork()
+        begin_anew_after_fork(self)
+
+    def after_fork(self) -> None:
+        """Forget who was looking: a child has none of its parent's threads."""
+        self._turn = threading.RLock()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), ()
@@ -45,11 +54,21 @@ class Houses:
 
         if self._log is None:
             self._log = StreamLog(store, "_ledger", CatalogStream(), gate)
-        with suppress(OSError, LedgerError):
-            self._log.refresh()
+        self._look(self._log)
         head = self._log.head
         entry = None if head is None else head.state.table_by_id(table_id)
         if head is None or entry is None:
             return House()
         database = entry.identifier.database
         return House(database, head.state.databases[database].options)
+
+    def _look(self, log: StreamLog[Any, Any]) -> None:
+        """Read what is new; one look that begins after all of several threads asked serves them."""
+        begun = self._begun
+        with self._turn:
+            if self._looked > begun:
+                return
+            self._begun = number = self._begun + 1
+            with suppress(OSError, LedgerError):
+                log.refresh()
+            self._looked = number

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import threading
+import time
 from typing import Any
 
 import pytest
@@ -20,8 +22,11 @@ from ledger import (
     Table,
     UpdateColumnComment,
 )
+from ledger.evolution.catalog.record import CatalogStream
+from ledger.log.stream_log import StreamLog
 from ledger.model.types import DataField, RowType
 from ledger.model.types.text import parse_type
+from ledger.opening.houses import Houses
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders, ticking
 
 ALWAYS = "2000-01-01T00:00:00+00:00/2999-01-01T00:00:00+00:00"
@@ -186,3 +191,57 @@ def test_rules_say_nothing_to_data_and_tags(lake: Ledger) -> None:
 
     assert table.append([data_file("a.parquet")]).version == 1
     assert table.create_tag("v1").version == 2
+
+
+def test_threads_that_ask_while_one_looks_are_served_by_one_look_more(lake: Ledger) -> None:
+    table = ruled(lake, freeze="false")
+    setting = table._setting
+    looked: list[str] = []
+    asked, may_go_on = Asked(), threading.Event()
+
+    class Slow(StreamLog[Any, Any]):
+        def refresh(self) -> Any:
+            looked.append(threading.current_thread().name)
+            if len(looked) == 1:
+                assert may_go_on.wait(120)
+            return super().refresh()
+
+    houses = Houses()
+    houses.read_by(Slow(setting.store, "_ledger", CatalogStream(), setting.gate))
+    houses._turn = asked  # type: ignore[assignment]
+    threads = [
+        threading.Thread(target=houses.of, args=(setting.store, setting.gate, table.state.table_id))
+        for _ in range(16)
+    ]
+    threads[0].start()
+    asked.wait_for(1)
+    while not looked:
+        time.sleep(0.001)
+    for each in threads[1:]:
+        each.start()
+    asked.wait_for(len(threads))
+    may_go_on.set()
+    for each in threads:
+        each.join(120)
+
+    assert len(looked) == 2
+    assert not any(each.is_alive() for each in threads)
+
+
+class Asked:
+    """A lock that tells how many threads asked for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._asked: list[None] = []
+
+    def __enter__(self) -> None:
+        self._asked.append(None)
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def wait_for(self, count: int) -> None:
+        while len(self._asked) < count:
+            time.sleep(0.001)
