@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,12 @@ from ledger import InvalidChangeError, Ledger, Schema, SetOption, Table
 from ledger.following import files as followed
 from ledger.following.files import advance, wait
 from ledger.model.errors import StoreError
-from ledger.stores import LocalStore
+from ledger.stores import LocalStore, Store
 from projections.delta.materialise import DELTA
 from projections.iceberg.materialise import ICEBERG
 from projections.materialising import Difference, Materialisation, files_of, target_state
 from projections.paimon.materialise import PAIMON
-from tests.faults import Died, Mortal
+from tests.faults import Died, Mortal, Wrapped
 from tests.lakes import data_file, lake_on
 from tests.readers.lakehouse import folder_of
 
@@ -174,6 +175,45 @@ def test_several_followers_at_once_make_what_one_makes(tmp_path: Path) -> None:
         # On the way metadata was written for versions that are not the newest any more.
         assert {key: there.get(key) for key in right} == right
         assert kept.verify(table) == Difference()
+
+
+class Counts(Wrapped):
+    """Counts the files that somebody tries to make, by key."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.made: Counter[str] = Counter()
+
+    def create(self, key: str, body: bytes) -> bool:
+        self.made[key] += 1
+        return super().create(key, body)
+
+
+def test_several_followers_at_once_do_the_work_of_one(tmp_path: Path) -> None:
+    lake, table = table_in(tmp_path / "lake", "")
+    for number in range(5):
+        table.append([data_file(f"{number}.parquet")])
+    table.alter([SetOption("ledger.follow", ALL)])
+    assert lake.close()
+    for kind in (*(each.split("/")[0] for each in files_in(folder_of(table))), *BESIDE):
+        shutil.rmtree(folder_of(table) / kind, ignore_errors=True)
+    alone, together = tmp_path / "alone", tmp_path / "together"
+    shutil.copytree(tmp_path / "lake", alone)
+    shutil.copytree(tmp_path / "lake", together)
+
+    def made_by(place: Path, followers: int) -> Counter[str]:
+        stores = [Counts(LocalStore(place)) for _ in range(followers)]
+        tables = [lake_on(each).table("shop.orders") for each in stores]
+        threads = [threading.Thread(target=lambda it=it: [*advance(it)]) for it in tables]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        every = sum((each.made for each in stores), Counter[str]())
+        # Names of files hold nothing of a place, and readers keep caches of their own.
+        return Counter({key: count for key, count in every.items() if "/_ledger/" not in key})
+
+    assert made_by(together, 4) == made_by(alone, 1) != Counter()
 
 
 def test_a_kill_at_any_write_of_a_follower_is_healed_by_the_next(tmp_path: Path) -> None:
