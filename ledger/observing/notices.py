@@ -151,8 +151,9 @@ def warn(logger: str, event: str, **facts: object) -> None:
 
 def is_heard() -> bool:
     """Whether somebody in this process configured structlog."""
-    structlog = sys.modules.get("structlog")
-    return structlog is not None and bool(structlog.is_configured())
+    # While another thread imports it, it is there and empty, and nobody has configured it.
+    is_configured = getattr(sys.modules.get("structlog"), "is_configured", None)
+    return is_configured is not None and bool(is_configured())
 
 
 def tell(logger: str, event: str, **facts: object) -> None:

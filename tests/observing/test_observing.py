@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -202,3 +203,12 @@ def test_who_does_not_listen_pays_four_calls_a_commit_and_no_import() -> None:
 
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.strip() == "[] ['is_heard', 'is_observed', 'is_traced', 'told_commit']"
+
+
+def test_a_commit_lands_while_another_thread_imports_structlog(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "structlog", ModuleType("structlog"))
+    table = orders(lake_on(memory()))
+
+    assert table.alter([SetOption("k", "v")]).version == 1
