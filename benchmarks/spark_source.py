@@ -54,7 +54,7 @@ Found = tuple[int, int]
 
 def run(workdir: Path, *, size: int, repeats: int, master: str = "local[2]") -> Report:
     root = _lake(workdir, size)
-    spark = _session(master)
+    spark = session_on(master)
     register(spark)
     readers: dict[str, Callable[[], Found]] = {
         "ledger source": lambda: _summed(_by_source(spark, root)),
@@ -171,7 +171,7 @@ def _lake(workdir: Path, commits: int) -> Path:
     return lake
 
 
-def _session(master: str) -> SparkSession:
+def session_on(master: str) -> SparkSession:
     if master == "local[2]":
         return spark_session()
     from pyspark.sql import SparkSession

@@ -30,7 +30,7 @@ from projections.statistics.keeping import materialise
 from projections.statistics.keeping.kept import Kept
 from projections.statistics.publishing import publish_iceberg, publish_paimon
 from projections.statistics.publishing.published import Published
-from projections.statistics.shown.query import Order, growth, totals
+from projections.statistics.shown.query import Instant, Order, growth, totals
 from projections.statistics.shown.questions import (
     TARGET_FILE_SIZE,
     Bounds,
@@ -41,6 +41,7 @@ from projections.statistics.shown.questions import (
 from projections.statistics.shown.report import (
     brought_up_to_date,
     print_columns,
+    print_distinct,
     print_history,
     print_many,
     print_report,
@@ -49,6 +50,7 @@ from projections.statistics.shown.report import (
 )
 from projections.statistics.shown.views import View, print_view
 from projections.statistics.shown.views import document as view_document
+from projections.statistics.spark.analyze import Analysis, analyze
 from projections.statistics.spark.busiest import busiest
 from projections.statistics.spark.engine import Engine, Engines
 from projections.statistics.spark.many import refresh_all
@@ -80,6 +82,15 @@ class Shapes:
             negative="",
             help="Instead: counts, nulls and bounds of each column by partition, from what the "
             "log says of files; with --history at every snapshot that changed a partition.",
+        ),
+    ] = False
+    analyze: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            help="Estimate how many different values each column has: Spark (from 4.1 on) reads "
+            "the data files that no analysis has read before. With --publish paimon its readers "
+            "find that, too.",
         ),
     ] = False
     publish: Annotated[
@@ -239,17 +250,18 @@ def _is_one(name: str | None, *, every: bool) -> bool:
 
 def _refuse_contradictions(wanted: Wanted, when: When, *, one: bool, checks: bool) -> None:
     shapes = wanted.shapes
-    shown = wanted.history or wanted.plot or shapes.view or shapes.columns or shapes.publish
+    shapes_asked = shapes.view or shapes.columns or shapes.analyze or shapes.publish
+    shown = wanted.history or wanted.plot or shapes_asked
     of_one = shown or wanted.asking.ask or when.named()
     if not one and of_one:
         raise UsageError(
-            "--at, --ask, --columns, --history, --partition, --plot, --view and --publish are of "
-            "one table: name it DATABASE.TABLE"
+            "--analyze, --at, --ask, --columns, --history, --partition, --plot, --view and "
+            "--publish are of one table: name it DATABASE.TABLE"
         )
     if checks and of_one:
         raise UsageError(
-            "--verify and --rebuild stand alone: leave --at, --ask, --columns, --history, "
-            "--partition, --plot, --view and --publish out"
+            "--verify and --rebuild stand alone: leave --analyze, --at, --ask, --columns, "
+            "--history, --partition, --plot, --view and --publish out"
         )
     _refuse_two_answers(wanted)
     if "paimon" in shapes.publish and when.named():
@@ -266,6 +278,8 @@ def _refuse_two_answers(wanted: Wanted) -> None:
         raise UsageError("--ask takes the place of the report: ask for the rest without it")
     if shapes.view and (wanted.history or wanted.plot or shapes.columns or shapes.publish):
         raise UsageError("--view takes the place of the report: ask for the rest without it")
+    if shapes.analyze and (ask or shapes.view or shapes.columns):
+        raise UsageError("--analyze is part of the report: ask for the rest without it")
     if shapes.columns and (wanted.plot or shapes.publish):
         raise UsageError("--columns takes the place of the report: ask for the rest without it")
 
@@ -331,7 +345,10 @@ def _one(table: Table, when: When, engines: Engines, screen: Screen, wanted: Wan
         shown = view_document(view, kept, at)
         screen.result(shown, lambda to: print_view(to, title, shown))
     else:
-        _report(table, when, kept, chosen.name, screen, wanted)
+        analysis = None
+        if wanted.shapes.analyze:
+            analysis = analyze(table, at=at, spark=engines.session())
+        _report(table, when, kept, chosen.name, screen, wanted, analysis=analysis)
 
 
 def _answer(
@@ -357,18 +374,27 @@ def _answer(
     screen.result(document, text)
 
 
-def _report(
-    table: Table, when: When, kept: Kept, engine: str, screen: Screen, wanted: Wanted
+def _report(  # noqa: PLR0913 - what a report is made of
+    table: Table,
+    when: When,
+    kept: Kept,
+    engine: str,
+    screen: Screen,
+    wanted: Wanted,
+    *,
+    analysis: Analysis | None,
 ) -> None:
     at = when.of(table)
     if wanted.partition:
         # Asked before anything is published, as it may not be there.
         growth(kept, at, wanted.partition)
-    published = _publish(table, kept, when, wanted.shapes.publish)
+    published = _publish(table, kept, when, wanted.shapes.publish, analysis)
     if published:
         at = when.of(table)
     report = report_of(table, kept, at, engine)
     document = report.document(wanted.by, wanted.top)
+    if analysis is not None:
+        document["distinct"] = _distinct_json(analysis, at)
     if published:
         document["published"] = [_published_json(each) for each in published]
     if wanted.history:
@@ -383,6 +409,7 @@ def _report(
 
     def text(to: Screen) -> None:
         print_report(to, f"{table.identifier}{when}", document)
+        print_distinct(to, document.get("distinct"))
         print_history(to, document.get("history", ()))
         for each in published:
             what = "published" if each.is_new else "published before"
@@ -393,7 +420,24 @@ def _report(
     screen.result(document, text)
 
 
-def _publish(table: Table, kept: Kept, when: When, formats: tuple[Format, ...]) -> list[Published]:
+def _distinct_json(analysis: Analysis, at: Instant) -> dict[str, Any]:
+    names = {each.id: each.name for each in at.schema.fields}
+    counts = {names[key]: count for key, count in analysis.distinct.items()}
+    return {
+        "snapshotId": analysis.snapshot_id,
+        "columns": counts,
+        "isExact": analysis.is_exact,
+        "filesRead": analysis.read_count,
+    }
+
+
+def _publish(
+    table: Table,
+    kept: Kept,
+    when: When,
+    formats: tuple[Format, ...],
+    analysis: Analysis | None,
+) -> list[Published]:
     found = []
     if "iceberg" in formats:
         # Before anything is published, so that it is both or none.
@@ -401,7 +445,10 @@ def _publish(table: Table, kept: Kept, when: When, formats: tuple[Format, ...]) 
     # Paimon's first: it makes a snapshot, and Iceberg's statistics are of the newest.
     for each in sorted(set(formats), reverse=True):
         if each == "paimon":
-            found.append(publish_paimon.publish(table))
+            newest = table.at().state.last_snapshot_id
+            holds = analysis is not None and analysis.snapshot_id == newest
+            counts = analysis.distinct if analysis is not None and holds else None
+            found.append(publish_paimon.publish(table, counts))
         else:
             found.append(publish_iceberg.publish(table, kept, when.of(table)))
     return found

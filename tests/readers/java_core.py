@@ -107,6 +107,11 @@ class JavaPaimon:
             for column, each in ((key, found.get(key)) for key in found.keySet())
         }
 
+    def distinct(self, name: str) -> dict[str, int]:
+        """Return how many different values each analysed column has; -1 where nobody counted."""
+        found = self._call("table.Table", "statistics", self._table(name, {})).get().colStats()
+        return {key: found.get(key).distinctCount().orElse(-1) for key in found.keySet()}
+
     def _strings(self, values: Sequence[str]) -> Any:
         array = self._gateway.new_array(self._gateway.jvm.java.lang.String, len(values))
         for index, value in enumerate(values):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
@@ -17,9 +17,13 @@ from pypaimon import CatalogFactory
 from ledger import Ledger, Schema, Table
 from projections.paimon.materialise import project
 from projections.statistics.publishing import publish_paimon
+from projections.statistics.spark.analyze import analyze
 from tests.readers.java_core import JavaPaimon
 from tests.readers.lakehouse import add_rows, folder_of
 from tests.readers.partition_lives import Course, Lived, lived
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 COURSES = [Course(21, evolves=False), Course(22, evolves=False), Course(23), Course(24)]
 
@@ -134,13 +138,19 @@ def a_row(number: int, day: dt.date | None) -> dict[str, Any]:
     }
 
 
-def analysed(lake: Ledger) -> Table:
-    """Return a table of two files in two partitions that was analysed."""
+def of_two_files(lake: Ledger, name: str) -> Table:
+    """Return a table of two files in two partitions."""
     options = {"ledger.formats": "paimon"}
     schema = Schema.of(TYPES, partition_keys=["day"], options=options)
-    table = lake.create_table("shop.analysed", schema)
+    table = lake.create_table(f"shop.{name}", schema)
     for day, numbers in ((dt.date(2013, 1, 1), range(1, 6)), (dt.date(2013, 1, 2), range(6, 10))):
         add_rows(table, f"day={day}/a.parquet", [a_row(number, day) for number in numbers])
+    return table
+
+
+def analysed(lake: Ledger) -> Table:
+    """Return such a table that was analysed."""
+    table = of_two_files(lake, "analysed")
     published = publish_paimon.publish(table)
     assert (published.snapshot_id, published.version) == (2, table.state.version)
     return table
@@ -159,6 +169,30 @@ def measured(table: Table, column: str) -> tuple[str | None, str | None, int]:
         duck.execute("SET TimeZone = 'UTC'")
         ((low, high, nulls),) = duck.execute(query).fetchall()
     return (None, None, nulls) if column in INEXACT else (low, high, nulls)
+
+
+def test_java_finds_as_many_different_values_as_duckdb(
+    java: JavaPaimon, lake: Ledger, spark: SparkSession
+) -> None:
+    table = of_two_files(lake, "sketched")
+    names = {each.id: each.name for each in table.schema.fields}
+    analysis = analyze(table, spark=spark)
+
+    publish_paimon.publish(table, analysis.distinct)
+
+    files = folder_of(table) / "*" / "*.parquet"
+    counted = [names[key] for key in analysis.distinct]
+    query = ", ".join(f"count(DISTINCT {each})" for each in counted)
+    with duckdb.connect() as duck:
+        found = duck.execute(
+            f"SELECT {query} FROM read_parquet('{files}', hive_partitioning=false)"  # noqa: S608 - written here
+        ).fetchone()
+    assert found is not None
+    assert java.distinct("sketched") == {
+        **dict.fromkeys(TYPES, -1),
+        **dict(zip(counted, found, strict=True)),
+    }
+    assert len(counted) > len(TYPES) // 2
 
 
 def test_javas_statistics_are_what_duckdb_finds_in_the_files(

@@ -108,7 +108,7 @@ def _kept_file(
     found = outputs.read(path)
     if found is not None and (known is None or known.file_size_in_bytes == len(found)):
         return len(found)
-    body = partition_statistics_file(_content(table, kept, at))
+    body = partition_statistics_file(content(table, kept, at))
     if found is not None:
         outputs.store.replace(outputs.key(path), body)
     elif not outputs.store.create(outputs.key(path), body):
@@ -116,7 +116,8 @@ def _kept_file(
     return len(body)
 
 
-def _content(table: Table, kept: Kept, at: Instant) -> pa.Table:
+def content(table: Table, kept: Kept, at: Instant) -> pa.Table:
+    """Return the rows of an instant's file, as `partition_statistics_table` does."""
     head, sums = table.state, partition_sums(kept, at)
     return partition_statistics_table(
         sums,

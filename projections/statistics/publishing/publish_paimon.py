@@ -7,7 +7,7 @@ snapshot's user and identifier say what was analysed, so that nobody commits it 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Unpack
 
 from ledger.evolution.declared.rules import Rules
@@ -36,13 +36,18 @@ COMMIT_USER = "lakeledger-statistics"
 """Who commits ANALYZE snapshots; the identifier is the snapshot that was analysed."""
 
 
-def publish(table: Table, **options: Unpack[CommitOptions]) -> Published:
+def publish(
+    table: Table,
+    distinct: Mapping[int, int] | None = None,
+    **options: Unpack[CommitOptions],
+) -> Published:
     """Commit an ANALYZE snapshot with the newest snapshot's statistics, unless it has some.
 
     A file of theirs that was lost or damaged is written again.
 
     Args:
         table: The table.
+        distinct: By field id, how many different values columns have, where that was counted.
         options: See CommitOptions.
 
     Raises:
@@ -52,10 +57,10 @@ def publish(table: Table, **options: Unpack[CommitOptions]) -> Published:
     """
     at = table.at()
     analysed = _analysable(table, at)
-    if _is_analysed(analysed, at.schema) and _is_kept(table, at, analysed):
+    if _is_analysed(analysed, at.schema) and _is_kept(table, at, analysed, distinct):
         path = statistics_path(analysed.statistics or "")
         return Published("paimon", analysed.id - 1, path, project(table), is_new=False)
-    name, body = _file(table, at, analysed.id)
+    name, body = _file(table, at, analysed.id, distinct)
     # So that nothing is committed that no reader could come to see.
     project(table)
     outputs_of(table).put(statistics_path(name), body)
@@ -87,9 +92,11 @@ def _analysable(table: Table, at: TableAt) -> Snapshot:
     return at.snapshot
 
 
-def _file(table: Table, at: TableAt, snapshot_id: int) -> tuple[str, bytes]:
+def _file(
+    table: Table, at: TableAt, snapshot_id: int, distinct: Mapping[int, int] | None = None
+) -> tuple[str, bytes]:
     """Return the name and the bytes of a snapshot's file."""
-    body = statistics_file(table_statistics(table, at, snapshot_id))
+    body = statistics_file(table_statistics(table, at, snapshot_id, distinct))
     return _name(at, snapshot_id, body), body
 
 
@@ -98,10 +105,16 @@ def _name(at: TableAt, snapshot_id: int, body: bytes) -> str:
     return Names(at.state.table_id).statistics(snapshot_id, check)
 
 
-def _is_kept(table: Table, at: TableAt, analysis: Snapshot) -> bool:
+def _is_kept(
+    table: Table, at: TableAt, analysis: Snapshot, distinct: Mapping[int, int] | None
+) -> bool:
     """Whether the file that an ANALYZE snapshot names is there, or could be restored."""
     outputs, path = outputs_of(table), statistics_path(analysis.statistics or "")
     found = outputs.read(path)
+    if distinct is not None:
+        # Only a file that says the same will do.
+        name, _ = _file(table, at, analysis.id - 1, distinct)
+        return found is not None and name == analysis.statistics
     if analysis.commit_user != COMMIT_USER:
         return found is not None
     analysed = analysis.id - 1
@@ -119,13 +132,16 @@ def _is_analysed(snapshot: Snapshot, schema: Schema) -> bool:
     return is_analysis and snapshot.schema_id == schema.id
 
 
-def table_statistics(table: Table, at: TableAt, snapshot_id: int) -> TableStatistics:
+def table_statistics(
+    table: Table, at: TableAt, snapshot_id: int, distinct: Mapping[int, int] | None = None
+) -> TableStatistics:
     """Return what the live files of an append table say of it and of its columns.
 
     Args:
         table: The table.
         at: It, with the schema that the statistics are to hold for.
         snapshot_id: The snapshot that it stands at.
+        distinct: By field id, how many different values columns have, where that was counted.
 
     Raises:
         UnsupportedError: Delete files are live, so that nobody knows which rows are.
@@ -139,8 +155,9 @@ def table_statistics(table: Table, at: TableAt, snapshot_id: int) -> TableStatis
     by_column: dict[int, list[ColumnSums]] = {}
     for each in column_sums(table.log, at):
         by_column.setdefault(each.field_id, []).append(each)
+    counts = distinct or {}
     found = {
-        field.name: _column(field, by_column.get(field.id, []), len(at.files))
+        field.name: _column(field, by_column.get(field.id, []), len(at.files), counts.get(field.id))
         for field in at.schema.fields
     }
     return TableStatistics(
@@ -152,26 +169,35 @@ def table_statistics(table: Table, at: TableAt, snapshot_id: int) -> TableStatis
     )
 
 
-def _column(field: DataField, parts: list[ColumnSums], file_count: int) -> ColumnStatistics | None:
-    """Return a column's statistics; None when the files say nothing of it.
+def _column(
+    field: DataField, parts: list[ColumnSums], file_count: int, distinct: int | None
+) -> ColumnStatistics | None:
+    """Return a column's statistics; None when nothing is known of it.
 
     Args:
         field: The column.
         parts: Its statistics in each partition whose files say something.
         file_count: How many files are live: a partition may be missing.
+        distinct: How many different values it has, if that was counted.
     """
-    if sum(each.file_count for each in parts) < file_count or not parts:
-        return None
-    null_count = _sum(each.null_count for each in parts)
+    if sum(each.file_count for each in parts) < file_count:
+        parts = []
+    null_count = _sum(each.null_count for each in parts) if parts else None
     # A partition that holds nulls alone has no bounds, and needs none.
     valued = [
         each for each in parts if each.null_count is None or each.null_count != each.value_count
     ]
     least = _text(field, [each.lower for each in valued], min)
     greatest = _text(field, [each.upper for each in valued], max)
-    if null_count is None and least is None:
+    if null_count is None and least is None and distinct is None:
         return None
-    return ColumnStatistics(column_id=field.id, min=least, max=greatest, null_count=null_count)
+    return ColumnStatistics(
+        column_id=field.id,
+        distinct_count=distinct,
+        min=least,
+        max=greatest,
+        null_count=null_count,
+    )
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:

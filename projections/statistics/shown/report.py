@@ -170,6 +170,15 @@ def print_columns(screen: Screen, title: str, rows: Sequence[dict[str, Any]]) ->
     )
 
 
+def print_distinct(screen: Screen, found: dict[str, Any] | None) -> None:
+    """Print about how many different values columns have, where that was counted."""
+    if found is None:
+        return
+    screen.table(("column", "different values, about"), tuple(found["columns"].items()))
+    if not found["isExact"]:
+        screen.line("Rows that delete files take away are counted, too.")
+
+
 _COUNTED = ("value_count", "null_count", "lower", "upper")
 
 

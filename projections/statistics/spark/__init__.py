@@ -6,6 +6,7 @@ Others may import:
     `java`       whether there is a Java to start
     `executors`  one table, kept by executors
     `many`       many tables, side by side
+    `analyze`    distinct values of columns, by reading the data
     `job`        statistics as DataFrames
     `reader`     from the log to deltas
     `source`     where executors read a table

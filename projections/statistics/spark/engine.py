@@ -90,6 +90,14 @@ class Engines:
         session = self._session_if_it_pays([table])
         return local if session is None else OnSpark(session, LogSource.of(table))
 
+    def session(self) -> SparkSession:
+        """Return the session for what only Spark does: the active one, or one that is started.
+
+        Raises:
+            MissingDependencyError: pyspark or Java is missing.
+        """
+        return self._started or self._session()
+
     def session_for(self, tables: Sequence[Table]) -> SparkSession | None:
         """Return the session for what is new in many tables; None where this process does them.
 

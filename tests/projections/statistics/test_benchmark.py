@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import statistics_many, statistics_refresh
+from benchmarks import statistics_many, statistics_refresh, statistics_spark
 
 
 def test_the_benchmark_runs_small_and_agrees_with_duckdb(tmp_path: Path) -> None:
@@ -20,3 +20,11 @@ def test_many_tables_are_kept_alike_one_by_one_and_as_one_job(tmp_path: Path) ->
 
     # Of 8, 6, 4 and 3 files, which have 1, 2, 3, ... rows.
     assert report.fingerprint == f"tables=4 rows={36 + 21 + 10 + 6}"
+
+
+@pytest.mark.usefixtures("spark")
+def test_spark_one_core_and_duckdb_count_the_same(tmp_path: Path) -> None:
+    report = statistics_spark.run(tmp_path, size=20_000, partitions=50, repeats=1)
+
+    assert report.fingerprint == "entries=20000 partitions=50 files=16400"
+    assert report.value("executors' part on local[2], the least") > 0

@@ -1,0 +1,160 @@
+"""How long does Iceberg's own Java take to compute the partition statistics that we publish?
+
+Both begin with nothing and write the file for the newest snapshot of one table: Java reads the
+manifests of its projection, as its procedure `compute_partition_stats` does; ours reads the log,
+keeps its tiles, and writes the same rows. On a machine that others use as well the processor's time
+tells more than the clock, so both are told.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import cyclopts
+
+import ledger
+from benchmarks.measure import WORKDIR, Figure, Output, Report, question_of, show
+from benchmarks.statistics_spark import Spent
+from ledger import FileChange, Table
+from projections.iceberg.materialise import project
+from projections.statistics import Kept, refresh
+from projections.statistics.publishing.iceberg_file import partition_statistics_file
+from projections.statistics.publishing.publish_iceberg import content
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COORDINATES = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"
+_NAME = "shop.orders"
+_CATALOG = "bench"
+AT_MOST = 1.0
+
+
+def run(workdir: Path, *, commits: int, files: int, partitions: int, repeats: int) -> Report:
+    root = _lake(workdir, commits, files, partitions)
+    table = ledger.open(str(root)).table(_NAME)
+    spark = _session(root)
+    jvm: Any = spark._jvm  # noqa: SLF001 - Java's own class is what is timed
+    iceberg = jvm.org.apache.iceberg
+    session = spark._jsparkSession  # noqa: SLF001
+    name = f"{_CATALOG}.`shop.db`.orders"
+    java, ours = Spent(), Spent()
+    counted = written = 0
+    for turn in range(repeats + 1):
+        opened = iceberg.spark.Spark3Util.loadIcebergTable(session, name)
+        with java.timed():
+            made = iceberg.PartitionStatsHandler.computeAndWriteStatsFile(opened)
+        counted = spark.read.parquet(made.path()).count()
+        shutil.rmtree(root / table.path / "_ledger" / "statistics", ignore_errors=True)
+        with ours.timed():
+            written = _ours(table, root / "ours.parquet")
+        if not turn:
+            # The first time Java's classes and our libraries are loaded.
+            java, ours = Spent(), Spent()
+    assert counted == written
+    pairs = zip(ours.wall_s, java.wall_s, strict=True)
+    return Report(
+        question_of(__doc__),
+        f"files={commits * files} partitions={written}",
+        (
+            Figure("Iceberg's Java, by the clock, the least", min(java.wall_s), "s"),
+            Figure("Iceberg's Java, processor time, the least", min(java.cpu_s), "s"),
+            Figure("ours, by the clock, the least", min(ours.wall_s), "s"),
+            Figure("ours, processor time, the least", min(ours.cpu_s), "s"),
+            Figure(
+                "ours / Java's, by the clock, best pair",
+                min(a / b for a, b in pairs),
+                "x",
+                at_most=AT_MOST,
+            ),
+            Figure("ours / Java's, processor time", min(ours.cpu_s) / min(java.cpu_s), "x"),
+        ),
+        (f"{commits:,} commits of {files:,} files; load {os.getloadavg()[0]:.1f}",),
+    )
+
+
+def _ours(table: Table, to: Path) -> int:
+    refresh(table.log)
+    rows = content(table, Kept.of(table.log), table.at())
+    to.write_bytes(partition_statistics_file(rows))
+    return len(rows)
+
+
+def _lake(workdir: Path, commits: int, files: int, partitions: int) -> Path:
+    """Return a ledger whose table is projected to Iceberg; built at the first call and kept."""
+    lake = workdir / f"partition-statistics-{commits}-{files}-{partitions}"
+    if lake.exists():
+        return lake
+    workdir.mkdir(parents=True, exist_ok=True)
+    handle = ledger.open(str(lake), author="bench")
+    handle.create_database("shop")
+    schema = ledger.Schema.of(
+        {"id": "BIGINT", "shard": "INT"},
+        partition_keys=["shard"],
+        options={"ledger.formats": "iceberg"},
+    )
+    table = handle.create_table(_NAME, schema)
+    for commit in range(commits):
+        table.append(
+            [
+                FileChange(
+                    path=f"data-{commit}-{each}.parquet",
+                    partition=((commit * files + each) % partitions,),
+                    record_count=each + 1,
+                    file_size_in_bytes=(each + 1) * 97,
+                    field_ids=True,
+                )
+                for each in range(files)
+            ]
+        )
+    project(table)
+    return lake
+
+
+def _session(root: Path) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    catalog = f"spark.sql.catalog.{_CATALOG}"
+    return (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.jars.packages", COORDINATES)
+        .config(catalog, "org.apache.iceberg.spark.SparkCatalog")
+        .config(f"{catalog}.type", "hadoop")
+        .config(f"{catalog}.warehouse", str(root))
+        .getOrCreate()
+    )
+
+
+def main(
+    *,
+    commits: int = 200,
+    files: int = 500,
+    partitions: int = 5_000,
+    repeats: int = 3,
+    workdir: Path = WORKDIR,
+    output: Output = "text",
+) -> None:
+    """Compute a table's partition statistics, as Iceberg's Java does and as we do.
+
+    Args:
+        commits: How many.
+        files: In each.
+        partitions: That they are spread over.
+        repeats: How often each is timed, in turn.
+        workdir: Where the ledger is kept.
+        output: text or json.
+    """
+    report = run(workdir, commits=commits, files=files, partitions=partitions, repeats=repeats)
+    show(report, output)
+
+
+if __name__ == "__main__":
+    cyclopts.run(main)

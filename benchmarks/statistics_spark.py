@@ -1,0 +1,242 @@
+"""Does Spark keep the statistics of a large table sooner than one core, and how near is DuckDB?
+
+Four do the same in turn, from nothing each time: our engine on one core, ours on Spark's executors,
+and DuckDB on one thread and on two. Each reads the same lists, checks their digests, and writes the
+same deltas. On a machine that others use as well the processor's time tells more than the clock, so
+both are told: processor time of this process and all below it, Java and Python workers included.
+
+With `--master "local-cluster[N,1,1024]"` it tells how long the executors' part takes and how much
+of all is not theirs; with one executor and with two, the quotient is what a second one brings.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import resource
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import cyclopts
+import duckdb
+from attrs import define, field
+
+import ledger
+from benchmarks.measure import WORKDIR, Figure, Output, Report, question_of, show
+from benchmarks.spark_source import session_on
+from benchmarks.statistics_refresh import NAME, SUMS, lake_at
+from projections.statistics import Kept, refresh
+from projections.statistics.shown import query
+from projections.statistics.spark import executors
+from projections.statistics.spark.executors import OnSpark, answers
+from projections.statistics.spark.source import LogSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+SPARK_OVER_ONE_CORE = 0.75
+DUCKDB_ON_TWO = 5.0
+DUCKDB_ON_ONE = 1.3
+
+
+@define
+class Spent:
+    """What one way took, each time."""
+
+    wall_s: list[float] = field(factory=list)
+    cpu_s: list[float] = field(factory=list)
+    jobs_s: list[float] = field(factory=list)
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Take down what is spent inside."""
+        cpu, start = tree_cpu_s(), time.perf_counter()
+        yield
+        self.wall_s.append(time.perf_counter() - start)
+        self.cpu_s.append(tree_cpu_s() - cpu)
+
+
+def run(
+    workdir: Path, *, size: int, partitions: int, repeats: int, master: str = "local[2]"
+) -> Report:
+    root = workdir / f"statistics-spark-{os.getpid()}"
+    shutil.copytree(lake_at(workdir, size, partitions), root, copy_function=os.link)
+    try:
+        return _measured(root, size, repeats, master)
+    finally:
+        shutil.rmtree(root)
+
+
+def _measured(root: Path, size: int, repeats: int, master: str) -> Report:
+    spark = session_on(master)
+    # Workers are started, and import what they need, before anything is timed.
+    answers(spark, int, 4)
+    spent = {name: Spent() for name in ("one core", "Spark", "DuckDB 1", "DuckDB 2")}
+    # Spark first: what this process holds most after it is then the driver's.
+    memory = [most_memory_mb()]
+
+    def by_spark(table: ledger.Table) -> None:
+        refresh(table.log, OnSpark(spark, LogSource.of(table)))
+        memory.append(most_memory_mb())
+
+    for _ in range(repeats):
+        with _jobs_timed(spent["Spark"]):
+            two = _ours(root, spent["Spark"], by_spark)
+        one = _ours(root, spent["one core"], lambda table: refresh(table.log))
+        counts = [_duckdb(root, spent[f"DuckDB {threads}"], threads) for threads in (1, 2)]
+        assert one == two
+        assert one[1] == counts[0] == counts[1]
+    return Report(
+        question_of(__doc__),
+        f"entries={size} partitions={one[0]} files={one[1]}",
+        tuple(_figures(spent, memory, master)),
+        (
+            f"{size:,} entries, {master}, {repeats} times in turn; load {os.getloadavg()[0]:.1f}",
+            "a figure of the clock holds for a machine that nobody else uses",
+        ),
+    )
+
+
+def _figures(spent: dict[str, Spent], memory: list[float], master: str) -> Iterator[Figure]:
+    for name, each in spent.items():
+        yield Figure(f"{name}: by the clock, the least", min(each.wall_s), "s")
+        yield Figure(f"{name}: processor time, the least", min(each.cpu_s), "s")
+    for name, over, bound in (
+        ("Spark", "one core", SPARK_OVER_ONE_CORE),
+        ("Spark", "DuckDB 2", DUCKDB_ON_TWO),
+        ("one core", "DuckDB 1", DUCKDB_ON_ONE),
+    ):
+        pairs = zip(spent[name].wall_s, spent[over].wall_s, strict=True)
+        wall = min(a / b for a, b in pairs)
+        yield Figure(f"{name} / {over}, by the clock, best pair", wall, "x", at_most=bound)
+        cpu = min(spent[name].cpu_s) / min(spent[over].cpu_s)
+        yield Figure(f"{name} / {over}, processor time", cpu, "x")
+    spark, alone = spent["Spark"], spent["one core"]
+    serial = min(w - j for w, j in zip(spark.wall_s, spark.jobs_s, strict=True))
+    yield Figure(f"executors' part on {master}, the least", min(spark.jobs_s), "s")
+    yield Figure("not the executors' part, the least", serial, "s")
+    # What two cores of one's own would give: the parallel part halved, the serial one as it is.
+    alone_s = min(alone.cpu_s)
+    ideal = (serial + (min(spark.cpu_s) - serial) / 2) / alone_s
+    yield Figure(
+        "Spark / one core on two cores of its own, from processor time",
+        ideal,
+        "x",
+        at_most=SPARK_OVER_ONE_CORE,
+    )
+    yield Figure("the driver's most memory before", memory[0], "MB")
+    yield Figure("the driver's most memory after Spark's first", memory[1], "MB")
+
+
+def _ours(root: Path, spent: Spent, refreshed: Callable[[ledger.Table], object]) -> tuple[int, int]:
+    """Keep the statistics from nothing, and return how many partitions and files there are."""
+    table = ledger.open(str(root)).table(NAME)
+    shutil.rmtree(root / table.path / "_ledger" / "statistics", ignore_errors=True)
+    with spent.timed():
+        refreshed(table)
+    rows = query.partition_sums(Kept.of(table.log), table.at())
+    return len(rows), sum(rows["file_count"].to_pylist())
+
+
+def _duckdb(root: Path, spent: Spent, threads: int) -> int:
+    """Have DuckDB write the same deltas and sums, and return how many files there are."""
+    lists = sorted((root / "bench.db/files/_ledger/changes").glob("*.parquet"))
+    pattern = f"{lists[0].parent}/*.parquet"
+    to = root / f"deltas-{threads}.parquet"
+    statement = f"""copy (select filename, spec_id, partition, content, {SUMS}
+        from read_parquet('{pattern}', filename = true) group by all order by all)
+        to '{to}' (format parquet, compression zstd)"""  # noqa: S608 - our own paths
+    with spent.timed():
+        with ThreadPoolExecutor(threads) as pool:
+            for path, digest in zip(lists, pool.map(_digest, lists), strict=True):
+                assert digest in path.name
+        with duckdb.connect(config={"threads": threads}) as connection:
+            connection.execute(statement)
+    with duckdb.connect() as connection:
+        row = connection.execute(f"select sum(file_count) from '{to}'").fetchone()  # noqa: S608
+    assert row is not None
+    return int(row[0])
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@contextmanager
+def _jobs_timed(spent: Spent) -> Iterator[None]:
+    """Take down how long this process waits for executors."""
+    plain, taken = executors.answers, [0.0]
+
+    def timed(spark: SparkSession, task: Callable[[int], Any], count: int) -> list[Any]:
+        start = time.perf_counter()
+        try:
+            return plain(spark, task, count)
+        finally:
+            taken[0] += time.perf_counter() - start
+
+    executors.answers = timed
+    try:
+        yield
+    finally:
+        executors.answers = plain
+    spent.jobs_s.append(taken[0])
+
+
+def tree_cpu_s() -> float:
+    """Return the processor time of this process and of all below it, ended ones included."""
+    below: dict[int, list[int]] = {}
+    ticks: dict[int, int] = {}
+    for each in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = each.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        pid = int(each.parent.name)
+        below.setdefault(int(fields[1]), []).append(pid)
+        # Its own, and that of children that ended and were waited for.
+        ticks[pid] = sum(map(int, fields[11:15]))
+    found, todo = 0, [os.getpid()]
+    while todo:
+        pid = todo.pop()
+        found += ticks.get(pid, 0)
+        todo += below.get(pid, [])
+    return found / _TICKS
+
+
+def most_memory_mb() -> float:
+    """Return how much memory this process ever held."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+
+
+def main(
+    *,
+    size: int = 1_000_000,
+    partitions: int = 50_000,
+    repeats: int = 2,
+    master: str = "local[2]",
+    workdir: Path = WORKDIR,
+    output: Output = "text",
+) -> None:
+    """Keep the statistics of a large table, four ways.
+
+    Args:
+        size: File changes.
+        partitions: Partitions that they are spread over.
+        repeats: How often each way is timed.
+        master: Where Spark runs.
+        workdir: Where the ledger is kept.
+        output: text or json.
+    """
+    report = run(workdir, size=size, partitions=partitions, repeats=repeats, master=master)
+    show(report, output)
+
+
+if __name__ == "__main__":
+    cyclopts.run(main)
