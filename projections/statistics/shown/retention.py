@@ -1,4 +1,4 @@
-"""What a retention would free: files that no snapshot would read any more, nor any tag.
+"""What a retention would free: files that no snapshot would read any more, nor any tag or branch.
 
 `expire_snapshots(before=...)` keeps what stood at the cut, and all since. What it makes unreachable
 is what older snapshots alone read.
@@ -67,7 +67,7 @@ class _Walk:
         self._log = log
         self._state = at.state
         self._cut_millis = cut_millis
-        self._tagged = {each.snapshot_id for each in at.state.tags.values()}
+        self._held = at.state.held_snapshot_ids
 
     def freed(self) -> list[FileChange]:
         """Return the files that snapshots which would go read, and none that stays."""
@@ -87,7 +87,7 @@ class _Walk:
                 read = dict(live)
             elif snapshot_id > earliest:
                 read |= {each.path: each for each in came}
-            if snapshot_id in self._tagged:
+            if snapshot_id in self._held:
                 kept |= live.keys()
             if is_cut:
                 kept |= {each.path for each in came}

@@ -110,6 +110,23 @@ def test_of_a_column_that_came_later_older_files_hold_nulls() -> None:
     ]
 
 
+def test_a_branch_tells_its_own_columns_and_main_notices_when_it_has_them() -> None:
+    table = table_in()
+    table.append([counted("a", None, 1, 4)])
+    table.create_branch("audit")
+    branch = table.branch("audit")
+    branch.append([counted("b", None, 9, 9)])
+
+    (there,) = columns_at(table.log, branch.at()).to_pylist()
+    assert (there["lower"], there["upper"], there["value_count"]) == ("1", "9", 5)
+    assert [row[5] for row in told(table)] == ["4"]
+
+    branch.fast_forward()
+    assert [row[5] for row in told(table)] == ["9"]
+    rows = columns_by_snapshot(table.log, table.at()).to_pylist()
+    assert [(each["snapshot_id"], each["upper"]) for each in rows] == [(1, "4"), (2, "9")]
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_every_snapshot_tells_what_the_table_at_it_tells(seed: int) -> None:
     rng = random.Random(seed)

@@ -172,6 +172,9 @@ def test_a_retention_frees_what_only_older_snapshots_read() -> None:
     table.create_tag("kept", snapshot=2)
     assert asked(table, "retention", retained_days=2) == []
     table.delete_tag("kept")
+    table.create_branch("audit", snapshot=2)
+    assert asked(table, "retention", retained_days=2) == []
+    table.branch("audit").delete()
     table.expire_snapshots(before=table.state.last_snapshot_id)
     assert asked(table, "retention", retained_days=0) == []
 
