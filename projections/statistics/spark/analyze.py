@@ -264,7 +264,7 @@ def _values(
         file = files[place]
         system, inside = open_path(file.url, source.storage_options)
         with system.open(inside, "rb") as body:
-            opened = parquet.ParquetFile(arrow_owned(body.read()))
+            opened = parquet.ParquetFile(body)
             # So that a column without a value has a sketch of none, and is known.
             for each in file.wanted:
                 yield _batch(place, each.field_id, pa.nulls(1, pa.binary()))
