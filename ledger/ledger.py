@@ -1197,7 +1197,8 @@ class Ledger:
                 table = self.table(each)
                 if not table.state.keeps_outside:
                     table.keep_outside(**commit)
-        return appended
+        # A ledger that began with the newest format has no event that says so.
+        return evolve(appended, state=evolve(appended.state, format=self.format))
 
     @takes(
         author=its.text.or_none(),

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from pyiceberg.table import StaticTable
 
 from ledger import (
     AddPartitionField,
@@ -381,3 +382,38 @@ def test_numbers_dates_and_transforms_are_found_by_their_values() -> None:
         lake.plan_erasure(table="shop.people", column="born", value="soon")
     # A bucket's number is that of many, and stays.
     assert [each.partition[1] for each in table.live.at(1).values()] == [3, 3]
+
+
+def test_branches_hold_no_values_and_lose_them_as_main_does() -> None:
+    store = memory()
+    table = people(store)
+    table.append([file("a", ANN)])
+    table.create_branch("audit")
+    table.branch("audit").append([file("b", BOB)])
+    assert all(key.startswith("_ledger/personal/") for key in holding_deep(store, BOB))
+    table.branch("audit").fast_forward()
+
+    assert lake_on(store).erase(text=BOB).values == 1
+    assert holding_deep(store, BOB) == []
+    assert [each.path for each in table.at().files] == ["a", "b"]
+    assert findings(lake_on(store), store) == []
+
+
+def test_iceberg_readers_find_files_whose_partition_was_erased_whatever_they_ask(
+    tmp_path: Path,
+) -> None:
+    store = LocalStore(tmp_path, durable=Durability.NONE)
+    table = people(store)
+    table.append([file("a", ANN), file("b", BOB, "other")])
+    table.project("iceberg")
+
+    def planned(where: str) -> list[str]:
+        newest = max((tmp_path / table.path / "metadata").glob("0*.metadata.json"))
+        scan = StaticTable.from_metadata(str(newest)).scan(row_filter=where)
+        return sorted(each.file.file_path.rpartition("/")[2] for each in scan.plan_files())
+
+    assert planned(f"kind = '{YEAR}'") == ["a"]
+    lake_on(store).erase(table="shop.people", column="kind", value=YEAR)
+    assert planned(f"kind = '{YEAR}'") == planned("kind is null") == ["a"]
+    assert planned("kind = 'other'") == ["a", "b"]
+    assert planned("id > 100") == []

@@ -524,3 +524,10 @@ def test_a_change_is_planned_to_be_undone_and_is_where_people_can_be_forgotten()
     assert "k" not in table.at().options
     table.revert(1)
     assert table.at().options["k"] == "1"
+
+
+def test_an_upgrade_says_the_format_that_the_ledger_takes_however_it_began() -> None:
+    new, old = lake_on(memory()), lake_on(format_1(memory()))
+    assert new.upgrade().state.format == new.format == 2
+    assert old.upgrade().state.format == old.format == 2
+    assert new.upgrade(erasable=True).state.format == 2
