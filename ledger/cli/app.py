@@ -140,9 +140,9 @@ _OTHER_WORDS = {
 
 def _run(argv: Sequence[str]) -> None:
     if argv and argv[0] in _COMPLETIONS:
-        from ledger.cli import completion
+        from ledger.cli.completion import INSTALL, answer, install
 
-        does = completion.install if argv[0] == completion.INSTALL else completion.answer
+        does = install if argv[0] == INSTALL else answer
         does(_bare(), argv[1:])
         return
     line = command_first(argv)
