@@ -32,7 +32,17 @@ if TYPE_CHECKING:
 FORMATS = "lakeledger.formats"
 """The group of entry points: by a format's name, an object like `Format`."""
 
-Part = Literal["kept", "project", "command", "planned", "scan", "importer", "import_command"]
+Part = Literal[
+    "kept",
+    "project",
+    "command",
+    "planned",
+    "scan",
+    "importer",
+    "import_command",
+    "engine_files",
+    "promoter",
+]
 """What a format may bring beside its rules, as attributes of its object:
 
 - `kept`: what keeps a table's files of the format: a `projections.materialising.Materialisation`,
@@ -45,7 +55,10 @@ Part = Literal["kept", "project", "command", "planned", "scan", "importer", "imp
 - `scan`: a function that reads the rows of a table at an instant, for `TableAt.scan`;
 - `importer`: what brings a table of others into a ledger, or what is new: for
   `Ledger.import_table`;
-- `import_command`: a function that adds to the family `lakeledger import`.
+- `import_command`: a function that adds to the family `lakeledger import`;
+- `engine_files`: a function from a table that was born in the format and a state of it to the live
+  files that its engines' manifests list, for `TableAt.files` and `TableAt.plan`;
+- `promoter`: what lets the ledger own a table that others owned, for `Ledger.promote`.
 """
 
 

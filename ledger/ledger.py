@@ -636,6 +636,54 @@ class Ledger:
             storage_options=self._options_of(storage_options),
         )
 
+    @takes(source=its.text.or_none(), storage_options=its.by_name.or_none())
+    def promote(
+        self,
+        identifier: str | Identifier,
+        *,
+        source: str | None = None,
+        dry_run: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> Any:
+        """Own a table from now on that others owned, and that followed them until now.
+
+        What is new at the source is taken over first. Where the source is a table of one of
+        PyIceberg's SQL catalogs, its pointer is swapped to the ledger's files, on the condition
+        that nobody committed meanwhile; elsewhere the result says what its owner has to do. From
+        then on the table takes commits, and lists its older files itself. Asked again, an
+        interrupted promotion is ended, and the catalog's pointer follows to the newest version.
+
+        Args:
+            identifier: The table in this ledger.
+            source: Where its source is, if it is found otherwise than when it was imported.
+            dry_run: Only say what would be done.
+            storage_options: What fsspec takes for the source's files; the ledger's when None.
+            on_progress: Told how many transactions of how many have landed.
+
+        Raises:
+            InvalidInputError: The table follows nobody, or its source does not stand still.
+            UnsupportedError: The ledger cannot own it; nothing was written.
+        """
+        from ledger.opening.owning import promoter
+
+        asked = Identifier.parse(identifier)
+        found = promoter(asked, self.table(asked).state)
+        options = self._options_of(storage_options)
+        now_millis = self._setting.now_millis
+        if dry_run:
+            return found.plan(
+                self, asked, source=source, now_millis=now_millis(), storage_options=options
+            )
+        return found.run(
+            self,
+            asked,
+            source=source,
+            now_millis=now_millis,
+            storage_options=options,
+            on_progress=on_progress or (lambda _done, _of: None),
+        )
+
     @takes(
         source=its.text,
         database=its.text.or_none(),

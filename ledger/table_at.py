@@ -13,7 +13,6 @@ from ledger.history.older import TableLog
 from ledger.history.past import TablePast
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
-from ledger.model.errors import UnsupportedError
 from ledger.model.excerpt import html_table
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
@@ -111,14 +110,18 @@ class TableAt:
     def files(self) -> tuple[FileChange, ...]:
         """The live files, in the order in which they were added; read when asked for.
 
+        Of a table that was born elsewhere, what its engines' manifests list.
+
         Raises:
-            UnsupportedError: An engine's manifests list them, in a table that was born elsewhere.
+            NotFoundError: A manifest of an engine is gone.
+            UnsupportedError: A manifest of an engine says what is not known here.
 
         Example:
             >>> [each.path for each in orders.at().files]
             ['a.parquet']
         """
-        self._refuse_unlisted()
+        if not self.state.lists_files:
+            return self._files_of_engines()
         there = self._origin.live.at_state(self.state).values()
         return tuple(self._origin.log.personal.columns.opened(there))
 
@@ -133,9 +136,17 @@ class TableAt:
             >>> [each.path for each in orders.at().engine_files]
             ['a.parquet']
         """
-        self._refuse_unlisted()
+        if not self.state.lists_files:
+            return self._files_of_engines()
         there = self._origin.live.at_state(self.state).values()
         return tuple(self._origin.log.personal.columns.rendered(there))
+
+    def _files_of_engines(self) -> tuple[FileChange, ...]:
+        from ledger.formats import part
+
+        name = "iceberg" if self.state.born is not None else "paimon"
+        found: tuple[FileChange, ...] = part(name, "engine_files")(self._origin, self.state)
+        return found
 
     def plan(self, where: Filter = None) -> FilePlan:
         """Return which files a filter has to read, and why not the others.
@@ -149,15 +160,20 @@ class TableAt:
 
         Raises:
             InvalidInputError: The filter cannot be read.
-            UnsupportedError: As of `files`.
+            NotFoundError, UnsupportedError: As of `files`.
 
         Example:
             >>> orders.at().plan("id > 7").files
             ()
         """
+        if not self.state.lists_files:
+            from ledger.planning.plan import plan_files
+
+            return plan_files(
+                self._files_of_engines(), schema=self.schema, specs=self.state.specs, where=where
+            )
         from ledger.planning.table_plan import plan
 
-        self._refuse_unlisted()
         return plan(
             self._origin.log,
             self.state,
@@ -166,19 +182,6 @@ class TableAt:
             where=where,
             schemas=self._origin.past.schemas,
         )
-
-    def _refuse_unlisted(self) -> None:
-        listed_there = self.state.born is not None or self.state.paimon is not None
-        if listed_there and self.state.snapshot is not None:
-            instead = (
-                "project its Paimon files, which name them, and read those with Paimon's readers"
-                if self.state.paimon
-                else "plan with scan(), which reads them"
-            )
-            raise UnsupportedError(
-                f"the files of snapshot {self.state.snapshot.id} stand in the manifests of "
-                f"{self.state.followed}, which the ledger does not list; {instead}"
-            )
 
     @takes(columns=its.paths.or_none())
     def scan(self, where: Filter = None, columns: Iterable[str] | None = None) -> Any:

@@ -145,7 +145,7 @@ def test_the_limits_of_readers_are_those_that_plans_warn_of() -> None:
 
 IMPORTERS_ONLY = {
     *("adopt_table", "take_over", "import_table", "plan_import"),
-    *("import_tables", "tables_to_import"),
+    *("import_tables", "tables_to_import", "promote"),
 }
 """They need a table of others; the page of tables that exist already runs them."""
 

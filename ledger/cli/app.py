@@ -135,6 +135,7 @@ _OTHER_WORDS = {
     **dict.fromkeys(("gc", "vacuum"), "maintain"),
     "history": "log",
     "mv": "rename",
+    "own": "promote",
 }
 
 

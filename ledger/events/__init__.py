@@ -31,7 +31,7 @@ from ledger.events.snapshot_events import (
 from ledger.events.spec_changes import SpecChange
 from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
 from ledger.events.statistics_events import PartitionStatisticsSet
-from ledger.events.table_events import TableCreated, TableDropped
+from ledger.events.table_events import TableCreated, TableDropped, TablePromoted
 
 TableEvent = (
     SchemaEvent
@@ -52,6 +52,7 @@ TableEvent = (
     | IcebergEvent
     | PaimonBranchUpdated
     | DeltaFollowed
+    | TablePromoted
 )
 """Every fact that a table's stream can hold."""
 

@@ -26,8 +26,8 @@ from ledger.events.iceberg_events import IcebergEvent
 from ledger.events.paimon_events import PaimonBranchUpdated
 from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.schema_events import ColumnUndropped
-from ledger.events.snapshot_events import BranchCommitted, SnapshotCommitted
-from ledger.events.table_events import TableCreated
+from ledger.events.snapshot_events import BranchCommitted, SnapshotCommitted, SnapshotFacts
+from ledger.events.table_events import TableCreated, TablePromoted
 
 EQUAL_TIMES: Final = 2
 """Since this format a commit's time may equal the one before."""
@@ -37,6 +37,9 @@ RECORDED_RULES: Final = 2
 
 BIRTHS_ELSEWHERE: Final = 2
 """Since this format a table may be born in Iceberg, Paimon or Delta."""
+
+PROMOTIONS: Final = 2
+"""Since this format a table that others owned may become the ledger's own."""
 
 UNDROPS: Final = 2
 """Since this format a dropped column may come back."""
@@ -61,6 +64,7 @@ _SINCE: Final[dict[type, int]] = {
     **dict.fromkeys(get_args(IcebergEvent), BIRTHS_ELSEWHERE),
     PaimonBranchUpdated: BIRTHS_ELSEWHERE,
     DeltaFollowed: BIRTHS_ELSEWHERE,
+    TablePromoted: PROMOTIONS,
 }
 
 
@@ -85,6 +89,8 @@ def _since(event: object) -> int:
         return BIRTHS_ELSEWHERE
     if isinstance(event, SnapshotCommitted) and event.fast_forward_to is not UNSET:
         return BRANCHES
+    if isinstance(event, SnapshotFacts) and event.summary is not UNSET:
+        return PROMOTIONS
     return _SINCE.get(type(event), OLDEST_FORMAT)
 
 

@@ -35,7 +35,8 @@ class SnapshotFacts(Record, frozen=True, kw_only=True):
     `files` is a JSON array of FileChange, kept as bytes until somebody asks; `changes` names the
     same list on the store instead. Sums are of this snapshot; totals are after it.
     `last_file_creation_time` is the maximum over the files in the list. `named_schema_ids` are the
-    schemas whose names the added files use that carry no field ids.
+    schemas whose names the added files use that carry no field ids. `summary` is what Iceberg says
+    of the snapshot, where the table was born there and promoted; that needs format 2.
     """
 
     snapshot_id: int
@@ -48,6 +49,7 @@ class SnapshotFacts(Record, frozen=True, kw_only=True):
     delta_file_size_in_bytes: int = 0
     last_file_creation_time: int | UnsetType = UNSET
     named_schema_ids: tuple[int, ...] = ()
+    summary: dict[str, str] | UnsetType = UNSET
     files: Raw = NO_FILES
     changes: ChangesReference | UnsetType = UNSET
 

@@ -1,4 +1,4 @@
-"""The birth and death of a table; both stand in the catalog's stream and in the table's own."""
+"""The birth and death of a table, which stand in the catalog's stream, too, and who owns it."""
 
 from __future__ import annotations
 
@@ -61,6 +61,21 @@ class TableCreated(Record, frozen=True, tag="createTable", kw_only=True):
         """Whether others made it."""
         births = (self.born, self.born_in_paimon, self.born_in_delta)
         return any(each is not UNSET for each in births)
+
+
+class TablePromoted(Record, frozen=True, tag="promoteTable", kw_only=True):
+    """The ledger owns a table from here on that followed a source until now.
+
+    `source` says whose it was, without secrets. `catalog` is the catalog's table whose pointer was
+    swapped to the ledger's files; absent where its owner had to be told. Snapshots of the ledger's
+    own have ids above `last_snapshot_id`, which counts for tables from Iceberg alone. Live files
+    come with the snapshot that follows it in its transaction, since the ledger lists them from
+    then on.
+    """
+
+    source: str
+    catalog: str | UnsetType = UNSET
+    last_snapshot_id: int | UnsetType = UNSET
 
 
 class TableDropped(Record, frozen=True, tag="dropTable", kw_only=True):

@@ -113,8 +113,31 @@ class TableState:
     @property
     def followed(self) -> str | None:
         """Whose the table is that others own; None for the ledger's own."""
-        births = (self.born, self.paimon, self.delta)
-        return next((each.source for each in births if each is not None), None)
+        followed = (self.born, self.paimon, self.delta)
+        return next((each.source for each in followed if each is not None and _follows(each)), None)
+
+    @property
+    def promoted_from(self) -> str | None:
+        """Whose the table was that the ledger owns now; None for one that it made, or follows."""
+        births = (self.born, self.delta)
+        owned = (each for each in births if each is not None and not _follows(each))
+        return next((each.source for each in owned), None)
+
+    def line_of(self, snapshot_id: int) -> int:
+        """Return the number of the branch that a snapshot's id is of; 0 for main's.
+
+        Where others gave the ids they tell nothing of branches.
+        """
+        return 0 if self.born is not None else branch_number(snapshot_id)
+
+    @property
+    def lists_files(self) -> bool:
+        """Whether the ledger lists the live files itself; no: an engine's manifests do."""
+        if self.snapshot is None:
+            return True
+        if self.born is not None:
+            return self.born.promoted_in >= 0 and self.snapshot.id > self.born.followed_last_id
+        return self.paimon is None
 
     @property
     def last_snapshot_id(self) -> int:
@@ -209,3 +232,7 @@ class TableState:
         if self.earliest_snapshot_id <= snapshot_id <= self.last_snapshot_id:
             return True
         return snapshot_id in self.held_snapshot_ids
+
+
+def _follows(birth: BornTable | PaimonTable | DeltaTable) -> bool:
+    return isinstance(birth, PaimonTable) or birth.promoted_in < 0

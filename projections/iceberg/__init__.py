@@ -12,6 +12,7 @@ Others may import:
     `importing`    tables that others made, coming into the ledger with their history
 
 Inside: `project` is one run over the log, on `table` and `snapshots`, or by `born` of a table that
-comes from Iceberg; `position` says where it stands, `standing` compares what stands; `committing`
-applies what engines commit; `rules` says what Iceberg can hold.
+comes from Iceberg, with `promoted` for the ledger's own snapshots of it; `engines` reads what
+engines' manifests list; `position` says where it stands, `standing` compares what stands;
+`committing` applies what engines commit; `rules` says what Iceberg can hold.
 """

@@ -1,7 +1,8 @@
 """The Iceberg files of a table that was born in Iceberg: its metadata, in the words of its source.
 
-Manifest lists, manifests and data files are the engines' and stay where they are, so a metadata
-file is all that there is to project: a function of the state at its version.
+Manifest lists, manifests and data files of engines stay where they are, so a metadata file is all
+that there is to project, a function of the state at its version; until the table is promoted, and
+the ledger's own snapshots come with manifests.
 """
 
 from __future__ import annotations
@@ -9,27 +10,43 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 
+from ledger.events import TableEvent
+from ledger.events.iceberg_events import SnapshotsRemoved
+from ledger.events.snapshot_events import SnapshotFacts
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
+from ledger.log.replay import Read
 from ledger.log.travel import at_version
 from ledger.table import Table
 from projections.iceberg.importing.metadata import metadata_of
 from projections.iceberg.metadata.table_json import write_metadata
 from projections.iceberg.names import FOLDER, HINT, Names
 from projections.iceberg.position import Position
+from projections.iceberg.promoted import PromotedManifests
 from projections.iceberg.table.properties import most_previous_versions
 from projections.materialising import Progress, new_commits
 from projections.outputs import Outputs
 
-
-def born_metadata(state: TableState) -> bytes:
-    """Return the metadata file of a born table at a version."""
-    return write_metadata(metadata_of(state))
+_OF_FILES = SnapshotFacts | SnapshotsRemoved
 
 
-def render_born(outputs: Outputs, state: TableState) -> None:
-    """Write a version's metadata file, but point nowhere."""
-    outputs.put(Names(state.table_id).metadata(state.version), born_metadata(state))
+def born_metadata(table: Table, state: TableState) -> bytes:
+    """Return the metadata file of a born table at a version.
+
+    The lists of the snapshots that the ledger made lie in its own place.
+    """
+    names = Names(state.table_id)
+    said = metadata_of(state, lambda each: f"{table.location}/{names.manifest_list(each)}")
+    return write_metadata(said)
+
+
+def render_born(table: Table, outputs: Outputs, target: TableState, on_progress: Progress) -> None:
+    """Write a version's metadata file and what the ledger made for it, but point nowhere."""
+    run = _Run(table, outputs, Position(), target)
+    if target.born is not None and target.born.promoted_in >= 0:
+        for read in new_commits(table, Position(), target, on_progress):
+            run.commit(read)
+    run.put_metadata(target)
 
 
 def project_born(
@@ -41,28 +58,58 @@ def project_born(
     on_progress: Progress,
 ) -> Position:
     """Write what a stretch of the log brings; see `projections.iceberg.project.Projection`."""
-    names, commit = Names(target.table_id), start.commit
+    names = Names(target.table_id)
     found = [version for each in outputs.paths(FOLDER) if (version := names.version_of(each))]
-    builder = TableBuilder(at_version(table.log, start.version) if start.version >= 0 else None)
+    run = _Run(table, outputs, start, target)
     for read in new_commits(table, start, target, on_progress):
-        builder.commit(read.commit)
-        commit = read.digest
+        run.commit(read)
         if wants(read.commit.version) and read.commit.version != target.version:
-            render_born(outputs, builder.freeze())
-    body = born_metadata(target)
-    outputs.put(names.metadata(target.version), body)
+            run.put_metadata(run.builder.freeze())
+    body = run.put_metadata(target)
     outputs.put(names.hadoop(target.version), body)
     outputs.point(HINT, b"%d" % target.version)
     oldest = target.version - most_previous_versions(target.schema)
     written = sorted({*start.metadata_versions, *found, target.version})
+    manifests = run.own.manifests
     return Position(
         version=target.version,
         check=hashlib.sha256(body).hexdigest(),
         metadata_versions=tuple(each for each in written if each >= oldest),
+        manifests=manifests.current,
+        next_row_id=manifests.next_row_id,
         location=table.location,
-        commit=commit,
-        garbage=tuple(_files(names, [each for each in written if each < oldest])),
+        commit=run.reached,
+        list_check=manifests.list_check,
+        garbage=(
+            *_files(names, [each for each in written if each < oldest]),
+            *run.own.garbage(),
+        ),
     )
+
+
+class _Run:
+    def __init__(self, table: Table, outputs: Outputs, start: Position, target: TableState) -> None:
+        self._table, self._outputs = table, outputs
+        self.builder = TableBuilder(
+            at_version(table.log, start.version) if start.version >= 0 else None
+        )
+        self.own = PromotedManifests.at(table, outputs, start, target)
+        self.reached = start.commit
+
+    def commit(self, read: Read[TableEvent]) -> None:
+        """Project one commit."""
+        commit, self.reached = read.commit, read.digest
+        self.builder.begin(commit.version, commit.time_millis, commit.format)
+        for transaction in commit.transactions:
+            self.builder.add(transaction)
+            if any(isinstance(each, _OF_FILES) for each in transaction.events):
+                self.own.learn(transaction, self.builder.freeze())
+
+    def put_metadata(self, state: TableState) -> bytes:
+        """Write a version's metadata file."""
+        body = born_metadata(self._table, state)
+        self._outputs.put(Names(state.table_id).metadata(state.version), body)
+        return body
 
 
 def _files(names: Names, versions: list[int]) -> Iterator[str]:

@@ -12,6 +12,8 @@ ICEBERG = LazyFormat(
     planned="projections.iceberg.planned:planned",
     scan="projections.iceberg.rows:scan",
     importer="projections.iceberg.importing.importing:ICEBERG",
+    promoter="projections.iceberg.importing.promoting:PROMOTE",
+    engine_files="projections.iceberg.engines:engine_files",
     import_command="projections.iceberg.importing.command:register",
 )
 """Its rules, its files and what else the ledger asks of a format; see `ledger.formats`."""

@@ -134,7 +134,7 @@ def _is_whole(table: Table, stood: Position) -> bool:
     """Whether all files are sound that a reader of the newest snapshot needs."""
     outputs, state = outputs_of(table), at_version(table.log, stood.version)
     names = Names(state.table_id)
-    wanted = {each.path: each.check for each in stood.manifests}
+    wanted = {each.path: each.check for each in stood.manifests if not each.is_of_engine}
     if stood.list_check:
         wanted[names.manifest_list(state.last_snapshot_id)] = stood.list_check
     wanted |= dict.fromkeys(

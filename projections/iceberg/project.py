@@ -105,7 +105,7 @@ class Projection:
     def render(self, on_progress: Progress) -> None:
         """Write the version's metadata file and what it names, but point nowhere."""
         if self.target.born is not None:
-            render_born(self.outputs, self.target)
+            render_born(self.table, self.outputs, self.target, on_progress)
             return
         run = self._go(on_progress)
         run.put_metadata(self.target)

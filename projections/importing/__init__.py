@@ -6,6 +6,7 @@ here.
 
 Others may import:
     `importing`  a format's import: its plan, and its landing
+    `promoting`  letting the ledger own a table that others owned
     `trial`      the table as what is planned leaves it, tried event by event
     `files`      the files of a source, read wherever it lies
     `many`       which tables there are in a folder

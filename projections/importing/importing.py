@@ -190,8 +190,12 @@ class Importing:
         with suppress(NotFoundError):
             table = lake.table(identifier)
         if table is not None and table.state.followed is None:
+            owner = table.state.promoted_from
             raise AlreadyExistsError(
                 f"table {identifier} exists and is the ledger's own; import under another name"
+                if owner is None
+                else f"table {identifier} was promoted: the ledger owns it, and it follows {owner} "
+                "no more; import under another name what was committed there since"
             )
         return table, self.read(source, table, now_millis, options)
 

@@ -11,8 +11,8 @@ Others may import:
     `importing`    tables that others made, coming into the ledger with their history
 
 Inside: `project` is one run over the log, or by `born` of a table that comes from Paimon, whose
-engines' manifests it carries on; `position` says where it stands; `rules` says what Paimon
-can hold.
+engines' manifests it carries on; `engines` reads what these list; `position` says where it stands;
+`rules` says what Paimon can hold.
 """
 
 from __future__ import annotations

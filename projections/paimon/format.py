@@ -11,6 +11,7 @@ PAIMON = LazyFormat(
     command="projections.paimon.command:COMMAND",
     planned="projections.paimon.paths:planned",
     importer="projections.paimon.importing.importing:PAIMON",
+    engine_files="projections.paimon.engines:engine_files",
     import_command="projections.paimon.importing.command:register",
 )
 """Its rules, its files and what else the ledger asks of a format; see `ledger.formats`."""

@@ -11,7 +11,14 @@ from ledger.events.delta_events import DeltaBirth, DeltaFollowed
 from ledger.events.paimon_events import PaimonBirth, PaimonBranchUpdated
 from ledger.events.schema_changes import SetOption
 from ledger.events.schema_events import ColumnAdded
-from ledger.events.snapshot_events import SnapshotsExpired, TagCreated
+from ledger.events.snapshot_events import (
+    RolledBack,
+    SnapshotCommitted,
+    SnapshotsExpired,
+    TagCreated,
+    TagDeleted,
+    TagReplaced,
+)
 from ledger.events.spec_changes import SortColumn
 from ledger.events.spec_events import (
     PartitionFieldRecord,
@@ -20,7 +27,7 @@ from ledger.events.spec_events import (
     SortOrderReplaced,
 )
 from ledger.events.statistics_events import PartitionStatisticsSet
-from ledger.events.table_events import SchemaRecord, TableCreated
+from ledger.events.table_events import SchemaRecord, TableCreated, TablePromoted
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.model.types.wire import FieldObject
 from tests.evolution import folds
@@ -176,10 +183,50 @@ DELTA_LIFE: tuple[tuple[TableEvent, ...], ...] = (
 )
 """A table that was born in Delta, its creation first."""
 
+PROMOTED = TablePromoted(source="file:/lake/t", catalog="prod:s.t", last_snapshot_id=5)
+OWN = 6
+
+
+def own(number: int, **facts: object) -> SnapshotCommitted:
+    summary = {"operation": "append", "total-records": "13"}
+    return folds.snapshot(
+        number, **{"schema_id": 0, "total_record_count": 13, "summary": summary, **facts}
+    )
+
+
+PROMOTED_LIFE: tuple[tuple[TableEvent, ...], ...] = (
+    (CREATED,),
+    (snapshot(FIRST, 1, summary={"total-records": "3"}), e.SnapshotRefSet("main", ref(FIRST))),
+    (PROMOTED, own(OWN, commit_kind="COMPACT")),
+    (
+        ColumnAdded(("day",), "DATE", field_id=2),
+        e.SchemaNamed(1),
+        own(OWN + 1, schema_id=1),
+        TagCreated(tag_name="v1", snapshot_id=OWN, time_retained_millis=9),
+    ),
+    (
+        RolledBack(
+            snapshot_id=OWN + 2,
+            schema_id=1,
+            commit_user="ann",
+            total_record_count=3,
+            delta_record_count=-10,
+            summary={"operation": "overwrite"},
+            target_snapshot_id=FIRST,
+        ),
+        TagReplaced(tag_name="v1", snapshot_id=OWN + 1),
+    ),
+    (TagDeleted(tag_name="v1"), e.SnapshotsRemoved((FIRST, OWN + 1))),
+    (e.TableFactsSet(format_version=3, next_row_id=4),),
+    (own(OWN + 3, schema_id=1, next_row_id=14),),
+)
+"""A table from Iceberg that the ledger owns since its third commit."""
+
 LIVES: dict[str, tuple[tuple[TableEvent, ...], ...]] = {
     "iceberg": ((CREATED,), *LIFE),
     "paimon": PAIMON_LIFE,
     "delta": DELTA_LIFE,
+    "promoted": PROMOTED_LIFE,
 }
 
 

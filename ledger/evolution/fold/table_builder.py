@@ -17,7 +17,13 @@ from ledger.events import TableEvent
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
 from ledger.events.delta_events import DeltaFollowed
-from ledger.events.formats import BIRTHS_ELSEWHERE, BRANCHES, RECORDED_RULES, UNDROPS
+from ledger.events.formats import (
+    BIRTHS_ELSEWHERE,
+    BRANCHES,
+    PROMOTIONS,
+    RECORDED_RULES,
+    UNDROPS,
+)
 from ledger.events.iceberg_events import (
     CurrentSchemaSet,
     EncryptionKeyAdded,
@@ -67,7 +73,7 @@ from ledger.events.snapshot_events import (
 )
 from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
 from ledger.events.statistics_events import PartitionStatisticsSet
-from ledger.events.table_events import TableCreated, TableDropped
+from ledger.events.table_events import TableCreated, TableDropped, TablePromoted
 from ledger.evolution.fold.clock import correction_of, refuse_misplaced, refuse_untimely
 from ledger.evolution.fold.outside import kept_outside
 from ledger.evolution.fold.schema_builder import SchemaBuilder, SchemaRule, schema_rule
@@ -203,7 +209,7 @@ class TableBuilder:
     @property
     def last_snapshot_id(self) -> int:
         """The newest snapshot id so far; 0 before the first, and where others count."""
-        return self._snapshots.last_id
+        return self._snapshots.last_id if self._born is None else self._born.last_given_id
 
     @property
     def branches(self) -> Mapping[str, Branch]:
@@ -302,8 +308,8 @@ class TableBuilder:
                 return cls._raise_rules
             case TableCreated():
                 return cls._create
-            case TableDropped():
-                return cls._seal
+            case TableDropped() | TablePromoted():
+                return cls._change_owner
             case (
                 ColumnAdded()
                 | SetOption()
@@ -373,7 +379,17 @@ class TableBuilder:
     def _fold_snapshot(
         self, event: SnapshotCommitted | RolledBack, _author: str, moment: int
     ) -> None:
-        self._refuse_born(event)
+        if event.summary is not UNSET and self._born is None:
+            raise InvalidChangeError(
+                f"snapshot {event.snapshot_id} has Iceberg's summary in a table that was not born "
+                "there",
+                kind="ILLEGAL_STATE",
+            )
+        if self._born is not None:
+            self._refuse_followed(event, self._born)
+            self._born.commit(event, self._born.schema_id, self.version, moment)
+            self._name_schemas(event.named_schema_ids)
+            return
         if self._paimon is not None:
             self._paimon = self._paimon.committed(snapshot_of(event, moment), self.version)
             return
@@ -417,8 +433,13 @@ class TableBuilder:
     ) -> None:
         self._layout.apply(event)
 
-    def _seal(self, _event: TableDropped, _author: str, _moment: int) -> None:
-        self._dropped = self._is_closed = True
+    def _change_owner(
+        self, event: TableDropped | TablePromoted, _author: str, _moment: int
+    ) -> None:
+        if isinstance(event, TablePromoted):
+            self._promote(event)
+        else:
+            self._dropped = self._is_closed = True
 
     def _create(self, event: TableCreated, author: str, moment: int) -> None:
         if self.version:
@@ -461,6 +482,22 @@ class TableBuilder:
             raise InvalidChangeError(
                 f"{type(event).__name__} stands in a table that was born in Iceberg",
                 kind="ILLEGAL_STATE",
+            )
+
+    def _refuse_followed(self, event: TableEvent, born: BornTrail) -> None:
+        if not born.is_promoted:
+            self._refuse_born(event)
+
+    def _promote(self, event: TablePromoted) -> None:
+        if self._wrote_format < PROMOTIONS:
+            raise _too_early(event, self._wrote_format)
+        if self._born is not None:
+            self._born.promote(event, self.version)
+        elif self._delta is not None:
+            self._delta = self._delta.promoted(self.version)
+        else:
+            raise InvalidChangeError(
+                "TablePromoted stands in a table that follows nobody", kind="ILLEGAL_STATE"
             )
 
     def _fold_born_schema(
@@ -578,7 +615,10 @@ class TableBuilder:
             self._owns = True
 
     def _tag(self, event: TagCreated | TagReplaced | TagDeleted, _author: str, moment: int) -> None:
-        self._refuse_born(event)
+        if self._born is not None:
+            self._refuse_followed(event, self._born)
+            self._born.tag(event, self.version, moment)
+            return
         exists = event.tag_name in self._tags
         if exists == isinstance(event, TagCreated):
             raise InvalidChangeError(

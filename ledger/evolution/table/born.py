@@ -11,17 +11,37 @@ from typing import Any, ClassVar, Final
 
 from attrs import frozen
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from ledger.events import iceberg_events as e
+from ledger.events.snapshot_events import (
+    RolledBack,
+    SnapshotCommitted,
+    TagCreated,
+    TagDeleted,
+    TagReplaced,
+)
+from ledger.events.table_events import TablePromoted
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
-from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot, Tag, Totals
+from ledger.model.snapshot import (
+    BATCH_COMMIT_IDENTIFIER,
+    BRANCH_IDS,
+    CommitKind,
+    Snapshot,
+    Tag,
+    Totals,
+)
 from ledger.model.types import DataField
 from ledger.model.types.wire import FieldObject, field_from_wire, field_to_wire
 
 MAIN: Final = "main"
 UNKNOWN: Final = -1
 """What a count is that the source does not say."""
+
+_SEQUENCES_SINCE: Final = 2
+ROW_IDS_SINCE: Final = 3
+"""The format versions of Iceberg that have sequence numbers, and ids of rows."""
 
 _KINDS: Final[Mapping[str, CommitKind]] = {"append": "APPEND", "replace": "COMPACT"}
 
@@ -49,6 +69,10 @@ class BornTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="c
         last_updated_millis: When the newest metadata file was written that is here.
         metadata_file: That file; empty until one has come in whole.
         followed_in: The commit of the ledger that ended it; -1 before the first.
+        promoted_in: The commit by which the ledger became its owner; -1 while others own it.
+        followed_last_id: The highest snapshot id that its source gave below those of branches; the
+            ledger's are between.
+        last_given_id: The highest snapshot id so far, since then.
     """
 
     source: str
@@ -70,12 +94,19 @@ class BornTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="c
     last_updated_millis: int = 0
     metadata_file: str = ""
     followed_in: int = -1
+    promoted_in: int = -1
+    followed_last_id: int = 0
+    last_given_id: int = 0
 
     @property
     def current(self) -> e.IcebergSnapshot | None:
         """The head of `main`."""
         main = self.refs.get(MAIN)
         return None if main is None else self.snapshots[main.snapshot_id]
+
+    def is_own(self, snapshot_id: int) -> bool:
+        """Whether the ledger made a snapshot."""
+        return self.promoted_in >= 0 and self.followed_last_id < snapshot_id < BRANCH_IDS
 
     @property
     def tags(self) -> dict[str, Tag]:
@@ -161,6 +192,15 @@ def author_of(summary: Mapping[str, str]) -> str:
     return next((summary[key] for key in (*_AUTHORS, *_ENGINES) if summary.get(key)), "")
 
 
+def last_taken(snapshot_ids: Iterable[int]) -> int:
+    """Return the highest of some snapshot ids below those of branches; 0 without one.
+
+    >>> last_taken([5, 7_000_000_000_000_000_001])
+    5
+    """
+    return max((each for each in snapshot_ids if each < BRANCH_IDS), default=0)
+
+
 class BornTrail:
     """The Iceberg half of a table's builder. Strict: what contradicts the table is refused."""
 
@@ -243,6 +283,103 @@ class BornTrail:
         self._own()
         self._RULES[type(event)](self, event, version, moment)
 
+    def promote(self, event: TablePromoted, version: int) -> None:
+        """Let the ledger own the table from a commit on.
+
+        Raises:
+            InvalidChangeError: It does already, or ids that it would give out are taken.
+        """
+        self._own()
+        if self.is_promoted:
+            raise _refused("a table is promoted once")
+        last = event.last_snapshot_id
+        if last is UNSET or not last_taken(self.snapshots) <= last < BRANCH_IDS:
+            raise _refused("a promotion says the highest snapshot id that is taken")
+        self._facts["promoted_in"] = version
+        self._facts["followed_last_id"] = self._facts["last_given_id"] = last
+
+    @property
+    def last_given_id(self) -> int:
+        """The highest snapshot id since the ledger owns the table; 0 before that."""
+        found: int = self._facts["last_given_id"]
+        return found
+
+    @property
+    def is_promoted(self) -> bool:
+        """Whether the ledger owns the table."""
+        return bool(self._facts["promoted_in"] >= 0)
+
+    def commit(
+        self, event: SnapshotCommitted | RolledBack, schema_id: int, version: int, moment: int
+    ) -> None:
+        """Fold a snapshot of the ledger's own in: the next one of `main`.
+
+        Args:
+            event: It.
+            schema_id: Of the current schema.
+            version: The commit that holds it.
+            moment: When it took effect, Unix milliseconds.
+
+        Raises:
+            InvalidChangeError: It contradicts the table.
+        """
+        self._own()
+        facts, head = self._facts, self.refs.get(MAIN)
+        if event.snapshot_id != facts["last_given_id"] + 1 or event.schema_id != schema_id:
+            raise _refused(
+                f"snapshot {event.snapshot_id} with schema {event.schema_id} cannot follow "
+                f"snapshot {facts['last_given_id']} with schema {schema_id}"
+            )
+        facts["last_given_id"] = event.snapshot_id
+        sequenced = facts["format_version"] >= _SEQUENCES_SINCE
+        first_row_id = facts["next_row_id"]
+        numbered = facts["format_version"] >= ROW_IDS_SINCE
+        given = UNSET if isinstance(event, RolledBack) else event.next_row_id
+        added_rows = 0 if given is UNSET else given - first_row_id
+        if added_rows < 0:
+            raise _refused(f"snapshot {event.snapshot_id} gives out row ids twice")
+        snapshot = e.IcebergSnapshot(
+            snapshot_id=event.snapshot_id,
+            parent_snapshot_id=UNSET if head is None else head.snapshot_id,
+            sequence_number=facts["last_sequence_number"] + 1 if sequenced else 0,
+            timestamp_millis=moment,
+            summary=event.summary,
+            schema_id=event.schema_id,
+            first_row_id=first_row_id if numbered else UNSET,
+            added_rows=added_rows if numbered else UNSET,
+        )
+        self._snapshot(e.SnapshotAdded(snapshot), version, moment)
+        self.refs[MAIN] = (
+            e.IcebergRef(snapshot_id=event.snapshot_id, ref_type="branch")
+            if head is None
+            else replace(head, snapshot_id=event.snapshot_id)
+        )
+        logged = e.LoggedSnapshot(timestamp_millis=moment, snapshot_id=event.snapshot_id)
+        facts["snapshot_log"] = (*facts["snapshot_log"], logged)
+
+    def tag(self, event: TagCreated | TagReplaced | TagDeleted, version: int, moment: int) -> None:
+        """Fold a tag of the ledger's own in.
+
+        Raises:
+            InvalidChangeError: It contradicts the table.
+        """
+        self._own()
+        there = self.refs.get(event.tag_name)
+        if (there is None) != isinstance(event, TagCreated) or (
+            there is not None and there.ref_type != "tag"
+        ):
+            said = "does not exist" if there is None else "exists"
+            raise _refused(f"tag {event.tag_name!r} {said}")
+        if isinstance(event, TagDeleted):
+            self._remove_ref(e.SnapshotRefRemoved(event.tag_name), version, moment)
+            return
+        ref = e.IcebergRef(
+            snapshot_id=event.snapshot_id,
+            ref_type="tag",
+            max_ref_age_millis=event.time_retained_millis,
+        )
+        self._set_ref(e.SnapshotRefSet(event.tag_name, ref), version, moment)
+
     def name_schema(
         self, event: e.SchemaNamed, fields: Iterable[DataField], keys: tuple[int, ...]
     ) -> None:
@@ -300,6 +437,12 @@ class BornTrail:
             if ref.snapshot_id not in self.snapshots:
                 del self.refs[name]
                 self.tagged_at.pop(name, None)
+        if self.is_promoted:
+            # Nobody else says what is left of it: what comes after the last one that went.
+            log = self._facts["snapshot_log"]
+            is_gone = [each.snapshot_id not in self.snapshots for each in log]
+            last = max((place for place, gone in enumerate(is_gone) if gone), default=-1)
+            self._facts["snapshot_log"] = log[last + 1 :]
 
     def _set_ref(self, event: e.SnapshotRefSet, _version: int, moment: int) -> None:
         name, ref = event.ref_name, event.ref

@@ -26,6 +26,7 @@ class DeltaTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
         protocol: The newest protocol, as JSON.
         metadata: The newest metadata, as JSON.
         columns: The field id of every column that ever was, by the path of its physical names.
+        promoted_in: The commit by which the ledger became its owner; -1 while others own it.
     """
 
     source: str
@@ -37,6 +38,7 @@ class DeltaTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
     protocol: str = ""
     metadata: str = ""
     columns: dict[str, int] = {}
+    promoted_in: int = -1
 
     @classmethod
     def of_birth(cls, birth: DeltaBirth) -> DeltaTable:
@@ -49,6 +51,10 @@ class DeltaTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
         Raises:
             InvalidChangeError: The version came in before, or a column gets another id.
         """
+        if self.promoted_in >= 0:
+            raise InvalidChangeError(
+                f"the table follows {self.source} no more", kind="ILLEGAL_STATE"
+            )
         if event.delta_version <= self.delta_version:
             raise InvalidChangeError(
                 f"version {event.delta_version} of the source cannot follow {self.delta_version}",
@@ -76,6 +82,16 @@ class DeltaTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
             metadata=_or(event.metadata, self.metadata),
             columns={**self.columns, **columns} if columns else self.columns,
         )
+
+    def promoted(self, version: int) -> DeltaTable:
+        """Return what it has once the ledger owns it.
+
+        Raises:
+            InvalidChangeError: It does already.
+        """
+        if self.promoted_in >= 0:
+            raise InvalidChangeError("a table is promoted once", kind="ILLEGAL_STATE")
+        return replace(self, promoted_in=version)
 
 
 def _or(value: str | UnsetType, absent: str) -> str:

@@ -31,7 +31,12 @@ from ledger.evolution.table.changes import (
     SetBranch,
 )
 from ledger.evolution.table.snapshots import check_reachable, committed_facts, listed_facts
-from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
+from ledger.model.errors import (
+    AlreadyExistsError,
+    InvalidChangeError,
+    NotFoundError,
+    UnsupportedError,
+)
 from ledger.model.identifier import checked_name
 from ledger.model.snapshot import Branch, branch_number
 
@@ -182,6 +187,11 @@ def decide_branch(state: TableState, change: SetBranch, formats: Formats) -> Sna
         FormatError: One of the table's formats cannot have the name.
     """
     checked_name(change.name, "branch")
+    if state.born is not None:
+        raise UnsupportedError(
+            f"the table was born in Iceberg, and the ledger commits to its main alone: "
+            f"{change.name!r} cannot begin here"
+        )
     bounds.check_numbers(change, f"branch {change.name!r}")
     if change.resets:
         state.branch(change.name)
@@ -195,7 +205,7 @@ def decide_branch(state: TableState, change: SetBranch, formats: Formats) -> Sna
         raise AlreadyExistsError(f"{change.name!r} is {what}; give the branch another name")
     refuse_tag(state, change.name, formats)
     check_reachable(state, change.snapshot_id)
-    if branch_number(change.snapshot_id):
+    if state.line_of(change.snapshot_id):
         raise InvalidChangeError(
             f"snapshot {change.snapshot_id} is of a branch, and branches begin with snapshots of "
             "main: fast-forward main to it first, or begin with the snapshot that it begins with"

@@ -46,6 +46,7 @@ from ledger.evolution.table.changes import (
 )
 from ledger.evolution.table.conflicts import Needs, contradiction, lost, taken
 from ledger.evolution.table.decision import Decided, TableWishes
+from ledger.evolution.table.promoted import iceberg_facts
 from ledger.evolution.table.touched import FileWish, RecentlyTouched
 from ledger.model.errors import (
     AlreadyExistsError,
@@ -170,7 +171,8 @@ class TableIntent:
         kind = "iceberg" if state.born else "paimon" if state.paimon else "delta"
         raise InvalidChangeError(
             f"the table follows {source}, which others own, and takes no commits of its own: "
-            f"change it there, then take over what is new (lakeledger import {kind})",
+            f"change it there, then take over what is new (lakeledger import {kind}), or let the "
+            "ledger own it from now on (lakeledger promote)",
             kind="MIRRORED",
         )
 
@@ -181,10 +183,14 @@ class TableIntent:
             decided = self._decide_table(state)
             yield from decided.events
             schema, asks = decided.batch.schema, bool(decided.events)
+            if state.born is not None:
+                said = iceberg_facts(state, state.born, schema)
+                yield from said.events
+                schema = evolve(schema, id=said.schema_id)
         course = Course(
             state,
             schema,
-            state.last_snapshot_id,
+            state.born.last_given_id if state.born else state.last_snapshot_id,
             state.totals.record_count,
             state.version == self.base_version,
             self._formats,

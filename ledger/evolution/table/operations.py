@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 
 from ledger.events.clock_events import ClockCorrected
-from ledger.events.iceberg_events import SnapshotRefRemoved, SnapshotRefSet
+from ledger.events.iceberg_events import SnapshotRefRemoved, SnapshotRefSet, SnapshotsRemoved
 from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.snapshot_events import (
     BranchCommitted,
@@ -22,7 +22,7 @@ from ledger.events.snapshot_events import (
     TagReplaced,
 )
 from ledger.events.statistics_events import PartitionStatisticsSet
-from ledger.events.table_events import TableCreated, TableDropped, TableName
+from ledger.events.table_events import TableCreated, TableDropped, TableName, TablePromoted
 from ledger.evolution.decide_clock import CorrectClock, decide_clock
 from ledger.evolution.operation import Cell, Course, Operation, StateOperation, no_cells
 from ledger.evolution.table import changes as asked
@@ -48,7 +48,6 @@ from ledger.evolution.table.snapshots import (
     tag_holds,
 )
 from ledger.model.excerpt import moment, size
-from ledger.model.snapshot import branch_number
 
 
 def _decide_snapshot(course: Course, change: asked.CommitSnapshot | asked.Rollback) -> ListingEvent:
@@ -84,10 +83,13 @@ def _decide_fast_forward(course: Course, change: asked.FastForward) -> SnapshotC
     )
 
 
-def _decide_expiry(course: Course, change: asked.ExpireSnapshots) -> SnapshotsExpired | None:
-    of_branch = branch_number(change.earliest_snapshot_id)
-    decide = decide_branch_expiry if of_branch else decide_expiry
-    return decide(course.state, change)
+def _decide_expiry(
+    course: Course, change: asked.ExpireSnapshots
+) -> SnapshotsExpired | SnapshotsRemoved | None:
+    of_branch = course.state.line_of(change.earliest_snapshot_id)
+    if of_branch:
+        return decide_branch_expiry(course.state, change)
+    return decide_expiry(course.state, change)
 
 
 def _decide_tag(
@@ -122,6 +124,15 @@ def _clock(fact: ClockCorrected) -> Iterator[tuple[Cell, Any]]:
 def _rules(fact: FormatRulesRaised) -> Iterator[tuple[Cell, Any]]:
     for name, number in fact.rules.items():
         yield ("formatRules", name), number
+
+
+def _promoted(_fact: TablePromoted) -> Iterator[tuple[Cell, Any]]:
+    yield ("owner",), "ledger"
+
+
+def _says_promotion(fact: TablePromoted) -> str:
+    swapped = f"; {fact.catalog} leads here" if fact.catalog is not UNSET else ""
+    return f"promoted: the ledger owns the table, which followed {fact.source}{swapped}"
 
 
 def _says_rules(fact: FormatRulesRaised) -> str:
@@ -313,6 +324,12 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         sets=_statistics,
         claims=_statistics,
         says=lambda it: f"published partition statistics of snapshot {it.snapshot_id}",
+    ),
+    Operation(
+        facts=(TablePromoted,),
+        sets=_promoted,
+        claims=_promoted,
+        says=_says_promotion,
     ),
     Operation(
         facts=(FormatRulesRaised,),

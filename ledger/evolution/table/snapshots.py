@@ -10,6 +10,7 @@ import msgspec
 from attrs import evolve
 from msgspec import UNSET, Raw
 
+from ledger.events.iceberg_events import SnapshotsRemoved
 from ledger.events.snapshot_events import (
     NO_FILES,
     RolledBack,
@@ -25,6 +26,7 @@ from ledger.evolution.declared.asking import refuse_files, refuse_tag
 from ledger.evolution.declared.format import Formats
 from ledger.evolution.declared.personal import PERSONAL_OPTION, Marked
 from ledger.evolution.state import TableState
+from ledger.evolution.table.born import ROW_IDS_SINCE
 from ledger.evolution.table.changes import (
     CommitSnapshot,
     CreateTag,
@@ -37,11 +39,17 @@ from ledger.evolution.table.changes import (
     SnapshotChange,
     TagChange,
 )
+from ledger.evolution.table.promoted import (
+    refuse_branch,
+    rows_added,
+    snapshots_removed,
+    summary_of,
+)
 from ledger.model.credentials import advice, carries_credentials
 from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
 from ledger.model.file_change import FileChange, inline_files
 from ledger.model.identifier import checked_name
-from ledger.model.snapshot import Snapshot, StatisticsFile, Totals, branch_number
+from ledger.model.snapshot import Snapshot, StatisticsFile, Totals
 
 _ENCODER = msgspec.json.Encoder()
 
@@ -79,7 +87,7 @@ def decide_snapshot(
     )
     if isinstance(change, Rollback):
         check_reachable(state, change.target_snapshot_id)
-        if branch_number(change.target_snapshot_id):
+        if state.line_of(change.target_snapshot_id):
             raise InvalidChangeError(
                 f"snapshot {change.target_snapshot_id} is of a branch: main is brought to what a "
                 "branch shows by fast_forward, and rolled back to snapshots of its own"
@@ -89,7 +97,10 @@ def decide_snapshot(
             target_snapshot_id=change.target_snapshot_id,
             target_tag_name=_or_unset(change.target_tag_name),
         )
-    return SnapshotCommitted(**common, **committed_facts(change, state.snapshot, schema_id))
+    facts = committed_facts(change, state.snapshot, schema_id)
+    if state.born is not None and state.born.format_version >= ROW_IDS_SINCE:
+        facts["next_row_id"] = state.born.next_row_id + rows_added(change.files)
+    return SnapshotCommitted(**common, **facts)
 
 
 def listed_facts(
@@ -137,6 +148,7 @@ def listed_facts(
         "delta_file_size_in_bytes": sums.file_size_in_bytes,
         "last_file_creation_time": _or_unset(sums.last_file_creation_time),
         "named_schema_ids": _named_schema_ids(change.files),
+        "summary": UNSET if state.born is None else summary_of(state.born, change),
         "files": Raw(listed) if inline else NO_FILES,
         "changes": _or_unset(change.reference),
     }
@@ -301,12 +313,14 @@ def decide_tag(
         return TagDeleted(tag_name=state.tag(change.tag_name).name)
     refuse_tag(state, change.tag_name, formats)
     bounds.check_numbers(change, f"tag {change.tag_name!r}")
+    if state.born is not None:
+        refuse_branch(state.born, change)
     newest = state.last_snapshot_id
     snapshot_id = newest if change.snapshot_id is None else change.snapshot_id
     if snapshot_id == 0:
         raise InvalidChangeError(f"tag {change.tag_name!r} has nothing to name: no snapshot yet")
     check_reachable(state, snapshot_id)
-    if branch_number(snapshot_id):
+    if state.line_of(snapshot_id):
         raise InvalidChangeError(
             f"tag {change.tag_name!r} cannot name snapshot {snapshot_id}, which is of a branch: "
             "fast-forward main to the branch first, then tag what main shows"
@@ -338,13 +352,17 @@ def tag_holds(state: TableState, change: TagChange) -> bool:
     return there is not None and (there.snapshot_id, there.time_retained_millis) == wanted
 
 
-def decide_expiry(state: TableState, change: ExpireSnapshots) -> SnapshotsExpired | None:
+def decide_expiry(
+    state: TableState, change: ExpireSnapshots
+) -> SnapshotsExpired | SnapshotsRemoved | None:
     """Return the expiry, or None when those snapshots are gone already.
 
     Raises:
         InvalidChangeError: The newest snapshot would go, too.
     """
     bounds.check_numbers(change, "what stays")
+    if state.born is not None:
+        return snapshots_removed(state.born, change)
     if change.earliest_snapshot_id <= state.earliest_snapshot_id:
         return None
     if change.earliest_snapshot_id > state.last_snapshot_id:
@@ -366,7 +384,7 @@ def decide_statistics(
     """
     check_path(change.path)
     check_reachable(state, change.snapshot_id)
-    if branch_number(change.snapshot_id):
+    if state.line_of(change.snapshot_id):
         raise InvalidChangeError(
             f"snapshot {change.snapshot_id} is of a branch; statistics are kept of main's"
         )

@@ -4,8 +4,10 @@ Others may import:
     `importing`  reading a source into transactions, as the entry point names it
     `command`    its command
     `metadata`   what a born table's state is in Iceberg's words
+    `schemas`    what a schema is on either side
+    `promoting`  letting the ledger own such a table, as the entry point names it
 
 Inside: `sources` reads what is there, `steps` parts what two of its files tell into moments,
-`differences` says each moment in events, `schemas` what a schema is on either side, `plan` goes
-through all of it. What knows no format stands in `projections.importing`.
+`differences` says each moment in events, `plan` goes through all of it; `catalogs` swaps a
+catalog's pointer. What knows no format stands in `projections.importing`.
 """

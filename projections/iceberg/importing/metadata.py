@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from ledger.events import iceberg_events as e
 from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
@@ -24,11 +25,19 @@ FORMATS = "ledger.formats"
 _T = TypeVar("_T")
 
 
-def metadata_of(state: TableState) -> TableMetadata:
+def _of_nobody(snapshot_id: int) -> str:
+    raise UnsupportedError(f"snapshot {snapshot_id} has no manifest list")
+
+
+def metadata_of(state: TableState, list_of: Callable[[int], str] = _of_nobody) -> TableMetadata:
     """Return what Iceberg says of a table that was born there, at a version.
 
     Where the version stands amid what one file of the source says, the time of the file is that
     of the commit.
+
+    Args:
+        state: The table.
+        list_of: Gives the manifest list of a snapshot that the ledger made.
 
     Raises:
         UnsupportedError: The table was not born in Iceberg.
@@ -60,7 +69,7 @@ def metadata_of(state: TableState) -> TableMetadata:
             _part(each, s.EncryptionKey) for each in born.encryption_keys.values()
         ),
         refs={name: _ref(each) for name, each in sorted(born.refs.items())},
-        snapshots=tuple(map(_snapshot, born.snapshots.values())),
+        snapshots=tuple(_snapshot(each, list_of) for each in born.snapshots.values()),
         statistics=tuple(map(_statistics, born.statistics.values())),
         partition_statistics=tuple(
             s.PartitionStatisticsFile(number, each.path, each.file_size_in_bytes)
@@ -107,7 +116,10 @@ _known: dict[int, tuple[e.IcebergSnapshot, s.Snapshot]] = {}
 """Snapshots in Iceberg's words, each by the identity of the state's, which states share."""
 
 
-def _snapshot(snapshot: e.IcebergSnapshot) -> s.Snapshot:
+def _snapshot(snapshot: e.IcebergSnapshot, list_of: Callable[[int], str]) -> s.Snapshot:
+    if snapshot.manifest_list is UNSET and snapshot.manifests is UNSET:
+        listed = replace(snapshot, manifest_list=list_of(snapshot.snapshot_id))
+        return _part(listed, s.Snapshot, _SNAPSHOT)
     # It is held, so that no other snapshot gets its identity.
     known = _known.get(id(snapshot))
     if known is None:

@@ -27,7 +27,7 @@ Read = Callable[[str], bytes]
 """Returns a file's bytes; raises OSError where it is not there or may not be read."""
 
 _METADATA = re.compile(r"\.metadata\.json(\.gz)?$|\.gz\.metadata\.json$")
-_IN_CATALOG = re.compile(r"(?P<catalog>[\w-]{2,}):(?P<name>[^/:]+\.[^/:]+)")
+IN_CATALOG = re.compile(r"(?P<catalog>[\w-]{2,}):(?P<name>[^/:]+\.[^/:]+)")
 _CATALOG = re.compile(r"(?P<catalog>[\w-]{2,}):(?P<namespace>[^/:]*)")
 _NUMBER = re.compile(r"v?([0-9]+)")
 
@@ -147,7 +147,7 @@ def open_source(source: str, options: Mapping[str, Any] | None = None) -> Source
         StoreError: It may not be read.
         MissingDependencyError: A catalog was named, and PyIceberg is not installed.
     """
-    named = _IN_CATALOG.fullmatch(source)
+    named = IN_CATALOG.fullmatch(source)
     if named is not None:
         return _of_catalog(source, named["catalog"], named["name"])
     at, files = place_of_source(source), SourceFiles(options or {})
@@ -237,7 +237,7 @@ def tables_of(source: str, options: Mapping[str, Any] | None) -> list[Found]:
         at = place_of_source(source)
         return tables_below(SourceFiles(options or {}), at, has_folder("metadata"))
     catalog, namespace = named["catalog"], named["namespace"]
-    load_catalog = _catalogs()
+    load_catalog = catalogs()
     try:
         asked = load_catalog(catalog)
         spaces = [(namespace,)] if namespace else asked.list_namespaces()
@@ -253,7 +253,12 @@ def tables_of(source: str, options: Mapping[str, Any] | None) -> list[Found]:
     ]
 
 
-def _catalogs() -> Callable[[str], Any]:
+def catalogs() -> Callable[[str], Any]:
+    """Return what loads a catalog by its name.
+
+    Raises:
+        MissingDependencyError: PyIceberg is not installed.
+    """
     try:
         from pyiceberg.catalog import load_catalog
     except ImportError as error:
@@ -265,7 +270,7 @@ def _catalogs() -> Callable[[str], Any]:
 
 
 def _of_catalog(source: str, catalog: str, name: str) -> Source:
-    load_catalog = _catalogs()
+    load_catalog = catalogs()
     from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
     try:

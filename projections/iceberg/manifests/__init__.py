@@ -8,6 +8,5 @@ Others may import:
     `layout`            which manifests a list names
     `summary`           what a snapshot's summary says of its files
     `writing`           a run's manifests and lists
-
-Inside: `avro` holds the bytes and their schemas.
+    `avro`              the bytes, and their schemas
 """

@@ -80,7 +80,14 @@ def read_manifest(
     Raises:
         DamagedLogError: The bytes are not those that were written.
     """
-    if body is None or hashlib.sha256(body).hexdigest() != manifest.check:
+    if manifest.is_of_engine:
+        if body is None or len(body) != manifest.length:
+            raise DamagedLogError(
+                f"{manifest.path}, which the table's former owner wrote, is gone or changed: "
+                "restore it from a copy",
+                manifest.path,
+            )
+    elif body is None or hashlib.sha256(body).hexdigest() != manifest.check:
         raise DamagedLogError(
             f"{manifest.path} is not the manifest that the ledger projected; restore it by "
             "rebuilding the projection",
@@ -88,7 +95,12 @@ def read_manifest(
         )
     next_row_id = manifest.first_row_id
     for record in read_container(body, manifest.path):
-        entry = from_avro(record, struct, sequence_number=manifest.sequence_number)
+        entry = from_avro(
+            record,
+            struct,
+            adder=manifest.added_snapshot_id,
+            sequence_number=manifest.sequence_number,
+        )
         if entry.status == DELETED:
             continue
         if entry.first_row_id is None and next_row_id is not None:
@@ -145,7 +157,7 @@ def write_manifest_list(
 
 def _list_record(each: ManifestFile, location: str, format_version: int) -> dict[str, Any]:
     record: dict[str, Any] = {
-        "manifest_path": f"{location}/{each.path}",
+        "manifest_path": each.path if each.is_of_engine else f"{location}/{each.path}",
         "manifest_length": each.length,
         "partition_spec_id": each.part.spec_id,
         "added_snapshot_id": each.added_snapshot_id,
@@ -155,7 +167,11 @@ def _list_record(each: ManifestFile, location: str, format_version: int) -> dict
         "added_rows_count": each.added_rows,
         "existing_rows_count": each.existing_rows,
         "deleted_rows_count": each.deleted_rows,
-        "partitions": [msgspec.structs.asdict(summary) for summary in each.partitions],
+        "partitions": (
+            None
+            if each.partitions is None
+            else [msgspec.structs.asdict(summary) for summary in each.partitions]
+        ),
     }
     if format_version >= SEQUENCES_SINCE:
         record["content"] = 1 if each.part.content else 0

@@ -193,24 +193,26 @@ _OTHER_KEYS = ("partition", "first_row_id", "block_size_in_bytes")
 
 
 def from_avro(
-    record: dict[str, Any], struct: PartitionStruct, *, sequence_number: int
+    record: dict[str, Any], struct: PartitionStruct, *, adder: int, sequence_number: int
 ) -> ManifestEntry:
     """Return the entry of an Avro record.
 
     Args:
         record: As a manifest has it.
         struct: Of its partition spec.
+        adder: The snapshot that added the manifest, which new entries inherit.
         sequence_number: The manifest's, which new entries inherit.
     """
     file = record["data_file"]
-    given = record.get("sequence_number")
-    partition = file["partition"]
+    given, by = record.get("sequence_number"), record.get("snapshot_id")
+    # Whoever else wrote it may call the fields otherwise.
+    values = zip(struct.columns, file["partition"].values(), strict=True)
     return ManifestEntry(
         status=record["status"],
-        snapshot_id=record["snapshot_id"],
+        snapshot_id=adder if by is None else by,
         sequence_number=sequence_number if given is None else given,
         first_row_id=file.get("first_row_id"),
         spec_id=struct.spec.spec_id,
-        partition=tuple(each.from_avro(partition[each.avro_name]) for each in struct.columns),
+        partition=tuple(each.from_avro(value) for each, value in values),
         file={"content": 0, **{k: v for k, v in file.items() if k not in _OTHER_KEYS}},
     )

@@ -37,6 +37,8 @@ class TableFacts:
         specs: Every partition spec by id.
         types: Of the specs' source columns by field id; dropped ones have the type they had last.
         data_location: The URI that data files are below.
+        before_sequence: By how much a snapshot's id is more than its sequence number, in a table
+            whose ids are not counted from 1.
     """
 
     location: str
@@ -46,6 +48,7 @@ class TableFacts:
     specs: Mapping[int, PartitionSpec] = field(hash=False)
     types: Mapping[int, t.DataType] = field(hash=False)
     data_location: str = field(kw_only=True)
+    before_sequence: int = 0
 
     @property
     def has_row_ids(self) -> bool:
@@ -59,7 +62,8 @@ class TableFacts:
 
     def sequence_number(self, snapshot_id: int) -> int:
         """Return a snapshot's sequence number; 0 for those of version 1."""
-        return snapshot_id if 0 < self.first_sequenced <= snapshot_id else 0
+        is_sequenced = 0 < self.first_sequenced <= snapshot_id
+        return snapshot_id - self.before_sequence if is_sequenced else 0
 
     def struct(self, spec_id: int) -> PartitionStruct:
         """Return the partition struct of a spec."""

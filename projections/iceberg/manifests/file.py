@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 from attrs import frozen
+from msgspec.structs import replace
 
 from projections.iceberg.manifests.entry import ADDED, DELETED, EXISTING, ManifestEntry
 from projections.iceberg.manifests.partition_struct import FieldSummary, PartitionStruct
@@ -61,7 +62,7 @@ class ManifestFile(msgspec.Struct, frozen=True, kw_only=True):
         min_sequence_number: The least of its live files'.
         added_snapshot_id: The snapshot that wrote it.
         added_files: How many files came with that snapshot; the other counts likewise.
-        partitions: One summary a partition field.
+        partitions: One summary a partition field; None where an engine gave none.
         first_row_id: The id that the first new row gets; None before a list gave it out.
         new_rows: How many rows get their ids from it.
     """
@@ -81,9 +82,14 @@ class ManifestFile(msgspec.Struct, frozen=True, kw_only=True):
     added_rows: int
     existing_rows: int
     deleted_rows: int
-    partitions: tuple[FieldSummary, ...]
+    partitions: tuple[FieldSummary, ...] | None
     first_row_id: int | None = None
     new_rows: int = 0
+
+    @property
+    def is_of_engine(self) -> bool:
+        """Whether an engine wrote it before the ledger owned the table; its path is whole then."""
+        return not self.check
 
     @property
     def live_files(self) -> int:
@@ -93,6 +99,21 @@ class ManifestFile(msgspec.Struct, frozen=True, kw_only=True):
     def may_hold(self, key: Key, group: tuple[int, int]) -> bool:
         """Return whether a file of a spec and content may stand in it."""
         return self.part.group == group and self.low <= key <= self.high
+
+
+_LEAST, _MOST = (-1, ""), (1 << 63, "")
+"""Keys that no file of a manifest is outside of."""
+
+
+def wherever(manifest: ManifestFile, place: int) -> ManifestFile:
+    """Return a manifest of which only what its list says is known: it never becomes part of one.
+
+    Args:
+        manifest: The manifest.
+        place: Where it stands in the list.
+    """
+    part = Part(0, 0, manifest.part.spec_id, manifest.part.content, place)
+    return replace(manifest, part=part, low=_LEAST, high=_MOST)
 
 
 @frozen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from attrs import Factory, define, field, frozen
@@ -24,6 +24,11 @@ from projections.iceberg.manifests.layout import after_removal, formed, merges, 
 from projections.iceberg.names import FOLDER, Names
 from projections.manifest_files.container import read_container
 from projections.outputs import Outputs
+
+
+def _nothing(_path: str) -> bytes | None:
+    return None
+
 
 Group = tuple[int, int]
 """A partition spec's id, and a content."""
@@ -77,6 +82,8 @@ class Manifests:
         current: With live files, oldest files first.
         next_row_id: The first row id that no row has.
         list_check: SHA-256 of the newest list that was written, in hex; empty before the first.
+        read_engines: Reads a manifest that an engine wrote, by its whole path; None where it is
+            gone.
     """
 
     names: Names
@@ -84,6 +91,7 @@ class Manifests:
     current: tuple[ManifestFile, ...] = ()
     next_row_id: int = 0
     list_check: str = ""
+    read_engines: Callable[[str], bytes | None] = _nothing
     _bodies: dict[str, bytes] = Factory(dict)
     _unwritten: set[str] = Factory(set)
     _left: dict[str, int | None] = Factory(dict)
@@ -102,6 +110,12 @@ class Manifests:
         self._bodies = {path: body for path, body in self._bodies.items() if path in named}
         self._unwritten &= named
         return Listed(listed, first_row_id, self.next_row_id - first_row_id)
+
+    def stand(self, manifests: Iterable[ManifestFile], facts: TableFacts) -> Listed:
+        """Go on to a snapshot that lists manifests which are there; return what its list names."""
+        first_row_id = self.next_row_id
+        self.current = tuple(self._numbered(each, facts) for each in manifests)
+        return Listed(self.current, first_row_id, self.next_row_id - first_row_id)
 
     def _next(self, changes: Changes, facts: TableFacts) -> Iterator[ManifestFile]:
         gone = self._holders(changes, facts)
@@ -200,7 +214,8 @@ class Manifests:
     def _live(self, manifest: ManifestFile, facts: TableFacts) -> Iterator[ManifestEntry]:
         body = self._bodies.get(manifest.path)
         if body is None:
-            body = self.outputs.read(manifest.path)
+            read = self.read_engines if manifest.is_of_engine else self.outputs.read
+            body = read(manifest.path)
         return read_manifest(body, manifest, facts.struct(manifest.part.spec_id))
 
     def _form(self, draft: ManifestDraft, snapshot_id: int, facts: TableFacts) -> ManifestFile:
@@ -229,28 +244,38 @@ class Manifests:
         first, self.next_row_id = self.next_row_id, self.next_row_id + each.new_rows
         return replace(each, first_row_id=first)
 
-    def write(self, listed: Listed, snapshot_id: int, facts: TableFacts) -> None:
-        """Write the newest snapshot's list, after the manifests in it that are not written yet."""
+    def write(
+        self, listed: Listed, snapshot_id: int, facts: TableFacts, parent: int | None = None
+    ) -> None:
+        """Write the newest snapshot's list, after the manifests in it that are not written yet.
+
+        Args:
+            listed: What it names.
+            snapshot_id: The snapshot.
+            facts: What holds of the table.
+            parent: The snapshot before it; None: the one of the id before, if there is one.
+        """
         for path in listed.paths:
             if path in self._unwritten:
                 self.outputs.put(path, self._bodies[path])
                 self._unwritten.discard(path)
+        before = snapshot_id - 1 if parent is None else parent
         path = self.names.manifest_list(snapshot_id)
         body = write_manifest_list(
             listed.manifests,
             location=facts.location,
             format_version=facts.format_version,
             sync_marker=self.names.sync_marker(path),
-            metadata=_header(listed, snapshot_id, facts),
+            metadata=_header(listed, snapshot_id, before, facts),
         )
         self.outputs.put(path, body)
         self.list_check = hashlib.sha256(body).hexdigest()
 
 
-def _header(listed: Listed, snapshot_id: int, facts: TableFacts) -> dict[str, str]:
+def _header(listed: Listed, snapshot_id: int, parent: int, facts: TableFacts) -> dict[str, str]:
     header = {
         "snapshot-id": str(snapshot_id),
-        "parent-snapshot-id": str(snapshot_id - 1) if snapshot_id > 1 else "null",
+        "parent-snapshot-id": str(parent) if parent else "null",
         "format-version": str(facts.format_version),
     }
     if facts.has_sequences:

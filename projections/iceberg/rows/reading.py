@@ -18,7 +18,7 @@ from ledger.planning.filter import Filter, parse_filter
 from ledger.table import Table
 from ledger.table_at import TableAt
 from projections.iceberg import position as positions
-from projections.iceberg.born import born_metadata
+from projections.iceberg.born import born_metadata, render_born
 from projections.iceberg.materialise import advance
 from projections.iceberg.names import RENDERER, Names
 from projections.iceberg.position import Position
@@ -65,12 +65,12 @@ def scan(
             '"lakeledger[iceberg]"'
         ) from error
     if at.state.born is not None:
-        metadata = _born(at)
+        metadata, made = _born(table, at)
         schema = metadata.schema()
         return DataScan(
             table_metadata=metadata,
             io=RowFiles(
-                table.ledger_url, table.storage_options, {}, table.may_fetch, table.reached
+                table.ledger_url, table.storage_options, made, table.may_fetch, table.reached
             ),
             row_filter=row_filter(parse_filter(where, at.schema), schema),
             selected_fields=_selected(columns, schema),
@@ -100,14 +100,31 @@ def scan(
     )
 
 
-def _born(at: TableAt) -> TableMetadata:
+def _born(table: Table, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]]:
     """Return the metadata of a table that was born in Iceberg, turned back to an instant."""
+    made = MemoryOutputs()
+    if at.state.lists_files and at.state.snapshot is not None and not _stands(table, at):
+        render_born(table, made, target_state(table, at.version), nobody)
     then = {
         "current_snapshot_id": at.state.last_snapshot_id or None,
         "current_schema_id": at.schema.id,
     }
-    metadata: TableMetadata = _parsed(born_metadata(at.state)).model_copy(update=then)
-    return metadata
+    metadata: TableMetadata = _parsed(born_metadata(table, at.state)).model_copy(update=then)
+    return metadata, {f"{table.location}/{each}": body for each, body in made.files.items()}
+
+
+def _stands(table: Table, at: TableAt) -> bool:
+    """Whether the manifest list of the ledger's own snapshot can be read where it belongs."""
+    position = positions.FILE.load(table.log.store, table.log.layout)
+    if not position.leads_on(table.location):
+        return False
+    try:
+        advance(table)
+    except StoreError:
+        # Nothing may be written there, and reading needs not.
+        return False
+    names = Names(at.state.table_id)
+    return outputs_of(table).read(names.manifest_list(at.state.last_snapshot_id)) is not None
 
 
 def _standing(table: Table, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]] | None:

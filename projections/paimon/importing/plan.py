@@ -222,7 +222,10 @@ def _snapshot_events(table: PaimonTable, snapshot: Snapshot) -> Iterator[TableEv
     yield SnapshotCommitted(snapshot_id=snapshot.id, **said)
 
 
-_NOT_SAID = {"snapshot_id", "files", "changes", "named_schema_ids", "last_file_creation_time"}
+_NOT_SAID = {
+    *("snapshot_id", "files", "changes", "named_schema_ids", "last_file_creation_time"),
+    "summary",
+}
 _SAID = tuple(
     each
     for each in CommittedFacts.__struct_fields__

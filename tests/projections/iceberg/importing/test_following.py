@@ -98,15 +98,30 @@ def test_it_takes_no_commits_of_its_own_and_says_whose_it_is(tmp_path: Path) -> 
     assert lake.tables("a") == []
 
 
-def test_what_needs_its_list_of_files_says_where_that_is(tmp_path: Path) -> None:
-    _, lake = mirrored(tmp_path)
-    at = lake.table("a.b").at()
-    with pytest.raises(UnsupportedError, match="stand in the manifests of file://"):
-        _ = at.files
-    with pytest.raises(UnsupportedError, match="stand in the manifests"):
-        at.plan("id = 1")
+def test_its_files_are_listed_and_planned_by_what_its_engines_manifests_say(tmp_path: Path) -> None:
+    theirs = created(tmp_path / "t")
+    first = appended(theirs, 1, 2, name=["x", "y"])
+    appended(theirs, 3, name=["z"])
+    lake = ledger.open(str(tmp_path / "lake"))
+    lake.import_table("a.b", theirs.metadata_location)
+    table = lake.table("a.b")
+    wanted = {str(each.file.file_path): each.file for each in theirs.scan().plan_files()}
+    found = {each.path: each for each in table.at().files}
+    assert found.keys() == wanted.keys()
+    assert [each.record_count for each in found.values()] == [1, 2]
+    (planned,) = table.at().plan("id > 2").files
+    assert [planned.file.path] == [
+        str(each.file.file_path) for each in theirs.scan("id > 2").plan_files()
+    ]
+    assert len(table.at(snapshot=first).files) == 1
     with pytest.raises(UnsupportedError, match="iceberg"):
-        lake.table("a.b").project("paimon")
+        table.project("paimon")
+
+
+def test_files_that_nobody_may_read_are_named(tmp_path: Path) -> None:
+    _, lake = mirrored(tmp_path)
+    with pytest.raises(NotFoundError, match="allowed_locations"):
+        _ = lake.table("a.b").at().files
 
 
 def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:

@@ -23,7 +23,6 @@ from ledger import (
     NotFoundError,
     Schema,
     Table,
-    UnsupportedError,
 )
 from ledger.evolution.fold.table_record import TableStream
 from projections.leaving import Leaving
@@ -195,11 +194,31 @@ def test_it_takes_no_commits_of_its_own_and_says_whose_it_is(tmp_path: Path) -> 
     table = lake.table("a.b")
     with pytest.raises(InvalidChangeError, match=r"others own.*import paimon"):
         table.alter([AddColumn(("x",), "INT")])
-    with pytest.raises(UnsupportedError, match="stand in the manifests of"):
+    with pytest.raises(NotFoundError, match="allowed_locations"):
         _ = table.at().files
     for each in ("iceberg", "delta"):
         with pytest.raises(LedgerError, match=each):
             table.project(each)
+
+
+@pytest.mark.parametrize("kind", ["plain", "keyed"])
+def test_its_files_are_listed_and_planned_as_paimon_plans_them(tmp_path: Path, kind: str) -> None:
+    source = PaimonSource(tmp_path / "theirs", keyed=kind == "keyed")
+    for _ in range(3):
+        source.append()
+    lake = ledger.open(str(tmp_path / "lake"))
+    taken(lake, source.folder)
+    table = lake.table("a.b")
+    scan = source.table.new_read_builder().new_scan()
+    planned = {file.file_name for split in scan.plan().splits() for file in split.files}
+    found = {Path(each.path).name: each for each in table.at().files}
+    assert found.keys() == planned
+    assert all(Path(each.path.removeprefix("file://")).is_file() for each in found.values())
+    assert len(table.at(snapshot=source.snapshots[0]).files) < len(found)
+    # Its writer says nothing of columns, and so no file is left out by them.
+    assert len(table.at().plan("id >= 4").files) == len(found)
+    if kind == "plain":
+        assert {each.file.partition for each in table.at().plan("kind = 'a'").files} == {("a",)}
 
 
 def test_another_table_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,75 @@
+"""A catalog's pointer to a table's metadata file, read and swapped through PyIceberg's catalogs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ledger.model.errors import InvalidInputError, StoreError
+from projections.iceberg.importing.sources import IN_CATALOG, catalogs
+
+
+def is_swappable(catalog: str) -> bool:
+    """Whether a catalog's pointer can be swapped on the condition that it is where it was.
+
+    PyIceberg's SQL catalogs have one row a table, in a database that compares and sets.
+    """
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    try:
+        return isinstance(catalogs()(catalog), SqlCatalog)
+    except Exception as error:
+        # Every kind of catalog has errors of its own.
+        raise StoreError(f"catalog {catalog} cannot be asked: {error}") from error
+
+
+def _named(source: str) -> tuple[Any, tuple[str, ...]]:
+    named = IN_CATALOG.fullmatch(source)
+    if named is None:
+        raise InvalidInputError(f"{source} is no table of a catalog, CATALOG:NAMESPACE.TABLE")
+    return catalogs()(named["catalog"]), tuple(named["name"].split("."))
+
+
+def pointer_of(source: str) -> str:
+    """Return the metadata file that a catalog's table leads to.
+
+    Raises:
+        StoreError: The catalog cannot be asked.
+    """
+    catalog, name = _named(source)
+    try:
+        found: str = catalog.load_table(name).metadata_location
+    except Exception as error:
+        # Every kind of catalog has errors of its own.
+        raise StoreError(f"{source} cannot be asked for: {error}") from error
+    return found
+
+
+def swap_pointer(source: str, expected: str, new: str) -> bool:
+    """Let a catalog's table lead to another metadata file, if it leads to the one expected.
+
+    Returns whether it did.
+
+    Raises:
+        StoreError: The catalog cannot be asked or written.
+    """
+    from pyiceberg.catalog.sql import IcebergTables
+    from sqlalchemy import update
+    from sqlalchemy.exc import SQLAlchemyError
+
+    catalog, (*space, name) = _named(source)
+    statement = (
+        update(IcebergTables)
+        .where(
+            IcebergTables.catalog_name == catalog.name,
+            IcebergTables.table_namespace == ".".join(space),
+            IcebergTables.table_name == name,
+            IcebergTables.metadata_location == expected,
+        )
+        .values(metadata_location=new, previous_metadata_location=expected)
+    )
+    try:
+        with catalog.engine.begin() as connection:
+            done = connection.execute(statement)
+    except SQLAlchemyError as error:
+        raise StoreError(f"{source} cannot be led to {new}: {error}") from error
+    return bool(done.rowcount == 1)

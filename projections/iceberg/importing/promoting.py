@@ -1,0 +1,173 @@
+"""Promoting a table from Iceberg: the catalog's pointer is swapped, or its owner is told how."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import UNSET, Raw
+
+from ledger.events import TableEvent
+from ledger.events.snapshot_events import NO_FILES, SnapshotCommitted
+from ledger.events.table_events import TablePromoted
+from ledger.evolution.state import TableState
+from ledger.evolution.table.born import BornTable, last_taken
+from ledger.evolution.table.changes import FileSums
+from ledger.evolution.table.snapshots import readable_files
+from ledger.log.request import fresh_id
+from ledger.model.errors import UnsupportedError
+from ledger.model.file_change import FileChange
+from ledger.table import Table
+from projections.iceberg.engines import EngineManifests
+from projections.iceberg.importing import catalogs
+from projections.iceberg.importing.importing import ICEBERG
+from projections.iceberg.importing.sources import IN_CATALOG, open_source
+from projections.iceberg.materialise import project
+from projections.iceberg.metadata.table import ROW_IDS_SINCE
+from projections.iceberg.names import Names
+from projections.importing.promoting import Promoting
+
+
+class IcebergHandover:
+    """See `projections.importing.promoting.Handover`."""
+
+    def source(self, table: Table) -> str:
+        """Return how the table's source is found."""
+        return _born(table.state).source
+
+    def is_here(self, table: Table, source: str, options: Mapping[str, Any] | None) -> bool:
+        """Whether the source leads to the ledger's own files already."""
+        return _is_own(table, open_source(source, options).newest.url)
+
+    def events(self, table: Table, source: str) -> tuple[TableEvent, ...]:
+        """Return what the promotion says, and refuse what the ledger cannot own.
+
+        Raises:
+            UnsupportedError: The table is encrypted, or has no manifest list.
+            NotFoundError: A manifest is gone.
+        """
+        state = table.state
+        born = _born(state)
+        if born.encryption_keys:
+            raise UnsupportedError(
+                f"{born.source} is encrypted, and the ledger writes nothing that is: it stays its "
+                "owner's"
+            )
+        last = last_taken(born.snapshots)
+        said = TablePromoted(
+            source=born.source, catalog=self.catalog(source) or UNSET, last_snapshot_id=last
+        )
+        adopted = _adopted(table, state, born, last)
+        return (said,) if adopted is None else (said, adopted)
+
+    def hand_over(self, table: Table, source: str, options: Mapping[str, Any] | None) -> bool:
+        """Swap the catalog's pointer, if it is where the last import found it."""
+        newest = open_source(source, options).newest.url
+        if _is_own(table, newest):
+            return True
+        if posixpath.basename(newest) != posixpath.basename(_born(table.state).metadata_file):
+            return False
+        if not self.catalog(source):
+            return True
+        version = project(table)
+        return catalogs.swap_pointer(source, newest, _metadata(table, version))
+
+    def follow(self, table: Table) -> None:
+        """Project the table, and lead the catalog's pointer on if it still leads here."""
+        version = project(table)
+        source = _born(table.state).source
+        if not self.catalog(source):
+            return
+        at = catalogs.pointer_of(source)
+        wanted = _metadata(table, version)
+        if at != wanted and _is_own(table, at):
+            catalogs.swap_pointer(source, at, wanted)
+
+    def catalog(self, source: str) -> str:
+        """Return the catalog's table that leads here; empty where none does."""
+        named = IN_CATALOG.fullmatch(source)
+        return source if named is not None and catalogs.is_swappable(named["catalog"]) else ""
+
+    def instructions(self, table: Table) -> tuple[str, ...]:
+        """Return what the table's former owner has to do, a sentence each."""
+        born, name = _born(table.state), table.identifier
+        stop = f"stop all writers of {born.source}: what commits there now is lost to the ledger"
+        if self.catalog(born.source):
+            on = f"after later changes, lead {born.source} on with: lakeledger promote {name}"
+            return (stop, on)
+        read = f"let readers read {table.location}, or register its newest metadata file for them"
+        keep = f"keep the files below {born.location}: the table's older rows stay there"
+        on = f"after later changes, bring the files up to date: lakeledger project iceberg {name}"
+        return (stop, read, keep, on)
+
+
+def _born(state: TableState) -> BornTable:
+    if state.born is None:
+        raise UnsupportedError("the table was not born in Iceberg")
+    return state.born
+
+
+def _metadata(table: Table, version: int) -> str:
+    return f"{table.location}/{Names(table.state.table_id).metadata(version)}"
+
+
+def _is_own(table: Table, url: str) -> bool:
+    """Whether a metadata file is one that the ledger projected."""
+    own = f"{table.location}/"
+    path = url.removeprefix(own)
+    return path != url and Names(table.state.table_id).version_of(path) is not None
+
+
+def _adopted(
+    table: Table, state: TableState, born: BornTable, last: int
+) -> SnapshotCommitted | None:
+    """Return the snapshot by which the ledger lists the live files; None where there are none."""
+    current = born.current
+    if current is None:
+        return None
+    manifests = EngineManifests(state, born, table.read_file)
+    files = tuple(manifests.files(current))
+    sums = FileSums.of(files)
+    data = [each for each in files if each.content == "data"]
+    deletes = [each for each in files if each.content != "data"]
+    rows = sum(each.new_rows for each in manifests.listed(current))
+    is_numbered = born.format_version >= ROW_IDS_SINCE
+    return SnapshotCommitted(
+        snapshot_id=last + 1,
+        schema_id=born.schema_id,
+        commit_user=fresh_id(),
+        commit_kind="COMPACT",
+        total_record_count=sums.record_count,
+        delta_record_count=sums.record_count,
+        delta_file_count=sums.file_count,
+        delta_file_size_in_bytes=sums.file_size_in_bytes,
+        last_file_creation_time=(
+            UNSET if sums.last_file_creation_time is None else sums.last_file_creation_time
+        ),
+        summary=_summary(data, deletes),
+        next_row_id=born.next_row_id + rows if is_numbered else UNSET,
+        files=Raw(readable_files(files)) if files else NO_FILES,
+    )
+
+
+def _summary(data: list[FileChange], deletes: list[FileChange]) -> dict[str, str]:
+    """Return the adopting snapshot's summary: nothing came and nothing went."""
+    by_position = [each for each in deletes if each.content == "position-deletes"]
+    by_value = [each for each in deletes if each.content == "equality-deletes"]
+    counts = {
+        "total-data-files": len(data),
+        "total-delete-files": len(deletes),
+        "total-records": sum(each.record_count for each in data),
+        "total-files-size": sum(each.file_size_in_bytes for each in (*data, *deletes)),
+        "total-position-deletes": sum(each.record_count for each in by_position),
+        "total-equality-deletes": sum(each.record_count for each in by_value),
+    }
+    return {
+        "operation": "replace",
+        **{key: str(count) for key, count in counts.items()},
+        "engine-name": "lakeledger",
+    }
+
+
+PROMOTE = Promoting(ICEBERG, IcebergHandover())

@@ -1,0 +1,203 @@
+"""Letting a ledger own a table that others owned until now; of any format.
+
+First all that is new at the source is taken over, then whatever leads readers there is led here,
+where that can be done, and one commit says that the ledger owns the table. Whoever was interrupted
+asks again: what has happened is not done twice, and until that commit the source is the owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from attrs import frozen
+
+from ledger.events import TableEvent
+from ledger.evolution.state import TableState
+from ledger.ledger import Ledger
+from ledger.model.errors import CommitConflictError, InvalidInputError
+from ledger.model.identifier import Identifier
+from ledger.table import Table
+from projections.importing.importing import Importing
+from projections.materialising import Progress
+
+_MOST_LOOKS = 5
+
+
+@frozen
+class Promoted:
+    """What came of a promotion, or would.
+
+    Attributes:
+        identifier: The table's name in the ledger.
+        source: Whose it was.
+        transactions: How many of the source's came first.
+        files: How many live files the ledger lists from now on.
+        catalog: The catalog's table that leads to the ledger's files now; empty where none does.
+        instructions: What its owner has to do, a sentence each.
+        version: The version that says so; None where nothing was to be written.
+        is_new: Whether the table was promoted just now.
+    """
+
+    identifier: Identifier
+    source: str
+    transactions: int
+    files: int
+    catalog: str
+    instructions: tuple[str, ...]
+    version: int | None
+    is_new: bool
+
+
+class Handover(Protocol):
+    """What a format does of a promotion."""
+
+    def source(self, table: Table) -> str:
+        """Return how the table's source is found."""
+
+    def is_here(self, table: Table, source: str, options: Mapping[str, Any] | None) -> bool:
+        """Whether the source leads to the ledger's own files already."""
+
+    def events(self, table: Table, source: str) -> tuple[TableEvent, ...]:
+        """Return what the promotion says, and refuse what the ledger cannot own.
+
+        Raises:
+            UnsupportedError: It cannot; the message names what stands against it.
+        """
+
+    def hand_over(self, table: Table, source: str, options: Mapping[str, Any] | None) -> bool:
+        """Lead the source's readers to the ledger's files, if the source is as it came in.
+
+        Returns whether it is: no means that more has come there.
+        """
+
+    def follow(self, table: Table) -> None:
+        """Bring what leads readers here up to the newest version."""
+
+    def catalog(self, source: str) -> str:
+        """Return the catalog's table that leads here; empty where none does."""
+
+    def instructions(self, table: Table) -> tuple[str, ...]:
+        """Return what the table's former owner has to do, a sentence each."""
+
+
+@frozen
+class Promoting:
+    """One format's promotion; see `Ledger.promote`.
+
+    Attributes:
+        importing: The format's import.
+        handover: What the format does of it.
+    """
+
+    importing: Importing
+    handover: Handover
+
+    def plan(
+        self,
+        lake: Ledger,
+        identifier: Identifier,
+        *,
+        source: str | None,
+        now_millis: int,
+        storage_options: Mapping[str, Any] | None,
+    ) -> Promoted:
+        """Return what a promotion would do; nothing is written."""
+        table = lake.table(identifier)
+        owner = table.state.promoted_from
+        if owner is not None:
+            return self._told(table, source or owner, 0, 0, is_new=False)
+        found = source or self.handover.source(table)
+        new = 0
+        if not self.handover.is_here(table, found, storage_options):
+            come = self.importing.plan(
+                lake,
+                identifier,
+                found,
+                now_millis=now_millis,
+                storage_options=storage_options,
+            )
+            new = come.transactions
+        self.handover.events(table, found)
+        told = self._told(table, found, new, _files(table), is_new=True)
+        return Promoted(
+            identifier=told.identifier,
+            source=told.source,
+            transactions=new,
+            files=told.files,
+            catalog=told.catalog,
+            instructions=told.instructions,
+            version=None,
+            is_new=True,
+        )
+
+    def run(
+        self,
+        lake: Ledger,
+        identifier: Identifier,
+        *,
+        source: str | None,
+        now_millis: Callable[[], int],
+        storage_options: Mapping[str, Any] | None,
+        on_progress: Progress,
+    ) -> Promoted:
+        """Promote a table; asked again, end what was interrupted, and lead readers on."""
+        table = lake.table(identifier)
+        owner = table.state.promoted_from
+        if owner is not None:
+            self.handover.follow(table)
+            return self._told(table, owner, 0, 0, is_new=False)
+        found, new = source or self.handover.source(table), 0
+        for _ in range(_MOST_LOOKS):
+            if not self.handover.is_here(table, found, storage_options):
+                new += self.importing.run(
+                    lake,
+                    identifier,
+                    found,
+                    now_millis=now_millis(),
+                    storage_options=storage_options,
+                    on_progress=on_progress,
+                ).transactions
+            state = table.state
+            events = self.handover.events(table, found)
+            if not self.handover.hand_over(table, found, storage_options):
+                continue
+            try:
+                self._commit(table, state, events, now_millis())
+            except CommitConflictError:
+                # Another process takes over what is new at the same time.
+                continue
+            self.handover.follow(table)
+            return self._told(table, found, new, _files(table), is_new=True)
+        raise InvalidInputError(
+            f"more came at {found} each time that it was looked at: stop its writers, then promote "
+            f"{identifier} again"
+        )
+
+    def _commit(
+        self, table: Table, state: TableState, events: tuple[TableEvent, ...], now_millis: int
+    ) -> None:
+        table.take_over(
+            events,
+            state.version,
+            message=f"promoted: it followed {state.followed}",
+            effective_time=max(state.effective_millis, now_millis),
+        )
+
+    def _told(
+        self, table: Table, source: str, transactions: int, files: int, *, is_new: bool
+    ) -> Promoted:
+        return Promoted(
+            identifier=table.identifier,
+            source=source,
+            transactions=transactions,
+            files=files,
+            catalog=self.handover.catalog(source),
+            instructions=self.handover.instructions(table),
+            version=table.state.version,
+            is_new=is_new,
+        )
+
+
+def _files(table: Table) -> int:
+    return table.state.totals.file_count

@@ -1,0 +1,103 @@
+"""What the fold makes of a table from Iceberg that the ledger owns now, and what it refuses."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from ledger.events import TableEvent
+from ledger.events import snapshot_events as n
+from ledger.events.delta_events import DeltaFollowed
+from ledger.events.formats import needed_format
+from ledger.events.table_events import TablePromoted
+from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.model.errors import InvalidChangeError
+from tests.evolution import folds
+from tests.evolution.born import FIRST, OWN, PROMOTED, born, commit, own
+
+
+def grown(until: int | None = None) -> TableBuilder:
+    """The table after so many of its commits."""
+    return born(None if until is None else until - 1, "promoted")
+
+
+def test_the_ledger_owns_it_and_its_snapshots_are_the_next_ones_of_main() -> None:
+    state = grown(5).freeze()
+    assert (state.followed, state.promoted_from, state.lists_files) == (None, "file:/lake/t", True)
+    assert state.born is not None
+    assert state.snapshot is not None
+    assert (state.snapshot.id, state.schema.id, state.snapshot.operation) == (
+        OWN + 2,
+        1,
+        "overwrite",
+    )
+    parents = {each.snapshot_id: each.parent_snapshot_id for each in state.born.snapshots.values()}
+    assert parents == {FIRST: UNSET, OWN: FIRST, OWN + 1: OWN, OWN + 2: OWN + 1}
+    assert [each.sequence_number for each in state.born.snapshots.values()] == [1, 2, 3, 4]
+    assert [each.snapshot_id for each in state.born.snapshot_log] == [OWN, OWN + 1, OWN + 2]
+    assert {name: each.snapshot_id for name, each in state.tags.items()} == {"v1": OWN + 1}
+    assert not grown(2).freeze().lists_files
+
+
+def test_the_log_of_current_snapshots_begins_after_what_went() -> None:
+    state = grown(6).freeze()
+    assert state.born is not None
+    assert [each.snapshot_id for each in state.born.snapshot_log] == [OWN + 2]
+    assert state.tags == {}
+
+
+def test_rows_get_ids_in_format_version_3() -> None:
+    born = grown().freeze().born
+    assert born is not None
+    newest = born.snapshots[OWN + 3]
+    assert (newest.first_row_id, newest.added_rows, born.next_row_id) == (4, 10, 14)
+
+
+REFUSED: dict[str, tuple[int, tuple[TableEvent, ...]]] = {
+    "twice": (3, (PROMOTED,)),
+    "an id that is taken": (2, (replace(PROMOTED, last_snapshot_id=-1),)),
+    "no last id": (2, (TablePromoted(source="s"),)),
+    "a snapshot before it": (2, (own(OWN),)),
+    "a tag before it": (2, (n.TagCreated(tag_name="a", snapshot_id=FIRST),)),
+    "a gap": (3, (own(OWN + 2),)),
+    "an older id": (3, (own(OWN),)),
+    "another schema": (3, (own(OWN + 1, schema_id=7),)),
+    "an expiry by a bound": (3, (n.SnapshotsExpired(earliest_snapshot_id=OWN),)),
+    "a tag that is there": (4, (n.TagCreated(tag_name="v1", snapshot_id=OWN),)),
+    "a tag that is not": (4, (n.TagReplaced(tag_name="v2", snapshot_id=OWN),)),
+    "a branch as a tag": (4, (n.TagReplaced(tag_name="main", snapshot_id=OWN),)),
+    "a tag of nothing": (4, (n.TagCreated(tag_name="v2", snapshot_id=1),)),
+    "row ids twice": (7, (own(OWN + 3, schema_id=1, next_row_id=3),)),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_contradicts_it_is_refused(name: str) -> None:
+    until, events = REFUSED[name]
+    with pytest.raises(InvalidChangeError):
+        grown(until).commit(commit(until, *events))
+
+
+def test_it_needs_the_second_format() -> None:
+    assert needed_format([PROMOTED]) == needed_format([own(OWN)]) == 2
+    with pytest.raises(InvalidChangeError, match="format 1 cannot hold TablePromoted"):
+        grown(2).commit(commit(2, PROMOTED, format_version=1))
+
+
+def test_nothing_but_a_table_from_iceberg_has_its_summary_and_nobody_else_is_promoted() -> None:
+    builder = folds.grown()
+    with pytest.raises(InvalidChangeError, match="Iceberg's summary"):
+        builder.commit(commit(1, own(1)))
+    with pytest.raises(InvalidChangeError, match="follows nobody"):
+        folds.grown().commit(commit(1, PROMOTED))
+
+
+def test_a_table_from_delta_follows_no_more_once_it_is_promoted() -> None:
+    builder = born(life="delta")
+    there = builder.freeze().version + 1
+    builder.commit(commit(there, TablePromoted(source="/lake/t")))
+    state = builder.freeze()
+    assert (state.followed, state.promoted_from, state.lists_files) == (None, "/lake/t", True)
+    with pytest.raises(InvalidChangeError, match="follows /lake/t no more"):
+        builder.commit(commit(there + 1, DeltaFollowed(delta_version=11, timestamp_millis=99)))

@@ -1,0 +1,399 @@
+"""A promoted table: the ledger's own, with the rows that it had and those that come."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.table import StaticTable
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.utils.config import Config
+
+import ledger
+from ledger import (
+    AddColumn,
+    AlreadyExistsError,
+    FormatError,
+    InvalidChangeError,
+    InvalidInputError,
+    Ledger,
+    NotFoundError,
+    RenameColumn,
+    Table,
+)
+from ledger.events.table_events import TablePromoted
+from ledger.log.request import fresh_id
+from ledger.stores import LocalStore
+from projections.iceberg.importing import catalogs
+from projections.iceberg.materialise import rebuild, verify
+from tests.faults import Died, DiesAfter
+from tests.lakes import lake_on
+from tests.projections.iceberg.importing.writing import COLUMNS, appended, created, rows
+from tests.readers.engines import HAS_DUCKDB, duckdb_rows
+
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalog:
+    pytest.importorskip("sqlalchemy", reason="PyIceberg's catalog in a file needs it")
+    for key, value in {
+        "TYPE": "sql",
+        "URI": f"sqlite:///{tmp_path}/catalog.db",
+        "WAREHOUSE": f"file://{tmp_path}/warehouse",
+    }.items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__HERE__{key}", value)
+    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
+    catalog = load_catalog("here")
+    catalog.create_namespace("s")
+    return catalog
+
+
+def own_file(table: Table, file: str, /, *ids: int, **columns: list[Any]) -> str:
+    """A data file in the ledger's place, with the table's field ids."""
+    path = Path(table.location.removeprefix("file://")) / "data" / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    found = pa.table({"id": pa.array(ids, pa.int64()), **columns})
+    schema = table.at().schema.to_arrow()
+    whole = {
+        each.name: found[each.name] if each.name in found.column_names else pa.nulls(len(ids))
+        for each in schema
+    }
+    parquet.write_table(pa.table(whole).cast(schema), path)
+    return f"{table.location}/data/{file}"
+
+
+def raised(theirs: Any) -> str:
+    """The table as of format version 3, which PyIceberg reads and does not write."""
+    path = Path(theirs.metadata_location.removeprefix("file://"))
+    metadata = json.loads(path.read_text())
+    metadata |= {"format-version": 3, "next-row-id": 0}
+    newer = path.with_name(f"99999-{fresh_id()}.metadata.json")
+    newer.write_text(json.dumps(metadata))
+    return f"file://{newer}"
+
+
+def by_ledger(table: Table, **instant: Any) -> Rows:
+    return sorted(table.at(**instant).to_arrow().to_pylist(), key=str)
+
+
+def by_pyiceberg(table: Table, snapshot_id: int | None = None) -> Rows:
+    """What PyIceberg reads of the ledger's own files, which it knows by their hint."""
+    version = table.project("iceberg")
+    read = StaticTable.from_metadata(f"{table.location}/metadata/v{version}.metadata.json")
+    return rows(read, snapshot_id)
+
+
+def is_sound(table: Table) -> bool:
+    found = verify(table)
+    return not (found.missing or found.changed or found.foreign)
+
+
+def changed(table: Table) -> Iterator[str]:
+    """Everything that an owner does, one change after the other."""
+    old = [each.path for each in table.at().files]
+    yield "promoted"
+    table.add_files(own_file(table, "one.parquet", 10, 11, name=["j", "k"]))
+    yield "appended"
+    table.alter([RenameColumn(("name",), "title"), AddColumn(("age",), "INT")])
+    yield "altered"
+    table.add_files(own_file(table, "two.parquet", 12, title=["l"], age=[7]))
+    yield "appended with the new schema"
+    table.create_tag("mine")
+    table.delete_files(old[0])
+    yield "an engine's file deleted"
+    table.rollback(tag="v1")
+    yield "rolled back to a snapshot of the engine"
+    table.rollback(tag="mine")
+    yield "rolled back to one of its own"
+    table.delete_files(f"{table.location}/data/one.parquet")
+    yield "deleted after a rollback"
+    table.alter([ledger.SetOption("comment", "ours")])
+    yield "an option set"
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_rows_are_equal_before_and_after_for_every_reader_at_every_snapshot(
+    tmp_path: Path, version: int
+) -> None:
+    theirs = created(tmp_path / "t", version=min(version, 2))
+    first = appended(theirs, 1, 2, name=["a", "b"])
+    appended(theirs, 3, name=["c"])
+    theirs.manage_snapshots().create_tag(first, "v1").commit()
+    theirs.delete("id = 2")
+    lake = ledger.open(tmp_path / "lake")
+    lake.import_table("a.b", theirs.metadata_location if version < 3 else raised(theirs))
+    before = {each.snapshot_id: rows(theirs, each.snapshot_id) for each in theirs.snapshots()}
+    lake.promote("a.b")
+    table = lake.table("a.b")
+    then: dict[int, Rows] = {}
+    for _ in changed(table):
+        newest = table.state.last_snapshot_id
+        now = by_ledger(table)
+        assert by_pyiceberg(table) == now
+        if HAS_DUCKDB:
+            folder = Path(table.location.removeprefix("file://"))
+            assert sorted(duckdb_rows(folder), key=str) == now
+        then.setdefault(newest, by_ledger(table, snapshot=newest))
+        for each, expected in {**before, **then}.items():
+            assert by_pyiceberg(table, each) == expected
+    assert by_ledger(table) == then[newest]
+    assert is_sound(table)
+    rebuild(table)
+    assert by_pyiceberg(table) == by_ledger(table)
+
+
+def test_the_ledger_lists_all_files_plans_and_finds_what_is_there_twice(tmp_path: Path) -> None:
+    theirs = created(tmp_path / "t")
+    appended(theirs, 1, 2, name=["a", "b"])
+    lake = ledger.open(tmp_path / "lake")
+    lake.import_table("a.b", theirs.metadata_location)
+    table = lake.table("a.b")
+    before = [each.path for each in table.at().files]
+    lake.promote("a.b")
+    assert [each.path for each in table.at().files] == before
+    assert table.state.totals.record_count == 2
+    assert table.at().plan("id > 5").files == ()
+    assert len(table.at().plan("id = 1").files) == 1
+    with pytest.raises(InvalidChangeError, match="live"):
+        table.add_files(before[0])
+    assert table.blame("id")
+
+
+def test_a_partitioned_table_goes_on_in_its_partitions(tmp_path: Path) -> None:
+    theirs = created(tmp_path / "t")
+    with theirs.update_spec() as update:
+        update.add_field("name", IdentityTransform())
+    appended(theirs, 1, 2, 3, name=["a", "b", "a"])
+    lake = ledger.open(tmp_path / "lake")
+    lake.import_table("a.b", theirs.metadata_location)
+    lake.promote("a.b")
+    table = lake.table("a.b")
+    planned = [each.file.partition for each in table.at().plan("name = 'a'").files]
+    assert planned == [("a",)]
+    table.overwrite([], where={"name": "a"})
+    assert by_pyiceberg(table) == by_ledger(table) == [{"id": 2, "name": "b"}]
+
+
+def test_snapshots_expire_by_what_came_before(tmp_path: Path) -> None:
+    theirs = created(tmp_path / "t")
+    first = appended(theirs, 1, name=["a"])
+    appended(theirs, 2, name=["b"])
+    theirs.manage_snapshots().create_tag(first, "v1").commit()
+    lake = ledger.open(tmp_path / "lake")
+    lake.import_table("a.b", theirs.metadata_location)
+    lake.promote("a.b")
+    table = lake.table("a.b")
+    for number in (3, 4, 5):
+        table.add_files(own_file(table, f"{number}.parquet", number, name=["x"]))
+        table.project("iceberg")
+    with pytest.raises(NotFoundError, match="does not exist"):
+        table.expire_snapshots(before=12)
+    table.alter([ledger.SetOption("ledger.reader-grace", "0")])
+    table.expire_snapshots(before=table.state.last_snapshot_id)
+    assert table.state.snapshot_ids == (table.state.last_snapshot_id, first)
+    assert by_pyiceberg(table) == by_ledger(table)
+    assert by_pyiceberg(table, first) == [{"id": 1, "name": "a"}]
+    assert is_sound(table)
+    folder = Path(table.location.removeprefix("file://")) / "metadata"
+    assert len(list(folder.glob("snap-*"))) == 1
+
+
+def test_a_catalog_leads_to_the_ledger_and_follows_when_it_is_asked_again(
+    here: Catalog, tmp_path: Path
+) -> None:
+    theirs = here.create_table("s.t", COLUMNS)
+    appended(theirs, 1, name=["a"])
+    lake = ledger.open(tmp_path / "lake")
+    lake.import_table("a.b", "here:s.t")
+    appended(theirs, 2, name=["b"])
+    planned = lake.promote("a.b", dry_run=True)
+    assert (planned.version, planned.transactions, planned.catalog) == (None, 1, "here:s.t")
+    assert lake.table("a.b").state.followed == "here:s.t"
+    done = lake.promote("a.b")
+    assert (done.catalog, done.transactions, done.files) == ("here:s.t", 1, 2)
+    table = lake.table("a.b")
+    assert here.load_table("s.t").metadata_location.startswith(f"{table.location}/metadata/")
+    table.add_files(own_file(table, "one.parquet", 3, name=["c"]))
+    assert len(rows(here.load_table("s.t"))) == 2
+    assert not lake.promote("a.b").is_new
+    assert rows(here.load_table("s.t")) == by_ledger(table)
+    assert sum(isinstance(e, TablePromoted) for e in events_of(table)) == 1
+
+
+def events_of(table: Table) -> Iterator[Any]:
+    for commit in table.events():
+        for each in commit.transactions:
+            yield from each.events
+
+
+def test_it_is_never_imported_again_and_says_so(tmp_path: Path) -> None:
+    theirs = created(tmp_path / "t")
+    appended(theirs, 1, name=["a"])
+    lake = ledger.open(tmp_path / "lake")
+    lake.import_table("a.b", theirs.metadata_location)
+    lake.promote("a.b")
+    with pytest.raises(AlreadyExistsError, match="was promoted: the ledger owns it"):
+        lake.import_table("a.b", theirs.metadata_location)
+    lake.create_table("a.own", {"id": "INT"})
+    with pytest.raises(InvalidInputError, match="never anybody else's"):
+        lake.promote("a.own")
+    with pytest.raises(NotFoundError):
+        lake.promote("a.none")
+
+
+def test_an_engine_that_commits_in_between_is_taken_in_first(
+    here: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = here.create_table("s.t", COLUMNS)
+    appended(theirs, 1, name=["a"])
+    lake = ledger.open(tmp_path / "lake")
+    lake.import_table("a.b", "here:s.t")
+    swap, left = catalogs.swap_pointer, [2, 3]
+
+    def raced(*asked: str) -> bool:
+        if left:
+            appended(here.load_table("s.t"), left.pop(), name=["x"])
+        return swap(*asked)
+
+    monkeypatch.setattr(catalogs, "swap_pointer", raced)
+    done = lake.promote("a.b")
+    assert done.transactions == 2
+    assert [each["id"] for each in rows(here.load_table("s.t"))] == [1, 2, 3]
+    assert rows(here.load_table("s.t")) == by_ledger(lake.table("a.b"))
+
+
+def test_a_source_that_never_stands_still_stays_its_owners(
+    here: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = here.create_table("s.t", COLUMNS)
+    appended(theirs, 1, name=["a"])
+    lake = ledger.open(tmp_path / "lake")
+    lake.import_table("a.b", "here:s.t")
+    swap = catalogs.swap_pointer
+
+    def raced(*asked: str) -> bool:
+        appended(here.load_table("s.t"), 9, name=["x"])
+        return swap(*asked)
+
+    monkeypatch.setattr(catalogs, "swap_pointer", raced)
+    with pytest.raises(InvalidInputError, match="stop its writers"):
+        lake.promote("a.b")
+    assert lake.table("a.b").state.followed == "here:s.t"
+    monkeypatch.undo()
+
+
+def facts(lake: Ledger) -> list[str]:
+    """What the log says, but for ids that are made up."""
+    return [type(each).__name__ for each in events_of(lake.table("a.b"))]
+
+
+def killed(make: Callable[[Path], str], tmp_path: Path) -> Iterator[tuple[Path, str, Ledger]]:
+    """Promotions that died at each of their writes, and were asked again."""
+    for writes in itertools.count():
+        place = tmp_path / f"{writes}"
+        place.mkdir()
+        source = make(place)
+        store = LocalStore(place / "lake")
+        lake_on(store, clock=now).import_table("a.b", source)
+        try:
+            lake_on(DiesAfter(store, writes), clock=now).promote("a.b")
+        except Died:
+            again = lake_on(store, clock=now)
+            again.promote("a.b")
+            yield place, source, again
+        else:
+            assert writes > 3
+            return
+
+
+def now() -> int:
+    return 1_900_000_000_000
+
+
+def test_a_kill_at_any_write_is_ended_by_asking_again(tmp_path: Path) -> None:
+    def make(place: Path) -> str:
+        theirs = created(place / "t")
+        appended(theirs, 1, name=["a"])
+        return theirs.metadata_location
+
+    for _, _, lake in killed(make, tmp_path):
+        said = facts(lake)
+        assert said.count("TablePromoted") == said.count("SnapshotCommitted") == 1
+        assert by_pyiceberg(lake.table("a.b")) == [{"id": 1, "name": "a"}]
+        assert not lake.promote("a.b").is_new
+        assert facts(lake) == said
+
+
+def test_a_kill_leaves_a_catalog_at_the_old_files_or_the_new_ones_of_equal_rows(
+    here: Catalog, tmp_path: Path
+) -> None:
+    names = itertools.count()
+
+    def make(place: Path) -> str:
+        del place
+        name = f"s.t{next(names)}"
+        appended(here.create_table(name, COLUMNS), 1, name=["a"])
+        return f"here:{name}"
+
+    for _, source, lake in killed(make, tmp_path):
+        table = lake.table("a.b")
+        theirs = here.load_table(source.removeprefix("here:"))
+        assert theirs.metadata_location.startswith(f"{table.location}/metadata/")
+        assert rows(theirs) == by_ledger(table) == [{"id": 1, "name": "a"}]
+        assert facts(lake).count("TablePromoted") == 1
+
+
+def test_two_who_promote_at_once_promote_once(tmp_path: Path) -> None:
+    theirs = created(tmp_path / "t")
+    appended(theirs, 1, name=["a"])
+    lake = ledger.open(tmp_path / "lake")
+    lake.import_table("a.b", theirs.metadata_location)
+    other = ledger.open(tmp_path / "lake")
+    held = other.table("a.b")
+    lake.promote("a.b")
+    assert not other.promote("a.b").is_new
+    held.create_tag("v1")
+    assert facts(lake).count("TablePromoted") == 1
+
+
+def test_an_empty_table_is_promoted_too(tmp_path: Path) -> None:
+    theirs = created(tmp_path / "t")
+    lake = ledger.open(tmp_path / "lake")
+    lake.import_table("a.b", theirs.metadata_location)
+    assert lake.promote("a.b").files == 0
+    table = lake.table("a.b")
+    assert by_pyiceberg(table) == []
+    table.add_files(own_file(table, "one.parquet", 1, name=["a"]))
+    assert by_pyiceberg(table) == by_ledger(table) == [{"id": 1, "name": "a"}]
+
+
+def test_what_iceberg_says_of_it_goes_on_as_icebergs(tmp_path: Path) -> None:
+    theirs = created(tmp_path / "t")
+    appended(theirs, 1, name=["a"])
+    theirs.manage_snapshots().create_branch(theirs.metadata.snapshots[0].snapshot_id, "b").commit()
+    lake = ledger.open(tmp_path / "lake")
+    lake.import_table("a.b", theirs.metadata_location)
+    lake.promote("a.b")
+    table = lake.table("a.b")
+    with pytest.raises(AlreadyExistsError, match="is a branch"):
+        table.create_tag("b")
+    with pytest.raises((InvalidChangeError, FormatError)):
+        table.alter([ledger.SetOption("format-version", "1")])
+    table.add_files(own_file(table, "one.parquet", 2, name=["b"]))
+    version = table.project("iceberg")
+    read = StaticTable.from_metadata(f"{table.location}/metadata/v{version}.metadata.json")
+    snapshots = read.metadata.snapshots
+    assert [each.sequence_number for each in snapshots] == [1, 2, 3]
+    assert snapshots[2].parent_snapshot_id == snapshots[1].snapshot_id
+    assert snapshots[2].summary is not None
+    assert snapshots[2].summary["total-records"] == "2"
+    assert read.metadata.refs["b"].snapshot_id == snapshots[0].snapshot_id
+    assert str(read.metadata.table_uuid) == str(theirs.metadata.table_uuid)
