@@ -55,11 +55,11 @@ def replay(
     with --output jsonl it is a line with its events and what differs.
 
     Example:
-        lakeledger replay shop.orders --to tag:v1
+        lakeledger replay shop.flights --to 1
 
-        lakeledger replay shop.orders --to 7 --into iceberg ./as-of-7
+        lakeledger replay shop.flights --to 1 --into iceberg ./as-of-1
 
-        lakeledger replay shop.orders --to 2013-01-31 --into-ledger ./january
+        lakeledger replay shop.flights --to -1 --into-ledger ./earlier
     """
     if (into.into is not None) + (into.into_ledger is not None) + into.lines > 1:
         raise UsageError("give one of --into, --into-ledger and --lines")
