@@ -19,7 +19,7 @@ from ledger.events.paimon_events import PaimonBranchUpdated
 from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.spec_changes import SortColumn
 from ledger.events.statistics_events import PartitionStatisticsSet
-from tests.evolution.born import DELTA_LIFE, commits, snapshot
+from tests.evolution.born import DELTA_LIFE, PROMOTED_LIFE, commits, snapshot
 
 A = t.TableName("shop", "a")
 B = t.TableName("shop", "b")
@@ -237,7 +237,8 @@ def test_a_snapshot_says_what_it_did_and_whose_it_is() -> None:
 def test_every_event_of_the_log_has_a_phrase() -> None:
     known = {type(event) for event, _ in CASES}
     known |= {type(event) for each in commits() for event in each.transactions[0].events}
-    known |= {type(event) for events in DELTA_LIFE for event in events}
+    lives = (*DELTA_LIFE, *PROMOTED_LIFE)
+    known |= {type(event) for events in lives for event in events}
 
     assert {*get_args(TableEvent), *get_args(CatalogEvent)} <= known
 
