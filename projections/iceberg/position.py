@@ -17,6 +17,21 @@ from projections.position_file import PositionFile
 
 
 @frozen
+class LinePosition:
+    """What a branch's next snapshot needs.
+
+    Attributes:
+        number: The branch's.
+        manifests: Those that its newest snapshot's list names and that have live files.
+        totals: Sums over its live files.
+    """
+
+    number: int
+    manifests: tuple[ManifestFile, ...] = ()
+    totals: FileTotals = NO_FILES
+
+
+@frozen
 class Position:
     """Where a projection stands.
 
@@ -38,6 +53,7 @@ class Position:
         renderer: Whose files they are.
         garbage: Files that nothing names any more and that are still to be taken away.
         leaving_since: See `projections.position_file.Position`.
+        lines: The branches that are there.
     """
 
     version: int = -1
@@ -56,6 +72,7 @@ class Position:
     renderer: int = RENDERER
     garbage: tuple[str, ...] = ()
     leaving_since: int = 0
+    lines: tuple[LinePosition, ...] = ()
 
     def leads_on(self, location: str) -> bool:
         """Whether a run can go on from here: the files are this renderer's, and of this place."""

@@ -7,15 +7,17 @@ once, or one that was killed and begins again, write the same bytes.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import msgspec
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ledger.events import TableEvent
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Transaction
+from ledger.events.iceberg_events import SnapshotRefRemoved, SnapshotRefSet
 from ledger.events.snapshot_events import (
+    BranchCommitted,
     RolledBack,
     SnapshotCommitted,
     SnapshotsExpired,
@@ -27,6 +29,7 @@ from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
+from ledger.history.older import state_at_snapshot
 from ledger.log.replay import Read
 from ledger.log.travel import at_version, effective_millis
 from ledger.model.errors import DamagedLogError, StoreError, UnsupportedError
@@ -38,17 +41,21 @@ from projections.iceberg.position import Position
 from projections.iceberg.snapshots.adders import Adders
 from projections.iceberg.snapshots.adding import Snapshots
 from projections.iceberg.snapshots.garbage import Garbage
+from projections.iceberg.snapshots.lines import Line, Lines
 from projections.iceberg.table.facts_fold import FactsFold
 from projections.iceberg.table.file import metadata_file
 from projections.iceberg.table.properties import most_previous_versions
 from projections.iceberg.table.statistics_files import StatisticsFiles
 from projections.iceberg.table.trail import Trail
-from projections.materialising import Progress, new_commits
-from projections.outputs import Outputs
+from projections.materialising import Progress, new_commits, nobody
+from projections.outputs import MemoryOutputs, Outputs
 
 _OF_FILES = (
     SnapshotCommitted
     | RolledBack
+    | BranchCommitted
+    | SnapshotRefSet
+    | SnapshotRefRemoved
     | SnapshotsExpired
     | TagCreated
     | TagReplaced
@@ -123,7 +130,7 @@ class Projection:
 
 
 class _Run:
-    def __init__(self, projection: Projection) -> None:
+    def __init__(self, projection: Projection, wanted: Collection[int] = ()) -> None:
         table, start = projection.table, projection.start
         self._projection = projection
         self._outputs = projection.outputs
@@ -143,6 +150,8 @@ class _Run:
         self._snapshots = Snapshots(
             table, self._manifests, Adders(table, start.version), start.totals
         )
+        self._lines = Lines(table, self._snapshots, self._before, self._rebuilt, wanted)
+        self._lines.begin(start.lines, self._target)
         there = list(self._outputs.paths(FOLDER)) if self._before is None else []
         if HINT in there:
             refuse_foreign_table(self._outputs, self._target.table_id)
@@ -165,6 +174,21 @@ class _Run:
         if body is None or hashlib.sha256(body).hexdigest() != start.check:
             raise DamagedLogError(f"{path} is not the file that the ledger projected", path)
         return Trail.of(body)
+
+    def _rebuilt(self, snapshot_id: int) -> Line:
+        """Return what a snapshot of main held that was made before this run.
+
+        Its files stand where this run's go; what is made again here is where they are named.
+        """
+        table = self._projection.table
+        then = state_at_snapshot(table.log, snapshot_id)
+        target = at_version(table.log, then.version)
+        again = _Run(Projection(table, MemoryOutputs(), Position(), target), (snapshot_id,))
+        for read in new_commits(table, Position(), target, nobody):
+            again.commit(read)
+        found = again._lines.base(snapshot_id)
+        manifests = evolve(self._manifests.fork(), current=found.manifests.current)
+        return Line(manifests, found.totals)
 
     def commit(self, read: Read[TableEvent]) -> None:
         """Project one commit."""
@@ -196,6 +220,10 @@ class _Run:
                 self._trail.correct_clock(event.true_time_millis)
             if isinstance(event, SnapshotCommitted | RolledBack):
                 self._snapshot(event, time_millis)
+            if isinstance(event, BranchCommitted):
+                self._branch_snapshot(event, time_millis)
+            else:
+                self._lines.learn(event, self._builder.branches)
         if any(isinstance(each, SnapshotsExpired) for each in transaction.events):
             state = self._builder.freeze()
             oldest = min(state.held_snapshot_ids | {state.earliest_snapshot_id})
@@ -209,6 +237,14 @@ class _Run:
         if self._target.reachable(event.snapshot_id):
             self._snapshots.refuse_unsaid()
             self._manifests.write(listed, event.snapshot_id, self._fold.facts)
+
+    def _branch_snapshot(self, event: BranchCommitted, time_millis: int) -> None:
+        is_kept = self._target.reachable(event.snapshot_id)
+        listed = self._lines.add(event, time_millis, self._fold, is_kept=is_kept)
+        branch = self._builder.branches[event.branch_name]
+        self._garbage.learn_branch(event.snapshot_id, branch.base_snapshot_id, listed.paths)
+        if is_kept:
+            self._lines.write(listed, event, self._fold)
 
     def put_metadata(self, state: TableState) -> bytes:
         """Write the metadata file of the version that was reached.
@@ -254,6 +290,7 @@ class _Run:
             location=self._location,
             commit=self._commit,
             list_check=self._manifests.list_check,
+            lines=self._lines.positions(self._target),
             garbage=(
                 *self._garbage.paths(),
                 *self._statistics.garbage(self._target),

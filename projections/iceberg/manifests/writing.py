@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from attrs import Factory, define, field, frozen
+from attrs import Factory, define, evolve, field, frozen
 from msgspec.structs import replace
 
 from ledger.model.errors import DamagedLogError
@@ -95,6 +95,12 @@ class Manifests:
     _bodies: dict[str, bytes] = Factory(dict)
     _unwritten: set[str] = Factory(set)
     _left: dict[str, int | None] = Factory(dict)
+
+    def fork(self) -> Manifests:
+        """Return the same manifests, to go on from for a branch."""
+        return evolve(
+            self, bodies=dict(self._bodies), unwritten=set(self._unwritten), left={}, list_check=""
+        )
 
     def snapshot(self, changes: Changes, facts: TableFacts) -> Listed:
         """Go on to the next snapshot; return what its list names.

@@ -4,4 +4,5 @@ Others may import:
     `adding`   a snapshot that comes
     `adders`   which snapshot added a file
     `garbage`  what only expired ones name
+    `lines`    those of branches
 """

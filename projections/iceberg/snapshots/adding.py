@@ -204,10 +204,11 @@ class Snapshots:
                 except UnsupportedError as error:
                     self.unsaid[each.path] = error
             else:
-                self.unsaid[each.path] = self._of_a_key(snapshot_id)
+                self.unsaid[each.path] = self.of_a_key(snapshot_id)
             yield entry(placeholder(each, struct))
 
-    def _of_a_key(self, snapshot_id: int) -> UnsupportedError:
+    def of_a_key(self, snapshot_id: int) -> UnsupportedError:
+        """Return the refusal of a snapshot that lists files of a table with a primary key."""
         return UnsupportedError(
             f"snapshot {snapshot_id} of {self.table.identifier} lists files of a table with a "
             "primary key, whose newest rows only Paimon's merge finds: drop the primary key before "

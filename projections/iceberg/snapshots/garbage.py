@@ -32,11 +32,22 @@ class Garbage:
     target: TableState
     begins_empty: bool
     _listed: dict[int, list[str]] = Factory(dict)
+    _of_branches: set[int] = Factory(set)
+    _bases: set[int] = Factory(set)
 
     def learn(self, snapshot_id: int, manifests: list[str]) -> None:
         """Remember what the list of a snapshot of this run names, whether it is written or not."""
         if snapshot_id <= self.target.earliest_snapshot_id:
             self._listed[snapshot_id] = manifests
+
+    def learn_branch(self, snapshot_id: int, base_id: int, manifests: list[str]) -> None:
+        """Remember the same of a branch's snapshot, and which one of main the branch begins with.
+
+        Manifests of that one are named by the branch's lists, too.
+        """
+        self._listed[snapshot_id] = manifests
+        self._of_branches.add(snapshot_id)
+        self._bases.add(base_id)
 
     def paths(self) -> tuple[str, ...]:
         """Return the files to take away: manifests before the lists that tell of them.
@@ -57,13 +68,21 @@ class Garbage:
             return []
         first = self.before.earliest_snapshot_id if self.before else 1
         held = self.before.held_snapshot_ids if self.before else ()
-        gone = {*range(first, self.target.earliest_snapshot_id), *held}
+        gone = {*range(first, self.target.earliest_snapshot_id), *held, *self._of_branches}
+        for each in self.before.branches.values() if self.before else ():
+            gone.update(each.snapshot_ids)
         return sorted(each for each in gone if not self.target.reachable(each))
 
     def _oldest(self) -> set[int]:
         earliest = self.target.earliest_snapshot_id
         held = self.target.held_snapshot_ids
-        return {earliest, *(each for each in held if each < earliest)}
+        oldest = {earliest, *(each for each in held if each < earliest)}
+        before = self.before.branches.values() if self.before else ()
+        begun = {*self._bases, *(each.base_snapshot_id for each in before)}
+        oldest.update(each for each in begun if self.target.reachable(each))
+        for each in self.target.branches.values():
+            oldest.update(each.snapshot_ids[:1])
+        return oldest
 
     def _manifests(self, snapshot_id: int) -> list[str]:
         if snapshot_id in self._listed:

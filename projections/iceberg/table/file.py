@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from ledger.evolution.state import TableState
 from ledger.model.errors import UnsupportedError
 from ledger.model.partition import PartitionSpec
-from ledger.model.snapshot import Tag
+from ledger.model.snapshot import BRANCH_IDS, Branch, Tag
 from projections.iceberg.manifests.facts import UNLAID, TableFacts
 from projections.iceberg.metadata.schema import Schema
 from projections.iceberg.metadata.snapshot import MAIN, SnapshotRef
@@ -49,7 +49,7 @@ def metadata_file(
         format_version=facts.format_version,
         table_uuid=state.table_id,
         location=facts.location,
-        last_sequence_number=facts.sequence_number(last),
+        last_sequence_number=facts.sequence_number(_highest_id(state)),
         last_updated_ms=state.effective_millis,
         last_column_id=max(0, state.schema.highest_field_id),
         current_schema_id=trail.schema_id,
@@ -77,6 +77,12 @@ def _specs(state: TableState) -> tuple[PartitionSpec, ...]:
     return (*state.specs, UNLAID) if may_lack else state.specs
 
 
+def _highest_id(state: TableState) -> int:
+    """Return a number that no snapshot's id exceeds, on main or any branch that ever was."""
+    ever = state.last_branch_number
+    return (ever + 1) * BRANCH_IDS - 1 if ever else state.last_snapshot_id
+
+
 def _properties(state: TableState, trail: Trail, named: Iterable[int]) -> Mapping[str, str]:
     found = properties(state.schema)
     schemas = tuple(named)
@@ -99,7 +105,21 @@ def _refs(state: TableState, trail: Trail) -> dict[str, SnapshotRef]:
         refs[name] = SnapshotRef(
             snapshot_id=tag.snapshot_id, type="tag", max_ref_age_ms=_age(tag, state, trail)
         )
+    for name, branch in sorted(state.branches.items()):
+        refs[name] = SnapshotRef(
+            snapshot_id=branch.head_id,
+            type="branch",
+            min_snapshots_to_keep=branch.min_snapshots_to_keep,
+            max_snapshot_age_ms=branch.max_snapshot_age_millis,
+            max_ref_age_ms=_branch_age(branch, state),
+        )
     return refs
+
+
+def _branch_age(branch: Branch, state: TableState) -> int | None:
+    if branch.max_ref_age_millis is None and _REFS_END in state.schema.options:
+        return _FOR_EVER
+    return branch.max_ref_age_millis
 
 
 def _age(tag: Tag, state: TableState, trail: Trail) -> int | None:
