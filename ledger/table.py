@@ -632,6 +632,7 @@ class Table:
         message=its.text.or_none(),
         kinds=its.paths,
         column=its.column.or_none(),
+        branch=its.text.or_none(),
     )
     def entries(  # noqa: PLR0913 - each is a question of its own
         self,
@@ -643,6 +644,7 @@ class Table:
         kinds: Iterable[str] = (),
         message: str | None = None,
         column: str | Sequence[str] | None = None,
+        branch: str | None = None,
     ) -> Iterator[Entry]:
         """Yield the log's transactions, newest first; no more is read than is asked for.
 
@@ -655,6 +657,7 @@ class Table:
             message: A regular expression that is found in the message.
             column: A column's path, by any name that it had: whatever touched it, or what is in
                 it, through all renames.
+            branch: What happened to the branch of this name.
 
         Raises:
             ColumnNotFoundError: No column was ever called that.
@@ -676,6 +679,7 @@ class Table:
             kinds=kinds,
             message=message,
             column_id=None if column is None else self.column_id(column),
+            branch=branch,
         )
         return entries(self.log, str(self.identifier), wanted)
 

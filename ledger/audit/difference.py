@@ -112,6 +112,7 @@ def differences(before: TableState, after: TableState) -> Iterator[Difference]:
     yield from _texts("partition spec", _spec(before.spec, one), _spec(after.spec, two))
     yield from _texts("sort order", _order(before.sort_order, one), _order(after.sort_order, two))
     yield from _mapped("tag ", _tags(before), _tags(after))
+    yield from _mapped("branch ", _branches(before), _branches(after))
     yield from _mapped("", _contents(before), _contents(after))
 
 
@@ -161,6 +162,10 @@ def _mapped(
 
 def _tags(state: TableState) -> dict[str, str]:
     return {name: f"snapshot {each.snapshot_id}" for name, each in state.tags.items()}
+
+
+def _branches(state: TableState) -> dict[str, str]:
+    return {name: f"snapshot {each.head_id}" for name, each in state.branches.items()}
 
 
 def _contents(state: TableState) -> dict[str, str]:

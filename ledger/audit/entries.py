@@ -14,7 +14,13 @@ from msgspec import UnsetType
 
 from ledger.audit.lives import lives_of
 from ledger.events.commit import Commit, Transaction
-from ledger.events.snapshot_events import SnapshotFacts
+from ledger.events.iceberg_events import SnapshotRefRemoved, SnapshotRefSet
+from ledger.events.snapshot_events import (
+    BranchCommitted,
+    BranchHead,
+    SnapshotCommitted,
+    SnapshotFacts,
+)
 from ledger.log.codec import Sketch, SketchedTransaction
 from ledger.log.segments.file import segment_of
 from ledger.log.stream_log import StreamLog
@@ -85,6 +91,7 @@ class Wanted:
         kinds: Any of these kinds of events, such as `addColumn`.
         message: A regular expression that is found in the message.
         column_id: Whatever touched the column of this id, or what is inside it.
+        branch: Whatever happened to the branch of this name.
     """
 
     first: int = 0
@@ -95,6 +102,7 @@ class Wanted:
     kinds: frozenset[str] = frozenset()
     message: str | None = None
     column_id: int | None = None
+    branch: str | None = None
 
     @cached_property
     def _pattern(self) -> re.Pattern[str] | None:
@@ -120,6 +128,7 @@ class Wanted:
             (since is None or moment >= since)
             and (until is None or moment <= until)
             and (not self.kinds or any(each.type in self.kinds for each in transaction.events))
+            and (self.branch is None or any(e.type in _OF_BRANCHES for e in transaction.events))
             # What stands outside of the line is only known when it was read.
             and (not isinstance(transaction.outside, UnsetType) or self.says(transaction))
         )
@@ -133,6 +142,12 @@ class Wanted:
         pattern = self._pattern
         return (self.author is None or self._part in transaction.author.casefold()) and (
             pattern is None or pattern.search(transaction.message) is not None
+        )
+
+    def is_of_branch(self, transaction: Transaction[Any]) -> bool:
+        """Return whether a transaction did something to the branch that is wanted, if one is."""
+        return self.branch is None or any(
+            self.branch == _branch_of(each) for each in transaction.events
         )
 
     @cached_property
@@ -190,6 +205,7 @@ def wanted_of(  # noqa: PLR0913 - each is a question of its own
     kinds: Iterable[str] = (),
     message: str | None = None,
     column_id: int | None = None,
+    branch: str | None = None,
 ) -> Wanted:
     """Return what `Table.entries` was asked for."""
     return Wanted(
@@ -200,6 +216,7 @@ def wanted_of(  # noqa: PLR0913 - each is a question of its own
         kinds=frozenset(path_texts(kinds)),
         message=message,
         column_id=column_id,
+        branch=branch,
     )
 
 
@@ -221,7 +238,8 @@ def entries(log: StreamLog[Any, Any], table: str, wanted: Wanted) -> Iterator[En
         places = range(len(commit.transactions)) if touching is None else touching[commit.version]
         for place in reversed(places):
             told, transaction = sketch.transactions[place], commit.transactions[place]
-            if wanted.takes(sketch, told) and wanted.says(transaction):
+            takes = wanted.takes(sketch, told) and wanted.says(transaction)
+            if takes and wanted.is_of_branch(transaction):
                 yield Entry(table, commit, transaction)
 
 
@@ -231,6 +249,22 @@ def _touching(log: StreamLog[Any, Any], column_id: int, last: int) -> dict[int, 
     for version, place in lives_of(log, last).touching(column_id):
         found.setdefault(version, []).append(place)
     return found
+
+
+_OF_BRANCHES = {"commitToBranch", "setSnapshotRef", "removeSnapshotRef", "commitSnapshot"}
+
+
+def _branch_of(event: object) -> str | None:
+    """Return the branch that an event is about, if it is about one."""
+    match event:
+        case BranchCommitted(branch_name=name):
+            return name
+        case SnapshotCommitted(fast_forward_to=BranchHead(branch_name=name)):
+            return name
+        case SnapshotRefSet(ref_name=name) | SnapshotRefRemoved(ref_name=name):
+            return name
+        case _:
+            return None
 
 
 def _told(

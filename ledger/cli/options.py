@@ -41,6 +41,11 @@ def tags_of(typed: Any) -> list[str]:
     return sorted(_half_typed(typed).table(typed["name"].raw).at().tags)
 
 
+def branches_of(typed: Any) -> list[str]:
+    """Return the branches of the table that a half-typed command line names, for a shell."""
+    return sorted(_half_typed(typed).table(typed["name"].raw).state.branches)
+
+
 def _half_typed(typed: Any) -> Place:
     root = typed["--ledger"].raw or os.environ.get("LAKELEDGER_URL")
     named = typed["--profile"].raw or os.environ.get("LAKELEDGER_PROFILE")
@@ -49,6 +54,12 @@ def _half_typed(typed: Any) -> Place:
 
 TableName = Annotated[str, Parameter(help="DATABASE.TABLE.", completer=tables_of)]
 """What most commands are about."""
+
+OnBranch = Annotated[
+    str | None,
+    Parameter(show_default=False, help="The branch that it is for.", completer=branches_of),
+]
+"""Which line of a table is meant; None is main."""
 
 
 @Parameter(name="*", group=_WHERE)
@@ -180,8 +191,9 @@ class When:
     at: Annotated[
         str | None,
         Parameter(
-            help="tag:NAME, snapshot:3, version:7, -3 (so many commits ago), now, yesterday, 7d or "
-            "12h (so long ago), or a day or time, in this machine's zone unless it says one."
+            help="tag:NAME, branch:NAME, snapshot:3, version:7, -3 (so many commits ago), now, "
+            "yesterday, 7d or 12h (so long ago), or a day or time, in this machine's zone unless "
+            "it says one."
         ),
     ] = None
     version: Annotated[int | None, Parameter(help="Right after this commit.")] = None
@@ -240,16 +252,16 @@ def read_instant(text: str) -> dict[str, Any]:
         UsageError: It is no instant.
 
     Example:
-        >>> read_instant("tag:v1"), read_instant("snapshot:3")
-        ({'tag': 'v1'}, {'snapshot': 3})
+        >>> read_instant("tag:v1"), read_instant("branch:audit"), read_instant("snapshot:3")
+        ({'tag': 'v1'}, {'branch': 'audit'}, {'snapshot': 3})
     """
-    if text == "now":
+    if text in {"now", "main", "branch:main"}:
         return {}
     if text.startswith("-") and text[1:].isdecimal():
         return {"ago": int(text[1:])}
     word, colon, rest = text.partition(":")
-    if colon and word == "tag":
-        return {"tag": rest}
+    if colon and word in {"tag", "branch"}:
+        return {word: rest}
     if colon and word in {"snapshot", "version"}:
         if not rest.isdecimal():
             raise UsageError(f"--at {text}: {rest!r} is no whole number")

@@ -28,6 +28,7 @@ _COMMANDS = {
     "sql": ("commands.change.alter", "Run ALTER TABLE, as Spark and Iceberg write it."),
     "add-files": ("commands.change.files", "Register existing Parquet files as one snapshot; only their footers are read."),
     "tag": ("commands.change.snapshots", "Give a snapshot a name; a tagged snapshot outlives expiry."),
+    "branch": ("commands.change.branch", "Make a branch: commits to it leave main as it is, until main is fast-forwarded to it."),
     "overwrite": ("commands.change.files", "Put files in the place of what is in a table, or in one of its partitions."),
     "delete-files": ("commands.change.files", "Take live files out of a table, as one snapshot; nothing is deleted on disk."),
     "rollback": ("commands.change.snapshots", "Put a snapshot's contents back, as a new snapshot; history and schema stay as they are."),

@@ -8,12 +8,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place, TableName, Writing
+from ledger.cli.options import OnBranch, Place, TableName, Writing
 from ledger.cli.paths import key_and_value
 from ledger.cli.phrases import committed, unchanged
 from ledger.evolution.table.changes import Isolation
 from ledger.files.registering.expand import expand, ledger_names, open_path
 from ledger.table import Table
+from ledger.table_at import TableAt
 
 
 def add_files(
@@ -28,6 +29,7 @@ def add_files(
             help="Leave out those that the table has; where it has all, nothing is written.",
         ),
     ] = False,
+    branch: OnBranch = None,
     writing: Writing = Writing(),  # noqa: B008 - frozen
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> None:
@@ -42,6 +44,8 @@ def add_files(
     """
     if not paths:
         raise UsageError("no files are named; give files, folders or globs")
+    if new and branch is not None:
+        raise UsageError("--new looks at what main has; leave it out with --branch")
     table = place.table(name)
     screen = place.screen
     coming = table.new_files(paths) if new else list(paths)
@@ -49,7 +53,8 @@ def add_files(
         unchanged(screen, table, "it has all of these files")
         return
     with screen.progress("reading footers") as told:
-        appended = table.add_files(coming, told, **writing.options())
+        line = table if branch is None else table.branch(branch)
+        appended = line.add_files(coming, told, **writing.options())
     committed(screen, table, appended, writing)
 
 
@@ -69,6 +74,7 @@ def overwrite(
         Isolation,
         Parameter(help="Whether a file that somebody adds there meanwhile is a conflict."),
     ] = "serializable",
+    branch: OnBranch = None,
     writing: Writing = Writing(),  # noqa: B008 - frozen
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> None:
@@ -86,7 +92,8 @@ def overwrite(
     with screen.progress("reading footers") as told:
         files = table.data_files(paths, told) if paths else ()
     values = dict(key_and_value(each) for each in where) or None
-    done = table.overwrite(files, where=values, isolation=isolation, **writing.options())
+    line = table if branch is None else table.branch(branch)
+    done = line.overwrite(files, where=values, isolation=isolation, **writing.options())
     committed(screen, table, done, writing)
 
 
@@ -96,6 +103,7 @@ def delete_files(
     *paths: Annotated[
         str, Parameter(help="Live files: paths, globs or URLs, or as the table has them.")
     ],
+    branch: OnBranch = None,
     writing: Writing = Writing(),  # noqa: B008 - frozen
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> None:
@@ -107,13 +115,14 @@ def delete_files(
     if not paths:
         raise UsageError("no files are named; give the paths of live files")
     table = place.table(name)
-    going = _as_added(table, paths, place)
-    committed(place.screen, table, table.delete_files(going, **writing.options()), writing)
+    line = table if branch is None else table.branch(branch)
+    going = _as_added(table, line.at(), paths, place)
+    committed(place.screen, table, line.delete_files(going, **writing.options()), writing)
 
 
-def _as_added(table: Table, paths: Sequence[str], place: Place) -> list[str]:
+def _as_added(table: Table, at: TableAt, paths: Sequence[str], place: Place) -> list[str]:
     """Return paths as the table has them; one that is in it as it was written stays so."""
-    live = table.live.lookup(list(paths), table.state.version)
+    live = table.live.lookup_at(list(paths), at.state)
     options = place.storage_options()
     names: list[str] = []
     for path in paths:

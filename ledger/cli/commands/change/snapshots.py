@@ -9,7 +9,7 @@ from attrs import frozen
 from cyclopts import Parameter, validators
 
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place, TableName, Writing, read_time
+from ledger.cli.options import OnBranch, Place, TableName, Writing, read_time
 from ledger.cli.phrases import committed, unchanged
 from ledger.cli.screen import Screen
 from ledger.evolution.state import TableState
@@ -60,6 +60,7 @@ def rollback(
     *,
     snapshot: Annotated[int | None, Parameter(help="Whose contents to put back.")] = None,
     tag: Annotated[str | None, Parameter(help="The same, by a tag's name.")] = None,
+    branch: OnBranch = None,
     writing: Writing = Writing(),  # noqa: B008 - frozen
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> None:
@@ -73,6 +74,12 @@ def rollback(
         raise UsageError("roll back to what? give either --snapshot N or --tag NAME")
     table = place.table(name)
     state = table.state
+    if branch is not None:
+        if snapshot is None:
+            raise UsageError("a branch goes back to a snapshot that it holds: --snapshot N")
+        appended = table.branch(branch).rollback(snapshot=snapshot, **writing.options())
+        committed(place.screen, table, appended, writing)
+        return
     target = snapshot if tag is None else state.tag(tag).snapshot_id
     # A job that asks again and again leaves no snapshot where nothing changes.
     if state.snapshot is not None and target == state.last_snapshot_id and not writing.commit_id:
@@ -89,7 +96,8 @@ class Effect:
     Attributes:
         before: Snapshots with smaller ids go.
         gone: Those that can no longer be read, in order.
-        tagged: The ids of those that would go but for their tags, by tag.
+        tagged: The ids of those that would go but for their tags, by tag; what branches begin with
+            stays, too.
     """
 
     before: int
@@ -105,7 +113,7 @@ class Effect:
             for name, tag in sorted(state.tags.items())
             if tag.snapshot_id in reached
         }
-        kept = set(tagged.values())
+        kept = state.held_snapshot_ids
         return cls(before, tuple(each for each in reached if each not in kept), tagged)
 
 

@@ -18,7 +18,7 @@ from ledger.model.excerpt import moment
 from ledger.table import Table
 from ledger.table_at import TableAt
 
-_INSTANT = "tag:NAME, snapshot:3, version:7 or 7, -3 (so many commits ago), a time"
+_INSTANT = "tag:NAME, branch:NAME, snapshot:3, version:7 or 7, -3 (so many commits ago), a time"
 _LONGEST_VERSION = 10
 
 

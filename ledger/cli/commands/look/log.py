@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ledger.audit.entries import Entry, Wanted, entries, merged
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place, read_time, tables_of
+from ledger.cli.options import OnBranch, Place, read_time, tables_of
 from ledger.cli.paths import whole_path
 from ledger.cli.phrases import phrases, plain, when
 from ledger.cli.screen import Cell, Document, Screen
@@ -53,6 +53,8 @@ class Filters:
         Parameter(help="Whatever touched this column, or what is in it, through all its names."),
     ] = None
 
+    branch: OnBranch = None
+
     def wanted(self, table: Table | None) -> Wanted:
         """Return what the log is asked for.
 
@@ -68,6 +70,7 @@ class Filters:
             author=self.by,
             kinds=frozenset(self.kind),
             message=self.grep,
+            branch=self.branch,
             column_id=None
             if table is None or self.column is None
             else table.column_id(whole_path(self.column)),

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 from attrs import evolve
 from cyclopts import Parameter
 
+from ledger.cli.commands.change.branch import COLUMNS as BRANCH_COLUMNS
+from ledger.cli.commands.change.branch import document_of, row_of
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, When, tables_of
 from ledger.cli.plugins import view
@@ -125,6 +127,8 @@ def _document(lake: Ledger, table: Table, at: TableAt, tags: Mapping[str, Tag]) 
             {"tagName": name, "snapshotId": each.snapshot_id} for name, each in sorted(tags.items())
         ],
     }
+    if state.branches:
+        document["branches"] = [document_of(each) for _, each in sorted(state.branches.items())]
     snapshot = view("snapshot")(state)
     return document if snapshot is None else {**document, "tableSnapshot": render(snapshot)}
 
@@ -154,6 +158,7 @@ def _print(screen: Screen, title: str, table: Table, at: TableAt, tags: Mapping[
             for name, each in sorted(tags.items())
         ),
     )
+    screen.table(BRANCH_COLUMNS, [row_of(each) for _, each in sorted(at.state.branches.items())])
 
 
 def _contents(at: TableAt) -> dict[str, Cell]:

@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 from attrs import evolve
 from cyclopts import Parameter, validators
 
-from ledger.cli.options import Place, TableName
+from ledger.cli.options import OnBranch, Place, TableName
 from ledger.cli.plugins import view
 from ledger.cli.screen import Cell, Screen
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
@@ -40,6 +40,7 @@ def snapshots(
         int,
         Parameter(alias="-n", validator=validators.Number(gte=1), help="How many at most."),
     ] = 50,
+    branch: OnBranch = None,
     place: Place = Place(),  # noqa: B008 - frozen
 ) -> None:
     """List a table's snapshots, newest first: those not expired, and those kept by a tag.
@@ -50,7 +51,7 @@ def snapshots(
         lakeledger snapshots shop.flights --limit 10
     """
     table = place.table(name)
-    state = table.state
+    state = table.state if branch is None else table.at(branch=branch).state
     ids = list(state.snapshot_ids)
     found = listed(table, state, ids[:limit])
     screen = place.screen
@@ -92,7 +93,8 @@ def listed(table: Table, state: TableState, ids: list[int]) -> list[Listed]:
     if state.paimon is not None:
         every, added_in = state.paimon.every, state.paimon.added_in
         return [Listed(added_in[each], every[each]) for each in ids]
-    kept = [each for each in ids if each >= state.earliest_snapshot_id]
+    of_main = () if state.on_branch is not None else ids
+    kept = [each for each in of_main if each >= state.earliest_snapshot_id]
     first = state_at_snapshot(table.log, min(kept)).version if kept else state.version + 1
     known = table.state.corrections
     found = {each.snapshot.id: each for each in _since(table, first, state.version, known)}
