@@ -53,7 +53,7 @@ from ledger.opening.root import ROOT_KEY, begin_root, read_root
 from ledger.opening.setting import TableSetting
 from ledger.opening.whereabouts import Settled
 from ledger.stores import client_options, open_store
-from ledger.table import Table
+from ledger.table import WANTED_ENTRIES, Table
 
 # Rooms that only writing needs are entered by the methods that write: to read starts fast.
 if TYPE_CHECKING:
@@ -380,7 +380,7 @@ class Ledger:
         newest = max([self.state.time_millis, *(each.time_millis for _, each in states)])
         return ledger_page(self.url, self.entries(), states, moment(newest))
 
-    @takes(database=its.text.or_none())
+    @takes(database=its.text.or_none(), **WANTED_ENTRIES)
     def entries(self, database: str | None = None, **wanted: Any) -> Iterator[Entry]:
         """Yield the transactions of the catalog and of every table, newest first.
 

@@ -87,6 +87,17 @@ if TYPE_CHECKING:
 CHANGES = its.many('a sequence of changes, such as [AddColumn("day", "DATE")]')
 FILES = its.many("a sequence of FileChanges")
 # Without the module, which only writing needs.
+WANTED_ENTRIES = {
+    "last": its.whole.or_none(),
+    "since": its.moment.or_none(),
+    "until": its.moment.or_none(),
+    "author": its.text.or_none(),
+    "message": its.text.or_none(),
+    "kinds": its.paths,
+    "column": its.column.or_none(),
+    "branch": its.text.or_none(),
+}
+"""What `Table.entries` takes."""
 _PLAN = its.Form("a SnapshotPlan", lambda value: type(value).__name__ == "SnapshotPlan")
 
 _MOST_IDS_SHOWN = 10
@@ -624,16 +635,7 @@ class Table:
         path = whole_path(column) if isinstance(column, str) else tuple(column)
         return Blames((blame_column(lives, path),))
 
-    @takes(
-        last=its.whole.or_none(),
-        since=its.moment.or_none(),
-        until=its.moment.or_none(),
-        author=its.text.or_none(),
-        message=its.text.or_none(),
-        kinds=its.paths,
-        column=its.column.or_none(),
-        branch=its.text.or_none(),
-    )
+    @takes(**WANTED_ENTRIES)
     def entries(  # noqa: PLR0913 - each is a question of its own
         self,
         *,

@@ -107,8 +107,12 @@ _OPTIONS: dict[str, Any] = {
 }
 
 
+# What a table gives to the handles on its branches, which have checked what they were given.
+FOR_HANDLES = {"commit_files", "commit_planned", "outsourced", "snapshot_plan", "state_at"}
+
+
 def _methods(kind: type) -> Iterator[str]:
-    for name in dir(kind):
+    for name in sorted({*dir(kind)} - FOR_HANDLES):
         if not name.startswith("_") and inspect.isfunction(getattr(kind, name)):
             yield name
 

@@ -81,7 +81,7 @@ seconds = Form(
 )
 switch = a("True or False", bool)
 mapping = a("a mapping", Mapping)
-callback = Form("a function", callable)
+callback = Form("a function", lambda value: callable(value) and not isinstance(value, type))
 moment = a("a datetime, an ISO text or Unix milliseconds", datetime, int, str)
 paths = Form(
     "a path or several",

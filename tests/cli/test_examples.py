@@ -82,6 +82,7 @@ ELSEWHERE = (
     "lakeledger import iceberg",
     "lakeledger import paimon",
     "lakeledger project delta",
+    "lakeledger promote",
 )
 """What needs somebody else's table, or one declared to be Delta's, runs in its tests."""
 

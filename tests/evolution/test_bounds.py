@@ -24,9 +24,11 @@ from ledger.evolution.table.changes import (
     CommitSnapshot,
     CreateTag,
     ExpireSnapshots,
+    FastForward,
     OtherChange,
     ReplaceTag,
     Rollback,
+    SetBranch,
     SetPartitionStatistics,
 )
 from ledger.files.snapshot_plan import SnapshotPlan
@@ -79,6 +81,11 @@ def statistics(table: Table, facts: dict[str, Any]) -> None:
     table.set_partition_statistics(given["snapshot_id"], "p", given["file_size_in_bytes"])
 
 
+def branches(table: Table, facts: dict[str, Any]) -> None:
+    named = {"snapshot": facts.pop("snapshot_id", None), **facts}
+    table.branch("new").create(**named)
+
+
 def evolves(_: Table, facts: dict[str, Any]) -> None:
     ledger.evolve(attrs.evolve(Schema.of({"id": "INT"}), **facts), [AddColumn(("n",), "INT")])
 
@@ -94,6 +101,7 @@ DOORS: dict[type, Ask] = {
     ExpireSnapshots: lambda table, facts: table.expire_snapshots(
         before=facts["earliest_snapshot_id"]
     ),
+    SetBranch: branches,
     SetPartitionStatistics: statistics,
     Schema: evolves,
 }
@@ -164,9 +172,10 @@ def integers(kind: type) -> set[str]:
 
 
 def test_every_number_of_a_change_of_files_snapshots_and_tags_has_a_bound() -> None:
-    # The ledger itself works out what a correction of clocks says.
-    for kind in {FileChange, *get_args(OtherChange)} - {CorrectClock}:
-        assert integers(kind) == set(NUMBERS.get(kind, {})), kind
+    # The ledger itself works out what a correction of clocks and a fast-forward say, and what a
+    # branch begins with.
+    for kind in {FileChange, *get_args(OtherChange)} - {CorrectClock, FastForward}:
+        assert integers(kind) - {"base_version"} == set(NUMBERS.get(kind, {})), kind
 
 
 def test_every_number_of_a_snapshots_further_facts_has_a_bound() -> None:
@@ -190,7 +199,7 @@ def test_the_newest_snapshot_is_named_by_none_alone(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     with pytest.raises(InvalidInputError, match="tag 'v': snapshot id 0 is not between 1 and"):
         table.create_tag("v", snapshot=0)
-    with pytest.raises(InvalidInputError, match="leave it out to keep the tag for ever"):
+    with pytest.raises(InvalidInputError, match="tag 'v': .*leave it out to keep it for ever"):
         table.create_tag("v", time_retained_millis=-5)
     table.create_tag("v")
     assert table.at().state.tags["v"].snapshot_id == 2

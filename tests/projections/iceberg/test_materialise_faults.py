@@ -226,6 +226,7 @@ def test_a_table_that_is_not_declared_iceberg_is_refused() -> None:
 def test_a_manifest_that_two_snapshots_share_stays_until_both_expired() -> None:
     store = memory()
     table = random_table(6, store, 0)
+    table.alter([SetOption("ledger.reader-grace", "0")])
     rng = random.Random(6)
     while table.state.last_snapshot_id < 12:
         go_on(table, rng, 1)

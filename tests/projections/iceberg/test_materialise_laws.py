@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from ledger import Table
+from ledger import SetOption, Table
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.files.change_file import event_files
 from projections.iceberg.manifests import layout
@@ -156,6 +156,7 @@ def test_a_lost_file_is_written_again_by_the_next_run_that_needs_it(seed: int) -
 
 def test_old_metadata_files_go_when_the_log_no_longer_names_them() -> None:
     table = random_table(3, memory(), 60)
+    table.alter([SetOption("ledger.reader-grace", "0")])
     for version in range(table.state.version + 1):
         advance(table, version=version)
     left = Left.by(table).files

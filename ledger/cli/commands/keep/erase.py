@@ -84,7 +84,8 @@ def erase(  # noqa: PLR0913 - each is an option of its own
 
     Example:
         lakeledger erase --author ann@example.com --dry-run
-        lakeledger erase shop.orders --column email --value ann@example.com
+
+        lakeledger erase shop.flights --column tailnum --value N14228 --dry-run
     """
     lake = place.open()
     names = ("author", "text", "table", "column", "value")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -51,7 +52,8 @@ def init(
     Example:
         lakeledger init lake
     """
-    if url is not None and place.ledger is not None and place.ledger != url:
+    # A root that the environment gives is for when nothing else is said.
+    if url is not None and place.ledger not in {None, url, os.environ.get("LAKELEDGER_URL")}:
         raise UsageError(f"two ledgers are named, {url} and {place.ledger}; name one")
     chosen = evolve(place, ledger=url or place.ledger)
     lake = open_ledger(chosen.url(), chosen.storage_options())
