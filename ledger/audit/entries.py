@@ -256,15 +256,21 @@ _OF_BRANCHES = {"commitToBranch", "setSnapshotRef", "removeSnapshotRef", "commit
 
 def _branch_of(event: object) -> str | None:
     """Return the branch that an event is about, if it is about one."""
-    match event:
-        case BranchCommitted(branch_name=name):
-            return name
-        case SnapshotCommitted(fast_forward_to=BranchHead(branch_name=name)):
-            return name
-        case SnapshotRefSet(ref_name=name) | SnapshotRefRemoved(ref_name=name):
-            return name
-        case _:
-            return None
+    named = _BRANCH_NAMES.get(type(event))
+    return None if named is None else named(event)
+
+
+def _forwarded(event: SnapshotCommitted) -> str | None:
+    to = event.fast_forward_to
+    return to.branch_name if isinstance(to, BranchHead) else None
+
+
+_BRANCH_NAMES: dict[type, Callable[[Any], str | None]] = {
+    BranchCommitted: lambda it: it.branch_name,
+    SnapshotCommitted: _forwarded,
+    SnapshotRefSet: lambda it: it.ref_name,
+    SnapshotRefRemoved: lambda it: it.ref_name,
+}
 
 
 def _told(

@@ -21,6 +21,7 @@ from ledger.evolution.table.changes import (
     CommitSnapshot,
     CreateTag,
     ExpireSnapshots,
+    FastForward,
     ReplaceTag,
     Rollback,
     SetBranch,
@@ -131,6 +132,7 @@ NUMBERS: Mapping[type, Mapping[str, Bound]] = {
     },
     CommitSnapshot: {"commit_identifier": IDENTIFIER},
     Rollback: {"target_snapshot_id": SNAPSHOT_ID},
+    FastForward: {"snapshot_id": SNAPSHOT_ID},
     SetBranch: {
         "snapshot_id": SNAPSHOT_ID,
         "min_snapshots_to_keep": KEPT,
