@@ -433,9 +433,9 @@ class Table:
 
         Example:
             >>> for step in orders.replay(until=1):
-            ...     print(step.version, step.commit.transactions[0].author, step.after.totals)
-            0 ann Totals(record_count=0, file_size_in_bytes=0, file_count=0)
-            1 ann Totals(record_count=2, file_size_in_bytes=900, file_count=1)
+            ...     print(step.version, step.after.updated_by, step.after.totals.record_count)
+            0 ann 0
+            1 ann 2
             >>> _ = orders.replay(lambda step: print(step.version), first=2)
             2
         """

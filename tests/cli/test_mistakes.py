@@ -142,7 +142,7 @@ def test_a_ledger_that_is_not_there_is_not_begun_by_a_typo(run: Run, tmp_path: P
 def test_somebody_has_to_say_which_ledger(run: Run) -> None:
     ran = run("show")
 
-    assert (ran.code, "--ledger URL, or set LAKELEDGER_URL" in ran.err) == (2, True)
+    assert (ran.code, "--ledger URL, set LAKELEDGER_URL" in ran.err) == (2, True)
 
 
 def test_two_ledgers_are_one_too_many_for_init(run: Run, tmp_path: Path) -> None:

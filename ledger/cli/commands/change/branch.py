@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
+from ledger.cli.commands.look.show import BRANCH_COLUMNS, document_of_branch, row_of_branch
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, TableName, When, Writing, branches_of, read_instant
 from ledger.cli.phrases import committed
 from ledger.cli.screen import Screen
-from ledger.model.snapshot import Branch
 from ledger.table import Table
-
-COLUMNS = ("branch", "snapshot", "begins with", "rows", "files")
 
 
 def branch(  # noqa: PLR0913 - each is an option of the command
@@ -89,30 +87,11 @@ def _snapshot(table: Table, text: str | None) -> int | None:
 
 def _list(table: Table, screen: Screen) -> None:
     found = [each for _, each in sorted(table.state.branches.items())]
-    document = {"table": str(table.identifier), "branches": [*map(document_of, found)]}
+    document = {"table": str(table.identifier), "branches": [*map(document_of_branch, found)]}
 
     def text(to: Screen) -> None:
         if not found:
             to.line(f"{table.identifier} has no branches")
-        to.table(COLUMNS, map(row_of, found))
+        to.table(BRANCH_COLUMNS, map(row_of_branch, found))
 
     screen.result(document, text)
-
-
-def document_of(branch: Branch) -> dict[str, Any]:
-    """Return what JSON says of a branch."""
-    return {
-        "branchName": branch.name,
-        "snapshotId": branch.head_id,
-        "baseSnapshotId": branch.base_snapshot_id,
-        "recordCount": branch.totals.record_count,
-        "fileCount": branch.totals.file_count,
-    }
-
-
-def row_of(branch: Branch) -> tuple[str, str, str, int, int]:
-    """Return a row of `COLUMNS`."""
-    totals = branch.totals
-    # Ids are there to be copied.
-    ids = str(branch.head_id), str(branch.base_snapshot_id)
-    return (branch.name, *ids, totals.record_count, totals.file_count)

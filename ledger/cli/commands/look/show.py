@@ -8,8 +8,6 @@ from typing import Annotated, Any
 from attrs import evolve
 from cyclopts import Parameter
 
-from ledger.cli.commands.change.branch import COLUMNS as BRANCH_COLUMNS
-from ledger.cli.commands.change.branch import document_of, row_of
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, When, tables_of
 from ledger.cli.plugins import view
@@ -19,7 +17,7 @@ from ledger.model.errors import NotFoundError
 from ledger.model.excerpt import moment, size
 from ledger.model.schema import Schema
 from ledger.model.similar import meant
-from ledger.model.snapshot import Tag
+from ledger.model.snapshot import Branch, Tag
 from ledger.model.types import DataField, RowType
 from ledger.model.types.text import format_type
 from ledger.table import Table
@@ -128,7 +126,9 @@ def _document(lake: Ledger, table: Table, at: TableAt, tags: Mapping[str, Tag]) 
         ],
     }
     if state.branches:
-        document["branches"] = [document_of(each) for _, each in sorted(state.branches.items())]
+        document["branches"] = [
+            document_of_branch(each) for _, each in sorted(state.branches.items())
+        ]
     snapshot = view("snapshot")(state)
     return document if snapshot is None else {**document, "tableSnapshot": render(snapshot)}
 
@@ -158,7 +158,9 @@ def _print(screen: Screen, title: str, table: Table, at: TableAt, tags: Mapping[
             for name, each in sorted(tags.items())
         ),
     )
-    screen.table(BRANCH_COLUMNS, [row_of(each) for _, each in sorted(at.state.branches.items())])
+    screen.table(
+        BRANCH_COLUMNS, [row_of_branch(each) for _, each in sorted(at.state.branches.items())]
+    )
 
 
 def _contents(at: TableAt) -> dict[str, Cell]:
@@ -185,3 +187,25 @@ def _column(field: DataField, indent: str) -> Iterator[tuple[Cell, ...]]:
     yield field.id, f"{indent}{field.name}", text, field.default_value, field.description
     for member in row.fields if row else ():
         yield from _column(member, f"{indent}  ")
+
+
+BRANCH_COLUMNS = ("branch", "snapshot", "begins with", "rows", "files")
+
+
+def document_of_branch(branch: Branch) -> dict[str, Any]:
+    """Return what JSON says of a branch."""
+    return {
+        "branchName": branch.name,
+        "snapshotId": branch.head_id,
+        "baseSnapshotId": branch.base_snapshot_id,
+        "recordCount": branch.totals.record_count,
+        "fileCount": branch.totals.file_count,
+    }
+
+
+def row_of_branch(branch: Branch) -> tuple[str, str, str, int, int]:
+    """Return a row of `BRANCH_COLUMNS`."""
+    totals = branch.totals
+    # Ids are there to be copied.
+    ids = str(branch.head_id), str(branch.base_snapshot_id)
+    return (branch.name, *ids, totals.record_count, totals.file_count)
