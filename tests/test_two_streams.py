@@ -143,3 +143,21 @@ def test_what_is_asked_for_once_is_told_as_new_and_asked_again_as_repeated() -> 
             lake.create_table("shop.orders", {"id": "INT"})
         assert not ask(f"key-{at}").repeated
         assert ask(f"key-{at}").repeated
+
+
+def test_a_drop_asked_again_when_another_table_has_the_name_leaves_none_half_dropped() -> None:
+    lake = lake_on(memory())
+    lake.create_database("shop")
+    lake.create_database("inn")
+    first = lake.create_table("shop.orders", Schema.of({"id": "INT"}))
+    lake.rename_table("shop.orders", "inn.orders")
+    second = lake.create_table("shop.orders", Schema.of({"id": "INT"}))
+    first.seal(commit_id="k")
+    second.seal(commit_id="k")
+
+    for name in ("inn.orders", "shop.orders"):
+        with pytest.raises(ledger.NotFoundError):
+            lake.table(name)
+
+    assert lake.tables() == []
+    assert lake.create_table("shop.orders", Schema.of({"id": "INT"})).state.version == 0

@@ -180,7 +180,11 @@ def finish_drop(
     sealed: StreamLog[TableState, TableEvent],
     entry: TableEntry,
 ) -> None:
-    """Let the catalog forget a table whose stream is sealed already, in the sealer's name."""
+    """Let the catalog forget a table whose stream is sealed already, in the sealer's name.
+
+    Who asked for a drop again, when another table had got the name meanwhile, sealed both under one
+    id; the catalog has that id for the first, and forgets the second under one of its own.
+    """
     last = sealed.commit_at(sealed.head.state.version if sealed.head else 0)
     seal = sealed.personal.transaction(last.transactions[-1])
     # With the seal's id, so that the dropper who asks again is given this commit.
@@ -193,7 +197,10 @@ def finish_drop(
     name = identifier_of(dropped.identifier)
     request = request_of(options, asked=drop_asked(name), default_author="")
     if appender.landed_before(request) is not None:
-        return
+        if appender.log.head is None or not appender.log.head.state.table_by_id(entry.table_id):
+            return
+        options["commit_id"] = f"{seal.id}-{entry.table_id}"
+        request = request_of(options, asked=drop_asked(name), default_author="")
     with suppress(NotFoundError):
         appender.append(CatalogIntent(DropTable(entry.identifier, entry.table_id)), request)
 
