@@ -916,6 +916,9 @@ class Ledger:
         asked = drop_asked(name)
         request = self._request(asked, options)
         landed = self._appender.landed_before(request)
+        if landed is None and "commit_id" in commit:
+            self._finish_drop_of_renamed(name, options["commit_id"])
+            landed = self._appender.landed_before(request)
         if landed is not None:
             return landed
         try:
@@ -940,6 +943,22 @@ class Ledger:
         done = self._after(request, sealed.version, lambda: self._forget(table, entry, request))
         # The catalog's commit bears the seal's id, so that it alone looks as if it had been there.
         return evolve(done, repeated=sealed.repeated)
+
+    def _finish_drop_of_renamed(self, name: Identifier, commit_id: str) -> None:
+        """Finish the drop that an id sealed already, of a table that has another name by now.
+
+        Another table may have the name since, and is not what was to be dropped.
+        """
+        from ledger.opening.birth import finish_drop, may_be_renamed
+
+        for entry in [*self.state.tables.values()]:
+            if entry.identifier == name or not may_be_renamed(entry):
+                continue
+            log = Table(entry.identifier, entry.path, self._setting).log
+            with suppress(LedgerError, OSError):
+                state = log.refresh()
+                if state is not None and state.dropped and [*log.with_id(commit_id)]:
+                    finish_drop(self._appender, log, entry)
 
     def _refuse_drop(self, entry: TableEntry | None, request: Request) -> None:
         """Refuse by the database's rules before the table is sealed.

@@ -161,3 +161,18 @@ def test_a_drop_asked_again_when_another_table_has_the_name_leaves_none_half_dro
 
     assert lake.tables() == []
     assert lake.create_table("shop.orders", Schema.of({"id": "INT"})).state.version == 0
+
+
+def test_a_drop_asked_again_drops_no_other_table_that_has_the_name_since() -> None:
+    lake = lake_on(memory())
+    lake.create_database("shop")
+    first = lake.create_table("shop.orders", SCHEMA)
+    lake.rename_table("shop.orders", "shop.sales")
+    lake.create_table("shop.orders", SCHEMA)
+    first.seal(commit_id="k")
+
+    lake.drop_table("shop.orders", commit_id="k")
+
+    assert lake.tables() == ["shop.orders"]
+    assert lake.drop_table("shop.orders", commit_id="k").repeated
+    assert lake.tables() == ["shop.orders"]

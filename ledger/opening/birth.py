@@ -175,6 +175,13 @@ def drop_asked(identifier: Identifier) -> list[str]:
     return ["DropTable", str(identifier)]
 
 
+def may_be_renamed(entry: TableEntry) -> bool:
+    """Whether a table may have had another name once."""
+    own = f"{entry.identifier.database}.db/{entry.identifier.name}"
+    is_changed = entry.audit.updated_at != entry.audit.created_at
+    return is_changed or entry.is_external or not entry.path.startswith(own)
+
+
 def finish_drop(
     appender: Appender[CatalogState, CatalogEvent],
     sealed: StreamLog[TableState, TableEvent],

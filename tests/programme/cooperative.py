@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from ledger.table import load_what_commits_need
 from tests.faults import Died
 from tests.programme.scheduler import Scheduler, Task
 
@@ -203,6 +204,8 @@ class CooperativeThreading:
 @contextmanager
 def cooperative(modules: list[ModuleType], scheduler: Scheduler) -> Iterator[None]:
     """Let these modules take their locks from a schedule."""
+    # A thread of its own loads it otherwise, which a schedule has no turns for.
+    load_what_commits_need()
     with pytest.MonkeyPatch.context() as patch:
         for module in modules:
             if getattr(module, "threading", None) is threading:
