@@ -13,7 +13,6 @@ import duckdb
 
 Rows = list[dict[str, Any]]
 
-HAS_DUCKDB = find_spec("duckdb_extension_iceberg") is not None
 HAS_CHDB = find_spec("chdb") is not None
 
 

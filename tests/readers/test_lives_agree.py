@@ -28,7 +28,7 @@ from ledger import (
 from ledger.table_at import TableAt
 from projections.iceberg.materialise import verify
 from projections.iceberg.names import Names
-from tests.readers.engines import HAS_CHDB, HAS_DUCKDB, chdb_rows, duckdb_rows
+from tests.readers.engines import HAS_CHDB, chdb_rows, duckdb_rows
 from tests.readers.lakehouse import Rows, add_rows, by_id, folder_of
 
 _DELETES = pa.schema(
@@ -185,7 +185,7 @@ READERS: dict[str, Callable[[Life, int | None], Rows]] = {
     "duckdb": lambda life, at: duckdb_rows(folder_of(life.table), at),
     "clickhouse": lambda life, at: chdb_rows(folder_of(life.table), at),
 }
-_ABSENT = {"duckdb": not HAS_DUCKDB, "clickhouse": not HAS_CHDB}
+_ABSENT = {"clickhouse": not HAS_CHDB}
 
 
 def lived(place: Path, seed: int, has_ids: Callable[[random.Random], bool]) -> Life:

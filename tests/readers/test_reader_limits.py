@@ -41,7 +41,7 @@ from ledger.model.types.sql import read_type
 from ledger.model.types.wire import type_to_wire
 from projections.iceberg.names import Names
 from projections.iceberg.planned import LIMITS
-from tests.readers.engines import HAS_CHDB, HAS_DUCKDB, chdb_rows, duckdb_rows
+from tests.readers.engines import HAS_CHDB, chdb_rows, duckdb_rows
 from tests.readers.lakehouse import add_rows, folder_of
 
 Change = SchemaChange | SpecChange
@@ -249,7 +249,6 @@ def test_clickhouse_reads_null_where_older_files_have_the_default(lake: Ledger) 
     assert [each["d"] for each in chdb_rows(folder_of(table))] == [None]
 
 
-@pytest.mark.skipif(not HAS_DUCKDB, reason="DuckDB's extension is not installed")
 def test_duckdb_aborts_on_a_void_partition_field_of_version_1(lake: Ledger) -> None:
     limit("DuckDB", "void partition field")
     table = table_of(lake, {"id": "INT", "day": "DATE"}, "1")
@@ -274,7 +273,6 @@ def test_duckdb_aborts_on_a_void_partition_field_of_version_1(lake: Ledger) -> N
     assert "Unimplemented type for cast" in ran.stderr
 
 
-@pytest.mark.skipif(not HAS_DUCKDB, reason="DuckDB's extension is not installed")
 def test_duckdb_renames_one_of_two_names_that_differ_by_case_alone(lake: Ledger) -> None:
     limit("DuckDB", "differ by case alone")
     table = table_of(lake, {"a": "INT", "A": "INT"})

@@ -19,7 +19,7 @@ from projections.iceberg.importing.metadata import disagreements, metadata_of
 from projections.iceberg.importing.sources import open_source
 from projections.iceberg.materialise import project, rebuild, verify
 from tests.projections.iceberg.importing.writing import appended, created, rows
-from tests.readers.engines import HAS_DUCKDB, duckdb_rows
+from tests.readers.engines import duckdb_rows
 
 Step = Callable[[Table, random.Random], object]
 
@@ -157,7 +157,6 @@ def test_a_life_is_followed_and_reads_the_same_at_every_snapshot(seed: int, tmp_
     assert_same(late, theirs, tmp_path / "late")
 
 
-@pytest.mark.skipif(not HAS_DUCKDB, reason="DuckDB's Iceberg extension is not installed")
 def test_duckdb_reads_the_projected_table_as_it_reads_the_source(tmp_path: Path) -> None:
     theirs = created(tmp_path / "t")
     first = appended(theirs, 1, 2, name=["a", "b"])

@@ -36,7 +36,7 @@ from projections.iceberg.materialise import rebuild, verify
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on
 from tests.projections.iceberg.importing.writing import COLUMNS, appended, created, rows
-from tests.readers.engines import HAS_DUCKDB, duckdb_rows
+from tests.readers.engines import duckdb_rows
 
 Rows = list[dict[str, Any]]
 
@@ -138,9 +138,8 @@ def test_rows_are_equal_before_and_after_for_every_reader_at_every_snapshot(
         newest = table.state.last_snapshot_id
         now = by_ledger(table)
         assert by_pyiceberg(table) == now
-        if HAS_DUCKDB:
-            folder = Path(table.location.removeprefix("file://"))
-            assert sorted(duckdb_rows(folder), key=str) == now
+        folder = Path(table.location.removeprefix("file://"))
+        assert sorted(duckdb_rows(folder), key=str) == now
         then.setdefault(newest, by_ledger(table, snapshot=newest))
         for each, expected in {**before, **then}.items():
             assert by_pyiceberg(table, each) == expected
