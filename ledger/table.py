@@ -1583,7 +1583,8 @@ def load_what_commits_need() -> None:
 def _load() -> None:
     import ledger.evolution.table.intent
     import ledger.evolution.wire.changes
-    import ledger.files.snapshot_plan  # noqa: F401 - the calls that need them import them by name
+    import ledger.files.snapshot_plan
+    import ledger.log.column_values  # noqa: F401 - the calls that need them import them by name
     from ledger.formats import INSTALLED
 
     INSTALLED.load()
