@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import statistics
 import tempfile
 import time
@@ -12,9 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from attrs import asdict, frozen
+from attrs import asdict, define, field, frozen
 
 Output = Literal["text", "json"]
+
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 WORKDIR = Path(tempfile.gettempdir()) / "lakeledger-benchmarks"
 """Where histories are kept between runs unless told otherwise."""
@@ -150,3 +153,56 @@ def _without_collector() -> Iterator[None]:
 def question_of(docstring: str | None) -> str:
     """Return the first line of a benchmark's docstring."""
     return (docstring or "").strip().splitlines()[0]
+
+
+def waited_for_core_ns() -> int:
+    """Return how long this thread ever could run and had no core; 0 where no system tells."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text().split()[1])
+    except OSError:
+        return 0
+
+
+def tree_cpu_s() -> float:
+    """Return the processor time of this process and of all below it, ended ones included."""
+    below: dict[int, list[int]] = {}
+    ticks: dict[int, int] = {}
+    for each in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = each.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        pid = int(each.parent.name)
+        below.setdefault(int(fields[1]), []).append(pid)
+        # Its own, and that of children that ended and were waited for.
+        ticks[pid] = sum(map(int, fields[11:15]))
+    found, todo = 0, [os.getpid()]
+    while todo:
+        pid = todo.pop()
+        found += ticks.get(pid, 0)
+        todo += below.get(pid, [])
+    return found / _TICKS
+
+
+@define
+class Spent:
+    """What one way took, each time.
+
+    Attributes:
+        processor_s: Tells the processor time so far; of a way that works in this process alone
+            `time.process_time`, so that a Java that stands idle beside it does not count.
+        wall_s: By the clock.
+        cpu_s: Of processors.
+    """
+
+    processor_s: Callable[[], float] = tree_cpu_s
+    wall_s: list[float] = field(factory=list)
+    cpu_s: list[float] = field(factory=list)
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Take down what is spent inside."""
+        cpu, start = self.processor_s(), time.perf_counter()
+        yield
+        self.wall_s.append(time.perf_counter() - start)
+        self.cpu_s.append(self.processor_s() - cpu)

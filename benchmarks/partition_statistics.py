@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 import cyclopts
 
 import ledger
-from benchmarks.measure import WORKDIR, Figure, Output, Report, question_of, show
-from benchmarks.statistics_spark import Spent
+from benchmarks.measure import WORKDIR, Figure, Output, Report, Spent, question_of, show
 from ledger import FileChange, Table
 from projections.iceberg.materialise import project
 from projections.statistics import Kept, refresh

@@ -15,7 +15,7 @@ from pathlib import Path
 import cyclopts
 
 import ledger
-from benchmarks.measure import WORKDIR, Figure, Output, Report, in_turn, question_of, show
+from benchmarks.measure import WORKDIR, Figure, Output, Report, Spent, in_turn, question_of, show
 from ledger import FileChange, Table
 from projections.statistics import Kept, refresh
 from projections.statistics.shown import query
@@ -48,6 +48,11 @@ def run(workdir: Path, *, tables: int, size: int, repeats: int) -> Report:
     cases: dict[str, Callable[[], object]] = {"one by one": one_by_one, "one job": as_one_job}
     times = in_turn(cases, repeats)
     assert done["one by one"] == done["one job"]
+    processor = {name: Spent() for name in cases}
+    for name, case in cases.items():
+        with processor[name].timed():
+            case()
+    alone_s, together_s = (each.cpu_s[0] for each in processor.values())
     alone, together = (times[name].minimum_ns for name in cases)
     return Report(
         question_of(__doc__),
@@ -56,6 +61,7 @@ def run(workdir: Path, *, tables: int, size: int, repeats: int) -> Report:
             Figure("one after the other, one core", alone / 1e9, "s"),
             Figure(f"one Spark job, {cores_of(spark)} cores", together / 1e9, "s"),
             Figure("one Spark job / one after the other", together / alone, "x"),
+            Figure("the same, processor time", together_s / alone_s, "x"),
         ),
         (f"the largest has {size:,} file changes; the least of {repeats}",),
     )

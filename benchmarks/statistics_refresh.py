@@ -26,7 +26,15 @@ from msgspec import UNSET, Raw
 from msgspec import json as msgspec_json
 
 import ledger
-from benchmarks.measure import WORKDIR, Figure, Output, Report, question_of, show
+from benchmarks.measure import (
+    WORKDIR,
+    Figure,
+    Output,
+    Report,
+    question_of,
+    show,
+    waited_for_core_ns,
+)
 from ledger.events import TableEvent
 from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
 from ledger.events.snapshot_events import NO_FILES, ChangesReference, SnapshotCommitted
@@ -259,15 +267,16 @@ def _timed(root: Path, table: ledger.Table, size: int, repeats: int, chosen: Kee
             Figure("DuckDB: the same sums, from the lists", duck_sums / 1e6, "ms"),
             Figure(
                 f"refresh after {NEW_ENTRIES:,} new entries, median",
-                median(refreshes.wall_ns) / 1e6,
+                median(refreshes.own_ns) / 1e6,
                 "ms",
                 at_most=REFRESH_AT_MOST_MS,
             ),
             Figure("the same, processor time", median(refreshes.cpu_ns) / 1e6, "ms"),
-            Figure("refresh, the longest (a block merges)", max(refreshes.wall_ns) / 1e6, "ms"),
+            Figure("the same, and waiting for a core", median(refreshes.wall_ns) / 1e6, "ms"),
+            Figure("refresh, the longest (a block merges)", max(refreshes.own_ns) / 1e6, "ms"),
             Figure(
                 f"refresh / refresh at {smaller(size):,} entries",
-                median(refreshes.wall_ns) / median(compared.wall_ns),
+                median(refreshes.own_ns) / median(compared.own_ns),
                 "x",
                 at_most=GROWS_AT_MOST,
             ),
@@ -286,14 +295,17 @@ class Refreshes:
     """What refreshes of one table took, in nanoseconds."""
 
     wall_ns: list[int] = field(factory=list)
+    own_ns: list[int] = field(factory=list)
+    """Without waiting for a core that others had: what the clock says on a quiet machine."""
     cpu_ns: list[int] = field(factory=list)
 
     def add(self, work: Callable[[], object]) -> None:
         """Take one down."""
-        cpu, start = time.process_time_ns(), time.perf_counter_ns()
+        waited, cpu, start = waited_for_core_ns(), time.process_time_ns(), time.perf_counter_ns()
         work()
         self.wall_ns.append(time.perf_counter_ns() - start)
         self.cpu_ns.append(time.process_time_ns() - cpu)
+        self.own_ns.append(self.wall_ns[-1] - (waited_for_core_ns() - waited))
 
 
 def _refreshes_in_turn(root: Path, small: Path, repeats: int) -> tuple[Refreshes, Refreshes]:

@@ -3,7 +3,8 @@
 Four do the same in turn, from nothing each time: our engine on one core, ours on Spark's executors,
 and DuckDB on one thread and on two. Each reads the same lists, checks their digests, and writes the
 same deltas. On a machine that others use as well the processor's time tells more than the clock, so
-both are told: processor time of this process and all below it, Java and Python workers included.
+both are told: processor time of this process and, of Spark, of all below it, Java and Python
+workers included.
 
 With `--master "local-cluster[N,1,1024]"` it tells how long the executors' part takes and how much
 of all is not theirs; with one executor and with two, the quotient is what a second one brings.
@@ -24,10 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 import cyclopts
 import duckdb
-from attrs import define, field
 
 import ledger
-from benchmarks.measure import WORKDIR, Figure, Output, Report, question_of, show
+from benchmarks.measure import WORKDIR, Figure, Output, Report, Spent, question_of, show
 from benchmarks.spark_source import session_on
 from benchmarks.statistics_refresh import NAME, SUMS, lake_at
 from projections.statistics import Kept, refresh
@@ -39,28 +39,10 @@ from projections.statistics.spark.source import LogSource
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 SPARK_OVER_ONE_CORE = 0.75
 DUCKDB_ON_TWO = 5.0
 DUCKDB_ON_ONE = 1.3
-
-
-@define
-class Spent:
-    """What one way took, each time."""
-
-    wall_s: list[float] = field(factory=list)
-    cpu_s: list[float] = field(factory=list)
-    jobs_s: list[float] = field(factory=list)
-
-    @contextmanager
-    def timed(self) -> Iterator[None]:
-        """Take down what is spent inside."""
-        cpu, start = tree_cpu_s(), time.perf_counter()
-        yield
-        self.wall_s.append(time.perf_counter() - start)
-        self.cpu_s.append(tree_cpu_s() - cpu)
 
 
 def run(
@@ -78,7 +60,9 @@ def _measured(root: Path, size: int, repeats: int, master: str) -> Report:
     spark = session_on(master)
     # Workers are started, and import what they need, before anything is timed.
     answers(spark, int, 4)
-    spent = {name: Spent() for name in ("one core", "Spark", "DuckDB 1", "DuckDB 2")}
+    spent = {name: Spent(time.process_time) for name in ("one core", "DuckDB 1", "DuckDB 2")}
+    spent["Spark"] = Spent()
+    jobs_s: list[float] = []
     # Spark first: what this process holds most after it is then the driver's.
     memory = [most_memory_mb()]
 
@@ -87,7 +71,7 @@ def _measured(root: Path, size: int, repeats: int, master: str) -> Report:
         memory.append(most_memory_mb())
 
     for _ in range(repeats):
-        with _jobs_timed(spent["Spark"]):
+        with _jobs_timed(jobs_s):
             two = _ours(root, spent["Spark"], by_spark)
         one = _ours(root, spent["one core"], lambda table: refresh(table.log))
         counts = [_duckdb(root, spent[f"DuckDB {threads}"], threads) for threads in (1, 2)]
@@ -96,7 +80,7 @@ def _measured(root: Path, size: int, repeats: int, master: str) -> Report:
     return Report(
         question_of(__doc__),
         f"entries={size} partitions={one[0]} files={one[1]}",
-        tuple(_figures(spent, memory, master)),
+        tuple(_figures(spent, jobs_s, memory, master)),
         (
             f"{size:,} entries, {master}, {repeats} times in turn; load {os.getloadavg()[0]:.1f}",
             "a figure of the clock holds for a machine that nobody else uses",
@@ -104,7 +88,9 @@ def _measured(root: Path, size: int, repeats: int, master: str) -> Report:
     )
 
 
-def _figures(spent: dict[str, Spent], memory: list[float], master: str) -> Iterator[Figure]:
+def _figures(
+    spent: dict[str, Spent], jobs_s: list[float], memory: list[float], master: str
+) -> Iterator[Figure]:
     for name, each in spent.items():
         yield Figure(f"{name}: by the clock, the least", min(each.wall_s), "s")
         yield Figure(f"{name}: processor time, the least", min(each.cpu_s), "s")
@@ -119,8 +105,8 @@ def _figures(spent: dict[str, Spent], memory: list[float], master: str) -> Itera
         cpu = min(spent[name].cpu_s) / min(spent[over].cpu_s)
         yield Figure(f"{name} / {over}, processor time", cpu, "x")
     spark, alone = spent["Spark"], spent["one core"]
-    serial = min(w - j for w, j in zip(spark.wall_s, spark.jobs_s, strict=True))
-    yield Figure(f"executors' part on {master}, the least", min(spark.jobs_s), "s")
+    serial = min(w - j for w, j in zip(spark.wall_s, jobs_s, strict=True))
+    yield Figure(f"executors' part on {master}, the least", min(jobs_s), "s")
     yield Figure("not the executors' part, the least", serial, "s")
     # What two cores of one's own would give: the parallel part halved, the serial one as it is.
     alone_s = min(alone.cpu_s)
@@ -170,7 +156,7 @@ def _digest(path: Path) -> str:
 
 
 @contextmanager
-def _jobs_timed(spent: Spent) -> Iterator[None]:
+def _jobs_timed(jobs_s: list[float]) -> Iterator[None]:
     """Take down how long this process waits for executors."""
     plain, taken = executors.answers, [0.0]
 
@@ -186,28 +172,7 @@ def _jobs_timed(spent: Spent) -> Iterator[None]:
         yield
     finally:
         executors.answers = plain
-    spent.jobs_s.append(taken[0])
-
-
-def tree_cpu_s() -> float:
-    """Return the processor time of this process and of all below it, ended ones included."""
-    below: dict[int, list[int]] = {}
-    ticks: dict[int, int] = {}
-    for each in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = each.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        pid = int(each.parent.name)
-        below.setdefault(int(fields[1]), []).append(pid)
-        # Its own, and that of children that ended and were waited for.
-        ticks[pid] = sum(map(int, fields[11:15]))
-    found, todo = 0, [os.getpid()]
-    while todo:
-        pid = todo.pop()
-        found += ticks.get(pid, 0)
-        todo += below.get(pid, [])
-    return found / _TICKS
+    jobs_s.append(taken[0])
 
 
 def most_memory_mb() -> float:

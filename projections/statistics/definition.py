@@ -10,6 +10,7 @@ and folds without the files.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from attrs import frozen
@@ -115,6 +116,7 @@ def content_of(content: str, file_format: str) -> str:
     return DELETION_VECTORS if (content, file_format) == VECTORS else content
 
 
+@cache
 def arrow_schema(columns: tuple[Column, ...]) -> pa.Schema:
     """Return columns as an Arrow schema."""
     import pyarrow as pa

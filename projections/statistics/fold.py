@@ -173,7 +173,12 @@ def concatenated(rows: Iterable[pa.Table]) -> pa.Table:
     import pyarrow as pa
 
     schema = arrow_schema(ROWS)
-    return pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in rows)])
+    return pa.concat_tables([schema.empty_table(), *(_cast(each, schema) for each in rows)])
+
+
+def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    # A cast to what it is already takes as long as another.
+    return rows if rows.schema.equals(schema) else rows.cast(schema)
 
 
 def ordered(rows: pa.Table) -> pa.Table:
@@ -235,18 +240,22 @@ class _Ranks:
                 numbers, there = _ranked(numbers)
                 steps.append(("", there))
                 size = len(there)
-            numbers = pc.add(pc.multiply(numbers, len(values)), ranks)
-            size *= len(values)
             steps.append((name, values))
+            if len(values) > 1:
+                numbers = pc.add(pc.multiply(numbers, len(values)), ranks)
+                size *= len(values)
         return cls(numbers, steps)
 
     def columns(self, numbers: Any) -> dict[str, Any]:
         """Return the columns that numbers stand for, by name."""
+        import pyarrow as pa
         import pyarrow.compute as pc
 
         found = {}
         for name, values in reversed(self.steps):
-            if name:
+            if name and len(values) == 1:
+                found[name] = pa.repeat(values[0], len(numbers))
+            elif name:
                 above = pc.divide(numbers, len(values))
                 found[name] = values.take(pc.subtract(numbers, pc.multiply(above, len(values))))
                 numbers = above
@@ -256,14 +265,16 @@ class _Ranks:
 
 
 def _ranked(values: Any) -> tuple[Any, Any]:
-    """Return the rank of each value, 0 for NULL; and what has which rank."""
+    """Return the rank of each value, NULL's the first; and what has which rank."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     encoded = values.dictionary_encode()
     order = pc.array_sort_indices(encoded.dictionary)
     # The order of the order is where each value went.
-    ranks = pc.add(pc.array_sort_indices(order).cast(pa.int64()), 1)
-    ranked = pc.fill_null(ranks.take(encoded.indices), 0)
-    nothing = pa.nulls(1, encoded.dictionary.type)
-    return ranked, pa.concat_arrays([nothing, encoded.dictionary.take(order)])
+    ranks = pc.array_sort_indices(order).cast(pa.int64())
+    ordered_values = encoded.dictionary.take(order)
+    if len(values) and not values.null_count:
+        return ranks.take(encoded.indices), ordered_values
+    ranked = pc.fill_null(pc.add(ranks, 1).take(encoded.indices), 0)
+    return ranked, pa.concat_arrays([pa.nulls(1, encoded.dictionary.type), ordered_values])

@@ -131,7 +131,8 @@ def keep_share(
             mine = between(rows, max(tile.start, first), tile.end - 1)
             kept.files.save(tile, _with_older(kept, tile, mine))
     newest = max([0, *rows["snapshot_id"].unique().to_pylist()])
-    begins, ends = (_commit(log, version) for version in (first, last))
+    begins = _commit(log, first)
+    ends = begins if first == last else _commit(log, last)
     return Share(first, last, _PARENT.decode(begins).parent, digest(ends), newest)
 
 

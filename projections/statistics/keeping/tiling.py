@@ -9,6 +9,7 @@ writes what is new, and any instant is a sum over few tiles.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from attrs import frozen
 
@@ -50,6 +51,7 @@ class Tile:
         return tuple(Tile(*each) for each in parts(self.start, self.end))
 
 
+@lru_cache(maxsize=64)
 def cover(count: int) -> tuple[Tile, ...]:
     """Return the tiles that cover the versions before `count`, newest first.
 

@@ -179,7 +179,6 @@ class _Rows:
     """Rows of some snapshots, gathered column by column."""
 
     def __init__(self) -> None:
-        self._canonical: dict[bytes, str] = {}
         self._clear()
 
     def _clear(self) -> None:
@@ -204,7 +203,7 @@ class _Rows:
             "version": [version] * len(files),
             "snapshot_id": [snapshot_id] * len(files),
             "spec_id": [each.spec_id for each in files],
-            "partition": [self._values(bytes(each.partition)) for each in files],
+            "partition": _canonical([bytes(each.partition) for each in files]),
             "content": [content_of(each.content, each.format) for each in files],
             "sign": [1 if each.kind == "ADD" else -1 for each in files],
             "record_count": [each.record_count for each in files],
@@ -235,13 +234,18 @@ class _Rows:
         self._clear()
         return pa.concat_tables(tables)
 
-    def _values(self, text: bytes) -> str:
-        # Whoever wrote the commit may have put spaces in; in a list there are none.
-        found = self._canonical.get(text)
-        if found is None:
-            found = msgspec.json.encode(msgspec.json.decode(text)).decode()
-            self._canonical[text] = found
-        return found
+
+def _canonical(texts: list[bytes]) -> list[str]:
+    """Return JSON arrays as lists of their own file have them: without spaces."""
+    if not texts:
+        return []
+    together = b"[" + b",".join(texts) + b"]"
+    values = msgspec.json.decode(together)
+    if msgspec.json.encode(values) != together:
+        # Somebody else wrote the commit.
+        return [msgspec.json.encode(each).decode() for each in values]
+    # No line ends inside of one that has no spaces.
+    return b"\n".join(texts).decode().split("\n")
 
 
 def _inline(log: TableLog, placed: Placed) -> list[_Entry]:

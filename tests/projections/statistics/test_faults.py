@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from ledger import DamagedLogError, FileChange, SnapshotPlan, Table
+from ledger import DamagedLogError, FileChange, Schema, SnapshotPlan, Table
 from ledger.stores import LocalStore, MemoryStore, Store
 from projections.statistics import Kept, rebuild, refresh, verification, verify
 from projections.statistics.keeping.materialise import BLOCKS_A_STEP
@@ -22,6 +24,13 @@ from tests.projections.statistics.lives import NAME, Life, a_table
 
 def kept_files(store: Store) -> dict[str, bytes | None]:
     return {key: store.read(key) for key in store.keys("") if "/statistics/" in key}
+
+
+def a_file_in(partitions: list[tuple[str | None]]) -> list[FileChange]:
+    return [
+        FileChange(path=f"{nth}", partition=each, record_count=nth, file_size_in_bytes=1)
+        for nth, each in enumerate(partitions)
+    ]
 
 
 def a_copy(store: Store) -> MemoryStore:
@@ -218,6 +227,40 @@ def test_nothing_new_writes_nothing() -> None:
     refresh(log)
 
     assert Kept.of(log).position.version == table.state.version
+
+
+def test_one_commit_more_is_two_files_more_to_write() -> None:
+    table = a_table()
+    refresh(table.log)
+    table.append(a_file_in([(None,)]))
+
+    refresh(lake_on(DiesAfter(table.log.store, 2)).table(NAME).log)
+
+    assert Kept.of(table.log).position.version == table.state.version
+
+
+@pytest.mark.parametrize("partitions", [[], [(None,)], [("2024-01-01",), ("é \\ \n",), (None,)]])
+def test_a_commit_that_is_spelled_otherwise_counts_the_same(
+    partitions: list[tuple[str | None]],
+) -> None:
+    def counted(spell: Callable[[object], str]) -> list[dict[str, object]]:
+        lake = lake_on(memory())
+        lake.create_database("shop")
+        options = {"ledger.formats": "iceberg"}
+        schema = Schema.of({"name": "STRING"}, partition_keys=["name"], options=options)
+        table = lake.create_table(NAME, schema)
+        table.append(a_file_in(partitions))
+        key = table.log.layout.commit(table.state.version)
+        body = table.log.store.read(key)
+        assert body is not None
+        table.log.store.replace(key, f"{spell(json.loads(body))}\n".encode())
+        log = lake_on(table.log.store).table(NAME).log
+        refresh(log)
+        return [row for rows in Kept.of(log).deltas(1) for row in rows.to_pylist()]
+
+    ours = counted(lambda commit: json.dumps(commit, separators=(",", ":"), ensure_ascii=False))
+
+    assert counted(json.dumps) == ours
 
 
 def test_a_damaged_list_of_files_stops_the_job() -> None:
