@@ -9,18 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import structlog
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from ledger.log.worker import Worker
 from tests.faults import Inline
 from tests.programme.figures import FIGURES, lines
+from tests.thorough import DRAWN, PART
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 # How fast a machine draws inputs that does much else meanwhile says nothing of a law.
-settings.register_profile("laws", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "laws",
+    deadline=None,
+    max_examples=DRAWN // PART,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("laws in full", settings.get_profile("laws"), max_examples=DRAWN)
 settings.load_profile("laws")
 
 # Only modules that pytest collects explain their failed asserts unless they are named.
@@ -35,16 +42,35 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="run only what `.ci/long` runs")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let laws draw all of their inputs where there is time."""
+    if config.getoption("--long"):
+        settings.load_profile("laws in full")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what starts a JVM, and part what takes long from the rest."""
+    """Mark what starts a JVM, and part what takes long from the rest; laws belong to both."""
     for item in items:
         if isinstance(item, pytest.Function) and "spark" in item.fixturenames:
             item.add_marker(pytest.mark.spark)
             item.add_marker(_SOCKETS)
-    wanted = bool(config.getoption("--long"))
-    other = [each for each in items if (each.get_closest_marker("long") is not None) != wanted]
-    items[:] = [each for each in items if (each.get_closest_marker("long") is not None) == wanted]
-    config.hook.pytest_deselected(items=other)
+    is_part = _is_of_long_runs if config.getoption("--long") else _is_of_every_run
+    chosen: list[pytest.Item] = []
+    left: list[pytest.Item] = []
+    for item in items:
+        (chosen if is_part(item) else left).append(item)
+    config.hook.pytest_deselected(items=left)
+    items[:] = chosen
+
+
+def _is_of_every_run(item: pytest.Item) -> bool:
+    return item.get_closest_marker("long") is None
+
+
+def _is_of_long_runs(item: pytest.Item) -> bool:
+    """Return whether a test is for long runs alone, or draws fewer of its inputs in others."""
+    draws = isinstance(item, pytest.Function) and is_hypothesis_test(item.obj)
+    return draws or any(item.get_closest_marker(each) is not None for each in ("long", "law"))
 
 
 @pytest.fixture(scope="session", autouse=True)

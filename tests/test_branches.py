@@ -47,6 +47,7 @@ from ledger.model.snapshot import BRANCH_IDS
 from ledger.stores import LocalStore
 from tests.branch_lives import file, lived, shown, table_with
 from tests.lakes import format_1, lake_on, memory
+from tests.thorough import examples
 
 FIRST, SECOND = BRANCH_IDS + 1, BRANCH_IDS + 2
 
@@ -55,7 +56,7 @@ def whole(state: TableState) -> bytes:
     return TableStream().encode_state(state)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(seed=st.integers(0, 2**32), steps=st.integers(1, 25))
 @example(seed=3, steps=CHECKPOINT_INTERVAL + 20)
 def test_every_branch_is_what_a_plain_model_says_at_every_version(seed: int, steps: int) -> None:
@@ -70,7 +71,7 @@ def test_every_branch_is_what_a_plain_model_says_at_every_version(seed: int, ste
         table.at(branch="never")
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(seed=st.integers(0, 2**32), steps=st.integers(1, 30))
 def test_a_checkpoint_is_a_replay_and_the_fold_goes_on_from_anywhere(seed: int, steps: int) -> None:
     table, _ = lived(seed, steps)

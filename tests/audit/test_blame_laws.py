@@ -32,6 +32,7 @@ from tests.audit.lives import random_changes
 from tests.audit.removal import ContradictionError, Step, paths_of, without
 from tests.histories import start_schema
 from tests.lakes import lake_on, memory, orders
+from tests.thorough import examples
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -74,7 +75,7 @@ def by_id(fields: tuple[DataField, ...]) -> dict[int, DataField]:
     return {each.id: each for each in walk_fields(fields)}
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(seed=seeds, formats=st.sampled_from(["paimon", "iceberg"]))
 def test_blame_names_exactly_the_facts_whose_removal_would_change_the_column(
     seed: int, formats: str
@@ -121,7 +122,7 @@ def test_blame_names_exactly_the_facts_whose_removal_would_change_the_column(
         assert named - skipped == differing[blame.field_id] - skipped, blame.subject
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(20))
 @given(seed=seeds)
 def test_every_column_that_is_there_is_blamed_at_its_path(seed: int) -> None:
     table = random_table(seed, "iceberg", steps=14)
@@ -131,7 +132,7 @@ def test_every_column_that_is_there_is_blamed_at_its_path(seed: int) -> None:
     assert found == paths_of(table.state.schema.fields)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(20))
 @given(seed=seeds, data=st.data())
 def test_a_log_filtered_by_a_column_finds_exactly_what_diffs_show_for_it(
     seed: int, data: st.DataObject

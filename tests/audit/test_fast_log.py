@@ -13,6 +13,7 @@ from ledger import SetOption, Table
 from ledger.audit.entries import Entry
 from ledger.audit.lives import Lives, lives_of
 from tests.lakes import data_file, lake_on, memory, orders
+from tests.thorough import examples
 
 AUTHORS = ["ann", "ANN", "etl@prod", "", 'quo"te', "back\\slash", "Jörg", "\u212aelvin", "x\ny"]
 MESSAGES = ["", "ann asks", '{"type":"dropTag"', '"type":"addColumn"', "\u2028", "no reason"]
@@ -40,7 +41,7 @@ def found(entries: Any) -> list[tuple[int, str]]:
     return [(each.version, each.transaction.id) for each in entries]
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     author=st.none() | st.sampled_from(ASKED),
     kinds=st.sets(st.sampled_from(["commitSnapshot", "setOption", "dropTag", "createTable"])),

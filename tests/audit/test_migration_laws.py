@@ -21,6 +21,7 @@ from ledger.evolution.wire.changes import as_table_change
 from ledger.model.types.wire import type_from_json, type_to_wire
 from tests.audit.lives import first_state, past_of, random_life
 from tests.lakes import data_file, lake_on, memory, orders
+from tests.thorough import examples
 
 seeds = st.integers(0, 2**32 - 1)
 formats = st.sampled_from(["paimon", "iceberg"])
@@ -49,7 +50,7 @@ def applied(state: TableState, migration: Migration, past: PastColumns | None = 
     return state
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(seed=seeds, declared=formats, data=st.data())
 def test_a_diff_applied_to_the_earlier_state_gives_the_later_one_ids_included(
     seed: int, declared: str, data: st.DataObject
@@ -72,7 +73,7 @@ def test_a_diff_applied_to_the_earlier_state_gives_the_later_one_ids_included(
     assert (reached.sort_orders, reached.sort_order) == (after.sort_orders, after.sort_order)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(seed=seeds, declared=formats, data=st.data())
 def test_a_diff_backwards_gives_the_earlier_state_ids_included(
     seed: int, declared: str, data: st.DataObject

@@ -17,6 +17,7 @@ from ledger.evolution.state import TableState
 from tests.audit.lives import first_state, past_of, random_life
 from tests.histories import paths
 from tests.lakes import data_file, format_1, lake_on, memory, orders
+from tests.thorough import examples
 
 seeds = st.integers(0, 2**32 - 1)
 formats = st.sampled_from(["paimon", "iceberg"])
@@ -31,7 +32,7 @@ def taken_back(
     return tried(last, found.migration.changes, past) if found.is_possible else None
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(seed=seeds, declared=formats)
 def test_undoing_the_newest_change_gives_the_schema_before(seed: int, declared: str) -> None:
     states = random_life(seed, formats=declared, steps=12)
@@ -63,7 +64,7 @@ def test_a_drop_is_always_undone(declared: str) -> None:
     assert drops > 10
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(seed=seeds, declared=formats, data=st.data())
 def test_undoing_an_undo_gives_the_schema_back(
     seed: int, declared: str, data: st.DataObject
@@ -88,7 +89,7 @@ def test_undoing_an_undo_gives_the_schema_back(
         assert "was dropped" not in again.reasons[0]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(seed=seeds, declared=formats, data=st.data())
 def test_undoing_keeps_every_column_that_the_change_did_not_touch(
     seed: int, declared: str, data: st.DataObject
@@ -107,7 +108,7 @@ def test_undoing_keeps_every_column_that_the_change_did_not_touch(
             assert now[column.id] == column
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(seed=seeds, declared=formats, data=st.data())
 def test_reverting_to_an_instant_gives_its_schema_or_says_why_not(
     seed: int, declared: str, data: st.DataObject

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -35,18 +36,34 @@ def pages() -> list[tuple[str, ...]]:
     return found
 
 
+EVERY_PAGE = """
+import contextlib, io, json, sys
+from ledger.cli import main
+for words in json.load(sys.stdin):
+    page = io.StringIO()
+    with contextlib.redirect_stdout(page):
+        assert main([*words, "--help"]) == 0
+    print(json.dumps(page.getvalue()))
+"""
+
+
 @cache
-def help_of(words: tuple[str, ...]) -> str:
-    program = "import sys; from ledger.cli import main; sys.exit(main(sys.argv[1:]))"
+def helps() -> dict[tuple[str, ...], str]:
+    """Return the help of every command, as a process without a terminal prints it."""
     ran = subprocess.run(
-        [sys.executable, "-c", program, *words, "--help"],
+        [sys.executable, "-c", EVERY_PAGE],
+        input=json.dumps(pages()),
         capture_output=True,
         text=True,
         check=True,
         cwd=ROOT,
         env=environment(),
     )
-    return ran.stdout
+    return dict(zip(pages(), map(json.loads, ran.stdout.splitlines()), strict=True))
+
+
+def help_of(words: tuple[str, ...]) -> str:
+    return helps()[words]
 
 
 def examples_in(page: str) -> list[str]:

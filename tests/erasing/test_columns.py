@@ -38,6 +38,7 @@ from tests.erasing.column_lives import COLUMNS, ColumnLife, bound, holding_deep
 from tests.erasing.lives import findings
 from tests.faults import Died, DiesAfter, Wrapped
 from tests.lakes import lake_on, memory, no_time
+from tests.thorough import some
 
 
 def read_all(lake: Ledger) -> str:
@@ -94,7 +95,7 @@ def a_life_of_columns_is_erased(store: Store, seed: int) -> None:
     assert findings(life.lake, store) == []
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", some(range(6), 2))
 def test_values_erased_at_a_random_point_of_a_history_stand_nowhere(
     seed: int, tmp_path: Path
 ) -> None:

@@ -37,6 +37,7 @@ from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
 from ledger.model.types.text import parse_type
 from ledger.model.types.walk import walk_ids
 from ledger.model.types.wire import type_to_wire
+from tests.thorough import examples
 
 INT = parse_type("INT")
 NEW_FILE: dict[str, Any] = {"record_count": 1, "file_size_in_bytes": 9, "field_ids": True}
@@ -219,7 +220,7 @@ IDS = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     st.lists(st.tuples(IDS, st.sampled_from(KINDS[:1] + KINDS[2:3])), min_size=1, max_size=3),
     st.lists(st.sampled_from(KINDS), min_size=1, max_size=4),

@@ -19,6 +19,7 @@ from ledger.evolution.declared.rules import Rules
 from ledger.model.types import IntType, MultisetType
 from ledger.model.types.wire import type_to_wire
 from tests.lakes import lake_on, memory, orders
+from tests.thorough import examples
 
 KEYS = ("ledger.formats", "format-version", "ledger.something")
 VALUES = {
@@ -42,7 +43,7 @@ BATCHES = st.lists(st.one_of(DECLARATIONS, st.sampled_from(EDITS)), min_size=2, 
 STARTS = st.fixed_dictionaries({}, optional={key: st.sampled_from(VALUES[key]) for key in KEYS})
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(STARTS, BATCHES, st.integers(0, 1))
 def test_what_lands_is_what_was_said_last_and_every_format_said_last_can_have_it(
     start: dict[str, str], batch: list[SchemaChange], files: int

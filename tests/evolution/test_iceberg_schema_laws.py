@@ -19,6 +19,7 @@ from ledger.model.schema import Schema, paths_of
 from ledger.model.types.sql import read_type
 from tests.evolution.iceberg_json import json_of
 from tests.evolution.iceberg_model import Leaf, Model, RefusedError, leaves
+from tests.thorough import examples
 
 ICEBERG = Rules(frozenset({"iceberg"}))
 BOTH = Rules(frozenset({"paimon", "iceberg"}))
@@ -205,7 +206,7 @@ IN_A_CIRCLE: list[Call] = [
 ]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(st.lists(CALLS, min_size=1, max_size=10), st.sampled_from([PAIMON_IDS, ICEBERG_IDS]))
 @example(INSIDE_RENAMED, ICEBERG_IDS)
 @example(REPLACED, ICEBERG_IDS)
@@ -218,7 +219,7 @@ def test_an_update_leads_where_the_model_leads_or_both_refuse(
     assert (taken, outcome(after)) == of_model(schema, calls)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(CALLS, max_size=5))
 def test_under_paimon_too_an_update_leads_where_the_model_leads_or_is_refused(
     calls: list[Call],
@@ -229,7 +230,7 @@ def test_under_paimon_too_an_update_leads_where_the_model_leads_or_is_refused(
         assert (taken, outcome(after)) == of_model(PAIMON_IDS, calls)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(CALLS, max_size=10))
 def test_an_update_never_gives_an_id_to_another_field(calls: list[Call]) -> None:
     _, after = evolved(ICEBERG_IDS, calls, ICEBERG)
@@ -254,7 +255,7 @@ PEER_CALLS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(PEER_CALLS, max_size=6))
 def test_pyiceberg_leads_to_the_same_schema_where_both_accept(calls: list[Call]) -> None:
     taken, after = evolved(ICEBERG_IDS, calls, ICEBERG)

@@ -19,6 +19,7 @@ from ledger.model.partition import PartitionSpec
 from ledger.transforms import Term, bucket, day, hour, identity, truncate, void
 from ledger.updates import ReplaceOrder, UpdateSpec
 from tests.lakes import data_file, lake_on, memory
+from tests.thorough import examples
 
 COLUMNS = {"a": "INT", "b": "STRING", "ts": "TIMESTAMP(6)"}
 NAMES = (None, None, None, "p", "q", "a", "b")
@@ -160,7 +161,7 @@ def test_every_spec_that_a_file_names_can_be_found_ever_after(seed: int, version
             assert len(spec.fields) == len(file.partition)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([1, 2]))
 def test_what_apply_promises_is_what_commit_makes(seed: int, version: int) -> None:
     rng = random.Random(seed)
@@ -180,7 +181,7 @@ def test_what_apply_promises_is_what_commit_makes(seed: int, version: int) -> No
     assert found == promised
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 10_000))
 def test_an_update_that_somebody_made_already_is_done(seed: int) -> None:
     rng = random.Random(seed)

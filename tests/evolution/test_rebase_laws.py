@@ -33,6 +33,7 @@ from ledger.model.types.text import parse_type
 from ledger.model.types.walk import walk_fields
 from ledger.model.types.wire import type_to_wire
 from tests.lakes import lake_on, memory, orders
+from tests.thorough import examples
 
 INT = parse_type("INT")
 ROW = RowType((DataField(0, "x", INT), DataField(1, "y", INT)))
@@ -129,7 +130,7 @@ def meaning(schema: Schema) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("schema", [KEYED, PLAIN, LAKE], ids=["keyed", "plain", "lake"])
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(theirs=THEIRS, mine=MINE)
 def test_what_lands_after_a_rebase_is_about_the_columns_that_were_meant(
     schema: Schema, theirs: list[SchemaChange], mine: list[SchemaChange]

@@ -36,6 +36,7 @@ from ledger.model.types.walk import walk_fields
 from ledger.stores import Store
 from tests.histories import paths, random_change, start_schema
 from tests.lakes import format_1, lake_on, memory, orders
+from tests.thorough import examples
 
 ROW = RowType((DataField(0, "a", parse_type("INT")), DataField(1, "b", parse_type("INT"))))
 COLUMNS: dict[str, str | DataType] = {"id": "INT NOT NULL", "x": "INT", "y": "INT", "s": ROW}
@@ -356,7 +357,7 @@ def begun(formats: str) -> tuple[Ledger, Table]:
     return lake, orders(lake, made)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(seed=st.integers(0, 2**32 - 1), formats=st.sampled_from(["paimon", "iceberg"]))
 def test_drop_then_undrop_gives_the_same_columns_with_their_ids(seed: int, formats: str) -> None:
     rng = random.Random(seed)

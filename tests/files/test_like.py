@@ -14,6 +14,7 @@ from ledger.files.registering.hive import escape
 from ledger.files.registering.like import schema_of_files
 from ledger.model.types.text import format_type
 from tests.lakes import lake_on, memory
+from tests.thorough import examples
 
 
 def laid(root: Path, *folders: str, table: pa.Table | None = None) -> Path:
@@ -54,7 +55,7 @@ def test_a_key_has_the_narrowest_type_that_gives_every_value_back(
 TEXTS = strategies.text(max_size=5).filter(str.strip)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(values=strategies.sets(TEXTS, min_size=1, max_size=3))
 def test_whatever_folders_are_called_their_files_can_be_added_to_a_table_like_them(
     tmp_path_factory: pytest.TempPathFactory, values: set[str]

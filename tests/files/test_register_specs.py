@@ -21,6 +21,7 @@ from ledger.model.transforms.values import decode_value
 from ledger.transforms import Term, bucket, day, hour, identity, month, truncate, year
 from tests.files.building import written
 from tests.lakes import lake_on, memory
+from tests.thorough import examples
 
 COLUMNS = {
     "id": "BIGINT",
@@ -264,7 +265,7 @@ def test_units_of_the_file_are_those_of_the_column(tmp_path: Path) -> None:
     assert found.partition == (420034, "2017-12-01T10:12:55")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.lists(st.integers(-(2**31), 2**31 - 1), min_size=1, max_size=5),
     st.sampled_from(["identity", "bucket[4]", "truncate[7]", "void"]),

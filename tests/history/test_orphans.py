@@ -27,6 +27,7 @@ from ledger.stores import Durability, LocalStore, Store
 from tests.faults import Died, DiesAfter, RacesBefore, Wrapped
 from tests.history.ledgers import LONG, contents, files_in
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders
+from tests.thorough import examples
 
 DAY = 24 * 3_600_000
 
@@ -94,7 +95,7 @@ _STEPS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
 @given(_STEPS)
 def test_whatever_the_history_what_a_commit_names_stays_and_old_orphans_go(
     steps: list[str | int],

@@ -25,11 +25,12 @@ from ledger.stores import Durability, LocalStore
 from tests.history.ledgers import Place, built, contents, files_in, flip
 from tests.lakes import START_MILLIS, data_file, format_1, lake_on, memory, orders, ticking
 from tests.log.long_logs import ROOT, long_table, table_on
+from tests.thorough import examples
 
 CHECKPOINTS = f"caches/{FOLD_VERSION}"
 ON_ONE_FOLDER = settings(
     deadline=None,
-    max_examples=60,
+    max_examples=examples(60),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
@@ -62,7 +63,7 @@ def test_one_bit_flipped_anywhere_in_a_log_names_its_version(
     assert looked.damages[0].version == version
 
 
-@settings(ON_ONE_FOLDER, max_examples=25)
+@settings(ON_ONE_FOLDER, max_examples=examples(25))
 @given(data=st.data())
 def test_one_bit_flipped_in_a_cache_or_a_side_file_is_found(
     long_template: Place, data: st.DataObject

@@ -17,6 +17,7 @@ from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.state import TableState
 from ledger.model.errors import InvalidChangeError, InvalidInputError
 from tests.lakes import START_MILLIS, format_1, lake_on, memory, no_time, orders
+from tests.thorough import examples
 
 A_YEAR = 365 * 86_400_000
 
@@ -112,7 +113,7 @@ def replayed(table: Table) -> list[TableState]:
     return states
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=examples(120))
 @given(st.sampled_from([1, 2]), STEPS)
 def test_a_search_by_time_is_that_of_the_model(born: int, steps: list[tuple[int, Kind]]) -> None:
     life = Life(born)
@@ -126,7 +127,7 @@ def test_a_search_by_time_is_that_of_the_model(born: int, steps: list[tuple[int,
             assert found_at(table, moment) == life.model.as_of(moment)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.sampled_from([1, 2]), STEPS)
 def test_a_checkpoint_and_its_tail_are_the_replay(born: int, steps: list[tuple[int, Kind]]) -> None:
     life = Life(born)
@@ -141,7 +142,7 @@ def test_a_checkpoint_and_its_tail_are_the_replay(born: int, steps: list[tuple[i
         assert stream.decode_state(stream.encode_state(state)) == state
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.sampled_from([1, 2]), STEPS)
 def test_times_never_go_back_and_stand_still_in_format_2_alone(
     born: int, steps: list[tuple[int, Kind]]

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.thorough import some
+
 SCRIPT = """
 import sys, threading
 from ledger import Schema, open
@@ -32,7 +34,7 @@ for each in threads: each.join()
 """
 
 
-@pytest.mark.parametrize("run", range(4))
+@pytest.mark.parametrize("run", some(range(4), 2))
 def test_threads_may_open_their_first_tables_at_once(run: int) -> None:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, check=False

@@ -20,6 +20,7 @@ from ledger.log.segments.file import (
 )
 from tests.log.long_logs import ROOT, long_log
 from tests.segments import is_same_segment
+from tests.thorough import examples
 
 
 def lines_of(first: int, last: int) -> list[bytes]:
@@ -98,7 +99,7 @@ def test_what_cannot_stand_in_parquet_is_refused(line: bytes) -> None:
         write_segment([line])
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(st.data())
 def test_whatever_bytes_come_they_are_a_segment_or_refused(data: st.DataObject) -> None:
     lines = lines_of(0, 20)

@@ -26,6 +26,7 @@ from ledger.stores import LocalStore, MemoryStore, Store
 from tests.faults import Died, DiesAfter, RacesBefore, Wrapped
 from tests.lakes import lake_on, memory, ticking
 from tests.log.long_logs import ROOT, Without, long_log, long_table, sealed, store_of, table_on
+from tests.thorough import examples
 
 COMMITS: Final = 1_700
 SPANS: Final = ((0, 800), (801, 1_600))
@@ -106,7 +107,7 @@ def damaged(body: bytes, data: st.DataObject) -> bytes:
     return bytes(changed)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(data=st.data())
 def test_whatever_the_segments_are_what_is_read_is_the_same(data: st.DataObject) -> None:
     width, other = data.draw(st.permutations(WIDTHS))

@@ -20,6 +20,7 @@ from ledger.model.schema import Schema
 from ledger.planning.expression import FALSE, TRUE, decided, text_of
 from ledger.planning.filter import parse_filter
 from ledger.planning.verdict import holds_for
+from tests.thorough import examples
 
 INFO = t.RowType(
     (
@@ -240,7 +241,7 @@ def test_lists_of_lists_let_through_what_python_lets_through(
     assert (found is True) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(ROWS, st.lists(st.lists(TERMS, min_size=1, max_size=3), min_size=1, max_size=3))
 def test_sql_lets_through_what_duckdb_lets_through(
     row: dict[str, int | None], terms: list[list[tuple[str, str, int]]]

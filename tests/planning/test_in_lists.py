@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 import ledger
 from ledger.planning.expression import Column, Op, Predicate
+from tests.thorough import examples
 
 NUMBERS = st.integers(-50, 50)
 RANGES = st.lists(st.tuples(NUMBERS, NUMBERS).map(sorted), min_size=1, max_size=8)
-LAWS = settings(deadline=None, max_examples=60)
+LAWS = settings(deadline=None, max_examples=examples(60))
 _names = itertools.count()
 
 

@@ -22,6 +22,7 @@ from ledger.planning.verdict import holds_for
 from tests.planning.iceberg_cases import cases, type_of
 from tests.planning.test_projection import filters
 from tests.planning.values import comparable_types, typed_values, values_of
+from tests.thorough import examples
 
 
 @pytest.mark.parametrize("case", cases("single_value"))
@@ -133,7 +134,7 @@ def holds_for_row(expression: Expression, row: Any) -> bool | None:
     return decided(expression, lambda each: holds_for(each, row))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(files(), st.booleans())
 def test_metrics_lose_no_row_and_promise_none(
     case: tuple[Column, Expression, list[Any]],

@@ -20,6 +20,7 @@ from ledger.planning.expression import TRUE, Verdict, decided, text_of
 from ledger.planning.filter import parse_filter
 from ledger.planning.plan import FilePlan, SpecCounts, plan_files
 from ledger.planning.verdict import holds_for
+from tests.thorough import examples
 
 SCHEMA = Schema.of({"id": "BIGINT", "ts": "TIMESTAMP(6)", "category": "STRING"})
 BY_DAY = PartitionSpec(0, (PartitionField(1, 1000, "ts_day", "day"),))
@@ -308,7 +309,7 @@ def on(row: tuple[Any, ...]) -> Verdict:
     return lambda each: holds_for(each, row[each.column.id])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(tables(), WHERES)
 def test_a_plan_reads_every_matching_row_and_residuals_say_what_the_filter_says(
     table: tuple[list[FileChange], dict[str, list[tuple[Any, ...]]]], where: list[Any]

@@ -33,6 +33,7 @@ from ledger.planning.projection import PartitionColumn, inclusive, partition_col
 from ledger.planning.verdict import holds_for
 from tests.planning.iceberg_cases import cases, schema_of, spec_of
 from tests.planning.values import comparable_types, values_of
+from tests.thorough import examples
 
 OPS = {
     "lt": Op.LESS,
@@ -155,7 +156,7 @@ def matches(expression: Expression, value: Value | None) -> bool | None:
     return decided(without_not(expression), lambda each: holds_for(each, value))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(projections())
 def test_inclusive_projection_loses_no_row_and_strict_adds_none(
     case: tuple[PartitionColumn, Expression, Value | None],

@@ -1,6 +1,6 @@
 """Whatever stands in a ledger's files, its readers, projections and `verify` end, by typed errors.
 
-`LAKELEDGER_EXAMPLES=2000` tries more damages of each kind of file.
+`--long` tries all damages, `LAKELEDGER_EXAMPLES=2000` as many of each kind of file.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ from tests.lakes import data_file, lake_on, memory
 from tests.log.long_logs import store_of
 from tests.programme.mutations import DEEP, HOSTILE_VALUES
 from tests.projections.source.reading_all import rows_of
+from tests.thorough import examples
 
-EXAMPLES = int(os.environ.get("LAKELEDGER_EXAMPLES", "3"))
+EXAMPLES = int(os.environ.get("LAKELEDGER_EXAMPLES", "0"))
 MORE = {"table commit": 20, "catalog commit": 10}
 """How many times as many of what the truth is."""
 TABLE = "shop.orders"
@@ -184,11 +185,12 @@ KINDS = {
 }
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_damaged_file_ends_every_reader_by_a_typed_error(kind: str) -> None:
     keys = [key for key in ledger_bodies() if re.search(KINDS[kind], key)]
     rng = random.Random(kind)
-    for number in range(EXAMPLES * MORE.get(kind, 1)):
+    for number in range(EXAMPLES or examples(3 * MORE.get(kind, 1))):
         key = rng.choice(keys)
         bodies = dict(ledger_bodies())
         if "/log/" in key:

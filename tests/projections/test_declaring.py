@@ -48,6 +48,7 @@ from tests.evolution.declared import (
     unnamed,
 )
 from tests.histories import random_change, start_schema
+from tests.thorough import examples
 
 
 def unkeyed_schema() -> Schema:
@@ -141,7 +142,7 @@ def test_replaying_asks_no_rules() -> None:
 def test_what_iceberg_reads_never_changes() -> None:
     """Whatever is accepted: types only widen, a name of files without ids has one column."""
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(seed=strategies.integers(0, 2**32))
     def law(seed: int) -> None:
         rng = random.Random(seed)

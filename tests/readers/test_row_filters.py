@@ -20,6 +20,7 @@ from ledger import (
 )
 from tests.readers.lakehouse import add_rows, folder_of
 from tests.readers.typed_rows import COLUMNS, UTC, mixed_table, row_of
+from tests.thorough import examples
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +114,9 @@ def _found(files: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[int], set[s
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(dnf=_DNF, form=st.sampled_from(["sql", "negated sql", "list", "list of lists"]))
 def test_every_form_of_a_filter_finds_the_rows_that_duckdb_finds(

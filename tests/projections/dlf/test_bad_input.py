@@ -25,6 +25,7 @@ from projections.dlf import ApiInstant, GetTableResponse, Style, read, render
 from projections.dlf.objects.functions import FunctionChange, FunctionDefinition
 from projections.dlf.objects.tables import RenameRequest
 from projections.dlf.wire.keys import VIEWS
+from tests.thorough import examples
 
 JAVA: dict[str, Any] = json.loads(
     (Path(__file__).parents[2] / "data/paimon/rest_objects.json").read_text(encoding="utf-8")
@@ -113,7 +114,7 @@ def places(obj: Any) -> list[tuple[Any, Any]]:
     return [*here, *(place for container, key in here for place in places(container[key]))]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(st.sampled_from(sorted(JAVA)), JSON, st.data())
 def test_any_one_wrong_member_gives_a_view_that_prints_or_a_typed_refusal(
     name: str, wrong: Any, data: st.DataObject

@@ -20,6 +20,7 @@ from ledger.model.types.wire import field_from_wire, field_to_wire
 from ledger.sql.statement import asked_of
 from projections.importing.deriving import derived
 from tests.histories import random_changes, start_schema
+from tests.thorough import examples
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -48,7 +49,7 @@ def wire(fields: object) -> list[object]:
     return [field_to_wire(each) for each in fields]  # type: ignore[attr-defined] # columns
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(seeds)
 def test_a_step_of_any_life_folds_to_the_later_schema(seed: int) -> None:
     life = schemas(seed)
@@ -57,7 +58,7 @@ def test_a_step_of_any_life_folds_to_the_later_schema(seed: int) -> None:
         assert wire(builder.columns.values()) == wire(after.fields)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(seeds, st.data())
 def test_a_step_over_much_of_a_life_or_back_does_so_too(seed: int, data: st.DataObject) -> None:
     life = schemas(seed)

@@ -31,6 +31,7 @@ from projections.paimon.manifests.records import (
     ManifestFileMeta,
     SimpleStats,
 )
+from tests.thorough import examples
 
 ROOT = Path(__file__).parents[2] / "data/paimon"
 WAREHOUSES = [ROOT / "java_wh", ROOT / "pypaimon_wh"]
@@ -107,7 +108,7 @@ INDEX_ENTRIES = st.builds(
         index_meta=st.none() | st.binary(),
     ),
 )
-SLOW = settings(suppress_health_check=[HealthCheck.too_slow], max_examples=50)
+SLOW = settings(suppress_health_check=[HealthCheck.too_slow], max_examples=examples(50))
 ENTRY = ManifestEntry(
     kind="ADD",
     partition=bytes(12),
@@ -278,7 +279,7 @@ def test_a_file_cut_anywhere_is_refused_by_name() -> None:
 
 
 @given(st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_changed_bytes_never_fail_otherwise_than_by_name(data: st.DataObject) -> None:
     path = data.draw(st.sampled_from([JAVA_MANIFEST, JAVA_LIST]))
     body = bytearray(path.read_bytes())

@@ -21,9 +21,13 @@ from projections.statistics.keeping.materialise import refresh, verify
 from projections.statistics.shown import query
 from tests.lakes import memory
 from tests.projections.statistics.lives import Life, a_table, reopened
+from tests.thorough import examples
 
 LAWS = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+    max_examples=examples(25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=True,
 )
 SEEDS = st.integers(0, 2**32)
 

@@ -21,6 +21,7 @@ from projections.leaving import Leaving
 from projections.materialising import outputs_of
 from tests.projections.statistics import lives as tables
 from tests.projections.statistics.publishing import a_file, a_table, metadata, published, rows
+from tests.thorough import some
 
 
 def test_the_metadata_names_a_snapshots_file_and_its_size() -> None:
@@ -171,7 +172,7 @@ def test_statistics_that_came_and_went_unprojected_are_taken_away_too() -> None:
     assert outputs_of(table).read(path) is None
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", some(range(6), 2))
 def test_what_stands_on_the_store_is_what_the_log_names_however_publications_came_about(
     seed: int,
 ) -> None:

@@ -21,6 +21,7 @@ from projections.iceberg.metadata.table_json import read_metadata, write_metadat
 from projections.iceberg.metadata.types import primitive_type
 from projections.iceberg.metadata.view import read_view_metadata
 from tests.projections.iceberg.metadata.cases import DATA
+from tests.thorough import examples
 
 TABLE = (DATA / "generated/java-life/v3/12.metadata.json").read_bytes()
 VIEW = (DATA / "java-view/ValidViewMetadata.json").read_bytes()
@@ -91,7 +92,7 @@ def test_garbage_is_no_update_no_requirement_no_schema(value: Any) -> None:
             read(value)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(st.sampled_from(places(json.loads(TABLE))), JSON)
 def test_a_table_with_one_value_changed_is_read_or_refused(
     path: tuple[Any, ...], value: Any
@@ -105,7 +106,7 @@ def test_a_table_with_one_value_changed_is_read_or_refused(
     answers(round_trip, json.dumps(changed).encode())
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(st.sampled_from(places(json.loads(VIEW))), JSON)
 def test_a_view_with_one_value_changed_is_read_or_refused(
     path: tuple[Any, ...], value: Any
@@ -115,7 +116,7 @@ def test_a_view_with_one_value_changed_is_read_or_refused(
     )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.sampled_from(places(UPDATES)), JSON)
 def test_updates_with_one_value_changed_are_read_or_refused(
     path: tuple[Any, ...], value: Any
@@ -124,14 +125,14 @@ def test_updates_with_one_value_changed_are_read_or_refused(
         answers(table_update_from_json, update)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.integers(0, len(TABLE.rstrip()) - 1))
 def test_a_file_cut_anywhere_is_refused(end: int) -> None:
     with pytest.raises(InvalidInputError):
         read_metadata(TABLE[:end])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.data())
 def test_compressed_bytes_cut_or_changed_are_refused_or_read(data: st.DataObject) -> None:
     packed = gzip.compress(TABLE, mtime=0)
