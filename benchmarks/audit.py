@@ -2,7 +2,7 @@
 
 The log's newest entries, a filter that no entry passes (so that all are read), blame, and a diff;
 then the same of git, on one file of as many lines as the table has columns, a line changed a
-commit. Through sealed segments; warm file cache.
+commit. Through sealed segments; warm file cache. Processor time, since other work may share cores.
 """
 
 from __future__ import annotations
@@ -18,7 +18,16 @@ import cyclopts
 
 import ledger
 from benchmarks.history import TABLE, WIDTH, lake_at
-from benchmarks.measure import WORKDIR, Figure, Output, Report, in_turn, question_of, show
+from benchmarks.measure import (
+    WORKDIR,
+    Figure,
+    Output,
+    Report,
+    in_turn,
+    processor_ns,
+    question_of,
+    show,
+)
 from ledger.history.sealing import unsealed
 from ledger.history.verifying.subject import Subject
 
@@ -48,8 +57,9 @@ def run(workdir: Path, *, size: int, repeats: int, width: int = WIDTH) -> Report
                 "git diff over a tenth of the history": git("diff", f"HEAD~{size // 10}"),
             },
             repeats,
+            processor_ns,
         )
-        page = in_turn({"the audit page": table.report}, 1)
+        page = in_turn({"the audit page": table.report}, 1, processor_ns)
         grown = (_memory_kib() - before_kib) / 1024
     figures = [
         Figure(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import resource
 import statistics
 import tempfile
 import time
@@ -98,10 +99,19 @@ def show(report: Report, output: Output) -> None:
     print("\n".join([*lines, f"fingerprint {report.fingerprint}"]))
 
 
-def in_turn(cases: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, Times]:
+def in_turn(
+    cases: Mapping[str, Callable[[], object]],
+    repeats: int,
+    clock: Callable[[], int] = time.perf_counter_ns,
+) -> dict[str, Times]:
     """Time each case `repeats` times, one after the other, so that all meet the same disturbances.
 
     Each runs once before, untimed.
+
+    Args:
+        cases: What to time, by name.
+        repeats: How often.
+        clock: In nanoseconds; `processor_ns` where other work shares the cores.
     """
     samples: dict[str, list[int]] = {name: [] for name in cases}
     for case in cases.values():
@@ -109,10 +119,16 @@ def in_turn(cases: Mapping[str, Callable[[], object]], repeats: int) -> dict[str
     for _ in range(repeats):
         for name, case in cases.items():
             gc.collect()
-            start = time.perf_counter_ns()
+            start = clock()
             case()
-            samples[name].append(time.perf_counter_ns() - start)
+            samples[name].append(clock() - start)
     return {name: Times(tuple(each)) for name, each in samples.items()}
+
+
+def processor_ns() -> int:
+    """Return the processor time of this process and of those that it waited for."""
+    used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return round(sum(each.ru_utime + each.ru_stime for each in used) * 1e9)
 
 
 def many_in_turn(cases: Mapping[str, Callable[[int], object]], repeats: int) -> dict[str, Times]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import cached_property, partial
 from typing import Any
@@ -22,6 +23,7 @@ from ledger.events.snapshot_events import (
     SnapshotFacts,
 )
 from ledger.log.codec import Sketch, SketchedTransaction
+from ledger.log.segments.cache import WORTH
 from ledger.log.segments.file import segment_of
 from ledger.log.stream_log import StreamLog
 from ledger.log.travel import head_state
@@ -232,7 +234,7 @@ def entries(log: StreamLog[Any, Any], table: str, wanted: Wanted) -> Iterator[En
     head = head_state(log).version
     last = head if wanted.last is None else min(wanted.last, head)
     touching = None if wanted.column_id is None else _touching(log, wanted.column_id, last)
-    for sketch, commit in _backwards(log, wanted, last, touching):
+    for sketch, commit in _backwards(log, wanted, last, None if touching is None else [*touching]):
         if wanted.is_over(sketch):
             return
         places = range(len(commit.transactions)) if touching is None else touching[commit.version]
@@ -244,7 +246,7 @@ def entries(log: StreamLog[Any, Any], table: str, wanted: Wanted) -> Iterator[En
 
 
 def _touching(log: StreamLog[Any, Any], column_id: int, last: int) -> dict[int, list[int]]:
-    """Return which transactions touched a column, by version."""
+    """Return which transactions touched a column, by version, oldest first."""
     found: dict[int, list[int]] = {}
     for version, place in lives_of(log, last).touching(column_id):
         found.setdefault(version, []).append(place)
@@ -274,12 +276,18 @@ _BRANCH_NAMES: dict[type, Callable[[Any], str | None]] = {
 
 
 def _told(
-    log: StreamLog[Any, Any], wanted: Wanted, first: int, last: int, only: Collection[int] | None
+    log: StreamLog[Any, Any], wanted: Wanted, first: int, last: int, only: Sequence[int] | None
 ) -> list[tuple[Sketch, Commit[Any]]]:
+    """Return what may be wanted of the versions `first` to `last`, or of some of them."""
     passes, takes = wanted.passes, wanted.takes_any
-    if only is not None:
-        passes, takes = partial(_is_other, only), partial(_is_one_of, only, takes)
-    some = [*log.some_commits(first, last, takes, passes)]
+    if only is None:
+        some = [*log.some_commits(first, last, takes, passes)]
+    elif len(only) < WORTH:
+        some = [*log.commits_of(only, takes)]
+    else:
+        among = frozenset(only)
+        passes, takes = partial(_is_other, among), partial(_is_one_of, among, takes)
+        some = [*log.some_commits(first, last, takes, passes)]
     told = log.personal.told([commit for _, commit in some])
     return [(sketch, commit) for (sketch, _), commit in zip(some, told, strict=True)]
 
@@ -293,15 +301,16 @@ def _is_one_of(only: Collection[int], takes: Callable[[Sketch], bool], commit: S
 
 
 def _backwards(
-    log: StreamLog[Any, Any], wanted: Wanted, last: int, only: Collection[int] | None
+    log: StreamLog[Any, Any], wanted: Wanted, last: int, only: Sequence[int] | None
 ) -> Iterator[tuple[Sketch, Commit[Any]]]:
     first, size = wanted.first, _FIRST_READ
     while last >= first:
         begin = max(first, last - size + 1)
         if size == _MOST_READ:
             begin = max(first, segment_of(last)[0])
-        if only is None or any(begin <= each <= last for each in only):
-            yield from reversed(_told(log, wanted, begin, last, only))
+        some = None if only is None else only[bisect_left(only, begin) : bisect_right(only, last)]
+        if some is None or some:
+            yield from reversed(_told(log, wanted, begin, last, some))
         last, size = begin - 1, min(2 * size, _MOST_READ)
 
 

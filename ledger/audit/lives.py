@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from attrs import define, field, frozen
-from msgspec import UnsetType
+from attrs import define, field
+from msgspec import Struct, UnsetType
 
 from ledger.events import TableEvent
 from ledger.events import iceberg_events as born
@@ -49,9 +50,10 @@ Aspect = tuple[str, ...]
 """What can be set of a column: `("name",)`, `("type", "element")`, ..."""
 
 
-@frozen
-class Cause:
+class Cause(Struct, frozen=True, gc=False):
     """A fact, and who made it.
+
+    There are as many as facts, so that the garbage collector is spared: none refers to another.
 
     Attributes:
         version: The commit.
@@ -67,11 +69,14 @@ class Cause:
     author: str
     message: str
     time_millis: int
-    fact: TableEvent = field(eq=False, repr=False)
+    fact: TableEvent
+
+    def __hash__(self) -> int:
+        # Some facts hold mappings.
+        return hash((self.version, self.transaction))
 
 
-@define
-class Held:
+class Held(Struct, gc=False):
     """A value, and the fact that made it so.
 
     Attributes:
@@ -109,8 +114,8 @@ class Life:
         aspects: What is set of it.
         names: What it was called, and since which cause.
         lost: What dropped members of it, newest value last.
-        touched: The versions of what touched it, oldest first.
-        places: Which transaction of each of those commits did.
+        touched: What touched it, oldest first: a commit's version times `_MOST_PLACES`, plus the
+            place of the transaction in it.
     """
 
     field_id: int
@@ -123,8 +128,7 @@ class Life:
     aspects: dict[Aspect, Held] = field(factory=dict, repr=False)
     names: list[tuple[str, Cause]] = field(factory=list, repr=False)
     lost: list[Cause] = field(factory=list, repr=False)
-    touched: array[int] = field(factory=lambda: array("q"), repr=False)
-    places: array[int] = field(factory=lambda: array("q"), repr=False)
+    touched: array[int] = field(factory=partial(array, "q"), repr=False)
 
     @property
     def name(self) -> str:
@@ -155,6 +159,9 @@ class Life:
             life = life.parent
         return False
 
+
+_MOST_PLACES: Final = 1 << 24
+"""More transactions than any commit holds."""
 
 Cell = tuple[Any, ...]
 
@@ -187,11 +194,10 @@ class Lives:
                 self._builder.commit(commit)
             for self._place, transaction in enumerate(commit.transactions):
                 for fact in transaction.events:
-                    rule = _RULES.get(type(fact))
-                    if rule is not None:
+                    kind = type(fact)
+                    if kind not in _SILENT:
+                        rule = _RULES.get(kind, Lives._set)
                         rule(self, fact, _cause(commit, transaction, fact))
-                    elif type(fact) not in _SILENT:
-                        self._set(fact, commit, transaction)
 
     def living(self) -> Iterator[Life]:
         """Yield the columns that are there, each before those inside it."""
@@ -212,35 +218,31 @@ class Lives:
 
     # Settings: options, comment, keys, layout, tags.
 
-    def _set(
-        self, fact: TableEvent, commit: Commit[TableEvent], transaction: Transaction[TableEvent]
-    ) -> None:
+    def _set(self, fact: TableEvent, cause: Cause) -> None:
         for cell, value in BY_FACT[type(fact)].sets(fact):
             if cell[0] not in _NO_SETTINGS:
-                self._hold(self.settings, cell, value, _cause(commit, transaction, fact))
+                self._hold(cell, value, cause)
 
-    @staticmethod
-    def _hold(held: dict[Any, Held], cell: Any, value: Any, cause: Cause) -> bool:
-        there = held.get(cell)
+    def _hold(self, cell: Cell, value: Any, cause: Cause) -> None:
+        there = self.settings.get(cell)
         if there is None:
-            held[cell] = Held(value, cause)
-            return True
-        return there.sets(value, cause)
+            self.settings[cell] = Held(value, cause)
+        else:
+            there.sets(value, cause)
 
     # Columns.
 
     def touching(self, field_id: int) -> list[tuple[int, int]]:
         """Return what touched a column, or what was in it: versions and places, oldest first."""
         within = (each for each in self.by_id.values() if each.is_within(field_id))
-        return sorted(
-            {said for each in within for said in zip(each.touched, each.places, strict=True)}
-        )
+        found = {said for each in within for said in each.touched}
+        return [divmod(each, _MOST_PLACES) for each in sorted(found)]
 
     def _note(self, life: Life, cause: Cause) -> None:
+        moment = cause.version * _MOST_PLACES + self._place
         touched = life.touched
-        if not (touched and touched[-1] == cause.version and life.places[-1] == self._place):
-            touched.append(cause.version)
-            life.places.append(self._place)
+        if not touched or touched[-1] != moment:
+            touched.append(moment)
 
     def _bear(self, column: DataField, parent: Life | None, hops: Path, cause: Cause) -> Life:
         """Let a column begin, and all that is inside it."""
@@ -411,8 +413,8 @@ class Lives:
             self._note(life, cause)
 
     def _key(self, fact: UpdateKeys, cause: Cause) -> None:
-        self._hold(self.settings, ("primaryKey",), fact.primary_keys, cause)
-        self._hold(self.settings, ("partitionKeys",), fact.partition_keys, cause)
+        self._hold(("primaryKey",), fact.primary_keys, cause)
+        self._hold(("partitionKeys",), fact.partition_keys, cause)
 
     # Whole schemas, of tables that were born elsewhere.
 
@@ -537,8 +539,14 @@ def _sets_nothing(_version: int, body: bytes) -> bool:
     Every event, and every type inside of one, begins with its kind; in a text that would stand
     with its quotes escaped.
     """
-    begun = body.count(_KIND)
-    return begun == body.count(_NAMED) > 0 and begun == sum(map(body.count, _SILENT_KINDS))
+    if not body.startswith(_SILENT_KINDS, body.find(_EVENTS) + len(_EVENTS)):
+        return False
+    left = body.count(_NAMED)
+    for kind in _SILENT_KINDS:
+        left -= body.count(kind)
+        if not left:
+            return True
+    return False
 
 
 def _cause(
@@ -622,8 +630,7 @@ MOST_STEPS: Final = 2_000
 """Of a struct's older moves it is only known what they came to."""
 
 
-@frozen
-class _Step:
+class _Step(Struct, frozen=True, gc=False):
     kind: str
     member: int
     reference: int | None = None
@@ -659,11 +666,13 @@ _RULES: Final[Mapping[type, Callable[[Lives, Any, Cause], None]]] = {
     born.CurrentSchemaSet: Lives._replace,
 }
 
-_SILENT: Final = frozenset(
-    {SnapshotCommitted, RolledBack, BranchCommitted, SnapshotsExpired, born.SnapshotAdded}
+_SILENT: Final = (
+    *(SnapshotCommitted, BranchCommitted, born.SnapshotAdded),
+    *(RolledBack, SnapshotsExpired),
 )
-"""Facts that come by the thousand and set nothing that is looked at here."""
+"""Facts that come by the thousand and set nothing that is looked at here; the commonest first."""
 
+_EVENTS: Final = b'"events":['
 _KIND: Final = b'{"type":"'
 _NAMED: Final = b'"type"'
 _SILENT_KINDS: Final = tuple(

@@ -6,7 +6,7 @@ Long ways go through sealed segments, short ones and the newest commits through 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import count, islice, repeat
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from attrs import frozen
@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw
 from ledger.events.commit import Commit
 from ledger.log.codec import Codec, Sketch, digest
 from ledger.log.layout import Layout
-from ledger.log.segments.cache import AHEAD, Line, Segments
+from ledger.log.segments.cache import AHEAD, Segments, Vouched
 from ledger.log.segments.file import stretches
 from ledger.model.errors import DamagedLogError
 from ledger.stores import Store
@@ -120,27 +120,38 @@ class Reader(Generic[E]):
             UpgradeRequiredError: A commit was written by a newer version.
         """
         parent = position.digest
-        for version, line in enumerate(
-            self._lines(position.version + 1, last), position.version + 1
-        ):
-            if line is None:
+        for version, body, known in self._lines(position.version + 1, last):
+            if body is None:
                 self._refuse_gap(version, last)
                 return
-            found = self._checked(line, version, parent)
-            yield found
-            parent = found.digest
+            commit = self._placed(self._codec.decode, body, version, parent)
+            parent = known or digest(body)
+            yield Read(commit, body, parent)
 
-    def _lines(self, version: int, last: int | None) -> Iterator[Line | bytes | None]:
-        """Yield the commits' files from `version` on; None for one that is not there."""
+    def _lines(self, version: int, last: int | None) -> Iterator[tuple[int, bytes | None, str]]:
+        """Yield versions, their commits' files, and those files' digests.
+
+        The file is None where it is not there, the digest empty where nobody made it yet.
+        """
+        for first, found in self._runs(version, last):
+            if isinstance(found, Vouched):
+                yield from zip(count(first), found.bodies, found.digests, strict=False)
+            else:
+                yield from zip(count(first), found, repeat(""), strict=False)
+
+    def _runs(
+        self, version: int, last: int | None
+    ) -> Iterator[tuple[int, Vouched | Iterator[bytes | None]]]:
+        """Yield runs of commits' files from `version` on, each with its first version."""
         if last is None:
-            yield from self._files(version, version + _FIRST_CHUNK - 1)
+            yield version, self._files(version, version + _FIRST_CHUNK - 1)
             version += _FIRST_CHUNK
         parts = stretches(version, last)
         # Of a log whose end is not known, more each time.
         ahead = 1 if last is None else AHEAD
         while some := list(islice(parts, ahead)):
-            for (first, end), lines in zip(some, self._segments.read(some), strict=True):
-                yield from self._files(first, end) if lines is None else lines
+            for (first, end), found in zip(some, self._segments.read(some), strict=True):
+                yield first, self._files(first, end) if found is None else found
             ahead = min(ahead * 2, AHEAD)
 
     def _files(self, first: int, last: int) -> Iterator[bytes | None]:
@@ -171,6 +182,15 @@ class Reader(Generic[E]):
         """
         return self._each(first, last, self._codec.sketch, passes)
 
+    def sketches_of(self, versions: Sequence[int]) -> Iterator[tuple[Sketch, bytes]]:
+        """Yield some commits as `sketches` does, read from the log's own files one by one."""
+        bodies = self._store.read_many([*map(self._layout.commit, versions)])
+        for version, body in zip(versions, bodies, strict=True):
+            if body is None:
+                self._refuse_gap(version, version)
+                return
+            yield self._placed(self._codec.sketch, body, version, ""), body
+
     def wanted(self, first: int, last: int, passes: Passes) -> Iterator[Commit[E]]:
         """Yield those of the commits `first` to `last` that are not passed over; as `sketches`."""
         return (found for found, _ in self._each(first, last, self._codec.decode, passes))
@@ -183,27 +203,29 @@ class Reader(Generic[E]):
         self, first: int, last: int, decode: Callable[[bytes, str], D], passes: Passes = nothing
     ) -> Iterator[tuple[D, bytes]]:
         parent = ""
-        for version, line in enumerate(self._lines(first, last), first):
-            if line is None:
-                self._refuse_gap(version, last)
-                return
-            body, known = (line.body, line.digest) if isinstance(line, Line) else (line, None)
-            # What a segment holds follows what is before it there: that was found out already.
-            if known is not None and passes(version, body):
-                parent = known
+        for begin, run in self._runs(first, last):
+            if isinstance(run, Vouched):
+                # What it holds follows what is before it there: that was found out already.
+                bodies = enumerate(run.bodies, begin)
+                for version, body in [each for each in bodies if not passes(*each)]:
+                    before = parent if version == begin else ""
+                    yield self._placed(decode, body, version, before), body
+                parent = run.digests[-1]
                 continue
-            key = self._layout.commit(version)
-            found = decode(body, key)
-            self._check_place(found, key, version, parent)
-            yield found, body
-            parent = known or digest(body)
+            for version, line in enumerate(run, begin):
+                if line is None:
+                    self._refuse_gap(version, last)
+                    return
+                yield self._placed(decode, line, version, parent), line
+                parent = digest(line)
 
-    def _checked(self, line: Line | bytes, version: int, parent: str) -> Read[E]:
-        body, known = (line.body, line.digest) if isinstance(line, Line) else (line, None)
+    def _placed(
+        self, decode: Callable[[bytes, str], D], body: bytes, version: int, parent: str
+    ) -> D:
         key = self._layout.commit(version)
-        commit = self._codec.decode(body, key)
-        self._check_place(commit, key, version, parent)
-        return Read(commit, body, known or digest(body))
+        found = decode(body, key)
+        self._check_place(found, key, version, parent)
+        return found
 
     def _check_place(
         self, commit: Commit[Any] | Sketch, key: str, version: int, parent: str

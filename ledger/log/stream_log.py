@@ -371,7 +371,18 @@ class StreamLog(Generic[S, E]):
             wanted: Whether a commit is wanted.
             passes: Which are surely not, as `Passes` says.
         """
-        for sketch, body in self.reader.sketches(first, last, passes):
+        return self._among(self.reader.sketches(first, last, passes), wanted)
+
+    def commits_of(
+        self, versions: Sequence[int], wanted: Callable[[Sketch], bool]
+    ) -> Iterator[tuple[Sketch, Commit[E]]]:
+        """Yield those of some commits that are wanted; so few that segments are not worth it."""
+        return self._among(self.reader.sketches_of(versions), wanted)
+
+    def _among(
+        self, found: Iterable[tuple[Sketch, bytes]], wanted: Callable[[Sketch], bool]
+    ) -> Iterator[tuple[Sketch, Commit[E]]]:
+        for sketch, body in found:
             if wanted(sketch):
                 yield sketch, self.codec.decode(body, self.layout.commit(sketch.version))
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger import SetOption, Table
+from ledger import SetOption, Table, UpdateColumnComment
 from ledger.audit.entries import Entry
 from ledger.audit.lives import Lives, lives_of
+from ledger.stores import Store
+from tests.faults import Wrapped
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.thorough import examples
 
@@ -35,6 +38,18 @@ def table() -> Table:
             made.alter([SetOption("k", str(number))], **options)
     made.log.wait_for_caches()
     return made
+
+
+class Asked(Wrapped):
+    """A store that remembers which keys many were asked for at once."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.asked: list[str] = []
+
+    def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
+        self.asked.extend(keys)
+        return super().read_many(keys)
 
 
 def found(entries: Any) -> list[tuple[int, str]]:
@@ -89,3 +104,20 @@ def test_most_of_a_segment_is_decoded_for_nobody(table: Table) -> None:
     assert list(other.entries(kinds=["dropTag"], last=SEGMENT)) == []
     # The newest few are read from files of their own, which nothing vouches for but themselves.
     assert len(decoded) < SEGMENT / 2
+
+
+def test_a_log_by_column_reads_beside_its_columns_lives_only_what_touched_it() -> None:
+    store = Asked(memory())
+    made = orders(lake_on(store))
+    for number in range(SEGMENT):
+        made.append([data_file(f"{number}.parquet")])
+    touched = made.alter([UpdateColumnComment(("amount",), "said once")]).version
+    made.log.wait_for_caches()
+    lives_of(made.log, made.state.version)
+    store.asked.clear()
+
+    assert [each.version for each in made.entries(column="amount")] == [touched, 0]
+    commit = made.log.layout.commit
+    # Whoever asks looks for newer ones, too.
+    older = [each for each in store.asked if each <= commit(touched)]
+    assert older == [commit(touched), commit(0)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 import msgspec
@@ -71,16 +72,21 @@ WORTH: Final = 200
 _LOGGER = "ledger.log"
 
 
-class Line(NamedTuple):
-    """A commit's file that the log vouches for.
+class Vouched(NamedTuple):
+    """The files of commits one after the other, for which the log vouches.
 
     Attributes:
-        body: Its bytes.
-        digest: Their digest.
+        bodies: Their bytes.
+        digests: The digest of each.
     """
 
-    body: bytes
-    digest: str
+    bodies: Sequence[bytes]
+    digests: Sequence[str]
+
+    def part(self, begin: int, count: int) -> Vouched:
+        """Return so many of them."""
+        end = begin + count
+        return Vouched(self.bodies[begin:end], self.digests[begin:end])
 
 
 class _Link(Struct):
@@ -158,7 +164,7 @@ class Segments:
             warn(_LOGGER, "segment_skipped", file=self._key(span), error=str(error))
             return None
 
-    def read(self, wanted: Sequence[tuple[int, int]]) -> Iterator[Sequence[Line] | None]:
+    def read(self, wanted: Sequence[tuple[int, int]]) -> Iterator[Vouched | None]:
         """Yield for each stretch of versions its commits, or None: read the log's files.
 
         Args:
@@ -180,10 +186,9 @@ class Segments:
             # The first segment that is not complete is the last one that the log has.
             is_beyond = vouching is None
             body = None if vouching is None else next(bodies)
-            lines = None if body is None else self._vouched(segment_of(last), body, vouching)
-            yield (
-                None if lines is None else lines[first - segment_of(last)[0] :][: last - first + 1]
-            )
+            found = None if body is None else self._vouched(segment_of(last), body, vouching)
+            begin = first - segment_of(last)[0]
+            yield None if found is None else found.part(begin, last - first + 1)
 
     def _pays(self, count: int) -> bool:
         """Whether so many segments are cheaper to read than the log's files.
@@ -200,7 +205,7 @@ class Segments:
 
     def _vouched(
         self, span: tuple[int, int], body: bytes, vouching: bytes | None
-    ) -> list[Line] | None:
+    ) -> Vouched | None:
         """Return a segment's commits if the commit that stands at its end vouches for them."""
         try:
             return _chained(read_segment(body, *span), vouching)
@@ -215,23 +220,25 @@ class Segments:
             return None
 
 
-def _chained(lines: Sequence[bytes], vouching: bytes | None) -> list[Line]:
-    """Return lines with their digests.
+def _chained(bodies: Sequence[bytes], vouching: bytes | None) -> Vouched:
+    """Return commits' files with their digests.
 
     Raises:
         ValueError: The last is another than the one that vouches for all, or one does not name the
             one before it.
     """
-    if lines[-1] != vouching:
+    if bodies[-1] != vouching:
         raise ValueError("it ends with another commit than the log has there")
-    found: list[Line] = []
-    before = ""
-    for body in lines:
-        if before and (_PARENT % before.encode()) not in body[:_HEAD]:
-            _refuse_other_parent(body, before)
-        before = digest(body)
-        found.append(Line(body, before))
-    return found
+    digests = [*map(digest, bodies)]
+    place = 0
+    for body, before in zip(islice(bodies, 1, None), digests, strict=False):
+        parent = _PARENT % before.encode()
+        # It stands where it stood in the line before, unless a number has one more digit.
+        if not body.startswith(parent, place):
+            place = body.find(parent, 0, _HEAD)
+            if place < 0:
+                _refuse_other_parent(body, before)
+    return Vouched(bodies, digests)
 
 
 def _refuse_other_parent(body: bytes, before: str) -> None:
