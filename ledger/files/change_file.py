@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from msgspec import DecodeError, UnsetType
+from msgspec import UnsetType
 
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import ChangesReference, ListingEvent
@@ -151,7 +151,7 @@ def event_files(store: Store, layout: Layout, event: ListingEvent) -> tuple[File
     if isinstance(event.changes, UnsetType):
         try:
             return inline_files(event.files)
-        except (DecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise DamagedLogError(
                 f"the commit of snapshot {event.snapshot_id} in {layout.root}/log holds a list of "
                 f"files that is none: {error}",

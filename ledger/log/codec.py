@@ -124,7 +124,7 @@ class Codec(Generic[E]):
             DamagedLogError: Anything else that does not fit: torn, changed, not a commit.
         """
         try:
-            commit = self._decode(body)
+            commit = self._decode(_text(body))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._explain(body, file, error) from error
         return _checked(commit, file)
@@ -143,7 +143,7 @@ class Codec(Generic[E]):
             DamagedLogError: It is torn, or no commit.
         """
         try:
-            commit = _UNREAD.decode(body)
+            commit = _UNREAD.decode(_text(body))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._explain(body, file, error) from error
         return _checked(commit, file)
@@ -151,7 +151,7 @@ class Codec(Generic[E]):
     def decode_all(self, bodies: Sequence[bytes]) -> list[Commit[E]] | None:
         """Return the commits that some files hold; None where `decode` refuses one of them."""
         try:
-            commits = [*map(self._decode, bodies)]
+            commits = [*map(self._decode, map(_text, bodies))]
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
         formats = {each.format for each in commits}
@@ -170,7 +170,7 @@ class Codec(Generic[E]):
             DamagedLogError: It is torn, or no commit.
         """
         try:
-            found = _SKETCHES.decode(body)
+            found = _SKETCHES.decode(_text(body))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._explain(body, file, error) from error
         kinds = self.kinds
@@ -200,6 +200,17 @@ class Codec(Generic[E]):
                 f"{file} holds {unknown}, which this version does not know: upgrade lakeledger"
             )
         return DamagedLogError(f"{file} does not hold a commit: {error}", file)
+
+
+def _text(body: bytes) -> bytes:
+    """Return a line that is UTF-8 throughout; its reader looks at no byte of what it passes over.
+
+    Raises:
+        UnicodeDecodeError: It is not.
+    """
+    if not body.isascii():
+        body.decode()
+    return body
 
 
 def _decoder(event_types: Any) -> Any:

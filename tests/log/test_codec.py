@@ -308,3 +308,23 @@ def test_what_a_newer_version_wrote_asks_for_an_upgrade(old: bytes, new: bytes, 
 def test_what_fits_no_version_is_damage(old: bytes, new: bytes) -> None:
     with pytest.raises(DamagedLogError, match="file"):
         CODEC.decode(GOLDEN.replace(old, new), "file")
+
+
+LISTING = GOLDEN.replace(
+    b'"commitKind":"APPEND"}',
+    b'"commitKind":"APPEND","files":[{"path":"a.parquet","recordCount":3,"fileSizeInBytes":9}]}',
+)
+
+
+def test_a_byte_that_is_no_text_is_damage_wherever_it_stands() -> None:
+    # Lists of files, and keys that nobody asked for, are passed over by whoever decodes a line.
+    readers = (CODEC.decode, CODEC.unread, CODEC.sketch)
+    for read in readers:
+        read(LISTING, "12.json")
+    assert CODEC.decode_all([LISTING]) is not None
+    for place in range(len(LISTING)):
+        body = LISTING[:place] + b"\xb0" + LISTING[place + 1 :]
+        for read in readers:
+            with pytest.raises(DamagedLogError):
+                read(body, "12.json")
+        assert CODEC.decode_all([LISTING, body]) is None
