@@ -35,6 +35,7 @@ from ledger.stores import MemoryStore, Store
 from ledger.stores.base import Draft
 from ledger.stores.clock import Clock
 from ledger.stores.local import Durability, LocalStore
+from ledger.stores.several import create_one_by_one
 
 NAME = "bench.events"
 PARTITIONS = 1000
@@ -290,6 +291,12 @@ class Counted:
         """See `Store.create`."""
         self._count()
         return self._inner.create(key, body)
+
+    def create_many(
+        self, steps: Sequence[Mapping[str, bytes]], met: Callable[[str, bytes], None]
+    ) -> None:
+        """See `Store.create_many`."""
+        create_one_by_one(self.create, steps, met)
 
     def read(self, key: str) -> bytes | None:
         """See `Store.read`."""

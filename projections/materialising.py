@@ -39,7 +39,7 @@ from ledger.observing.told import told_projection
 from ledger.stores import Store
 from ledger.table import Table
 from projections.leaving import NOTHING, Gone, Leaving
-from projections.outputs import MemoryOutputs, Outputs, StoreOutputs
+from projections.outputs import Gathering, MemoryOutputs, Outputs, StoreOutputs
 from projections.position_file import P, Position, PositionFile
 
 _MOST_DIGITS = 20
@@ -137,6 +137,12 @@ class FileFormat(Protocol[P]):
     @property
     def positions(self) -> PositionFile[P]:
         """Where a position is kept."""
+
+    def is_found(self, path: str) -> bool:
+        """Whether readers come upon a file of the format's that no other file names to them.
+
+        Such files show one after the other, and after all that they may name.
+        """
 
     def run(
         self, table: Table, outputs: Outputs, start: P, target: TableState, on_progress: Progress
@@ -323,7 +329,7 @@ class Materialisation(Generic[P]):
             UnsupportedError: The format has no such files.
         """
         outputs, target = StoreOutputs(store, ""), target_state(table, version)
-        self.format.run(table, outputs, self.format.positions.start, target, on_progress)
+        self._put(table, outputs, self.format.positions.start, target, on_progress)
 
     def verify(self, table: Table) -> Difference:
         """Compare what stands on the store with what the ledger says, byte for byte.
@@ -361,7 +367,7 @@ class Materialisation(Generic[P]):
             _restore(table, self._lost(compared), on_progress)
             # From the beginning, as what a run that was killed left behind is found only then.
             start = self.format.positions.start
-            reached = self.format.run(table, outputs, start, compared.rebuilt, nobody)
+            reached = self._put(table, outputs, start, compared.rebuilt, nobody)
             if is_cut:
                 # Some of it may be wanted again; what is not, the run has found.
                 self._leaving(table).forget_all()
@@ -459,7 +465,7 @@ class Materialisation(Generic[P]):
             return self._anew(table, start, target, on_progress)
         outputs = outputs_of(table)
         try:
-            reached = self.format.run(table, outputs, start, target, on_progress)
+            reached = self._put(table, outputs, start, target, on_progress)
         except DamagedLogError:
             if start.version < 0:
                 raise
@@ -467,8 +473,22 @@ class Materialisation(Generic[P]):
             # What the run before left is gone or changed; the log has all of it.
             _restore(table, self._lost(self._compared(table, start)), nobody)
             beginning = self.format.positions.start
-            reached = self.format.run(table, outputs, beginning, target, on_progress)
+            reached = self._put(table, outputs, beginning, target, on_progress)
         self._stay(table, outputs.met)
+        return reached
+
+    def _put(
+        self,
+        table: Table,
+        outputs: StoreOutputs,
+        start: P,
+        target: TableState,
+        on_progress: Progress,
+    ) -> P:
+        """Run, with many files written at a time."""
+        gathering = Gathering(outputs, self.format.is_found)
+        reached = self.format.run(table, gathering, start, target, on_progress)
+        gathering.write()
         return reached
 
     def _anew(self, table: Table, older: P, target: TableState, on_progress: Progress) -> P:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Final
 
 from ledger.stores import Store
 from ledger.stores.base import Draft
 from ledger.stores.clock import Clock
+from ledger.stores.several import create_one_by_one
 
 ALWAYS: Final = sys.maxsize
 
@@ -57,6 +58,11 @@ class Wrapped:
 
     def create(self, key: str, body: bytes) -> bool:
         return self.inner.create(key, body)
+
+    def create_many(
+        self, steps: Sequence[Mapping[str, bytes]], met: Callable[[str, bytes], None]
+    ) -> None:
+        create_one_by_one(self.create, steps, met)
 
     def read(self, key: str) -> bytes | None:
         return self.inner.read(key)

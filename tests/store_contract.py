@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import sys
 import threading
@@ -223,6 +224,7 @@ class StoreContract:
     def test_a_key_that_could_escape_is_refused_everywhere(self, store: Store, key: str) -> None:
         calls: list[Callable[[], object]] = [
             lambda: store.create(key, b"1"),
+            lambda: store.create_many([{key: b"1"}], lambda *_: None),
             lambda: store.read(key),
             lambda: store.confirm(key),
             lambda: list(store.read_many(["fine", key])),
@@ -299,6 +301,62 @@ class StoreContract:
 
         assert [len(bodies) for bodies in winners] == [1] * len(keys)
         assert list(store.read_many(keys)) == [body for (body,) in winners]
+
+    def test_many_files_are_created_and_what_stands_is_met(self, store: Store) -> None:
+        store.create("a/1", b"before")
+        met: list[tuple[str, bytes]] = []
+        steps = [{f"a/{n}": b"%d" % n for n in range(20)}, {"b/x": b"x"}, {}, {"b/y": b"y"}]
+        store.create_many(steps, lambda key, body: met.append((key, body)))
+
+        assert met == [("a/1", b"1")]
+        wanted = {key: body for step in steps for key, body in step.items()} | {"a/1": b"before"}
+        assert {key: store.read(key) for key in store.keys("")} == wanted
+        assert list(store.drafts("")) == []
+
+    def test_what_is_met_ends_the_steps_to_come(self, store: Store) -> None:
+        store.create("b", b"another's")
+
+        def refuse(key: str, _body: bytes) -> None:
+            raise LookupError(key)
+
+        with pytest.raises(LookupError, match="b"):
+            store.create_many([{"a": b"1"}, {"b": b"2"}, {"c": b"3"}], refuse)
+        assert list(store.keys("")) == ["a", "b"]
+        assert list(store.drafts("")) == []
+
+    def test_many_files_of_which_one_is_refused_are_not_begun(self, store: Store) -> None:
+        with pytest.raises(InvalidInputError, match="empty"):
+            store.create_many([{"a": b"1"}, {"b": b""}], lambda *_: None)
+        assert not store.exists("b")
+
+    def test_later_steps_show_only_after_earlier_ones(self, store: Store) -> None:
+        steps = [{f"{step}/{n}": b"%d" % n for n in range(5)} for step in range(12)]
+
+        def run(role: int) -> None:
+            if role == 0:
+                store.create_many(steps, lambda *_: None)
+                return
+            until = time.monotonic() + 120
+            for earlier, later in itertools.pairwise(steps):
+                while not any(map(store.exists, later)):
+                    assert time.monotonic() < until
+                assert all(map(store.exists, earlier))
+
+        everyone_at_once(3, run)
+
+    def test_many_files_by_racing_threads_have_one_winner_a_key(self, store: Store) -> None:
+        writers, keys = 4, [f"log/{number:020d}" for number in range(40)]
+        lost: list[set[str]] = [set() for _ in range(writers)]
+
+        def race(writer: int) -> None:
+            bodies = dict.fromkeys(keys, b"%d" % writer)
+            store.create_many([bodies], lambda key, _: lost[writer].add(key))
+
+        everyone_at_once(writers, race)
+
+        for key in keys:
+            (winner,) = (each for each in range(writers) if key not in lost[each])
+            assert store.read(key) == b"%d" % winner
 
     def test_a_reader_beside_a_writer_never_sees_a_part(self, store: Store) -> None:
         keys = [f"log/{number:020d}" for number in range(150)]

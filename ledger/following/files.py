@@ -23,7 +23,7 @@ from ledger.evolution.state import TableState
 from ledger.log.request import now_millis
 from ledger.log.stream_log import StreamLog
 from ledger.log.travel import head_state
-from ledger.log.worker import Worker
+from ledger.log.worker import EXIT_WAITS_S, Worker
 from ledger.model.errors import LedgerError
 from ledger.model.identifier import Identifier
 from ledger.observing.notices import warn
@@ -184,7 +184,7 @@ class Follower:
 
     def __init__(self, table: Followed) -> None:
         self._table = table
-        self._worker = Worker("lakeledger-follow", self._work)
+        self._worker = Worker("lakeledger-follow", self._work, is_late=self._tell_late)
         self._asked_s = 0.0
         self._first_s: float | None = None
         self._took_s = 0.0
@@ -231,6 +231,16 @@ class Follower:
             )
         self._took_s = time.monotonic() - begun
         return self._first_s is not None
+
+    def _tell_late(self) -> None:
+        # Whatever holds up the files may hold up a look at them, too: nothing is asked here.
+        warn(
+            "ledger.follow",
+            "files_left_behind",
+            table=str(self._table.identifier),
+            waited_s=EXIT_WAITS_S,
+            advice="the commits have landed; bring their files on with: lakeledger follow --once",
+        )
 
     def _linger(self, first_s: float) -> None:
         """Wait until nobody commits, or for so long that files take a small share of the time."""

@@ -38,14 +38,20 @@ class Worker:
         work: Does what is there; False when there was nothing. It must not raise.
         lull_s: How many seconds what is there may still wait, so that nobody else waits for the
             interpreter meanwhile; None: not at all.
+        is_late: Called where a process ends without what was asked, after it has waited.
     """
 
     def __init__(
-        self, name: str, work: Callable[[], bool], lull_s: Callable[[], float] | None = None
+        self,
+        name: str,
+        work: Callable[[], bool],
+        lull_s: Callable[[], float] | None = None,
+        is_late: Callable[[], None] | None = None,
     ) -> None:
         self._name = name
         self._work = work
         self._lull_s = lull_s
+        self._is_late = is_late
         self.after_fork()
         _workers.add(self)
         begin_anew_after_fork(self)
@@ -59,7 +65,7 @@ class Worker:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A thread stays in its process.
-        return Worker, (self._name, self._work, self._lull_s)
+        return Worker, (self._name, self._work, self._lull_s, self._is_late)
 
     def ask(self) -> None:
         """Say that there is something to do; return at once."""
@@ -85,6 +91,11 @@ class Worker:
                 return False
             time.sleep(0.001)
         return True
+
+    def finish(self, timeout_s: float) -> None:
+        """Wait where the process ends; tell it if that is not long enough."""
+        if not self.wait(timeout_s) and self._is_late is not None:
+            self._is_late()
 
     def _start(self) -> None:
         _wait_at_exit()
@@ -142,7 +153,7 @@ def _finish() -> None:
     """Let what was asked be done before the process ends; for so long."""
     deadline = time.monotonic() + EXIT_WAITS_S
     for each in list(_workers):
-        each.wait(deadline - time.monotonic())
+        each.finish(deadline - time.monotonic())
 
 
 def begin_anew_after_fork(each: Forked) -> None:

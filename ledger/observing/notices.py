@@ -98,6 +98,11 @@ NOTICES: Final[Mapping[str, Notice]] = {
         "a format that follows commits could not; told once for each reason",
         ("table", "format", "error", "advice"),
     ),
+    "files_left_behind": Notice(
+        "warning",
+        "a process ended before the files that follow its commits were there; it waited so long",
+        ("table", "waited_s", "advice"),
+    ),
     "follow_failed": Notice("warning", "no format could be looked at", ("table", "error")),
     # Clocks.
     "commits_held_back": Notice(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -71,6 +71,26 @@ class Store(Protocol):
             InvalidInputError: The body is empty; nothing was written.
             StoreError: The store refuses; this call wrote nothing. An earlier call of the same
                 body may have: whoever had no answer before asks `confirm`.
+            OSError: Applied or not, nobody knows.
+        """
+
+    def create_many(
+        self, steps: Sequence[Mapping[str, bytes]], met: Callable[[str, bytes], None]
+    ) -> None:
+        """Create many files, each as `create` does, and faster than one by one.
+
+        Files of one step show in any order, and those of the next only once all of it are there.
+        When it returns, all are durable. When it raises, any of them may have been created but
+        those of later steps than the one that failed.
+
+        Args:
+            steps: Bodies by key, step after step.
+            met: Called with what was to be created where a key existed, before the next step; what
+                it raises ends the call. Never called by two threads at once.
+
+        Raises:
+            InvalidInputError: A body is empty.
+            StoreError: The store refuses one of them.
             OSError: Applied or not, nobody knows.
         """
 

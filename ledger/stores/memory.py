@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Final
 
 from ledger.stores.base import Draft
 from ledger.stores.key import check_body, check_key, check_path, folder_of, folder_prefix
+from ledger.stores.several import create_one_by_one
 
 
 class _Memory:
@@ -95,6 +96,12 @@ class MemoryStore:
                 return False
             self._memory.bodies[self._base + key] = bytes(body)
             return True
+
+    def create_many(
+        self, steps: Sequence[Mapping[str, bytes]], met: Callable[[str, bytes], None]
+    ) -> None:
+        """See `Store.create_many`."""
+        create_one_by_one(self.create, steps, met)
 
     def read(self, key: str) -> bytes | None:
         """See `Store.read`."""

@@ -88,17 +88,31 @@ def draft(folder: int) -> Iterator[tuple[str, int]]:
 
     Only a kill leaves the file behind.
     """
-    name = f"{DRAFT_PREFIX}{os.urandom(8).hex()}"
-    file = os.open(name, _DRAFT, 0o666, dir_fd=folder)
+    name = draft_name()
+    file = open_draft(folder, name)
     try:
         try:
             yield name, file
         finally:
             os.close(file)
     finally:
-        # An orphan does no harm, and must not turn an acknowledged write into an error.
-        with suppress(OSError):
-            os.unlink(name, dir_fd=folder)
+        remove_draft(folder, name)
+
+
+def draft_name() -> str:
+    """Return a name that no other draft has."""
+    return f"{DRAFT_PREFIX}{os.urandom(8).hex()}"
+
+
+def open_draft(folder: int, name: str) -> int:
+    """Return the descriptor of a new file, which the caller closes."""
+    return os.open(name, _DRAFT, 0o666, dir_fd=folder)
+
+
+def remove_draft(folder: int, name: str) -> None:
+    """Take a draft's name away; an orphan does no harm, and fails no write that was made."""
+    with suppress(OSError):
+        os.unlink(name, dir_fd=folder)
 
 
 def write(file: int, body: bytes) -> None:

@@ -26,7 +26,7 @@ from projections.materialising import (
     outputs_of,
     target_state,
 )
-from projections.outputs import Outputs, StoreOutputs
+from projections.outputs import Gathering, Outputs, StoreOutputs
 from projections.position_file import PositionFile
 
 __all__ = ["DELTA", "expected", "follow", "project", "rebuild", "verify"]
@@ -67,6 +67,10 @@ class DeltaFiles:
         """Where a position is kept."""
         return positions.FILE
 
+    def is_found(self, path: str) -> bool:
+        """Whether readers come upon a file: they list the log."""
+        return path.startswith(FOLDER)
+
     def run(
         self,
         table: Table,
@@ -80,8 +84,8 @@ class DeltaFiles:
         A clock that was corrected since changes the times of versions that stand already.
         """
         is_corrected = len(target.corrections) != start.corrections
-        if is_corrected and isinstance(outputs, StoreOutputs):
-            renewing = _Renewing(outputs.store, outputs.root)
+        if is_corrected and isinstance(outputs, Gathering):
+            renewing = _Renewing(outputs.inner.store, outputs.inner.root)
             return Projection(table, renewing, Position(), target).run(on_progress)
         return Projection(table, outputs, start, target).run(on_progress)
 

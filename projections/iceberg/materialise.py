@@ -56,6 +56,10 @@ class IcebergFiles:
         """Where a position is kept."""
         return positions.FILE
 
+    def is_found(self, path: str) -> bool:
+        """Whether readers come upon a file: metadata files are looked for by their versions."""
+        return path.endswith(".metadata.json")
+
     def run(
         self,
         table: Table,

@@ -63,6 +63,10 @@ class PaimonFiles:
         """Where a position is kept."""
         return positions.FILE
 
+    def is_found(self, path: str) -> bool:
+        """Whether readers come upon a file: what snapshots name lies apart."""
+        return not path.startswith(manifest_path(""))
+
     def run(
         self,
         table: Table,

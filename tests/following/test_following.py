@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import json
+import re
 import shutil
 import subprocess
 import sys
 import threading
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pytest
 from pyiceberg.table import StaticTable
 
@@ -17,6 +22,7 @@ import ledger
 from ledger import InvalidChangeError, Ledger, Schema, SetOption, Table
 from ledger.following import files as followed
 from ledger.following.files import advance, wait
+from ledger.log import worker
 from ledger.model.errors import StoreError
 from ledger.stores import LocalStore, Store
 from projections.delta.materialise import DELTA
@@ -87,20 +93,27 @@ ledger.open(sys.argv[1]).table("shop.orders").append([data_file("late.parquet")]
 """
 
 
+def script(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a process with what is installed in a folder."""
+    here = Path(__file__).parents[2]
+    return subprocess.run(
+        [sys.executable, "-c", text, str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=here,
+        env={"PYTHONPATH": f"{here}:{folder / 'site'}"},
+        timeout=120,
+    )
+
+
 def test_a_script_that_appends_and_exits_leaves_the_snapshot_readable(
     tmp_path: Path, installed: None
 ) -> None:
     del installed
     lake, table = table_in(tmp_path)
     lake.close()
-    ran = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=Path(__file__).parents[2],
-        env={"PYTHONPATH": f"{Path(__file__).parents[2]}:{tmp_path / 'site'}"},
-    )
+    ran = script(SCRIPT, tmp_path)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert stands(table) == [("iceberg", 0), ("paimon", 0)]
     assert (tmp_path / "shop.db/orders/snapshot/snapshot-1").exists()
@@ -216,6 +229,44 @@ def test_several_followers_at_once_do_the_work_of_one(tmp_path: Path) -> None:
     assert made_by(together, 4) == made_by(alone, 1) != Counter()
 
 
+class Backwards(Mortal):
+    """Dies at a write, and writes the files of each step from the last to the first."""
+
+    def create_many(
+        self, steps: Sequence[Mapping[str, bytes]], met: Callable[[str, bytes], None]
+    ) -> None:
+        super().create_many([dict(reversed([*step.items()])) for step in steps], met)
+
+
+def avro(file: Path) -> list[Any]:
+    return list(fastavro.reader(io.BytesIO(file.read_bytes())))
+
+
+def named_by_what_readers_find(folder: Path) -> Iterator[Path]:
+    """Yield the files that those name that readers come upon."""
+    for each in folder.glob("metadata/*.metadata.json"):
+        for snapshot in json.loads(each.read_bytes()).get("snapshots", ()):
+            listed = Path(snapshot["manifest-list"].removeprefix("file://"))
+            yield listed
+            if listed.exists():
+                rows = avro(listed)
+                yield from (Path(row["manifest_path"].removeprefix("file://")) for row in rows)
+    for each in folder.glob("snapshot/snapshot-*"):
+        said = json.loads(each.read_bytes())
+        yield folder / "schema" / f"schema-{said['schemaId']}"
+        for name in (said["baseManifestList"], said["deltaManifestList"]):
+            yield folder / "manifest" / name
+            if (folder / "manifest" / name).exists():
+                rows = avro(folder / "manifest" / name)
+                yield from (folder / "manifest" / row["_FILE_NAME"] for row in rows)
+    # Each of these goes on from the one before.
+    for pattern in ("snapshot/snapshot-{}", "_delta_log/{:020d}.json"):
+        there = folder.glob(re.sub(r"{.*}", "*", pattern))
+        found = sorted(int(re.sub(r"\D", "", each.name)) for each in there)
+        between = range(found[0], found[-1]) if found else ()
+        yield from (folder / pattern.format(number) for number in between)
+
+
 def test_a_kill_at_any_write_of_a_follower_is_healed_by_the_next(tmp_path: Path) -> None:
     _, table = table_in(tmp_path / "lake", ALL)
     for number in range(3):
@@ -229,13 +280,16 @@ def test_a_kill_at_any_write_of_a_follower_is_healed_by_the_next(tmp_path: Path)
     while True:
         place = tmp_path / str(writes)
         shutil.copytree(tmp_path / "lake", place)
-        dying = lake_on(Mortal(LocalStore(place), writes)).table("shop.orders")
+        dying = lake_on(Backwards(LocalStore(place), writes)).table("shop.orders")
         try:
             list(advance(dying))
             break
         except Died:
             writes += 1
         healed = ledger.open(place).table("shop.orders")
+        # Readers of what a kill left miss nothing that it names.
+        left = set(named_by_what_readers_find(folder_of(healed)))
+        assert [each for each in left if not each.exists()] == []
         assert not [reached for _, reached in advance(healed) if isinstance(reached, Exception)]
         found = files_in(folder_of(healed))
         for name in KEPT:
@@ -244,6 +298,44 @@ def test_a_kill_at_any_write_of_a_follower_is_healed_by_the_next(tmp_path: Path)
         for each in KEPT.values():
             assert each.verify(healed).is_empty
     assert writes > 10
+
+
+HANGS = """
+import sys, threading, ledger
+from ledger.log import worker
+from ledger.stores import LocalStore
+from tests.faults import Wrapped
+from tests.lakes import data_file, lake_on
+
+class Hangs(Wrapped):
+    def create(self, key, body):
+        if "/snapshot/" in key:
+            threading.Event().wait()
+        return super().create(key, body)
+
+worker.EXIT_WAITS_S /= 10
+lake_on(Hangs(LocalStore(sys.argv[1]))).table("shop.orders").append([data_file("late.parquet")])
+print("appended")
+"""
+
+
+def test_an_exit_waits_for_a_follower_that_hangs_for_so_long_and_tells_it(
+    tmp_path: Path, installed: None
+) -> None:
+    """The script waits a tenth as long, so that the test takes a second."""
+    del installed
+    assert worker.EXIT_WAITS_S == 10
+    lake, table = table_in(tmp_path)
+    assert lake.close()
+    ran = script(HANGS, tmp_path)
+    # Whoever hangs never lets go, so that an end is the exit's own doing.
+    assert (ran.returncode, ran.stdout) == (0, "appended\n")
+    assert "files_left_behind" in ran.stderr
+    assert "shop.orders" in ran.stderr
+    assert "lakeledger follow" in ran.stderr
+    assert dict(stands(table))["paimon"] > 0
+    assert [name for name, reached in advance(table) if isinstance(reached, Exception)] == []
+    assert stands(table) == [("iceberg", 0), ("paimon", 0)]
 
 
 def test_what_is_not_declared_cannot_follow(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final, NoReturn, TypeVar
 
@@ -15,6 +15,7 @@ from attrs import define, field
 
 from ledger.stores.base import Draft
 from ledger.stores.key import check_body, check_key, folder_of, folder_prefix
+from ledger.stores.several import create_one_by_one
 from tests.faults import Died
 from tests.programme.cooperative import CooperativeLock
 from tests.programme.scheduler import Process, Scheduler
@@ -100,6 +101,11 @@ class Port:
     def create(self, key: str, body: bytes) -> bool:
         check_body(key, body)
         return self._write(key, lambda: self._sea.create(key, body))
+
+    def create_many(
+        self, steps: Sequence[Mapping[str, bytes]], met: Callable[[str, bytes], None]
+    ) -> None:
+        create_one_by_one(self.create, steps, met)
 
     def replace(self, key: str, body: bytes) -> None:
         check_body(key, body)

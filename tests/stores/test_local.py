@@ -213,6 +213,40 @@ def test_a_full_disk_leaves_no_draft(tmp_path: Path) -> None:
     assert list((tmp_path / "log").iterdir()) == []
 
 
+@needs_proc
+def test_many_files_are_synced_before_any_shows_and_their_folders_once_after(
+    tmp_path: Path,
+) -> None:
+    store = SyncRecorder(tmp_path)
+    store.create_many([{"t/a": b"1", "t/b": b"22"}, {"t/c": b"333"}], lambda *_: None)
+    store.syncs.clear()
+    store.create_many([{"t/d": b"1", "u/e": b"22"}, {"t/f": b"333"}], lambda *_: None)
+
+    new = {"t/d", "t/f", "u/e"}
+    drafts = [seen for name, seen in store.syncs if name.startswith("draft")]
+    assert len(drafts) == 3
+    assert not [seen for seen in drafts if new & set(seen)]
+    # The folder `u` was made, so that its name is synced into its parent before.
+    after = [(name, new & set(seen)) for name, seen in store.syncs if name in {"t", "u"}]
+    assert sorted(after) == [("t", new), ("u", new)]
+
+
+def test_many_files_on_a_full_disk_show_none_and_leave_no_draft(tmp_path: Path) -> None:
+    class Fills(LocalStore):
+        synced = 0
+
+        def _sync(self, descriptor: int) -> None:
+            super()._sync(descriptor)
+            self.synced += 1
+            if self.synced > 20:
+                raise OSError(28, "No space left on device")
+
+    with pytest.raises(StoreError, match="No space") as refused:
+        Fills(tmp_path).create_many([{f"log/{n}": b"1" for n in range(40)}], lambda *_: None)
+    assert refused.value.kind == "NO_SPACE"
+    assert list((tmp_path / "log").iterdir()) == []
+
+
 def test_a_folder_in_the_keys_place_is_an_error_not_a_winner(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Final, Protocol
 
@@ -20,6 +20,7 @@ from ledger.stores.key import DRAFT_PREFIX, check_body, check_key, folder_of, fo
 from ledger.stores.objects.bucket import Bucket
 from ledger.stores.objects.obstore_bucket import ObstoreBucket
 from ledger.stores.objects.services import PROVEN, Root
+from ledger.stores.several import do_each
 
 PROBE: Final = f"_ledger/{DRAFT_PREFIX}self-test"
 """Where the test writes: no commit's key can be it, and no listing shows it."""
@@ -120,6 +121,23 @@ class ObjectStore:
         if self._place not in _proven:
             self.ask_clock()
         return self._bucket.create(key, bytes(body))
+
+    def create_many(
+        self, steps: Sequence[Mapping[str, bytes]], met: Callable[[str, bytes], None]
+    ) -> None:
+        """See `Store.create_many`; a step's files are sent at the same time."""
+        if self._place not in _proven:
+            self.ask_clock()
+        for step in steps:
+            created: set[str] = set()
+
+            def create(file: tuple[str, bytes], created: set[str] = created) -> None:
+                if self.create(*file):
+                    created.add(file[0])
+
+            do_each(create, step.items())
+            for key in step.keys() - created:
+                met(key, step[key])
 
     def clock(self) -> Clock | None:
         """See `Store.clock`.
