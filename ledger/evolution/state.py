@@ -164,7 +164,10 @@ class TableState:
     @property
     def sort_order(self) -> SortOrder:
         """The default sort order."""
-        return next(each for each in self.sort_orders if each.order_id == self.default_order_id)
+        for each in self.sort_orders:
+            if each.order_id == self.default_order_id:
+                return each
+        raise NotFoundError(f"sort order {self.default_order_id} does not exist")
 
     def tag(self, name: str) -> Tag:
         """Return the tag of that name.

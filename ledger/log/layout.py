@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from attrs import evolve, frozen
 
 CHECKPOINT_INTERVAL = 100
@@ -41,6 +43,11 @@ class Layout:
     def commit(self, version: int) -> str:
         """Return the key of a commit."""
         return f"{self.root}/log/{version:020d}.json"
+
+    def commits(self, versions: Iterable[int]) -> list[str]:
+        """Return the keys of commits, at the cost of one call for many that are looked for."""
+        folder = f"{self.root}/log"
+        return [f"{folder}/{version:020d}.json" for version in versions]
 
     def checkpoint(self, version: int) -> str:
         """Return the key of the checkpoint after a commit."""

@@ -157,11 +157,11 @@ class Reader(Generic[E]):
     def _files(self, first: int, last: int) -> Iterator[bytes | None]:
         wanted = range(first, last + 1)
         if self._newest is None:
-            yield from self._store.read_many([*map(self._layout.commit, wanted)])
+            yield from self._store.read_many(self._layout.commits(wanted))
             return
         kept = {each: body for each in wanted if (body := self._newest.get(each)) is not None}
         missing = (each for each in wanted if each not in kept)
-        found = self._store.read_many([*map(self._layout.commit, missing)])
+        found = self._store.read_many(self._layout.commits(missing))
         for version in wanted:
             body = kept.get(version)
             yield next(found) if body is None else body

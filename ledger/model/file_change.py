@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
 PartitionValue = str | int | bool | None
@@ -102,4 +102,7 @@ def inline_files(files: Raw) -> tuple[FileChange, ...]:
         >>> inline_files(Raw(b""))
         ()
     """
-    return _DECODER.decode(files) if memoryview(files).nbytes else ()
+    try:
+        return _DECODER.decode(files) if memoryview(files).nbytes else ()
+    except UnicodeDecodeError as error:
+        raise DecodeError(f"they are no text: {error}") from error

@@ -175,7 +175,7 @@ class Schema:
     @property
     def names(self) -> tuple[str, ...]:
         """The columns' names, in order."""
-        return tuple(each.name for each in self.fields)
+        return tuple([each.name for each in self.fields])
 
     def field(self, name: str) -> DataField:
         """Return the column of that name.

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
-
-from attrs import frozen
+from typing import NamedTuple, Protocol
 
 from ledger.stores.clock import Clock
 
 
-@frozen
-class Draft:
+class Draft(NamedTuple):
     """A half-written file, or a second name of a whole one.
 
     Attributes:

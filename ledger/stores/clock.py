@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from attrs import frozen
+if TYPE_CHECKING:
+    from datetime import datetime
 
 _HALF_A_SECOND: Final = 500
 
 
-@frozen
-class Clock:
+class Clock(NamedTuple):
     """A clock that was read once and goes on at the pace of this machine's monotonic one.
 
     A machine that slept meanwhile has to read it anew.

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ledger.model.credentials import advice, carries_credentials, shown
 from ledger.model.errors import StoreError
 from ledger.stores.base import Store
 from ledger.stores.local import LocalStore
 from ledger.stores.memory import MemoryStore
-from ledger.stores.objects.services import root_of, service_of
-from ledger.stores.objects.storage_options import fsspec_options
+
+if TYPE_CHECKING:
+    from ledger.stores.objects.services import Service
 
 _SUPPORTED: Final = (
     "s3://BUCKET/FOLDER, gs://BUCKET/FOLDER, abfs://CONTAINER/FOLDER, a local path, "
@@ -32,6 +32,7 @@ _REASONS: Final = {
     "http": "it cannot be written to",
     "https": "it cannot be written to",
 }
+_NO_SERVICE: Final = ("", "file", "memory")
 _scheme_of = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)(?:://|::)|((?i:file)):").match
 
 
@@ -59,9 +60,10 @@ def open_store(url: str, storage_options: Mapping[str, Any] | None = None) -> St
         raise StoreError(advice(url))
     match = _scheme_of(url)
     scheme = "" if match is None else (match[1] or match[2]).lower()
-    service = service_of(scheme)
+    service = _service_of(scheme)
     if match is not None and service is not None and match[0].endswith("://"):
         from ledger.stores.objects.object_store import ObjectStore
+        from ledger.stores.objects.services import root_of
 
         return ObjectStore(root_of(service, url[match.end() :], storage_options or {}))
     if storage_options:
@@ -92,14 +94,28 @@ def client_options(url: str, storage_options: Mapping[str, Any] | None = None) -
         >>> client_options("s3a://bucket/lake", {"AWS_ACCESS_KEY_ID": "mine"})["key"]
         'mine'
     """
+    from ledger.stores.objects.storage_options import fsspec_options
+
     match = _scheme_of(url)
-    service = None if match is None else service_of((match[1] or match[2]).lower())
+    service = _service_of("" if match is None else (match[1] or match[2]).lower())
     return fsspec_options("" if service is None else service.scheme, storage_options or {})
+
+
+def _service_of(scheme: str) -> Service | None:
+    if scheme in _NO_SERVICE:
+        # Who opens a folder needs to know of no bucket.
+        return None
+    from ledger.stores.objects.services import service_of
+
+    return service_of(scheme)
 
 
 def _local_path(url: str) -> str:
     if not url or "\0" in url:
         raise StoreError(f"{url!r} is no path; give {_SUPPORTED}")
+    # Much to import for a moment of every program's start.
+    from pathlib import Path
+
     return str(Path(url).expanduser())
 
 

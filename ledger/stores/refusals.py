@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import Final
-
-from attrs import frozen
+from typing import Final, NamedTuple
 
 from ledger.model.errors import StoreError
 
 
-@frozen
-class _Advice:
+class _Advice(NamedTuple):
     """What programs and people are told of a refusal.
 
     Attributes:

@@ -280,3 +280,10 @@ def test_what_ended_readers_by_errors_of_python_ends_them_by_typed_ones(name: st
     after = re.sub(found, lambda _: instead, before, count=1)
     assert after != before
     _ask_everything(bodies | {key: after.encode()}, name)
+
+
+def test_a_list_of_files_that_is_no_text_ends_readers_by_typed_errors() -> None:
+    bodies = _cut(ledger_bodies(), SNAPSHOT)
+    damaged = bodies[SNAPSHOT].replace(b".parquet", b".\xb0arquet", 1)
+    assert damaged != bodies[SNAPSHOT]
+    _ask_everything(bodies | {SNAPSHOT: damaged}, "no text")

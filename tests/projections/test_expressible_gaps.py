@@ -185,7 +185,7 @@ def test_columns_that_nobody_touched_are_not_compared() -> None:
 
     for schema, changed in ((before, ()), (after, (2,))):
         batch = Batch(evolve(state, schema=before), schema, layout, rules, table.past)
-        assert tuple(each.id for each in batch.changed_columns()) == changed
+        assert tuple(each.id for each in batch.changed_columns) == changed
 
 
 def test_asking_the_same_update_in_other_words_is_the_same_request() -> None:

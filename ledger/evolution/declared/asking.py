@@ -52,6 +52,8 @@ def refuse_unknown(options: Mapping[str, str], before: Mapping[str, str], format
     Raises:
         InvalidChangeError: They do.
     """
+    if options is before or options == before:
+        return
     _refuse_following(options, before)
     if options.get(READER_GRACE_OPTION) != before.get(READER_GRACE_OPTION):
         refuse_grace(options)
@@ -286,8 +288,10 @@ def _worded(name: str, refusal: Refusal, declared: frozenset[str]) -> FormatErro
 
 def _pair_problems(one: FormatRules, other: FormatRules, batch: Batch) -> Iterator[Refusal]:
     """Yield the columns that no file can hold so that readers of both formats read them."""
+    if not _clashing_roots(one, other):
+        return
     if {one.name, other.name} <= batch.declared_before.formats:
-        columns = () if batch.is_same_shape else batch.changed_columns()
+        columns = () if batch.is_same_shape else batch.changed_columns
         stood = {each.id: each for each in batch.before.schema.fields} if columns else {}
         for column in columns:
             old = stood.get(column.id)
@@ -296,10 +300,9 @@ def _pair_problems(one: FormatRules, other: FormatRules, batch: Batch) -> Iterat
                 yield from _clashing_forms(one, other, [column])
         return
     yield from _clashing_forms(one, other, batch.schema.fields)
-    if _clashing_roots(one, other):
-        reach = batch.history.reach(batch.before)
-        for older in batch.history.schemas(reach.schema_ids - {batch.schema.id}):
-            yield from _clashing_forms(one, other, older.fields)
+    reach = batch.history.reach(batch.before)
+    for older in batch.history.schemas(reach.schema_ids - {batch.schema.id}):
+        yield from _clashing_forms(one, other, older.fields)
 
 
 def _clashing_forms(

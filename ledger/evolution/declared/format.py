@@ -56,6 +56,8 @@ def source_problems(schema: Schema, spec: PartitionSpec, order: SortOrder) -> It
     Not every format knows both, but whoever writes a file goes by them: without its column, a
     partition field is NULL for every row.
     """
+    if not (spec.fields or order.fields):
+        return
     used: list[tuple[PartitionField | SortField, str, str]] = [
         *((each, f"partition field {each.name}", "remove it") for each in spec.fields),
         *(
@@ -63,8 +65,6 @@ def source_problems(schema: Schema, spec: PartitionSpec, order: SortOrder) -> It
             for each in order.fields
         ),
     ]
-    if not used:
-        return
     places = {each.field.id: each for each in type_places(schema.fields) if each.field}
     for each, what, instead in used:
         place = places.get(each.source_id)
@@ -221,7 +221,7 @@ class Batch:
         """The ids of columns that had been dropped, and stand again."""
         stood = {each.id for each in walk_fields(self.before.schema.fields)}
         highest = self.before.schema.highest_field_id
-        now = {each.id for each in walk_fields(self.changed_columns())}
+        now = {each.id for each in walk_fields(self.changed_columns)}
         return frozenset(each for each in now - stood if each <= highest)
 
     def ever_returned(self, older: Iterable[Schema]) -> frozenset[int]:
@@ -238,8 +238,9 @@ class Batch:
             stood |= there
         return frozenset(each.id for each in walk_fields(self.schema.fields) if each.id in gone)
 
+    @cached_property
     def changed_columns(self) -> tuple[DataField, ...]:
-        """Return the columns afterwards that are not as they were."""
+        """The columns afterwards that are not as they were."""
         before, after = self.before.schema.fields, self.schema.fields
         # Comparing tuples looks at what their items are first: what nobody touched costs nothing.
         if before == after:

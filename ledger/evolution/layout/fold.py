@@ -12,7 +12,7 @@ from ledger.events.spec_events import (
     SortOrderReplaced,
 )
 from ledger.evolution.state import TableState
-from ledger.model.errors import InvalidChangeError
+from ledger.model.errors import InvalidChangeError, NotFoundError
 from ledger.model.partition import (
     FIRST_PARTITION_FIELD_ID,
     PartitionField,
@@ -105,12 +105,18 @@ class LayoutTrail:
     @property
     def spec(self) -> PartitionSpec:
         """The default spec."""
-        return next(each for each in self.specs if each.spec_id == self.default_spec_id)
+        for each in self.specs:
+            if each.spec_id == self.default_spec_id:
+                return each
+        raise NotFoundError(f"partition spec {self.default_spec_id} does not exist")
 
     @property
     def sort_order(self) -> SortOrder:
         """The default order."""
-        return next(each for each in self.sort_orders if each.order_id == self.default_order_id)
+        for each in self.sort_orders:
+            if each.order_id == self.default_order_id:
+                return each
+        raise NotFoundError(f"sort order {self.default_order_id} does not exist")
 
     def apply(self, event: PartitionSpecUpdated | SortOrderReplaced) -> None:
         """Fold one fact; see `update_spec` and `replace_order`."""

@@ -146,7 +146,7 @@ class Segments:
         """
         lines: list[bytes] = []
         size = 0
-        for line in self._store.read_many([*map(self._layout.commit, range(first, last + 1))]):
+        for line in self._store.read_many(self._layout.commits(range(first, last + 1))):
             if line is None:
                 return None
             lines.append(line)

@@ -188,5 +188,5 @@ def is_own(body: bytes) -> bool:
     try:
         info = _DECODER.decode(body.partition(b"\n")[0]).commit_info
         return _INFO_DECODER.decode(info).engine_info == ENGINE
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return False

@@ -171,7 +171,7 @@ class DeltaLog:
             path = commit_path(each)
             try:
                 found.apply(self._read(path))
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise DamagedLogError(f"{path} is no commit of the ledger's", path) from error
         return found
 

@@ -54,7 +54,7 @@ class DeltaRules:
         yield from schemas.option_problems({k: v for k, v in options.items() if k not in stood})
         if batch.is_same_shape and not is_new:
             return
-        columns = batch.schema.fields if is_new else batch.changed_columns()
+        columns = batch.schema.fields if is_new else batch.changed_columns
         yield from schemas.column_problems(columns)
         if is_new:
             yield from _past_problems(batch)

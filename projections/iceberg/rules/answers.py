@@ -56,7 +56,7 @@ class IcebergRules:
             return
         yield from _version_problems(batch, [batch.declared_before])
         version = batch.rules.format_version
-        columns = batch.schema.fields if is_new else batch.changed_columns()
+        columns = batch.schema.fields if is_new else batch.changed_columns
         yield from schemas.type_problems(columns, version)
         yield from schemas.default_problems(columns, version)
         if is_new:

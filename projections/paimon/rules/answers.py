@@ -46,7 +46,7 @@ class PaimonRules:
         if batch.is_new(self):
             yield from _past_problems(batch)
         elif not batch.is_same_shape:
-            yield from schemas.column_problems(batch.changed_columns())
+            yield from schemas.column_problems(batch.changed_columns)
             yield from schemas.spec_problems(batch.schema, [batch.layout.spec])
 
     def last_problems(self, batch: Batch) -> Iterator[Refusal]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import msgspec
 from msgspec import Raw, Struct, UnsetType
 
 from ledger.history.older import TableLog
+from ledger.model.errors import DamagedLogError
 from projections.source.views.batches import MOST_CHARACTERS, MOST_ROWS, Arrays, Row
 from projections.source.views.column import Column, arrow_type
 from projections.source.views.scan import Scan, Step
@@ -157,13 +159,32 @@ class _Events:
             pa.array([each.field_id for each in told], pa.int64()),
             pa.array([_path(each.field_names) for each in told], pa.list_(pa.string())),
             pa.array([each.snapshot_id for each in told], pa.int64()),
-            pc.split_pattern(pa.array([lines[:-1]], pa.string()), "\n").values,
+            pc.split_pattern(self._text(lines[:-1]), "\n").values,
         ]
+
+    def _text(self, lines: bytes) -> pa.Array:
+        import pyarrow as pa
+
+        try:
+            return pa.array([lines], pa.string())
+        except pa.ArrowInvalid:
+            self._refuse_bytes(lines)
+            raise
+
+    def _refuse_bytes(self, lines: bytes) -> None:
+        """Name the commit whose event is no text; what stands raw in it nobody has read yet."""
+        try:
+            lines.decode()
+        except UnicodeDecodeError as error:
+            event = lines.count(b"\n", 0, error.start)
+            number = bisect_right([*accumulate(self._counts)], event)
+            key = self._log.layout.commit(self._places[number][0])
+            raise DamagedLogError(f"{key} holds an event that is no text: {error}", key) from error
 
     def _told(self, lines: bytes) -> list[_Told]:
         try:
             return _TOLD.decode_lines(lines)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             self._explain()
             raise
 

@@ -251,7 +251,7 @@ def _canonical(texts: list[bytes]) -> list[str]:
 def _inline(log: TableLog, placed: Placed) -> list[_Entry]:
     try:
         return _DECODER.decode(placed.event.files)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         key = log.layout.commit(placed.version)
         raise DamagedLogError(f"{key} holds a list of files that is none: {error}", key) from error
 
