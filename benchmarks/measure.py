@@ -10,7 +10,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -181,6 +181,26 @@ def waited_for_core_ns() -> int:
 
 def tree_cpu_s() -> float:
     """Return the processor time of this process and of all below it, ended ones included."""
+    return _cpu_below_s(os.getpid(), *_processes())
+
+
+def programs_cpu_s(name: str) -> dict[int, float]:
+    """Return by process the time that it and all below it took, of those that run a program.
+
+    Args:
+        name: What stands in their command lines.
+    """
+    below, ticks = _processes()
+    found = {}
+    for pid in ticks:
+        with suppress(OSError):
+            if name.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found[pid] = _cpu_below_s(pid, below, ticks)
+    return found
+
+
+def _processes() -> tuple[dict[int, list[int]], dict[int, int]]:
+    """Return which processes each one has begun, and what each took, in ticks."""
     below: dict[int, list[int]] = {}
     ticks: dict[int, int] = {}
     for each in Path("/proc").glob("[0-9]*/stat"):
@@ -192,7 +212,11 @@ def tree_cpu_s() -> float:
         below.setdefault(int(fields[1]), []).append(pid)
         # Its own, and that of children that ended and were waited for.
         ticks[pid] = sum(map(int, fields[11:15]))
-    found, todo = 0, [os.getpid()]
+    return below, ticks
+
+
+def _cpu_below_s(pid: int, below: dict[int, list[int]], ticks: dict[int, int]) -> float:
+    found, todo = 0, [pid]
     while todo:
         pid = todo.pop()
         found += ticks.get(pid, 0)

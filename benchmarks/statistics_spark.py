@@ -8,6 +8,7 @@ workers included.
 
 With `--master "local-cluster[N,1,1024]"` it tells how long the executors' part takes and how much
 of all is not theirs; with one executor and with two, the quotient is what a second one brings.
+Where they have no cores of their own, what the busiest of them took tells it better than the clock.
 """
 
 from __future__ import annotations
@@ -27,7 +28,16 @@ import cyclopts
 import duckdb
 
 import ledger
-from benchmarks.measure import WORKDIR, Figure, Output, Report, Spent, question_of, show
+from benchmarks.measure import (
+    WORKDIR,
+    Figure,
+    Output,
+    Report,
+    Spent,
+    programs_cpu_s,
+    question_of,
+    show,
+)
 from benchmarks.spark_source import session_on
 from benchmarks.statistics_refresh import NAME, SUMS, lake_at
 from projections.statistics import Kept, refresh
@@ -39,6 +49,8 @@ from projections.statistics.spark.source import LogSource
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+
+_EXECUTOR = "CoarseGrainedExecutorBackend"
 
 SPARK_OVER_ONE_CORE = 0.75
 DUCKDB_ON_TWO = 5.0
@@ -70,8 +82,9 @@ def _measured(root: Path, size: int, repeats: int, master: str) -> Report:
         refresh(table.log, OnSpark(spark, LogSource.of(table)))
         memory.append(most_memory_mb())
 
+    busiest_s: list[float] = []
     for _ in range(repeats):
-        with _jobs_timed(jobs_s):
+        with _jobs_timed(jobs_s), _executors_timed(busiest_s):
             two = _ours(root, spent["Spark"], by_spark)
         one = _ours(root, spent["one core"], lambda table: refresh(table.log))
         counts = [_duckdb(root, spent[f"DuckDB {threads}"], threads) for threads in (1, 2)]
@@ -80,7 +93,10 @@ def _measured(root: Path, size: int, repeats: int, master: str) -> Report:
     return Report(
         question_of(__doc__),
         f"entries={size} partitions={one[0]} files={one[1]}",
-        tuple(_figures(spent, jobs_s, memory, master)),
+        (
+            *_figures(spent, jobs_s, memory, master),
+            *(Figure("the busiest executor, processor time", each, "s") for each in busiest_s),
+        ),
         (
             f"{size:,} entries, {master}, {repeats} times in turn; load {os.getloadavg()[0]:.1f}",
             "a figure of the clock holds for a machine that nobody else uses",
@@ -173,6 +189,16 @@ def _jobs_timed(jobs_s: list[float]) -> Iterator[None]:
     finally:
         executors.answers = plain
     jobs_s.append(taken[0])
+
+
+@contextmanager
+def _executors_timed(busiest_s: list[float]) -> Iterator[None]:
+    """Take down what the busiest executor takes, where executors are processes of their own."""
+    before = programs_cpu_s(_EXECUTOR)
+    yield
+    after = programs_cpu_s(_EXECUTOR)
+    if after:
+        busiest_s.append(max(each - before.get(pid, 0.0) for pid, each in after.items()))
 
 
 def most_memory_mb() -> float:

@@ -29,7 +29,7 @@ from projections.source.planning.spans import columns_of, spans
 from projections.source.span import Span
 from projections.source.views.column import Column, spark_ddl
 from projections.source.views.reading import read, typed_among
-from projections.source.worker import forget_archives
+from projections.source.worker import begin_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -171,7 +171,7 @@ class LedgerStreamReader(DataSourceStreamReader):
 def _read(
     partition: InputPartition | None, asked: Asked, typed: Column | None
 ) -> Iterator[pa.RecordBatch]:
-    forget_archives()
+    begin_task()
     # Spark makes one task without a partition where there is nothing to read.
     if partition is not None:
         yield from read(cast("SpanPartition", partition).span, asked.view.name, typed)

@@ -422,7 +422,8 @@ def _report(  # noqa: PLR0913 - what a report is made of
 
 def _distinct_json(analysis: Analysis, at: Instant) -> dict[str, Any]:
     names = {each.id: each.name for each in at.schema.fields}
-    counts = {names[key]: count for key, count in analysis.distinct.items()}
+    # Somebody may have dropped a column since.
+    counts = {names[key]: count for key, count in analysis.distinct.items() if key in names}
     return {
         "snapshotId": analysis.snapshot_id,
         "columns": counts,

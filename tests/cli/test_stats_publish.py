@@ -5,13 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from ledger import Table
 from ledger import open as open_ledger
 from tests.lakes import data_file
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from tests.cli.conftest import Run
 
 TABLE = "shop.orders"
@@ -125,3 +129,35 @@ def test_mistakes_are_told(shop: Run, orders: Table, asked: list[str], says: str
     assert ran.code == 2
     assert says in ran.err
     assert orders.state.partition_statistics == {}
+
+
+def test_different_values_are_counted_in_spark_shown_and_handed_to_paimon(
+    shop: Run, spark: SparkSession, tmp_path: Path
+) -> None:
+    del spark
+    for day, ids in (("2013-01-01", [1, 2, 2]), ("2013-01-02", [2, 3])):
+        path = tmp_path / "data" / f"day={day}" / "a.parquet"
+        path.parent.mkdir(parents=True)
+        parquet.write_table(pa.table({"id": pa.array(ids, pa.int64())}), path)
+        assert shop("add-files", TABLE, path).code == 0
+
+    first = shop("stats", TABLE, "--analyze", "--output", "json")
+    again = shop("stats", TABLE, "--analyze", "--publish", "paimon", "--output", "json").document
+    older = shop("stats", TABLE, "--analyze", "--at", "snapshot:1").out
+
+    # Nested columns have no single value.
+    counts = {"columns": {"id": 3, "day": 2}, "isExact": True}
+    assert first.code == 0
+    assert first.document["distinct"] == {"snapshotId": 2, "filesRead": 2, **counts}
+    assert again["distinct"] == {"snapshotId": 2, "filesRead": 0, **counts}
+    (published,) = again["published"]
+    table = open_ledger(str(tmp_path / "lake")).table(TABLE)
+    text = (tmp_path / "lake" / table.path / published["path"]).read_text()
+    assert '"distinctCount" : 3' in text
+    shown = [line.split() for line in older.splitlines() if line.split()[:1] in (["id"], ["day"])]
+    assert shown == [["id", "2"], ["day", "1"]]
+
+
+def test_different_values_are_asked_of_one_table_and_beside_no_other_answer(shop: Run) -> None:
+    assert shop("stats", "shop", "--analyze").code == 2
+    assert shop("stats", TABLE, "--analyze", "--columns").code == 2

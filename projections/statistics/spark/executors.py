@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from attrs import frozen
 
 from ledger.model.errors import LedgerError, StoreError
-from projections.source.worker import forget_archives
+from projections.source.worker import begin_task
 from projections.statistics.keeping.kept import Kept, local_scan
 from projections.statistics.keeping.materialise import Share, keep_share, merge_tile
 from projections.statistics.keeping.position import Position, folder
@@ -208,7 +208,7 @@ def _told(task: Callable[[int], object], number: int) -> pa.Table:
     """Return a task's answer as a row; only what may go better another time is raised."""
     import pyarrow as pa
 
-    forget_archives()
+    begin_task()
     answer: object
     try:
         answer = task(number)
