@@ -93,11 +93,14 @@ def _array(name: str, column: Sequence[Any]) -> pa.Array:
     import pyarrow as pa
 
     if name == "partition":
-        parts = [_json_texts(each) for each in column]
+        parts = [_json_texts(each) for each in column] if any(column) else [()] * len(column)
         starts = [*accumulate(map(len, parts), initial=0)]
         inside = texts([*chain.from_iterable(parts)])
         return pa.ListArray.from_arrays(numbers(starts, pa.int32()), inside)
     if name in _OPTIONAL:
+        if column.count(UNSET) == len(column):
+            # Most files say none of this.
+            return pa.nulls(len(column), _optional_type(name))
         return _optional_array(name, [*map(_present, column)])
     kind = _PLAIN[name]
     if kind == "string":
@@ -108,14 +111,18 @@ def _array(name: str, column: Sequence[Any]) -> pa.Array:
 def _optional_array(name: str, values: Sequence[Any]) -> pa.Array:
     import pyarrow as pa
 
-    if name in _MAPS:
-        kind = pa.map_(pa.int64(), getattr(pa, _MAPS[name])())
-    else:
-        kind = pa.list_(pa.string()) if name in _LISTS else getattr(pa, _PLAIN[name])()
+    kind = _optional_type(name)
     if not any(each is not None for each in values):
-        # Most files say none of this.
         return pa.nulls(len(values), kind)
     return _map_array(values, kind.item_type) if name in _MAPS else pa.array(values, kind)
+
+
+def _optional_type(name: str) -> pa.DataType:
+    import pyarrow as pa
+
+    if name in _MAPS:
+        return pa.map_(pa.int64(), getattr(pa, _MAPS[name])())
+    return pa.list_(pa.string()) if name in _LISTS else getattr(pa, _PLAIN[name])()
 
 
 def _present(value: Any) -> Any:

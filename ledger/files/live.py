@@ -120,7 +120,7 @@ class LiveFiles:
             UpgradeRequiredError: A newer version wrote one.
         """
         version = commit.version
-        return [(event, self._files(version, event)) for event in _listing(commit)]
+        return [(event, self.files_of(version, event)) for event in _listing(commit)]
 
     def changes(self, first: int, last: int) -> Iterator[Placed]:
         """Yield main's file changes of the commits `first` to `last`, both included.
@@ -391,10 +391,16 @@ class LiveFiles:
 
     def _placed(self, commit: Commit[TableEvent], line: _Line) -> Iterator[Placed]:
         for event in _listing(commit, line):
-            for change in self._files(commit.version, event):
+            for change in self.files_of(commit.version, event):
                 yield Placed(commit.version, event.snapshot_id, change)
 
-    def _files(self, version: int, event: ListingEvent) -> tuple[FileChange, ...]:
+    def files_of(self, version: int, event: ListingEvent) -> tuple[FileChange, ...]:
+        """Return the file changes of one of a commit's snapshots, wherever they stand.
+
+        Raises:
+            DamagedLogError: Its list of file changes is missing or damaged.
+            UpgradeRequiredError: A newer version wrote it.
+        """
         try:
             return event_files(self._log.store, self._log.layout, event)
         except DamagedLogError as error:

@@ -39,6 +39,7 @@ E = TypeVar("E")
 KeysOf = Callable[[Commit[E]], Iterable[str]]
 """Says what a commit named."""
 
+_GIVEN: Final = "id:"
 _MADE: Final = "made:"
 _looks_made: Final = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
@@ -93,7 +94,20 @@ def hashed_all(keys: Sequence[str]) -> tuple[int, ...]:
 
 def given_id_key(commit_id: str) -> str:
     """Return what is remembered of a transaction's id that a caller gave."""
-    return f"id:{commit_id}"
+    return f"{_GIVEN}{commit_id}"
+
+
+def id_hashes(commit_ids: Iterable[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the hashes of the keys of some ids: as ids that callers gave, and as ids made up.
+
+    Example:
+        >>> id_hashes(["a"]) == ((hashed(given_id_key("a")),), (hashed(made_id_key("a")),))
+        True
+    """
+    ids = [*commit_ids]
+    return hashed_all([f"{_GIVEN}{each}" for each in ids]), hashed_all(
+        [f"{_MADE}{each}" for each in ids]
+    )
 
 
 def made_id_key(commit_id: str) -> str:

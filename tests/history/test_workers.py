@@ -120,6 +120,7 @@ def test_several_processes_find_what_one_finds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("ledger.history.verifying.workers.WORTH", 1_000)
+    monkeypatch.setattr("ledger.history.verifying.verify._TOGETHER", 2)
     place = Place(Path(shutil.copytree(template.folder, tmp_path / "lake")))
     damage(place)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, cast
 
 from msgspec import UNSET, Raw, Struct
@@ -43,12 +43,15 @@ _known: dict[int, tuple[DataField, Raw]] = {}
 """What records hold for columns, which few commits change; each by its column's identity."""
 
 
-def _texts(columns: Iterable[DataField]) -> tuple[Raw, ...]:
+def _texts(columns: Sequence[DataField]) -> tuple[Raw, ...]:
     """Return what a state's record says of some columns, in JSON."""
-    try:
-        return tuple([_known[id(each)][1] for each in columns])
-    except KeyError:
-        return tuple(map(_text, columns))
+    found = map(_known.get, map(id, columns))
+    return tuple(
+        [
+            _text(column) if known is None else known[1]
+            for column, known in zip(columns, found, strict=True)
+        ]
+    )
 
 
 def _text(column: DataField) -> Raw:

@@ -1,7 +1,7 @@
 """Whether a log, and what derives from it, is what was written.
 
 - `finding`: one thing that does not fit, and what to do about it.
-- `subject`: a stream to look at, a table's or the catalog's.
+- `subject`: a stream to look at, a table's or the catalog's, and its commits in columns.
 - `chain`: the commits of a stream along their hashes, and which of two is to blame.
 - `clocks`: whether a stream's newest commit is ahead of the time.
 - `facts`: what events say, against what they may say.

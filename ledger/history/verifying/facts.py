@@ -27,6 +27,7 @@ from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import FileSums
 from ledger.evolution.table.snapshots import is_named
+from ledger.history.verifying.subject import Columns, Listed
 from ledger.model.errors import LedgerError
 from ledger.model.excerpt import excerpt
 from ledger.model.file_change import FileChange, kept_at
@@ -34,9 +35,6 @@ from ledger.model.transforms import transform_of
 from ledger.model.transforms.values import decode_value
 from ledger.model.types.walk import walk_fields
 from ledger.model.types.wire import FieldObject, TypeObject
-
-Listed = Sequence[tuple[ListingEvent, tuple[FileChange, ...]]]
-"""A commit's snapshots, each with its file changes."""
 
 _INT: Final = (0, 2**31 - 1)
 _LONG: Final = (-(2**63), 2**63 - 1)
@@ -205,6 +203,25 @@ class TableFacts:
         self._builder = builder
         self._sound: set[tuple[object, ...]] = set()
 
+    def are_plain(self, listed: Listed) -> bool:
+        """Whether nothing is wrong with a commit's snapshots, as a quick look tells.
+
+        False: look closely, as at what lists several files, or a partition for the first time.
+        """
+        for event, files in listed:
+            if len(files) != 1 or event.__class__ is RolledBack or not _is_all_of(event, files):
+                return False
+            (file,) = files
+            is_plain = (
+                not escapes(file.path)
+                and file.schema_id <= event.schema_id
+                and file.lower_bounds is file.upper_bounds is UNSET
+                and _place(file) in self._sound
+            )
+            if not is_plain:
+                return False
+        return True
+
     def problems(self, listed: Listed, before: TableState | None) -> Iterator[str]:
         """Yield what is wrong with the snapshots of a commit.
 
@@ -230,13 +247,7 @@ class TableFacts:
             for bounds in (each.lower_bounds, each.upper_bounds):
                 if not isinstance(bounds, UnsetType) and not _are_hex(bounds.values()):
                     yield f"file {excerpt(path)} has a bound that is no bytes in hex"
-            # Without their types, 1 and True would be one key.
-            partition = each.partition
-            key = (
-                (each.spec_id, each.schema_id, partition, *map(type, partition))
-                if partition
-                else (each.spec_id,)
-            )
+            key = _place(each)
             if key not in self._sound:
                 problem = self._partition_problem(each)
                 if problem is None:
@@ -275,6 +286,15 @@ class TableFacts:
         return None
 
 
+def _place(file: FileChange) -> tuple[object, ...]:
+    """Return what a file says of its partition."""
+    partition = file.partition
+    if not partition:
+        return (file.spec_id,)
+    # Without their types, 1 and True would be one key.
+    return file.spec_id, file.schema_id, partition, *map(type, partition)
+
+
 _PATHS: Final[dict[type, Callable[[Any], str]]] = {
     TableCreated: attrgetter("path"),
     DatabaseCreated: attrgetter("path"),
@@ -300,30 +320,24 @@ def path_problems(commit: Commit[Any]) -> Iterator[str]:
                 yield f"its path {excerpt(path_of(event))} leads out of its place"
 
 
-def all_fit(commits: Sequence[Commit[Any]], listed: Sequence[Listed]) -> bool:
+def all_fit(columns: Columns, listed: Sequence[Listed]) -> bool:
     """Whether all numbers and paths of some commits may be so, as a quick look at columns tells.
 
     False: look closely at each, which may find nothing.
 
     Args:
-        commits: They.
+        columns: They.
         listed: What each of them lists.
     """
-    records: dict[type, list[Struct]] = {}
-    for commit in commits:
-        for transaction in commit.transactions:
-            for event in transaction.events:
-                records.setdefault(event.__class__, []).append(event)
-    for some in listed:
-        for _, files in some:
-            if files:
-                records.setdefault(FileChange, []).extend(files)
-    moments = [each.time_millis for each in commits]
-    if not _PATHS.keys().isdisjoint(records) or (
+    moments = [each.time_millis for each in columns.commits]
+    if not _PATHS.keys().isdisjoint(columns.kinds) or (
         moments and not (min(moments) >= 0 and max(moments) <= _LONG[1])
     ):
         return False
-    return all(_numbers_of(kind).all_fit(found) for kind, found in records.items())
+    files = [each for some in listed for _, changes in some for each in changes]
+    return _numbers_of(FileChange).all_fit(files) and all(
+        _numbers_of(kind).all_fit(found) for kind, found in columns.by_kind.items()
+    )
 
 
 def numbers_out_of_range(commit: Commit[Any], listed: Listed) -> Iterator[str]:

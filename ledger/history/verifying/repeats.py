@@ -11,6 +11,7 @@ import tempfile
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import compress
+from operator import not_
 from typing import IO, Any, Final
 
 from msgspec import UNSET
@@ -19,8 +20,8 @@ from ledger.events.commit import Commit
 from ledger.events.snapshot_events import RolledBack
 from ledger.evolution.table.changes import snapshot_key
 from ledger.files.live import file_key
-from ledger.history.verifying.facts import Listed
-from ledger.log.lookup import given_id_key, hashed, hashed_all, made_id_key
+from ledger.history.verifying.subject import Columns, Listed
+from ledger.log.lookup import given_id_key, hashed, hashed_all, id_hashes
 from ledger.model.excerpt import excerpt
 from ledger.model.snapshot import branch_number
 
@@ -89,77 +90,70 @@ class Repeats:
         self.files: array[int] = array("Q")
 
     def learn(
-        self, commits: Sequence[Commit[Any]], listed: Sequence[Listed], usual: Usual
+        self, columns: Columns, listed: Sequence[Listed], usual: Usual
     ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
         """Take in some commits.
 
         Args:
-            commits: They.
+            columns: They.
             listed: What each of them lists.
             usual: What a file is called.
 
         Returns:
             The (hash, version) that each kind of index remembers of them.
         """
-        transactions = [(each.version, one) for each in commits for one in each.transactions]
-        given = hashed_all([given_id_key(each.id) for _, each in transactions])
-        made = [(version, each.id) for version, each in transactions if each.asked is UNSET]
-        asked = [each.asked is not UNSET for _, each in transactions]
-        versions, keys = _snapshot_keys(commits, listed)
-        snapshots = hashed_all(keys)
-        self.once.extend(given + snapshots)
-        files_of, names = self._files(commits, listed, usual)
-        of_asked = compress(zip(given, (each for each, _ in transactions), strict=True), asked)
-        return (
-            [
-                *of_asked,
-                *zip(snapshots, versions, strict=True),
-                *zip(names, files_of, strict=True),
-            ],
-            [
-                *zip(
-                    hashed_all([made_id_key(each) for _, each in made]),
-                    (version for version, _ in made),
-                    strict=True,
-                )
-            ],
-        )
+        transactions, versions = columns.transactions, columns.versions
+        given, made = id_hashes([each.id for each in transactions])
+        is_asked = [each.asked is not UNSET for each in transactions]
+        snapshots = _snapshot_keys(columns, listed)
+        snapshot_hashes = hashed_all([key for _, key in snapshots])
+        self.once.extend(given + snapshot_hashes)
+        named = [*zip(given, versions, strict=True)]
+        fresh = [*zip(made, versions, strict=True)]
+        if any(is_asked):
+            named = [*compress(named, is_asked)]
+            fresh = [*compress(fresh, map(not_, is_asked))]
+        else:
+            named = []
+        named += zip(snapshot_hashes, (version for version, _ in snapshots), strict=True)
+        return named + self._files(columns, listed, usual), fresh
 
     def _files(
-        self, commits: Sequence[Commit[Any]], listed: Sequence[Listed], usual: Usual
-    ) -> tuple[list[int], tuple[int, ...]]:
-        """Take in the files of some commits; return each one's version and the hash of its key."""
-        changes = [
-            (commit.version, each)
-            for commit, some in zip(commits, listed, strict=True)
-            for _, files in some
-            for each in files
-        ]
-        paths = [each.path for _, each in changes]
+        self, columns: Columns, listed: Sequence[Listed], usual: Usual
+    ) -> list[tuple[int, int]]:
+        """Take in the files of some commits; return the (hash, version) of each."""
+        main = columns.placed(listed)
+        paths = [each.change.path for each in main]
         usuals = [*map(usual, paths)]
         names = hashed_all([*map(file_key, paths)])
         # Most stand there by their usual names.
         known = names if usuals == paths else hashed_all([*map(file_key, usuals)])
         self.files.extend(
             [
-                found | _CAME if each.kind == "ADD" else found & ~_CAME
-                for found, (_, each) in zip(known, changes, strict=True)
+                found | _CAME if each.change.kind == "ADD" else found & ~_CAME
+                for found, each in zip(known, main, strict=True)
             ]
         )
-        return [version for version, _ in changes], names
+        keys = zip(names, (each.version for each in main), strict=True)
+        return [*keys, *_branches_files(columns, listed)] if columns.has_branches else [*keys]
 
 
-def _snapshot_keys(
-    commits: Sequence[Commit[Any]], listed: Sequence[Listed]
-) -> tuple[list[int], list[str]]:
+def _branches_files(columns: Columns, listed: Sequence[Listed]) -> Iterator[tuple[int, int]]:
+    for commit, some in zip(columns.commits, listed, strict=True):
+        for event, files in some:
+            branch = branch_number(event.snapshot_id)
+            for each in files if branch else ():
+                yield hashed(file_key(each.path, branch)), commit.version
+
+
+def _snapshot_keys(columns: Columns, listed: Sequence[Listed]) -> list[tuple[int, str]]:
     """Return the keys of the snapshots of some commits, and the version of each."""
-    found = [
+    return [
         (commit.version, key)
-        for commit, some in zip(commits, listed, strict=True)
+        for commit, some in zip(columns.commits, listed, strict=True)
         for event, _ in some
         if not isinstance(event, RolledBack) and (key := snapshot_key(event)) is not None
     ]
-    return [version for version, _ in found], [key for _, key in found]
 
 
 def suspects(once: Hashes, files: Hashes) -> tuple[set[int], set[int]]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import RolledBack
@@ -22,7 +22,6 @@ from ledger.files.runs import Net, Placed
 from ledger.history.verifying.caches import Caches, Pairs, Tile, is_merged, tile_of
 from ledger.history.verifying.chain import Chain, Gap, Link
 from ledger.history.verifying.facts import (
-    Listed,
     TableFacts,
     all_fit,
     numbers_out_of_range,
@@ -30,12 +29,11 @@ from ledger.history.verifying.facts import (
 )
 from ledger.history.verifying.finding import Finding
 from ledger.history.verifying.repeats import Repeats
-from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.subject import Columns, Listed, Subject
 from ledger.log.checkpoint import Head
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.log.segments.file import SegmentColumns, segment_of
-from ledger.model.errors import LedgerError
-from ledger.model.snapshot import branch_number
+from ledger.model.errors import InvalidInputError, LedgerError
 
 S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")
@@ -110,6 +108,11 @@ def checked(record: bytes) -> str:
     return hashlib.sha256(record).hexdigest()
 
 
+def following(span: Span, start: bytes | None) -> Span:
+    """Return a span that begins where the one before it ended; None where that ended nowhere."""
+    return evolve(span, start=start, folds=span.first == 0 or start is not None)
+
+
 class SpanVerification(Generic[S, E]):
     """Verifies spans of one stream.
 
@@ -133,6 +136,20 @@ class SpanVerification(Generic[S, E]):
         self._keeps_commits = keeps_commits
         self._caches = Caches(subject, mends)
         self._live = subject.live
+        # So that a span that follows decodes nothing.
+        self._ended: tuple[bytes, S | None] = (b"", None)
+
+    def run_on(self, spans: Sequence[Span]) -> list[Report[E]]:
+        """Return what spans come to that follow one another, each from where the last one ended.
+
+        Raises:
+            OSError: The store failed.
+        """
+        reports: list[Report[E]] = []
+        for each in spans:
+            span = following(each, reports[-1].ended) if reports else each
+            reports.append(self.run(span))
+        return reports
 
     def run(self, span: Span) -> Report[E]:
         """Return what a span comes to.
@@ -151,15 +168,19 @@ class SpanVerification(Generic[S, E]):
             links = each if isinstance(each, list) else [each]
             report.damaged |= any(low < links[0].commit.version for low, _ in span.gaps)
             self._note(links, span, report)
-            listed = self._listed(links, report)
+            columns = Columns([link.commit for link in links])
+            listed = self._listed(columns, report)
+            if len(listed) < len(links):
+                columns = Columns(columns.commits[: len(listed)])
             if fold is not None and not report.damaged:
-                fold.take(links[: len(listed)], listed)
+                fold.take(columns, links[: len(listed)], listed)
             report.damaged |= len(listed) < len(links)
         report.damaged |= bool(span.gaps)
         if fold is not None:
             fold.compare_runs()
         if fold is not None and not report.damaged:
-            fold.end()
+            self._ended = fold.end()
+            report.ended = self._ended[0]
         return report
 
     def _begun(self, span: Span, report: Report[E]) -> _Fold[S, E] | None:
@@ -167,7 +188,9 @@ class SpanVerification(Generic[S, E]):
         if span.first == 0:
             return _Fold(self._subject, self._caches, span, report, None, self._keeps_commits)
         if span.start is not None:
-            state = stream.decode_state(span.start)
+            record, state = self._ended
+            if record != span.start or state is None:
+                state = stream.decode_state(span.start)
             report.began = checked(span.start)
         else:
             found = log.checkpoints.at(span.first - 1)
@@ -185,23 +208,23 @@ class SpanVerification(Generic[S, E]):
             if version in {0, span.newest} or link.digest in self._wanted:
                 report.digests[version] = link.digest
 
-    def _listed(self, links: Sequence[Link[Any]], report: Report[E]) -> list[Listed]:
+    def _listed(self, columns: Columns, report: Report[E]) -> list[Listed]:
         """Return the commits' lists of files.
 
         What cannot be read is reported; the lists end before the first of them.
         """
         if self._live is None:
-            return [()] * len(links)
+            return [()] * len(columns.commits)
         live = self._live
         with suppress(LedgerError):
-            return [live.listed(link.commit) for link in links]
+            return columns.listed(live)
         found: list[Listed] = []
         is_whole = True
-        for link in links:
+        for commit in columns.commits:
             try:
-                some = live.listed(link.commit)
+                some = live.listed(commit)
             except LedgerError as error:
-                report.findings.append((True, of_error(self._subject, link.commit, error)))
+                report.findings.append((True, of_error(self._subject, commit, error)))
                 is_whole = False
             if is_whole:
                 found.append(some)
@@ -218,6 +241,10 @@ def of_error(subject: Subject[Any, Any], commit: Commit[Any], error: LedgerError
 def contradiction(subject: Subject[Any, Any], version: int, said: str) -> Finding:
     """Return the finding that a commit says what cannot be."""
     return Finding("contradiction", said, subject.layout.commit(version), version, _ADVICE)
+
+
+def _goes_back(listed: Listed) -> bool:
+    return any(isinstance(event, RolledBack) for event, _ in listed)
 
 
 class _Fold(Generic[S, E]):
@@ -246,57 +273,54 @@ class _Fold(Generic[S, E]):
         self._tiles: list[tuple[Tile, slice]] = []
         self._columns = SegmentColumns()
 
-    def take(self, links: Sequence[Link[E]], listed: Sequence[Listed]) -> None:
+    def take(self, columns: Columns, links: Sequence[Link[E]], listed: Sequence[Listed]) -> None:
         """Fold the next commits, at most up to a checkpoint's, and compare the caches there."""
-        commits: list[Commit[Any]] = [each.commit for each in links]
-        is_plain = all_fit(commits, listed)
-        folded = self._folded(commits, listed, is_plain=is_plain)
-        self._keep(links[:folded], listed[:folded])
+        folded = self._folded(columns, listed)
+        if folded < len(links):
+            columns, links, listed = (
+                Columns(columns.commits[:folded]),
+                links[:folded],
+                listed[:folded],
+            )
+        self._keep(columns, links, listed)
         if not folded or self._report.damaged:
             return
-        version = commits[-1].version
+        version = links[-1].commit.version
         if version and version % CHECKPOINT_INTERVAL == 0:
             self._boundary(version, links[-1].digest)
 
-    def _folded(
-        self, commits: Sequence[Commit[Any]], listed: Sequence[Listed], *, is_plain: bool
-    ) -> int:
-        """Fold commits and look at their facts; return how many fit.
-
-        Args:
-            commits: They.
-            listed: What each of them lists.
-            is_plain: Whether their numbers and paths were looked at.
-        """
-        fold, builder = self._subject.log.fold, self._builder
-        for number, (commit, some) in enumerate(zip(commits, listed, strict=True)):
-            goes_back = some and any(type(event) is RolledBack for event, _ in some)
-            before = builder.freeze() if goes_back else None
+    def _folded(self, columns: Columns, listed: Sequence[Listed]) -> int:
+        """Fold commits and look at their facts; return how many fit."""
+        builder, facts = self._builder, self._facts
+        is_plain = all_fit(columns, listed)
+        goes_back = RolledBack in columns.kinds
+        for number, (commit, some) in enumerate(zip(columns.commits, listed, strict=True)):
+            before = builder.freeze() if goes_back and _goes_back(some) else None
             try:
-                fold(builder, commit)
+                builder.commit(commit)
             except LedgerError as error:
-                self._report.findings.append((False, of_error(self._subject, commit, error)))
-                self._report.damaged = True
+                self._refused(commit, error)
                 return number
-            if some or not is_plain:
-                self._check_facts(commit, some, before, is_plain=is_plain)
-                if self._report.damaged:
-                    return number
-        return len(commits)
+            if is_plain and (not some or (facts is not None and facts.are_plain(some))):
+                continue
+            self._check_facts(commit, some, before, is_plain=is_plain)
+            if self._report.damaged:
+                return number
+        return len(columns.commits)
 
-    def _keep(self, links: Sequence[Link[E]], listed: Sequence[Listed]) -> None:
+    def _refused(self, commit: Commit[Any], error: LedgerError) -> None:
+        if isinstance(error, InvalidInputError):
+            error = self._subject.log.contradiction(commit, error)
+        self._report.findings.append((False, of_error(self._subject, commit, error)))
+        self._report.damaged = True
+
+    def _keep(self, columns: Columns, links: Sequence[Link[E]], listed: Sequence[Listed]) -> None:
         """Remember what caches are made of."""
-        commits: list[Commit[Any]] = [each.commit for each in links]
-        named = self._report.repeats.learn(commits, listed, self._subject.usual)
+        commits = columns.commits
+        named = self._report.repeats.learn(columns, listed, self._subject.usual)
         for pairs, found in zip(self._pairs, named, strict=True):
             pairs.extend(found)
-        self._rows += [
-            Placed(commit.version, event.snapshot_id, each)
-            for commit, some in zip(commits, listed, strict=True)
-            for event, files in some
-            if not branch_number(event.snapshot_id)
-            for each in files
-        ]
+        self._rows += columns.placed(listed)
         self._columns.extend(commits, [each.body for each in links])
         if self._keeps_commits:
             self._report.commits += commits
@@ -341,6 +365,7 @@ class _Fold(Generic[S, E]):
         if self._subject.has_files:
             self._find(self._caches.runs(self._rows, self._tiles))
 
-    def end(self) -> None:
-        """Say where the span ended."""
-        self._report.ended = self._subject.log.stream.encode_state(self._builder.freeze())
+    def end(self) -> tuple[bytes, S]:
+        """Return the record of the state at the span's end, and that."""
+        state: S = self._builder.freeze()
+        return self._subject.log.stream.encode_state(state), state

@@ -1,20 +1,23 @@
-"""Subject: a stream to look at, and what its commits name beside the log."""
+"""Subject: a stream to look at, and its commits in columns, with what they name beside the log."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Generic, TypeVar, cast
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Generic, NamedTuple, TypeVar, cast, get_args
 
 from attrs import field, frozen
 from msgspec import UNSET
 
-from ledger.events.commit import Commit
-from ledger.events.snapshot_events import ChangesReference, ListingEvent
+from ledger.events.commit import Commit, Transaction
+from ledger.events.snapshot_events import BranchCommitted, ChangesReference, ListingEvent
 from ledger.evolution.stream import StateLike
 from ledger.files.live import LiveFiles
+from ledger.files.runs import Placed
 from ledger.locations import FileNames
 from ledger.log.layout import Layout
 from ledger.log.stream_log import StreamLog
+from ledger.model.file_change import FileChange
+from ledger.model.snapshot import branch_number
 from ledger.stores import Store
 
 S = TypeVar("S", bound=StateLike)
@@ -77,3 +80,88 @@ def references(commit: Commit[Any]) -> Iterator[ChangesReference]:
         for event in transaction.events:
             if isinstance(event, ListingEvent) and event.changes is not UNSET:
                 yield event.changes
+
+
+Listed = Sequence[tuple[ListingEvent, tuple[FileChange, ...]]]
+"""A commit's snapshots, each with its file changes."""
+
+_LISTING: Final[frozenset[type]] = frozenset(get_args(ListingEvent))
+
+
+class InCommit(NamedTuple):
+    """An event that lists files, and its commit by its number among some."""
+
+    number: int
+    event: ListingEvent
+
+
+class Columns:
+    """Some commits: what all of them hold, each kind of thing in one list.
+
+    Attributes:
+        commits: They.
+        transactions: All of theirs.
+        versions: That of each transaction's commit.
+        kinds: The classes of their events.
+        by_kind: Their events, by class.
+        listing: Those that list files.
+    """
+
+    def __init__(self, commits: Sequence[Commit[Any]]) -> None:
+        self.commits = commits
+        numbers: Sequence[int] = range(len(commits))
+        transactions = [each.transactions for each in commits]
+        if {*map(len, transactions)} == {1}:
+            self.transactions: list[Transaction[Any]] = [one for (one,) in transactions]
+        else:
+            numbers = [number for number, some in enumerate(transactions) for _ in some]
+            self.transactions = [one for some in transactions for one in some]
+        self.versions = [commits[each].version for each in numbers]
+        events = [each.events for each in self.transactions]
+        if {*map(len, events)} == {1}:
+            flat: list[Any] = [event for (event,) in events]
+        else:
+            numbers = [number for number, some in zip(numbers, events, strict=True) for _ in some]
+            flat = [event for some in events for event in some]
+        classes = [*map(type, flat)]
+        self.kinds = frozenset(classes)
+        self.by_kind: dict[type, list[Any]] = {kind: [] for kind in self.kinds}
+        for kind, event in zip(classes, flat, strict=True):
+            self.by_kind[kind].append(event)
+        self.listing = (
+            [
+                InCommit(number, event)
+                for number, kind, event in zip(numbers, classes, flat, strict=True)
+                if kind in _LISTING
+            ]
+            if self.kinds & _LISTING
+            else []
+        )
+
+    @property
+    def has_branches(self) -> bool:
+        """Whether any of them lists files of a branch."""
+        return BranchCommitted in self.kinds
+
+    def listed(self, live: LiveFiles) -> list[Listed]:
+        """Return the commits' lists of files, a list a commit.
+
+        Raises:
+            DamagedLogError: A list of file changes is missing or damaged.
+            UpgradeRequiredError: A newer version wrote one.
+        """
+        found: list[Listed] = [()] * len(self.commits)
+        for number, event in self.listing:
+            some = (event, live.files_of(self.commits[number].version, event))
+            found[number] = (*found[number], some)
+        return found
+
+    def placed(self, listed: Sequence[Listed]) -> list[Placed]:
+        """Return the file changes of main that they list, in the log's order."""
+        return [
+            Placed(commit.version, event.snapshot_id, each)
+            for commit, some in zip(self.commits, listed, strict=True)
+            for event, files in some
+            if not branch_number(event.snapshot_id)
+            for each in files
+        ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from attrs import evolve
@@ -23,7 +24,14 @@ from ledger.history.verifying.filters import filter_findings
 from ledger.history.verifying.finding import REPAIR, Expected, Finding
 from ledger.history.verifying.names import name_findings
 from ledger.history.verifying.repeats import Culprits, Hashes, suspects
-from ledger.history.verifying.span import Report, Span, SpanVerification, checked, contradiction
+from ledger.history.verifying.span import (
+    Report,
+    Span,
+    SpanVerification,
+    checked,
+    contradiction,
+    following,
+)
 from ledger.history.verifying.subject import Subject
 from ledger.history.verifying.workers import Died, Workers
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
@@ -47,8 +55,10 @@ _FROM_SEGMENTS = (
     "restore it from a backup"
 )
 _MOST_DIGITS = 20
-_AHEAD = 8
-"""So many spans a process are under way, so that none waits."""
+_TOGETHER = 4
+"""So many spans that follow one another are one process's, which begins once."""
+_AHEAD = 2
+"""So often as many a process are under way, so that none waits."""
 
 
 class Verification(Generic[S, E]):
@@ -146,7 +156,7 @@ class Verification(Generic[S, E]):
 
     def _alone(self, span: Span) -> Report[E]:
         """Return what a span comes to that begins where the one before it ended."""
-        return self._here.run(_from(span, self._ended, folds=self._is_sound))
+        return self._here.run(following(span, self._ended if self._is_sound else None))
 
     def _by_workers(self, found: Extent) -> Iterator[tuple[Span, Report[E]]]:
         workers = self._workers
@@ -154,24 +164,27 @@ class Verification(Generic[S, E]):
             raise AssertionError("no processes were given")
         task = workers.task(self._subject, self._wanted, mends=self._mends)
         lane = _Lane(self._subject)
-        pending: deque[tuple[Span, Future[Report[E]]]] = deque()
+        pending: deque[tuple[list[Span], Future[list[Report[E]]]]] = deque()
         spans = _spans(found)
         is_alive = True
         while True:
             while is_alive and len(pending) < _AHEAD * workers.count:
-                span = next(spans, None)
-                if span is None:
+                some = [*islice(spans, _TOGETHER)]
+                if not some:
                     break
-                begun = lane.begun(span) if self._is_sound else _from(span, None, folds=False)
-                pending.append((span, workers.verify(task, begun)))
+                some[0] = lane.begun(some[0]) if self._is_sound else following(some[0], None)
+                pending.append((some, workers.verify(task, some)))
             if not pending:
                 break
-            span, future = pending.popleft()
+            some, future = pending.popleft()
             try:
-                yield span, self._fitting(span, future.result())
+                reports = future.result()
             except Died:
                 is_alive = False
-                yield span, self._alone(span)
+                yield from ((span, self._alone(span)) for span in some)
+            else:
+                for span, report in zip(some, reports, strict=True):
+                    yield span, self._fitting(span, report)
         for span in spans:
             yield span, self._alone(span)
 
@@ -304,10 +317,6 @@ def _spans(found: Extent) -> Iterator[Span]:
         gaps = tuple(gap for gap in found.gaps if gap[0] <= end and gap[1] >= begin)
         yield Span(begin, end, found.last, gaps)
         first = end + 1
-
-
-def _from(span: Span, start: bytes | None, *, folds: bool) -> Span:
-    return evolve(span, start=start, folds=folds and (span.first == 0 or start is not None))
 
 
 def _in_order(

@@ -10,7 +10,7 @@ import gc
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Final, Self
@@ -101,9 +101,9 @@ class Workers:
             mends,
         )
 
-    def verify(self, task: Task, span: Span) -> Future[Report[Any]]:
-        """Begin to verify a span."""
-        return self._started().submit(_verify, task, span)
+    def verify(self, task: Task, spans: Sequence[Span]) -> Future[list[Report[Any]]]:
+        """Begin to verify spans that follow one another, all by one process."""
+        return self._started().submit(_verify, task, spans)
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
@@ -145,8 +145,8 @@ def _subject(task: Task) -> Subject[Any, Any]:
     return _subjects[key]
 
 
-def _verify(task: Task, span: Span) -> Report[Any]:
+def _verify(task: Task, spans: Sequence[Span]) -> list[Report[Any]]:
     found: SpanVerification[Any, Any] = SpanVerification(
         _subject(task), task.wanted, mends=task.mends
     )
-    return found.run(span)
+    return found.run_on(spans)

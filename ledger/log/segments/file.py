@@ -337,7 +337,9 @@ class SegmentColumns:
         if len(events) != len(found):
             # What stands raw in an event may be on several lines.
             events = [*map(_ENCODER.encode, found)]
-        self.types.extend([type(each).__struct_config__.tag for each in found])
+        kinds: list[Any] = [*map(type, found)]
+        tags = {kind: kind.__struct_config__.tag for kind in {*kinds}}
+        self.types.extend([tags[kind] for kind in kinds])
         self.events.extend(events)
         self.lines.extend(lines)
         self._add(commits)
