@@ -44,7 +44,13 @@ from ledger.log.stream_log import StreamLog
 from ledger.log.travel import at_timestamp, at_version, head_state
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
-from ledger.model.errors import InvalidInputError, LedgerError, NotFoundError
+from ledger.model.errors import (
+    AlreadyExistsError,
+    CommitConflictError,
+    InvalidInputError,
+    LedgerError,
+    NotFoundError,
+)
 from ledger.model.excerpt import excerpt, html_table
 from ledger.model.file_change import FileChange
 from ledger.model.identifier import Identifier
@@ -75,7 +81,7 @@ if TYPE_CHECKING:
     from ledger.audit.views import Blames, Rows
     from ledger.evolution.declared.commit_rules import Asker, House
     from ledger.evolution.table.changes import Isolation, TableChange
-    from ledger.evolution.table.intent import TableIntent
+    from ledger.evolution.table.intent import Judged, TableIntent
     from ledger.evolution.table.touched import RecentlyTouched
     from ledger.evolution.tree.past import PastColumns
     from ledger.files.snapshot_plan import SnapshotPlan
@@ -1445,9 +1451,28 @@ class Table:
         head = self.log.head
         held = self.state if head is None or request.expect_version is not None else head.state
         held = base or held
+        is_alone = request.expect_version is not None or not self._appender.is_busy
+        found = self._decided(request, plan, held, base, "now" if is_alone else "later")
+        try:
+            return self._sent(found, request)
+        except (InvalidInputError, NotFoundError, AlreadyExistsError, CommitConflictError) as error:
+            is_outrun = isinstance(error, CommitConflictError) and error.winner is None
+            if isinstance(found, Landed | Appended) or found.is_judged or is_outrun:
+                raise
+        # Refused on what others made of it; what is wrong with it where it was asked comes first.
+        return self._sent(self._decided(request, plan, held, base, "now"), request)
+
+    def _decided(
+        self,
+        request: Request,
+        plan: Plan,
+        held: TableState,
+        base: TableState | None,
+        judged: Judged,
+    ) -> TableIntent | Landed | Appended[TableState]:
         asker = self._asker(request)
         try:
-            intent = self._intent(held, plan, asker)
+            return self._intent(held, plan, asker, judged)
         except LedgerError:
             # What contradicts a stale state may be fine by now, or be this very request, landed.
             landed = self._appender.landed_before(request)
@@ -1456,11 +1481,17 @@ class Table:
             newest = self.state
             if base is not None or newest.version == held.version:
                 raise
-            intent = self._intent(newest, plan, asker)
-        if isinstance(intent, Landed):
-            return self._appender.acknowledge(intent.version, request)
+            return self._intent(newest, plan, asker)
+
+    def _sent(
+        self, found: TableIntent | Landed | Appended[TableState], request: Request
+    ) -> Appended[TableState]:
+        if isinstance(found, Appended):
+            return found
+        if isinstance(found, Landed):
+            return self._appender.acknowledge(found.version, request)
         self._refuse_untold()
-        landed = self._appender.append(intent, request)
+        landed = self._appender.append(found, request)
         follow(self)
         return landed
 
@@ -1493,7 +1524,11 @@ class Table:
         return Asker(request.author, request.message, self._setting.now_millis)
 
     def _intent(
-        self, base: TableState, plan: Plan, asker: Asker | None = None
+        self,
+        base: TableState,
+        plan: Plan,
+        asker: Asker | None = None,
+        judged: Judged = "now",
     ) -> TableIntent | Landed:
         load_what_commits_need()
         from ledger.evolution.table.intent import TableIntent
@@ -1508,7 +1543,16 @@ class Table:
             isinstance(each, SchemaChange | SpecChange) for each in changes
         ):
             asker = evolve(asker, house=self._house())
-        return TableIntent(changes, base, self._touched, self.past, INSTALLED, newest, asker=asker)
+        return TableIntent(
+            changes,
+            base,
+            self._touched,
+            self.past,
+            INSTALLED,
+            newest,
+            asker=asker,
+            judged=judged,
+        )
 
     def _house(self) -> House:
         """Return what the table's database asks: read in the thread of whoever asks."""

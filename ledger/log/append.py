@@ -72,6 +72,11 @@ class Appender(Generic[S, E]):
     def _clock_of_stream(self) -> StreamClock:
         return StreamClock(self.log, self.now_millis, self.patience)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether commits of others are on their way through this handle."""
+        return self._group.is_busy
+
     def append(self, intent: Intent[S, E], request: Request) -> Appended[S]:
         """Append one transaction; it is durable when this returns.
 

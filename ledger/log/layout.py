@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import overload
 
 from attrs import evolve, frozen
 
@@ -102,3 +103,37 @@ def cut_of(whole: str, number: int) -> str:
     """
     name, _, kind = whole.rpartition(".")
     return f"{name}.{number:04d}.{kind}"
+
+
+class CommitKeys(Sequence[str]):
+    """The keys of some commits, each made when it is asked for: most readers look for one.
+
+    Args:
+        layout: The stream's.
+        versions: The commits'.
+
+    Example:
+        >>> keys = CommitKeys(Layout("_ledger"), range(3, 9))
+        >>> len(keys), keys[0], len(keys[1:3])
+        (6, '_ledger/log/00000000000000000003.json', 2)
+    """
+
+    __slots__ = ("_layout", "_versions")
+
+    def __init__(self, layout: Layout, versions: Sequence[int]) -> None:
+        self._layout = layout
+        self._versions = versions
+
+    def __len__(self) -> int:
+        return len(self._versions)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[str]: ...
+
+    def __getitem__(self, place: int | slice) -> str | Sequence[str]:
+        if isinstance(place, slice):
+            return [*map(self._layout.commit, self._versions[place])]
+        return self._layout.commit(self._versions[place])

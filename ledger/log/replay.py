@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw
 
 from ledger.events.commit import Commit
 from ledger.log.codec import Codec, Sketch, digest
-from ledger.log.layout import Layout
+from ledger.log.layout import CommitKeys, Layout
 from ledger.log.segments.cache import AHEAD, Segments, Vouched
 from ledger.log.segments.file import stretches
 from ledger.model.errors import DamagedLogError
@@ -64,17 +64,26 @@ class Newest:
     def __init__(self) -> None:
         # Each takes the place of one that is so many commits older.
         self._places: dict[int, tuple[int, bytes]] = {}
+        self._highest = -1
 
     def keep(self, version: int, body: bytes) -> None:
         """Keep a commit's file, unless it is large or a newer one has its place."""
         place = version % _MOST_KEPT
         if len(body) <= _LARGEST_KEPT and self._places.get(place, (-1, b""))[0] <= version:
             self._places[place] = version, body
+            self._highest = max(self._highest, version)
 
     def get(self, version: int) -> bytes | None:
         """Return a commit's file, if it is kept."""
         found, body = self._places.get(version % _MOST_KEPT, (-1, b""))
         return body if found == version else None
+
+    def among(self, versions: range) -> dict[int, bytes]:
+        """Return the files of some commits that are kept, by version."""
+        if versions.start > self._highest:
+            # Most readers look for what is newer than all of them.
+            return {}
+        return {each: body for each in versions if (body := self.get(each)) is not None}
 
 
 Passes = Callable[[int, bytes], bool]
@@ -156,12 +165,12 @@ class Reader(Generic[E]):
 
     def _files(self, first: int, last: int) -> Iterator[bytes | None]:
         wanted = range(first, last + 1)
-        if self._newest is None:
-            yield from self._store.read_many(self._layout.commits(wanted))
+        kept = {} if self._newest is None else self._newest.among(wanted)
+        if not kept:
+            yield from self._store.read_many(CommitKeys(self._layout, wanted))
             return
-        kept = {each: body for each in wanted if (body := self._newest.get(each)) is not None}
-        missing = (each for each in wanted if each not in kept)
-        found = self._store.read_many(self._layout.commits(missing))
+        missing = [each for each in wanted if each not in kept]
+        found = self._store.read_many(CommitKeys(self._layout, missing))
         for version in wanted:
             body = kept.get(version)
             yield next(found) if body is None else body

@@ -21,7 +21,10 @@ from ledger import (
     SetOption,
     SnapshotPlan,
     Table,
+    UpdateColumnType,
 )
+from ledger.evolution.declared.rules import Rules
+from ledger.evolution.validation.whole import validate
 from ledger.stores import MemoryStore, Store
 from projections.iceberg import materialise as iceberg
 from projections.iceberg.metadata.table_json import read_metadata
@@ -293,3 +296,54 @@ def test_icebergs_files_list_every_snapshot_of_one_commit_with_its_schema() -> N
         "2",
     ]
     assert [each.schema_id for each in metadata.schemas] == [0, 2, 3]
+
+
+def test_what_joins_others_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    crowd = Crowd()
+    judged: list[Schema] = []
+
+    def judge(schema: Schema, rules: Rules) -> None:
+        judged.append(schema)
+        validate(schema, rules)
+
+    monkeypatch.setattr("ledger.evolution.columns.batch.validate", judge)
+
+    crowd.asks(*(sets(f"team.{number}", "1") for number in range(4)))
+
+    assert len(judged) == 5
+
+
+def sets(key: str, value: str) -> Callable[[Table], object]:
+    return lambda table: table.alter([SetOption(key, value)])
+
+
+REFUSED: dict[str, Callable[[Table], object]] = {
+    "no such column": lambda table: table.alter([DropColumn(("zip",))]),
+    "a rule of Paimon's": sets("bucket", "-7"),
+    "a rule of Iceberg's": lambda table: table.alter([UpdateColumnType(("id",), "TINYINT")]),
+    "a rule for commits": sets("ledger.freeze", "for ever"),
+    "a wrong list of formats": sets("ledger.formats", "orc"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_who_joins_others_is_refused_in_the_words_of_one_who_came_alone(kind: str) -> None:
+    with pytest.raises(InvalidChangeError) as alone:
+        REFUSED[kind](Crowd().table)
+
+    (asked,) = Crowd().asks(REFUSED[kind])
+
+    error = asked.exception()
+    assert (type(error), str(error)) == (type(alone.value), str(alone.value))
+
+
+def test_what_could_be_done_where_it_was_asked_is_lost_to_whom_it_joins() -> None:
+    crowd = Crowd(Schema.of({"id": "INT", "b": "INT"}, primary_keys=["id"]))
+
+    _, lost = crowd.asks(
+        sets("sequence.field", "b"), lambda table: table.alter([DropColumn(("b",))])
+    )
+
+    error = lost.exception()
+    assert isinstance(error, CommitConflictError)
+    assert "could be done at version" in str(error)

@@ -37,7 +37,7 @@ from ledger.evolution.tree.paths import dotted
 from ledger.evolution.validation.whole import validate
 from ledger.model.schema import Schema, paths_of
 
-__all__ = ["Anchor", "Decision", "decide_schema"]
+__all__ = ["Anchor", "Decision", "decide_schema", "resolve_schema"]
 
 
 @frozen
@@ -87,16 +87,10 @@ def decide_schema(
         >>> decided.events[0].field_id, decided.schema.names
         (1, ('id', 'name'))
     """
-    if len({each.id for each in schema.fields}) != len(schema.fields):
-        raise runtime("broken schema: two columns have one field id, so a change could mean either")
-    draft = SchemaDraft(schema, has_snapshots=has_snapshots, rules=rules, past=past)
-    if anchors is None:
-        decided = [operation(each, SchemaOperation).decide(draft, each) for each in changes]
-    else:
-        decided = _decide_again(draft, changes, anchors)
-    _finish_renames(draft)
-    _finish_keys(draft)
-    result = draft.freeze()
+    decision = resolve_schema(
+        schema, changes, has_snapshots=has_snapshots, anchors=anchors, rules=rules, past=past
+    )
+    result = decision.schema
     if result.identifier_field_ids:
         old_names = {field_id: dotted(path) for path, field_id in paths_of(schema)}
         check_identifier_fields(result.fields, result.identifier_field_ids, old_names)
@@ -108,7 +102,35 @@ def decide_schema(
         new=range(schema.highest_field_id + 1, result.highest_field_id + 1),
     )
     validate(result, rules)
-    return Decision(tuple(draft.events), tuple(decided), result)
+    return decision
+
+
+def resolve_schema(
+    schema: Schema,
+    changes: Sequence[SchemaChange],
+    *,
+    has_snapshots: bool,
+    anchors: Sequence[Anchor] | None = None,
+    rules: Rules = PAIMON_RULES,
+    past: PastOf | None = None,
+) -> Decision:
+    """Say which columns and options changes mean, as `decide_schema` does.
+
+    Whether the schema that they make may be, as a whole, is left to be asked.
+
+    Raises:
+        InvalidChangeError: One of them cannot be.
+    """
+    if len({each.id for each in schema.fields}) != len(schema.fields):
+        raise runtime("broken schema: two columns have one field id, so a change could mean either")
+    draft = SchemaDraft(schema, has_snapshots=has_snapshots, rules=rules, past=past)
+    if anchors is None:
+        decided = [operation(each, SchemaOperation).decide(draft, each) for each in changes]
+    else:
+        decided = _decide_again(draft, changes, anchors)
+    _finish_renames(draft)
+    _finish_keys(draft)
+    return Decision(tuple(draft.events), tuple(decided), draft.freeze())
 
 
 def _decide_again(

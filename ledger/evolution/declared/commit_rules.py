@@ -53,6 +53,9 @@ from ledger.model.types import DataField
 from ledger.model.types.walk import type_places
 from ledger.model.types.wire import type_from_wire
 
+_BEGINNING: Final = "ledger."
+"""What all rules begin with."""
+
 OWNERS: Final = "ledger.owners."
 """What the rules begin with that say whose a column is; its field id follows."""
 
@@ -160,7 +163,9 @@ def rules_that_count(options: Mapping[str, str], house: House) -> list[_Said]:
         options: The table's.
         house: Its database's.
     """
-    own = [_Said(key, value) for key, value in sorted(options.items()) if is_rule(key)]
+    # A table may have many options, and few of them begin as a rule does.
+    rules = [each for each in options if each.startswith(_BEGINNING) and is_rule(each)]
+    own = [_Said(key, options[key]) for key in sorted(rules)]
     theirs = [
         _Said(key, value, house.database)
         for key, value in sorted(house.options.items())

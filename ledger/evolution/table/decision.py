@@ -11,7 +11,7 @@ from attrs import frozen
 from ledger.events.schema_changes import RemoveOption, SchemaChange, SetOption
 from ledger.events.schema_events import SchemaEvent
 from ledger.events.spec_changes import SpecChange
-from ledger.evolution.columns.batch import decide_schema
+from ledger.evolution.columns.batch import Decision, decide_schema, resolve_schema
 from ledger.evolution.columns.draft import Anchor
 from ledger.evolution.declared.format import Batch, History
 from ledger.evolution.declared.rules import Rules
@@ -71,10 +71,23 @@ class TableWishes:
         Raises:
             InvalidChangeError: A rule forbids a change.
         """
+        return self._decided(decide_schema, state, rules_of, history)
+
+    def resolve(self, state: TableState, rules_of: RulesOf, history: History) -> Decided:
+        """Say what the changes mean on a state; whether the whole may be is left to `decide`."""
+        return self._decided(resolve_schema, state, rules_of, history)
+
+    def _decided(
+        self,
+        decide: Callable[..., Decision],
+        state: TableState,
+        rules_of: RulesOf,
+        history: History,
+    ) -> Decided:
         schema = state.schema
         schema_events: tuple[SchemaEvent, ...] = ()
         if self.schema:
-            decision = decide_schema(
+            decision = decide(
                 schema,
                 self.schema,
                 has_snapshots=state.snapshot is not None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from attrs import evolve
 
@@ -63,6 +63,10 @@ _ASKS_FORMATS = (CommitSnapshot, Rollback, FastForward, CreateTag, ReplaceTag, S
 """What the formats of a table are asked about beside its schema and layout."""
 
 
+Judged = Literal["now", "later"]
+"""When rules are asked about what changes: on the state that the writer saw, or on the newest."""
+
+
 def may_be_ruled(change: TableChange) -> bool:
     """Whether rules for commits may have a word to say to a change: of schema or layout."""
     return not isinstance(BY_ASKED.get(type(change)), StateOperation)
@@ -80,6 +84,9 @@ class TableIntent:
         formats: The formats that there are.
         newest: The newest format of commits that the ledger takes.
         asker: Who wants it, for the table's own rules; None where nobody is to be judged.
+        judged: "later" where others are on their way before it: what the rules say of changes of
+            schema and layout is asked once, on what those make, and refusals then say nothing of
+            the base.
     """
 
     def __init__(  # noqa: PLR0913 - what decides, and who asks
@@ -92,6 +99,7 @@ class TableIntent:
         newest: int = OLDEST_FORMAT,
         *,
         asker: Asker | None = None,
+        judged: Judged = "now",
     ) -> None:
         asked: list[Any] = [
             each for each in changes if not isinstance(each, AllowIncompatibleChanges)
@@ -116,7 +124,9 @@ class TableIntent:
         self._wanted: FileWish | None = None
         self.base_version = base.version
         self._base = base
-        self._first = self._on(base)
+        is_plain = not self._others and base.born is None and not base.dropped
+        self.is_judged = judged == "now" or not is_plain
+        self._first = self._on(base) if self.is_judged else self._resolved(base)
 
     def _needs(self) -> Needs:
         """Return what has to be as it was at the base."""
@@ -133,7 +143,7 @@ class TableIntent:
         if state is None:
             raise NotFoundError("the table has no version 0; create it first")
         if state.version == self.base_version:
-            return self._first
+            return self._first if self.is_judged else self._judged(state)
         landed = self._landed_in(winners)
         if landed is not None:
             return landed
@@ -143,6 +153,8 @@ class TableIntent:
         except TableDroppedError:
             raise
         except (InvalidChangeError, NotFoundError, AlreadyExistsError) as error:
+            if not self.is_judged:
+                raise
             raise lost(self._base, winners, error, self._is_refused) from error
 
     def _is_refused(self, state: TableState) -> bool:
@@ -163,6 +175,16 @@ class TableIntent:
             # Nothing follows a seal, so it stands at the newest version.
             return Landed(state.version)
         raise TableDroppedError("the table was dropped; open its name again to see what is there")
+
+    def _resolved(self, base: TableState) -> tuple[TableEvent, ...]:
+        self._refuse_mirrored(base)
+        rules = partial(self._rules, base)
+        return self._wishes.resolve(base, rules, self._history).events
+
+    def _judged(self, base: TableState) -> tuple[TableEvent, ...] | Landed:
+        # As if it had not been looked at.
+        self._wishes.anchors = None
+        return self._on(base)
 
     def _refuse_mirrored(self, state: TableState) -> None:
         source = state.followed

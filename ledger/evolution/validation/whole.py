@@ -6,6 +6,8 @@ the one that is named. Source: Paimon's SchemaValidation.
 
 from __future__ import annotations
 
+from typing import Final
+
 from ledger.evolution.declared.rules import PAIMON_RULES, Rules
 from ledger.evolution.options.naming import INDEX_COLUMN_OPTIONS
 from ledger.evolution.options.reading import FILE_FORMATS, TableOptions
@@ -70,7 +72,12 @@ def validate(schema: Schema, rules: Rules = PAIMON_RULES) -> None:
     Raises:
         InvalidChangeError: The first broken rule; `kind` is the cause that Paimon would give.
     """
-    check_rows(ROWS if rules.paimon else ROWS_OF_ALL, Candidate.of(schema))
+    if not _NAMED.isdisjoint(schema.options):
+        rows = ROWS if rules.paimon else ROWS_OF_ALL
+    else:
+        # Most tables set no option that any row is about.
+        rows = _ALWAYS if rules.paimon else _ALWAYS_OF_ALL
+    check_rows(rows, Candidate.of(schema))
 
 
 # ---- what several rows share
@@ -658,3 +665,8 @@ ROWS_OF_ALL: tuple[Row, ...] = (
     _BLANK_NAMES,
 )
 """The rules that hold for tables that Paimon does not read, too."""
+
+_NAMED: Final = frozenset[str]().union(*(each.keys or () for each in (*ROWS, *ROWS_OF_ALL)))
+"""The options that rows are about."""
+_ALWAYS: Final = tuple(each for each in ROWS if each.keys is None)
+_ALWAYS_OF_ALL: Final = tuple(each for each in ROWS_OF_ALL if each.keys is None)

@@ -149,6 +149,11 @@ class Group(Generic[S, E]):
     def __len__(self) -> int:
         return len(self._riders)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a rider that comes now waits for others."""
+        return bool(self._taken or self._riders)
+
     def ride(self, rider: Rider[S, E]) -> Appended[S]:
         """Return what came of a rider, once that is known.
 
