@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -62,7 +63,12 @@ DOORS = {
 STORES = ("LocalStore", "MemoryStore", "ObjectStore")
 
 
-def imports_of(path: Path) -> Iterator[str]:
+@cache
+def imports_of(path: Path) -> tuple[str, ...]:
+    return tuple(_imports_in(path))
+
+
+def _imports_in(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -86,8 +92,13 @@ def room_of(module: str) -> str:
     return room if room in ROOMS else "ledger.shell"
 
 
-def modules_imported_by(path: Path) -> Iterator[str]:
-    """Yield the modules of ours that a module imports, at its top or later, but for itself."""
+@cache
+def modules_imported_by(path: Path) -> tuple[str, ...]:
+    """Return the modules of ours that a module imports, at its top or later, but for itself."""
+    return tuple(_modules_imported_in(path))
+
+
+def _modules_imported_in(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -223,6 +234,7 @@ def test_a_room_of_the_projections_says_what_others_may_import(room: str) -> Non
         assert is_there or f'"{name}"' in (folder / "__init__.py").read_text(), name
 
 
+@cache
 def opened_by(door: str) -> set[str]:
     """Return the modules that a room's docstring names, or only those that others may import."""
     if "Others may import" not in door:
@@ -286,6 +298,19 @@ def test_the_rooms_of_statistics_know_no_circle() -> None:
             if there[:2] == parts[:2] and len(there) > 2 and there[2] in order:
                 place, other = order.index(parts[2]), order.index(there[2])
                 assert other <= place, f"{module_of(path)} imports {imported}"
+
+
+def test_the_ledger_lists_no_formats() -> None:
+    for path in SOURCES:
+        if not within(module_of(path), "ledger"):
+            continue
+        nodes = ast.walk(ast.parse(path.read_text()))
+        said = {str(each.value) for each in nodes if isinstance(each, ast.Constant)}
+        # Two of them are who counts field ids.
+        found = {each for each in ("delta", "iceberg", "paimon") if each in said}
+        assert found in ({"iceberg", "paimon"}, set()) or len(found) == 1, (
+            f"{module_of(path)} names {sorted(found)}: ask `ledger.formats` which there are"
+        )
 
 
 def test_a_format_has_one_entry_point() -> None:

@@ -113,8 +113,16 @@ class TableState:
     @property
     def followed(self) -> str | None:
         """Whose the table is that others own; None for the ledger's own."""
-        followed = (self.born, self.paimon, self.delta)
-        return next((each.source for each in followed if each is not None and _follows(each)), None)
+        found = self.mirrored
+        return None if found is None else found.source
+
+    @property
+    def mirrored(self) -> BornTable | PaimonTable | DeltaTable | None:
+        """What is known of the source of a table that others own; None for the ledger's own."""
+        for each in (self.born, self.paimon, self.delta):
+            if each is not None and _follows(each):
+                return each
+        return None
 
     @property
     def promoted_from(self) -> str | None:

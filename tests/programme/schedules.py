@@ -9,9 +9,12 @@ from typing import Final
 
 from tests.programme.simulated import HABITS
 from tests.programme.simulation import Case
+from tests.thorough import examples
 
-SCHEDULES: Final = int(os.environ.get("LAKELEDGER_SCHEDULES", "2000")) // 2
-"""Of each kind; there are two."""
+SCHEDULES: Final = int(os.environ.get("LAKELEDGER_SCHEDULES", "0")) or max(800, examples(2_000))
+"""Of both kinds together."""
+
+KINDS: Final = 2
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "nothing": (),
@@ -24,7 +27,7 @@ _SHARES: Final = {name: 6 if name == "all" else 1 for name in GROUPS}
 
 def cases(group: str) -> Iterator[Case]:
     """Yield the cases of a group."""
-    count = max(1, SCHEDULES * _SHARES[group] // sum(_SHARES.values()))
+    count = max(1, SCHEDULES // KINDS * _SHARES[group] // sum(_SHARES.values()))
     return (Case(seed, GROUPS[group]) for seed in range(count))
 
 

@@ -24,6 +24,7 @@ def look(case: Case) -> None:
     check(run(case))
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("group", GROUPS)
 def test_every_schedule_keeps_the_promises_of_both_streams(group: str) -> None:
     for case in cases(group):

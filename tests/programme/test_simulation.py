@@ -1,8 +1,8 @@
 """Thousands of schedules of the real commit code, on a store that loses, repeats and dies.
 
-`LAKELEDGER_SCHEDULES=20000` asks for more of them, half of which are `test_catalog_simulation`'s;
-`LAKELEDGER_SEED="17 lost answer"` runs the one that a failure named. A seed that once failed is
-kept in `kept_seeds.txt` and runs every time.
+`--long` tries 2,000 of them and every run 800, `LAKELEDGER_SCHEDULES=20000` as many; half of them
+are `test_catalog_simulation`'s. `LAKELEDGER_SEED="17 lost answer"` runs the one that a failure
+named. A seed that once failed is kept in `kept_seeds.txt` and runs every time.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ def look(case: Case) -> None:
     check(run(case))
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("group", GROUPS)
 def test_every_schedule_keeps_the_promises(group: str) -> None:
     for case in cases(group):

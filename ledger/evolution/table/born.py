@@ -75,6 +75,9 @@ class BornTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="c
         last_given_id: The highest snapshot id so far, since then.
     """
 
+    format_name: ClassVar[str] = "iceberg"
+    """Which import takes over what is new there."""
+
     source: str
     location: str
     format_version: int

@@ -6,6 +6,8 @@ Delta's own words for it stand beside, so that its log can be told again as it w
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from msgspec import Struct, UnsetType
 from msgspec.structs import replace
 
@@ -28,6 +30,9 @@ class DeltaTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
         columns: The field id of every column that ever was, by the path of its physical names.
         promoted_in: The commit by which the ledger became its owner; -1 while others own it.
     """
+
+    format_name: ClassVar[str] = "delta"
+    """Which import takes over what is new there."""
 
     source: str
     table_id: str

@@ -7,7 +7,7 @@ are the source's, and come again where it rolled back.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final
+from typing import ClassVar, Final
 
 from msgspec import Struct, UnsetType
 from msgspec.structs import replace
@@ -34,6 +34,9 @@ class PaimonTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=
         added_in: The commit of the ledger that brought each of both.
         branches: By name, the texts of each one's files, by path.
     """
+
+    format_name: ClassVar[str] = "paimon"
+    """Which import takes over what is new there."""
 
     source: str
     location: str

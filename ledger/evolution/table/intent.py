@@ -187,14 +187,13 @@ class TableIntent:
         return self._on(base)
 
     def _refuse_mirrored(self, state: TableState) -> None:
-        source = state.followed
-        if source is None or all(isinstance(each, _OF_ANY_TABLE) for each in self._asked):
+        found = state.mirrored
+        if found is None or all(isinstance(each, _OF_ANY_TABLE) for each in self._asked):
             return
-        kind = "iceberg" if state.born else "paimon" if state.paimon else "delta"
         raise InvalidChangeError(
-            f"the table follows {source}, which others own, and takes no commits of its own: "
-            f"change it there, then take over what is new (lakeledger import {kind}), or let the "
-            "ledger own it from now on (lakeledger promote)",
+            f"the table follows {found.source}, which others own, and takes no commits of its own: "
+            f"change it there, then take over what is new (lakeledger import {found.format_name}), "
+            "or let the ledger own it from now on (lakeledger promote)",
             kind="MIRRORED",
         )
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import fastavro
 import pyarrow as pa
 import pytest
 
@@ -129,6 +130,23 @@ def test_a_damaged_list_is_told_by_file_and_snapshot(tmp_path: Path, harm: str) 
     with pytest.raises(DamagedLogError, match=path.name) as told:
         refresh(writer.table.log)
     assert "snapshot 1" in str(told.value)
+
+
+def test_a_manifest_of_a_spec_that_the_table_has_not_is_told_by_file(tmp_path: Path) -> None:
+    writer = IcebergWriter(tmp_path)
+    writer.append(rows(3))
+    path = Path(writer.theirs.metadata.snapshots[0].manifest_list.removeprefix("file://"))
+    with path.open("rb") as file:
+        reader_of_list: Any = fastavro.reader(file)
+        schema, said = reader_of_list.writer_schema, dict(reader_of_list.metadata)
+        (listed,) = reader_of_list
+    named = Path(listed["manifest_path"]).name
+    kept = {key: value for key, value in said.items() if not key.startswith("avro.")}
+    with path.open("wb") as file:
+        fastavro.writer(file, schema, [listed | {"partition_spec_id": 99}], metadata=kept)
+
+    with pytest.raises(DamagedLogError, match=rf"{named}.*partition spec 99 does not exist"):
+        refresh(writer.table.log)
 
 
 def test_a_list_outside_of_the_tables_store_is_refused(tmp_path: Path) -> None:
