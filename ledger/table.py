@@ -25,7 +25,13 @@ from ledger.events.snapshot_events import (
 from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
-from ledger.files.change_file import INLINE_LIMIT, event_files, refuse_stale, store_changes
+from ledger.files.change_file import (
+    INLINE_LIMIT,
+    commit_files,
+    event_files,
+    refuse_stale,
+    store_changes,
+)
 from ledger.files.live import LiveFiles
 from ledger.following.files import Freshness, follow, freshness
 from ledger.history.older import (
@@ -85,6 +91,7 @@ if TYPE_CHECKING:
     from ledger.evolution.table.touched import RecentlyTouched
     from ledger.evolution.tree.past import PastColumns
     from ledger.files.snapshot_plan import SnapshotPlan
+    from ledger.log.column_values import Keeping
     from ledger.model.file_change import PartitionValue
     from ledger.moving.replaying import Replay, Step
     from ledger.plan import ChangePlan, ClockPlan
@@ -1044,19 +1051,38 @@ class Table:
             >>> orders.commit_files(plan, {"author": "ann"}).state.totals.record_count
             4
         """
+        load_what_commits_need()
+        from ledger.log.column_values import Keeping
+
         plan = evolve(plan, files=its_files(plan.files))
+        keeping = Keeping(self.log.personal.columns)
+
+        def seal(head: TableState, files: Sequence[FileChange]) -> Sequence[FileChange]:
+            return self._sealed(head, files, keeping)
 
         def planned(head: TableState) -> list[TableChange] | Landed:
             seen = head if branch is None else on_branch(self.log, head, branch)
             known = self._known_snapshot(plan, seen)
             opened = self.log.personal.columns.opened
-            return known or [plan.on(seen, self.live, self.outsourced, self._sealed, opened)]
+            return known or [plan.on(seen, self.live, self.outsourced, seal, opened)]
 
-        askable = self._askable(plan)
-        asked = ["snapshot", askable] if branch is None else ["snapshot", askable, "branch", branch]
-        return self._commit(asked, options, planned)
+        head = self.log.head.state if self.log.head is not None else self.state
+        on = [] if branch is None else ["branch", branch]
+        asked = ["snapshot", plan.without_values(head, head.schema), *on]
+        otherwise = (["snapshot", each, *on] for each in self._asked_before(plan))
+        try:
+            landed = self._commit(asked, options, planned, otherwise=otherwise)
+        except (InvalidInputError, CommitConflictError):
+            keeping.forget()
+            raise
+        if landed.repeated and keeping.keys:
+            there = self.log.commit_at(landed.version)
+            keeping.forget(commit_files(self.log.store, self.log.layout, there))
+        return landed
 
-    def _sealed(self, head: TableState, files: Sequence[FileChange]) -> Sequence[FileChange]:
+    def _sealed(
+        self, head: TableState, files: Sequence[FileChange], keeping: Keeping
+    ) -> Sequence[FileChange]:
         """Keep what is personal of files that come; return them as the log may hold them."""
         from ledger.evolution.declared.personal import Marked
 
@@ -1065,22 +1091,17 @@ class Table:
             return files
         from ledger.log.column_values import Writing
 
+        # Planned once more, on a newer state: what was kept for the older one is nobody's.
+        keeping.forget()
         writing = Writing(head.table_id, self._setting.now_millis(), self._setting.patience)
-        return self.log.personal.columns.keep(files, marked, head.spec_by_id, writing)
+        return keeping.keep(files, marked, head.spec_by_id, writing)
 
-    def _askable(self, plan: SnapshotPlan) -> SnapshotPlan:
-        """Return what the digest of a request may be of: it would let anybody try values."""
-        from ledger.evolution.declared.personal import Marked
-
-        head = self.log.head.state if self.log.head is not None else self.state
-        marked = Marked.of(head.schema) if head.keeps_outside else None
-        if marked is None:
-            return plan
-        known = {each.spec_id: each for each in head.specs}
-        files = tuple(marked.without(each, known.get(each.spec_id)) for each in plan.files)
-        return evolve(
-            plan, files=files, where=None if plan.where is None else dict.fromkeys(plan.where)
-        )
+    def _asked_before(self, plan: SnapshotPlan) -> Iterator[SnapshotPlan]:
+        """Yield what the digest of a request was of while other columns were personal, or none."""
+        if self.state.keeps_outside:
+            yield plan
+            for schema in self.schemas():
+                yield plan.without_values(self.state, schema)
 
     def outsourced(self, files: Sequence[FileChange]) -> ChangesReference | None:
         """Return where a list of file changes stands that is too long for a commit; else None.
@@ -1434,11 +1455,29 @@ class Table:
         return self._commit(asked, options, plan)
 
     def _commit(
-        self, asked: Any, options: CommitOptions, plan: Plan, base: TableState | None = None
+        self,
+        asked: Any,
+        options: CommitOptions,
+        plan: Plan,
+        base: TableState | None = None,
+        otherwise: Iterable[Any] = (),
     ) -> Appended[TableState]:
-        """Commit what a plan means on `base`: by default on the state that this handle holds."""
+        """Commit what a plan means on `base`: by default on the state that this handle holds.
+
+        `otherwise` is how the same was asked before; it is looked at where the id is known.
+        """
         request = request_of(options, asked=asked, default_author=self._setting.author)
-        return self._told(request, lambda: self._landed(request, plan, base))
+
+        def landed() -> Appended[TableState]:
+            try:
+                return self._landed(request, plan, base)
+            except InvalidInputError:
+                found = self._appender.landed_as(request, otherwise)
+                if found is None:
+                    raise
+                return found
+
+        return self._told(request, landed)
 
     def _told(
         self, request: Request, append: Callable[[], Appended[TableState]]

@@ -386,14 +386,22 @@ class Materialisation(Generic[P]):
     def render_anew(self, table: Table) -> None:
         """Make files anew after values were erased, so that none is left that holds one.
 
+        What stays for readers that came before goes at once, too.
+
         Raises:
             UnsupportedError: The format has no such files any more; those that stand stay.
         """
         self.rebuild(table)
         with table.log.store.lock(self.key(table)):
-            compared, outputs = self._compared(table, self.position(table)), outputs_of(table)
-            for path in set(self.format.marked(outputs, compared.rebuilt)) - compared.wanted.keys():
+            stood, outputs = self.position(table), outputs_of(table)
+            compared, leaving = self._compared(table, stood), self._leaving(table)
+            known = {*leaving.paths(), *stood.garbage}
+            known.update(self.format.marked(outputs, compared.rebuilt))
+            known.update(self.format.projected(outputs, compared.rebuilt))
+            for path in known - compared.wanted.keys() - self.format.hints.keys():
                 outputs.remove(path)
+            leaving.forget_all()
+            self._save(table, stood.with_leaving((), NOTHING))
 
     def _standing(self, table: Table, version: int | None) -> tuple[P, TableState]:
         """Return where the files stand, and the state to reach.

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from msgspec.structs import replace
 
 from ledger.events.snapshot_events import ChangesReference
+from ledger.evolution.declared.personal import Marked
 from ledger.evolution.layout.partition_filter import PartitionFilter
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import (
@@ -25,6 +26,7 @@ from ledger.log.request import fresh_id
 from ledger.model.errors import InvalidChangeError, InvalidInputError
 from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.partition import PartitionField
+from ledger.model.schema import Schema
 from ledger.model.similar import meant
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from ledger.model.transforms import transform_of
@@ -241,4 +243,20 @@ class SnapshotPlan:
             isolation=self.isolation,
             facts=self.facts,
             branch=None if branch is None else MetBranch(branch.name, branch.number),
+        )
+
+    def without_values(self, head: TableState, schema: Schema) -> SnapshotPlan:
+        """Return what a digest of the plan may be of: it would let anybody try personal values.
+
+        Args:
+            head: The table's.
+            schema: The schema, of its present or past, whose marks count.
+        """
+        marked = Marked.of(schema) if head.keeps_outside else None
+        if marked is None:
+            return self
+        known = {each.spec_id: each for each in head.specs}
+        files = tuple(marked.without(each, known.get(each.spec_id)) for each in self.files)
+        return evolve(
+            self, files=files, where=None if self.where is None else dict.fromkeys(self.where)
         )

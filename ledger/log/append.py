@@ -7,9 +7,9 @@ reader could not decode.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Generic, TypeVar, assert_never
+from typing import Any, Generic, TypeVar, assert_never
 
 from attrs import evolve, field, frozen
 
@@ -27,11 +27,12 @@ from ledger.log.landing import (
     Unknown,
     after_loss,
     holds,
+    is_in,
     land,
     make_sure,
 )
 from ledger.log.outside import Kept
-from ledger.log.request import Appended, NowMillis, Request
+from ledger.log.request import Appended, NowMillis, Request, digest_of
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import (
     CommitConflictError,
@@ -277,6 +278,18 @@ class Appender(Generic[S, E]):
         self.log.refuse_reentry()
         self.log.catch_up()
         return self._known(request)
+
+    def landed_as(self, request: Request, otherwise: Iterable[Any]) -> Appended[S] | None:
+        """Return what a caller-given commit id came to, if one of `otherwise` was asked by it.
+
+        For one whose request has another digest than it had then.
+        """
+        there = list(self.log.with_id(request.commit_id)) if request.is_given else []
+        for asked in map(digest_of, otherwise) if there else ():
+            for version in there:
+                if is_in(self.log.commit_at(version), request.commit_id, asked):
+                    return self.acknowledge(version, request)
+        return None
 
     def _known(self, request: Request) -> Appended[S] | None:
         if not request.is_given:

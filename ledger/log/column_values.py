@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -239,6 +240,37 @@ class Columns:
             if value is not None and value.digest == digest:
                 found[each] = value
         return found
+
+
+@frozen
+class Keeping:
+    """What one request for a commit keeps, as often as it is planned.
+
+    Attributes:
+        columns: Where.
+        keys: The files that were written.
+    """
+
+    columns: Columns
+    keys: set[str] = field(factory=set, eq=False)
+
+    def keep(
+        self,
+        files: Sequence[FileChange],
+        marked: Marked,
+        spec: Callable[[int], PartitionSpec],
+        writing: Writing,
+    ) -> tuple[FileChange, ...]:
+        """Do what `Columns.keep` does."""
+        sealed = self.columns.keep(files, marked, spec, writing)
+        self.keys.update(map(key_of, references(sealed) - references(files)))
+        return sealed
+
+    def forget(self, named: Iterable[FileChange] = ()) -> None:
+        """Take away what files of a commit do not name, best effort; `maintain` finds the rest."""
+        for key in self.keys - set(map(key_of, references(named))) if self.keys else ():
+            with suppress(OSError, StoreError):
+                self.columns.store.delete(key)
 
 
 def _has_outside(file: FileChange) -> bool:

@@ -247,3 +247,9 @@ def holds(commit: Commit[Any], request: Request) -> bool:
                 )
             return True
     return False
+
+
+def is_in(commit: Commit[Any], commit_id: str, asked: str) -> bool:
+    """Say whether a commit holds a transaction of that id that was asked with that digest."""
+    there = commit.transactions
+    return any(each.id == commit_id and each.asked == asked for each in there)

@@ -136,7 +136,7 @@ def request_of(options: CommitOptions, *, asked: Any, default_author: str) -> Re
         raise InvalidInputError(f"commit_id={given!r} is no key; give a text that is not empty")
     effective = options.get("effective_time")
     try:
-        digest = _digest(asked)
+        digest = digest_of(asked)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError(f"what was asked cannot be written as JSON: {error}") from error
     return Request(
@@ -173,7 +173,8 @@ def _refuse_unknown(options: CommitOptions) -> None:
         )
 
 
-def _digest(asked: Any) -> str:
+def digest_of(asked: Any) -> str:
+    """Return the SHA-256, in hex, of what is asked, in plain data."""
     plain = msgspec.to_builtins(asked, str_keys=True)
     content = msgspec.json.encode(plain, order="sorted")
     return hashlib.sha256(content).hexdigest()

@@ -418,3 +418,102 @@ def test_iceberg_readers_find_files_whose_partition_was_erased_whatever_they_ask
     assert planned(f"kind = '{YEAR}'") == planned("kind is null") == ["a"]
     assert planned("kind = 'other'") == ["a", "b"]
     assert planned("id > 100") == []
+
+
+@pytest.mark.parametrize("formats", ["paimon,iceberg", "iceberg,delta"])
+@pytest.mark.parametrize("is_noted", [True, False])
+def test_what_stays_for_readers_that_came_before_goes_where_values_are_erased(
+    formats: str, *, is_noted: bool
+) -> None:
+    store = memory()
+    table = people(store, **{"ledger.formats": formats})
+    other = YEAR[::-1]
+    for number in range(3):
+        one, two = (f"{number}-{each}.parquet" for each in "ab")
+        table.append([file(one, ANN), file(two, BOB, other)])
+        for name in formats.split(","):
+            table.project(name)
+    table.overwrite([], where={"kind": YEAR})
+    table.expire_snapshots(before=table.state.last_snapshot_id)
+    for name in formats.split(","):
+        table.project(name)
+    notes = [key for key in store.walk("") if "/_ledger/leaving/" in key]
+    assert notes
+    for key in notes if not is_noted else ():
+        store.delete(key)
+
+    done = lake_on(store).erase(table="shop.people", column="kind", value=YEAR)
+    assert (done.values, done.unrendered) == (3, ())
+    assert holding_deep(store, YEAR) == []
+    assert holding_deep(store, other) != []
+    assert findings(lake_on(store), store) == []
+    for name in formats.split(","):
+        assert lake_on(store).table("shop.people").project(name) == table.state.version
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        [SetOption("ledger.personal", "mail, kind")],
+        [SetOption("ledger.personal", "id, mail, kind")],
+        [SetOption("ledger.personal", "")],
+        [SetOption("ledger.personal", "id"), DropColumn(("mail",))],
+        [RenameColumn(("mail",), "email"), SetOption("ledger.personal", "kind")],
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("branch", [None, "audit"])
+def test_a_request_that_is_asked_again_is_found_whatever_was_marked_since(
+    between: list[SetOption], branch: str | None
+) -> None:
+    store = memory()
+    table = people(store)
+    table.alter([SetOption("ledger.personal", "mail")])
+    table.append([file("0", BOB)])
+    table.create_branch("audit")
+    line = table if branch is None else table.branch(branch)
+    first = line.append([file("a", ANN)], commit_id="mine")
+    over = line.overwrite([file("b", BOB)], where={"kind": YEAR}, commit_id="ours")
+    table.alter(between)
+
+    for warm in (table, lake_on(store).table("shop.people")):
+        line = warm if branch is None else warm.branch(branch)
+        for said, again in (
+            (first, line.append([file("a", ANN)], commit_id="mine")),
+            (over, line.overwrite([file("b", BOB)], where={"kind": YEAR}, commit_id="ours")),
+        ):
+            assert (again.repeated, again.version) == (True, said.version)
+        with pytest.raises(InvalidInputError, match="used for something else"):
+            line.append([file("c", ANN)], commit_id="mine")
+
+
+def test_a_request_from_before_people_could_be_forgotten_is_found() -> None:
+    store = memory()
+    lake = lake_on(store)
+    lake.create_database("shop")
+    table = lake.create_table("shop.people", Schema.of(COLUMNS, partition_keys=["kind"]))
+    first = table.append([file("a.parquet", ANN)], commit_id="mine")
+    lake.upgrade(erasable=True)
+    table.alter([SetOption("ledger.personal", "mail, kind")])
+
+    again = table.append([file("a.parquet", ANN)], commit_id="mine")
+    assert (again.repeated, again.version) == (True, first.version)
+
+
+def test_what_never_landed_leaves_no_value_of_a_column() -> None:
+    store = memory()
+    table = people(store)
+    late = [lake_on(store).table("shop.people") for _ in range(3)]
+    assert {each.state.version for each in late} == {0}
+    table.append([file("a", ANN)], commit_id="mine")
+    table.alter([SetOption("k", "1")])
+    kept = set(store.walk("_ledger/personal/columns"))
+
+    assert late[0].append([file("a", ANN)], commit_id="mine").repeated
+    with pytest.raises(CommitConflictError):
+        late[1].append([file("a", ANN)])
+    with pytest.raises(CommitConflictError):
+        late[2].append([file("b", ANN)], expect_version=0)
+    assert set(store.walk("_ledger/personal/columns")) == kept
+    assert table.append([file("b", ANN)]).version == 3
+    assert len(set(store.walk("_ledger/personal/columns"))) == len(kept) + 1
