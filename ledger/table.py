@@ -86,12 +86,13 @@ if TYPE_CHECKING:
     from ledger.audit.undoing import Undoing
     from ledger.audit.views import Blames, Rows
     from ledger.evolution.declared.commit_rules import Asker, House
+    from ledger.evolution.declared.personal import Marked
     from ledger.evolution.table.changes import Isolation, TableChange
     from ledger.evolution.table.intent import Judged, TableIntent
     from ledger.evolution.table.touched import RecentlyTouched
     from ledger.evolution.tree.past import PastColumns
     from ledger.files.snapshot_plan import SnapshotPlan
-    from ledger.log.column_values import Keeping
+    from ledger.log.column_values import Keeping, Writing
     from ledger.model.file_change import PartitionValue
     from ledger.moving.replaying import Replay, Step
     from ledger.plan import ChangePlan, ClockPlan
@@ -1089,12 +1090,14 @@ class Table:
         marked = Marked.of(head.schema) if head.keeps_outside else None
         if marked is None:
             return files
-        from ledger.log.column_values import Writing
-
         # Planned once more, on a newer state: what was kept for the older one is nobody's.
         keeping.forget()
-        writing = Writing(head.table_id, self._setting.now_millis(), self._setting.patience)
-        return keeping.keep(files, marked, head.spec_by_id, writing)
+        return keeping.keep(files, marked, head.spec_by_id, self._writing(head))
+
+    def _writing(self, head: TableState) -> Writing:
+        from ledger.log.column_values import Writing
+
+        return Writing(head.table_id, self._setting.now_millis(), self._setting.patience)
 
     def _asked_before(self, plan: SnapshotPlan) -> Iterator[SnapshotPlan]:
         """Yield what the digest of a request was of while other columns were personal, or none."""
@@ -1387,11 +1390,36 @@ class Table:
         from ledger.evolution.table.born import TakenOver
 
         asked = ["TakeOver", base]
-        said = tuple(map(self._with_list_beside, events))
+        said = tuple(map(self._with_list_beside, self._without_values(events)))
         options: CommitOptions = {**commit, "expect_version": base}
         request = request_of(options, asked=asked, default_author=self._setting.author)
         taken = TakenOver(said, base)
         return self._told(request, lambda: self._appender.append(taken, request))
+
+    def _without_values(self, events: tuple[TableEvent, ...]) -> tuple[TableEvent, ...]:
+        """Return events whose files say no value of what the source, too, calls personal."""
+        head = self.state
+        if not head.keeps_outside:
+            return events
+        from ledger.files.taken_over import sealed
+
+        def keep(
+            files: Sequence[FileChange], marked: Marked, after: TableState
+        ) -> Sequence[FileChange]:
+            return self.log.personal.columns.keep(
+                files, marked, after.spec_by_id, self._writing(head)
+            )
+
+        return sealed(events, head, partial(self._listed, head), keep)
+
+    def _listed(self, head: TableState, event: ListingEvent) -> tuple[FileChange, ...]:
+        """Return an event's files; what goes says where its values are as it did when it came."""
+        files = event_files(self.log.store, self.log.layout, event)
+        there = self.live.lookup_at([each.path for each in files if each.kind == "DELETE"], head)
+        return tuple(
+            msgspec.structs.replace(there[each.path], kind="DELETE") if each.path in there else each
+            for each in files
+        )
 
     def _with_list_beside(self, event: TableEvent) -> TableEvent:
         """Return an event whose list of files stands beside the log if it is long."""

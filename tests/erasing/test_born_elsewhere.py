@@ -12,6 +12,7 @@ from attrs import evolve
 
 from ledger import Ledger
 from ledger.stores import Durability, LocalStore
+from tests.erasing.column_lives import holding_deep
 from tests.erasing.lives import findings, holding
 from tests.lakes import lake_on
 from tests.projections.delta.importing.test_following import (
@@ -102,3 +103,67 @@ def follows(folder: Path, kind: str, source: str) -> None:
     lake.table("a.b").project(kind)
     assert lake.table("a.b").state.keeps_outside
     assert findings(lake, lake._setting.store) == []
+
+
+KEPT = "kind-0123456789abcdef"
+MAIL = {"name": "mail", "type": "string", "nullable": True, "metadata": {}}
+KIND = {"name": "kind", "type": "string", "nullable": True, "metadata": {}}
+
+
+def of(path: str, mail: str, kind: str) -> dict[str, Any]:
+    stats = {"numRecords": 2, "minValues": {"mail": mail}, "maxValues": {"mail": mail}}
+    return add(path, partitionValues={"kind": kind}, stats=json.dumps(stats))
+
+
+def test_columns_that_a_delta_table_calls_personal_are_kept_outside_of_lines(
+    tmp_path: Path,
+) -> None:
+    source = tmp_path / "source"
+    marked = metadata(
+        ID, MAIL, KIND, partitionColumns=["kind"], configuration={"ledger.personal": "mail, kind"}
+    )
+    many = (of(str(number), WHY, KEPT) for number in range(1_001))
+    write(source, 0, info(10), PROTOCOL, marked, of("a", ANN, KEPT), of("b", ANN, "other"))
+    write(source, 1, info(20), remove("a"), of("c", ANN, KEPT))
+    lake = erasable(tmp_path / "lake")
+    lake.import_table("a.b", str(source), format_name="delta")
+    write(source, 2, info(30), remove("b"), *many)
+    lake.import_table("a.b", str(source), format_name="delta")
+    table, store = lake.table("a.b"), lake._setting.store
+    assert {each.partition for each in table.at().files} == {(KEPT,)}
+    for text in (KEPT, ANN, WHY):
+        found = holding_deep(store, text)
+        assert found
+        assert all("/personal/columns/" in key for key in found)
+    table.project("delta")
+
+    assert lake.erase(table="a.b", column="kind", value=KEPT).unrendered == ()
+    assert holding_deep(store, KEPT) == []
+    assert [each.file.path for each in table.at().plan("kind = 'other'").files]
+    write(source, 3, info(40), remove("c"), of("d", ANN, "other"))
+    lake.import_table("a.b", str(source), format_name="delta")
+    assert table.at().totals.file_count == 1_002
+    assert findings(lake, store) == []
+
+
+def test_columns_that_an_iceberg_table_calls_personal_are_kept_outside_when_it_is_promoted(
+    tmp_path: Path,
+) -> None:
+    theirs = created(tmp_path / "source")
+    with theirs.transaction() as change:
+        change.set_properties({"ledger.personal": "name"})
+    for number in range(2):
+        appended(theirs, number, name=[f"{KEPT[:-1]}{number}"])
+    lake = erasable(tmp_path / "lake")
+    lake.import_table("a.b", theirs.metadata_location)
+    store = lake._setting.store
+    lake.promote("a.b")
+    table = lake.table("a.b")
+    table.project("iceberg")
+    told = [(each.lower_bounds or {}).get(2) for each in table.at().files]
+    assert sorted(bytes.fromhex(str(each)).decode()[:8] for each in told) == [KEPT[:8]] * 2
+    assert all("/personal/columns/" in key for key in holding_deep(store, KEPT[:14]))
+
+    assert lake.erase(table="a.b", column="name").values == 2
+    assert holding_deep(store, KEPT[:14]) == []
+    assert findings(lake, store) == []

@@ -1,0 +1,35 @@
+"""What the package asks for can be found by old resolvers, which try versions one by one."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from importlib.metadata import requires
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).parents[1]
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+
+
+def capped(texts: Iterable[str]) -> dict[str, Version]:
+    """Return the upper bound of each requirement that has one and is for this Python."""
+    found: dict[str, Version] = {}
+    for each in map(Requirement, texts):
+        bounds = [Version(one.version) for one in each.specifier if one.operator in {"<", "<="}]
+        if bounds and (each.marker is None or each.marker.evaluate({"extra": ""})):
+            found[canonicalize_name(each.name)] = min(bounds)
+    return found
+
+
+def test_what_pypaimon_holds_back_is_said_before_a_resolver_tries_what_is_newer() -> None:
+    asked = capped((*EXTRAS["spark"], *EXTRAS["test"]))
+    held = capped(requires("pypaimon") or [])
+    for name in ("fsspec", "pandas", "polars", "pyarrow"):
+        assert asked[name] <= held[name], f"pypaimon takes {name} below {held[name]} alone"
+    # They are of the same months as their fsspec, and the rest comes with them.
+    assert max(asked["s3fs"], asked["gcsfs"]) <= held["fsspec"]
+    assert {"aiobotocore", "boto3"} <= asked.keys()
