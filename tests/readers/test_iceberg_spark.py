@@ -16,7 +16,7 @@ from projections.iceberg.planned import LIMITS
 from tests.readers.book import Book
 from tests.readers.iceberg_life import CASES, Case, life
 from tests.readers.iceberg_runtime import catalog_of
-from tests.readers.lakehouse import add_rows
+from tests.readers.lakehouse import add_rows, write_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -172,3 +172,44 @@ def test_names_that_differ_by_case_alone_are_told_apart_only_where_spark_is_told
         assert _rows(iceberg, query) == [{"a": 1, "A": 2}]
     finally:
         iceberg.conf.unset("spark.sql.caseSensitive")
+
+
+def test_a_branch_reads_by_its_name_until_main_has_what_it_shows(
+    iceberg: SparkSession, lake: Ledger
+) -> None:
+    schema = Schema.of({"id": "INT", "name": "STRING"}, options={"ledger.formats": "iceberg"})
+    table = lake.create_table("shop.audited", schema)
+    old, new, late = ({"id": number, "name": f"of {number}"} for number in range(3))
+    add_rows(table, "0.parquet", [old])
+    audit = table.branch("audit")
+    audit.create()
+    audit.add_files(str(write_rows(table, "1.parquet", [new])))
+    add_rows(table, "2.parquet", [late])
+    table.project("iceberg")
+    name = f"{catalog_of(lake.url)}.`shop.db`.audited"
+
+    def rows(suffix: str = "") -> list[dict[str, Any]]:
+        return _sorted(_rows(iceberg, f"SELECT * FROM {name}{suffix}"))  # noqa: S608 - ours
+
+    assert rows() == [old, late]
+    assert rows(" VERSION AS OF 'audit'") == rows(".branch_audit") == [old, new]
+    refs = {each["name"]: each["snapshot_id"] for each in _rows(iceberg, _refs(name))}
+    assert refs == {"main": 2, "audit": 1_000_000_000_001}
+    audit.delete_files("0.parquet")
+    table.project("iceberg")
+    assert rows(" VERSION AS OF 'audit'") == [new]
+    audit.reset()
+    audit.delete_files("2.parquet")
+    audit.fast_forward()
+    audit.add_files(str(write_rows(table, "3.parquet", [new])))
+    table.project("iceberg")
+    assert rows() == [old]
+    assert rows(" VERSION AS OF 'audit'") == [old, new]
+    audit.delete()
+    table.project("iceberg")
+    assert {each["name"] for each in _rows(iceberg, _refs(name))} == {"main"}
+    assert rows() == [old]
+
+
+def _refs(name: str) -> str:
+    return f"SELECT * FROM {name}.refs"  # noqa: S608 - written here
