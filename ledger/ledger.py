@@ -53,6 +53,7 @@ from ledger.opening.root import ROOT_KEY, begin_root, read_root
 from ledger.opening.setting import TableSetting
 from ledger.opening.whereabouts import Settled
 from ledger.stores import client_options, open_store
+from ledger.stores.log_alone import Trust, trusting
 from ledger.table import WANTED_ENTRIES, Table
 
 # Rooms that only writing needs are entered by the methods that write: to read starts fast.
@@ -121,6 +122,7 @@ def default_author() -> str:
     author=its.text.or_none(),
     clock=its.callback,
     allowed_locations=its.names.or_none(),
+    trust=its.one_of("all", "log"),
 )
 def open(  # noqa: A001 - `ledger.open(url)` is what reads well
     url: str | PurePath,
@@ -129,6 +131,7 @@ def open(  # noqa: A001 - `ledger.open(url)` is what reads well
     author: str | None = None,
     clock: NowMillis = now_millis,
     allowed_locations: Sequence[str] | None = None,
+    trust: Trust = "all",
 ) -> Ledger:
     """Open the ledger at a URL; one that is not there yet begins with its first commit.
 
@@ -141,6 +144,8 @@ def open(  # noqa: A001 - `ledger.open(url)` is what reads well
         allowed_locations: Folders elsewhere that data files may be read from: those on another
             kind of storage than the ledger are refused, since a log may name any. None: those in
             the environment's LAKELEDGER_ALLOWED_LOCATIONS, parted by semicolons.
+        trust: "log" reads no cache, however well it fits the log: all is folded from its first
+            commit on, and is as slow as that.
 
     Raises:
         InvalidInputError: An allowed location is relative.
@@ -157,11 +162,12 @@ def open(  # noqa: A001 - `ledger.open(url)` is what reads well
     """
     url = str(url)
     setting = TableSetting(
-        store=open_store(url, storage_options),
+        store=trusting(open_store(url, storage_options), trust),
         storage_options=client_options(url, storage_options),
         author=author or default_author(),
         now_millis=clock,
         allowed=_places(allowed_locations),
+        trust=trust,
     )
     return Ledger(setting)
 

@@ -74,7 +74,6 @@ from ledger.model.schema import Schema, paths_of
 from ledger.model.snapshot import CommitKind
 from ledger.observing.told import told_commit
 from ledger.opening.setting import Plan, Progress, TableSetting, no_progress
-from ledger.stores import open_store
 from ledger.table_at import TableAt
 from ledger.table_branch import Paths, TableBranch
 
@@ -132,7 +131,7 @@ class Table:
         self._setting = setting
         # An external table's stream is in its own folder, which is a store of its own.
         external = is_absolute(path)
-        store = open_store(path, setting.options_for(path)) if external else setting.store
+        store = setting.store_at(path) if external else setting.store
         self.log: StreamLog[TableState, TableEvent] = StreamLog(
             store,
             "_ledger" if external else f"{path}/_ledger",

@@ -15,7 +15,6 @@ from ledger.locations import is_absolute
 from ledger.log.outside import Personal
 from ledger.log.stream_log import StreamLog
 from ledger.opening.setting import TableSetting
-from ledger.stores import open_store
 
 AnyLog = StreamLog[Any, Any]
 
@@ -28,7 +27,7 @@ def catalog_of(setting: TableSetting) -> StreamLog[CatalogState, CatalogEvent]:
 def table_of(path: str, setting: TableSetting) -> StreamLog[TableState, TableEvent]:
     """Return a table's stream, cold, by the path that the catalog has."""
     is_external = is_absolute(path)
-    store = open_store(path, setting.options_for(path)) if is_external else setting.store
+    store = setting.store_at(path) if is_external else setting.store
     root = "_ledger" if is_external else f"{path}/_ledger"
     log: StreamLog[TableState, TableEvent] = StreamLog(
         store, root, TableStream(), setting.gate, Personal(setting.store)

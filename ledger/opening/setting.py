@@ -15,7 +15,8 @@ from ledger.log.landing import Patience
 from ledger.log.request import NowMillis, now_millis
 from ledger.opening.houses import Houses
 from ledger.opening.whereabouts import Whereabouts
-from ledger.stores import Store
+from ledger.stores import Store, open_store
+from ledger.stores.log_alone import Trust, trusting
 
 if TYPE_CHECKING:
     from ledger.evolution.table.changes import TableChange
@@ -42,6 +43,7 @@ class TableSetting:
         whereabouts: Where the ledger is said to be.
         houses: Which rules its databases have.
         shown_at: Where a table's files of formats are made for; empty for where it is.
+        trust: What is taken for true: caches that fit the log, too, or the log alone.
     """
 
     store: Store
@@ -54,11 +56,16 @@ class TableSetting:
     whereabouts: Whereabouts = field(factory=Whereabouts, eq=False, repr=False)
     houses: Houses = field(factory=Houses, eq=False, repr=False)
     shown_at: str = ""
+    trust: Trust = "all"
 
     @property
     def home(self) -> str:
         """The URL that the ledger's files are known by, whichever way led to it."""
         return self.whereabouts.canonical(self.store.url)
+
+    def store_at(self, url: str) -> Store:
+        """Return the store of a table that lies elsewhere."""
+        return trusting(open_store(url, self.options_for(url)), self.trust)
 
     def options_for(self, url: str) -> Mapping[str, Any]:
         """Return the storage options of an external table: the ledger's own on the same service."""

@@ -8,6 +8,7 @@
 - `memory`: `MemoryStore`, shared inside one process by name.
 - `objects`: `ObjectStore`, in a bucket of S3, Google Cloud Storage or Azure.
 - `clock`: the clock that a service dates its answers by.
+- `log_alone`: a store as whoever trusts nothing but the log is to see it.
 - `examination`: what a ledger needs of a store, tried out.
 - `factory`: `open_store`, from a URL to a store; refuses what has no proven conditional create.
 

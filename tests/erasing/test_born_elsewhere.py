@@ -131,7 +131,7 @@ def test_columns_that_a_delta_table_calls_personal_are_kept_outside_of_lines(
     lake.import_table("a.b", str(source), format_name="delta")
     table, store = lake.table("a.b"), lake._setting.store
     assert {each.partition for each in table.at().files} == {(KEPT,)}
-    for text in (KEPT, ANN, WHY):
+    for text in (KEPT, ANN[:14], WHY[:14]):
         found = holding_deep(store, text)
         assert found
         assert all("/personal/columns/" in key for key in found)

@@ -1,0 +1,107 @@
+"""LogAlone: a store that shows no cache of a ledger, so that all is read from its log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Final, Literal
+
+from attrs import frozen
+
+from ledger.stores.base import Draft, Store
+from ledger.stores.clock import Clock
+
+Trust = Literal["all", "log"]
+"""What a reader takes for true: caches that fit the log, too, or the log and nothing else."""
+
+_CACHE: Final = re.compile(r"(^|/)_ledger/(caches|checkpoints|names|segments|statistics)/")
+
+
+def trusting(store: Store, trust: Trust) -> Store:
+    """Return a store as whoever trusts so much is to see it."""
+    return LogAlone(store) if trust == "log" else store
+
+
+@frozen
+class LogAlone:
+    """What `inner` holds, but for caches; they are written as ever.
+
+    Attributes:
+        inner: The store.
+    """
+
+    inner: Store
+
+    @property
+    def url(self) -> str:
+        """See Store."""
+        return self.inner.url
+
+    @property
+    def is_near(self) -> bool:
+        """See Store."""
+        return self.inner.is_near
+
+    def clock(self) -> Clock | None:
+        """See Store."""
+        return self.inner.clock()
+
+    def ask_clock(self) -> Clock | None:
+        """See Store."""
+        return self.inner.ask_clock()
+
+    def create(self, key: str, body: bytes) -> bool:
+        """See Store."""
+        return self.inner.create(key, body)
+
+    def create_many(
+        self, steps: Sequence[Mapping[str, bytes]], met: Callable[[str, bytes], None]
+    ) -> None:
+        """See Store."""
+        self.inner.create_many(steps, met)
+
+    def read(self, key: str) -> bytes | None:
+        """See Store; nothing where it is a cache."""
+        return None if _CACHE.search(key) else self.inner.read(key)
+
+    def confirm(self, key: str) -> bytes | None:
+        """See Store."""
+        return self.inner.confirm(key)
+
+    def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
+        """See Store; nothing where it is a cache."""
+        bodies = self.inner.read_many([each for each in keys if not _CACHE.search(each)])
+        return (None if _CACHE.search(each) else next(bodies) for each in keys)
+
+    def exists(self, key: str) -> bool:
+        """See Store; a cache does not."""
+        return not _CACHE.search(key) and self.inner.exists(key)
+
+    def replace(self, key: str, body: bytes) -> None:
+        """See Store."""
+        self.inner.replace(key, body)
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """See Store; without caches."""
+        return (each for each in self.inner.keys(prefix) if not _CACHE.search(each))
+
+    def walk(self, prefix: str) -> Iterator[str]:
+        """See Store; without caches."""
+        return (each for each in self.inner.walk(prefix) if not _CACHE.search(each))
+
+    def delete(self, key: str) -> None:
+        """See Store."""
+        self.inner.delete(key)
+
+    def drafts(self, prefix: str) -> Iterator[Draft]:
+        """See Store."""
+        return self.inner.drafts(prefix)
+
+    def discard(self, draft: Draft) -> None:
+        """See Store."""
+        self.inner.discard(draft)
+
+    def lock(self, key: str) -> AbstractContextManager[None]:
+        """See Store."""
+        return self.inner.lock(key)

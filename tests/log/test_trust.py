@@ -1,0 +1,88 @@
+"""Who trusts nothing but the log reads no cache, not one that fits it in every way."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from attrs import evolve
+
+import ledger
+from ledger import FileChange, Ledger, SetOption, Table, UpdateComment
+from ledger.stores import LocalStore, Store
+from ledger.stores.log_alone import LogAlone
+from tests.faults import Wrapped
+from tests.lakes import lake_on, memory
+
+CACHES = ("/caches/", "/checkpoints/", "/segments/", "/names/", "/statistics/")
+
+
+class Heard(Wrapped):
+    """Notes what is read of it."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.keys_read: list[str] = []
+
+    def read(self, key: str) -> bytes | None:
+        self.keys_read.append(key)
+        return super().read(key)
+
+    def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
+        return map(self.read, keys)
+
+
+def lived(store: Store) -> Table:
+    """Return a table with caches of every kind."""
+    lake = lake_on(store)
+    lake.create_database("shop")
+    table = lake.create_table("shop.orders", {"id": "INT", "day": "INT"})
+    table.alter([UpdateComment("the truth")])
+    for number in range(105):
+        file = FileChange(path=f"{number}.parquet", record_count=1, file_size_in_bytes=9)
+        table.append([file], commit_id=f"id-{number}")
+    table.alter([ledger.RenameColumn(("day",), "date")])
+    return table
+
+
+def read_all(lake: Ledger) -> None:
+    """Let every kind of reader read, and a writer write."""
+    table = lake.table("shop.orders")
+    assert table.at().totals.file_count == len(table.at().files) == 105
+    assert table.at(snapshot=3).totals.file_count == 3
+    assert table.at(timestamp=table.at(version=50).state.time_millis).state.version == 50
+    assert len(list(table.entries(last=500))) == 108
+    assert table.blame()
+    assert len(list(table.schemas())) == 3
+    assert len(table.at().plan("id = 1").files) == 105
+    again = FileChange(path="50.parquet", record_count=1, file_size_in_bytes=9)
+    assert table.append([again], commit_id="id-50").repeated
+    assert table.delete_files("50.parquet").state.totals.file_count == 104
+
+
+def test_no_cache_is_read_by_who_trusts_the_log() -> None:
+    inner = memory()
+    lived(inner)
+    heard = Heard(inner)
+    read_all(Ledger(evolve(lake_on(memory())._setting, store=LogAlone(heard), trust="log")))
+    assert [key for key in heard.keys_read if any(each in key for each in CACHES)] == []
+    assert any("/log/" in key for key in heard.keys_read)
+
+
+def test_a_forged_checkpoint_that_fits_the_log_deceives_others_alone(tmp_path: Path) -> None:
+    lived(LocalStore(tmp_path))
+    for path in tmp_path.glob("shop.db/orders/_ledger/caches/*/*.json"):
+        body, said = path.read_text(), json.loads(path.read_bytes())
+        state = body[body.index('"state":') + len('"state":') : body.rindex("}")]
+        assert hashlib.sha256(state.encode()).hexdigest() == said["check"]
+        forged = state.replace("the truth", "no truth!")
+        assert forged != state
+        check = hashlib.sha256(forged.encode()).hexdigest()
+        path.write_text(body.replace(state, forged).replace(said["check"], check))
+
+    assert ledger.open(tmp_path).table("shop.orders").state.schema.comment == "no truth!"
+    truth = ledger.open(tmp_path, trust="log").table("shop.orders")
+    assert truth.state.schema.comment == "the truth"
+    assert truth.alter([SetOption("k", "1")]).version == 108
