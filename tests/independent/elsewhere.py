@@ -1,0 +1,389 @@
+"""Tables that were born elsewhere, by the second reader: written from FORMAT.md alone, as it is."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from tests.independent.replayer import (
+    SCHEMA_EVENTS,
+    BrokenError,
+    Doc,
+    Table,
+    holds,
+    ids_in,
+)
+
+OWN_IDS_END = 10**12
+SEQUENCES_SINCE, ROW_IDS_SINCE = 2, 3
+
+
+def born(commit: Doc, folder: Any) -> Table:
+    """Return what folds the stream that begins with a commit."""
+    created = next(each for each in commit["transactions"][0]["events"])
+    kinds = {"born": FromIceberg, "bornInPaimon": FromPaimon, "bornInDelta": FromDelta}
+    return next((kind(folder) for key, kind in kinds.items() if key in created), Table(folder))
+
+
+class Elsewhere(Table):
+    """What tables that were born elsewhere share."""
+
+    def fold(self, commit: Doc) -> None:
+        """Take one commit in."""
+        holds(commit["format"] == 2, "tables that were born elsewhere are of format 2")
+        super().fold(commit)
+
+    def replaceSchema(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        self.stand(event["fields"])
+        self.state["identifierFieldIds"] = event.get("identifierFieldIds", [])
+
+    def stand(self, fields: list[Doc]) -> None:
+        """Let these be the columns."""
+        self.fields = copy.deepcopy(fields)
+        given = [found for each in fields for found in (each["id"], *ids_in(each["type"]))]
+        holds(len(set(given)) == len(given), "an id stands twice")
+        self.state["highestFieldId"] = max(self.state["highestFieldId"], *given)
+
+    def updateKeys(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        self.state["partitionKeys"] = event.get("partitionKeys", [])
+        self.state["primaryKeys"] = event.get("primaryKeys", [])
+
+
+class FromIceberg(Elsewhere):
+    """A table that says what Iceberg's metadata says."""
+
+    def createTable(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
+        super().createTable(event, moment, commit)
+        told = event["born"]
+        self.born: Doc = {
+            **{key: told.get(key) for key in ("source", "location", "formatVersion", "tableUuid")},
+            **{key: {} for key in ("schemas", "snapshots", "addedIn", "refs", "taggedAt")},
+            **{key: {} for key in ("statistics", "encryptionKeys")},
+            **{key: [] for key in ("snapshotLog", "metadataLog")},
+            **dict.fromkeys(("lastSequenceNumber", "nextRowId", "lastUpdatedMillis"), 0),
+            "metadataFile": "",
+            "followedIn": -1,
+            "promotedIn": -1,
+            "followedLastId": 0,
+            "lastGivenId": 0,
+            "schemaId": told["schemaId"],
+        }
+        self.born["schemas"][told["schemaId"]] = self.schema_now(told["schemaId"], told.get("text"))
+
+    def fold(self, commit: Doc) -> None:
+        """Take one commit in; a schema's id is what names it."""
+        super().fold(commit)
+        self.state["schemaId"] = self.born["schemaId"]
+
+    def schema_now(self, schema_id: int, text: str | None) -> Doc:
+        """Return the columns as they stand under an id."""
+        found: Doc = {"schemaId": schema_id, "fields": copy.deepcopy(self.fields)}
+        if self.state["identifierFieldIds"]:
+            found["identifierFieldIds"] = list(self.state["identifierFieldIds"])
+        return found if text is None else {**found, "text": text}
+
+    def add(self, schema: Doc) -> None:
+        """Let a schema be there; one of its id is the same."""
+        there = self.born["schemas"].setdefault(schema["schemaId"], schema)
+        holds(there == schema, f"schema {schema['schemaId']} is another already")
+
+    def nameSchema(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        self.add(self.schema_now(event["schemaId"], event.get("text")))
+        self.born["schemaId"] = event["schemaId"]
+
+    def setCurrentSchema(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        schema = self.born["schemas"][event["schemaId"]]
+        self.born["schemaId"] = event["schemaId"]
+        self.stand(schema["fields"])
+        self.state["identifierFieldIds"] = schema.get("identifierFieldIds", [])
+
+    def addSchema(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        self.add(event["schema"])
+
+    def removeSchemas(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        holds(self.born["schemaId"] not in event["schemaIds"], "the current schema goes")
+        for each in event["schemaIds"]:
+            del self.born["schemas"][each]
+
+    def removeLayouts(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        for ids, there, default in (("specIds", "specs", "spec"), ("orderIds", "orders", "order")):
+            for each in event.get(ids, []):
+                holds(each != self.state[default], "a default goes")
+                del self.state[there][each]
+
+    def addSnapshot(self, event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
+        self.come(event["snapshot"], commit["version"])
+
+    def come(self, snapshot: Doc, version: int) -> None:
+        """Let a snapshot be there."""
+        key, table = snapshot["snapshotId"], self.born
+        holds(key not in table["snapshots"], f"snapshot {key} is there")
+        table["snapshots"][key], table["addedIn"][key] = snapshot, version
+        number = snapshot.get("sequenceNumber", 0)
+        table["lastSequenceNumber"] = max(table["lastSequenceNumber"], number)
+        if "firstRowId" in snapshot and "addedRows" in snapshot:
+            after = snapshot["firstRowId"] + snapshot["addedRows"]
+            table["nextRowId"] = max(table["nextRowId"], after)
+
+    def setSnapshotRef(self, event: Doc, moment: int, _commit: Doc) -> None:  # noqa: N802
+        name, ref = event["refName"], event["ref"]
+        holds(ref["snapshotId"] in self.born["snapshots"], f"{name} points to nothing")
+        holds(name != "main" or ref["refType"] == "branch", "main is a branch")
+        self.born["refs"][name] = ref
+        self.born["taggedAt"].pop(name, None)
+        if ref["refType"] == "tag":
+            self.born["taggedAt"][name] = moment
+
+    def removeSnapshotRef(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        del self.born["refs"][event["refName"]]
+        self.born["taggedAt"].pop(event["refName"], None)
+
+    def removeSnapshots(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        table = self.born
+        for each in event["snapshotIds"]:
+            del table["snapshots"][each], table["addedIn"][each]
+            table["statistics"].pop(each, None)
+            self.state["statistics"].pop(each, None)
+        for name, ref in list(table["refs"].items()):
+            if ref["snapshotId"] not in table["snapshots"]:
+                del table["refs"][name]
+                table["taggedAt"].pop(name, None)
+        if table["promotedIn"] >= 0:
+            log = table["snapshotLog"]
+            gone = [n for n, e in enumerate(log, 1) if e["snapshotId"] not in table["snapshots"]]
+            table["snapshotLog"] = log[max(gone, default=0) :]
+
+    def setStatistics(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        self.born["statistics"][event["statistics"]["snapshotId"]] = event["statistics"]
+
+    def removeStatistics(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        for each in event.get("snapshotIds", []):
+            del self.born["statistics"][each]
+        for each in event.get("ofPartitions", []):
+            del self.state["statistics"][each]
+
+    def addEncryptionKey(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        key = event["encryptionKey"]
+        holds(self.born["encryptionKeys"].setdefault(key["keyId"], key) == key, "another key")
+
+    def removeEncryptionKey(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        del self.born["encryptionKeys"][event["keyId"]]
+
+    def updateSnapshotLog(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        self.log("snapshotLog", event)
+
+    def updateMetadataLog(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        self.log("metadataLog", event)
+
+    def log(self, name: str, event: Doc) -> None:
+        """Let a log lose its oldest entries, and get new ones."""
+        dropped, log = event.get("dropped", 0), self.born[name]
+        holds(0 <= dropped <= len(log), "a log loses more than it has")
+        self.born[name] = [*log[dropped:], *event.get("added", [])]
+
+    def setTableFacts(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        version = event.get("formatVersion", self.born["formatVersion"])
+        holds(version >= self.born["formatVersion"], "the format version goes down")
+        said = ("formatVersion", "tableUuid", "location", "lastSequenceNumber", "nextRowId")
+        self.born |= {key: event[key] for key in said if key in event}
+        self.state["highestFieldId"] = event.get("lastColumnId", self.state["highestFieldId"])
+
+    def followSource(self, event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
+        self.born["followedIn"] = commit["version"]
+        self.born |= {key: event[key] for key in ("metadataFile", "lastUpdatedMillis")}
+
+    # Once the ledger owns it
+
+    def promoteTable(self, event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
+        holds(self.born["promotedIn"] < 0, "a table is promoted once")
+        last = event["lastSnapshotId"]
+        taken = [each for each in self.born["snapshots"] if each < OWN_IDS_END]
+        holds(max(taken, default=0) <= last < OWN_IDS_END, "ids would come again")
+        self.born |= {"promotedIn": commit["version"], "followedLastId": last, "lastGivenId": last}
+
+    def commitSnapshot(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
+        self.take_own(event, moment, commit, event.get("nextRowId"))
+
+    def rollback(self, event: Doc, moment: int, commit: Doc) -> None:
+        self.take_own(event, moment, commit, None)
+
+    def take_own(self, event: Doc, moment: int, commit: Doc, next_row_id: int | None) -> None:
+        """Let the next snapshot of main be there."""
+        table = self.born
+        holds(table["promotedIn"] >= 0, "the table is another's")
+        holds(event["snapshotId"] == table["lastGivenId"] + 1, "its id is another")
+        holds(event["schemaId"] == table["schemaId"], "its schema is another")
+        table["lastGivenId"] = event["snapshotId"]
+        main, version = table["refs"].get("main"), table["formatVersion"]
+        snapshot: Doc = {"snapshotId": event["snapshotId"], "timestampMillis": moment}
+        snapshot["schemaId"] = event["schemaId"]
+        if main is not None:
+            snapshot["parentSnapshotId"] = main["snapshotId"]
+        if version >= SEQUENCES_SINCE:
+            snapshot["sequenceNumber"] = table["lastSequenceNumber"] + 1
+        if "summary" in event:
+            snapshot["summary"] = event["summary"]
+        if version >= ROW_IDS_SINCE:
+            first = table["nextRowId"]
+            added = 0 if next_row_id is None else next_row_id - first
+            holds(added >= 0, "row ids come again")
+            snapshot |= {"firstRowId": first, "addedRows": added}
+        self.come(snapshot, commit["version"])
+        ref = {"refType": "branch", **(main or {}), "snapshotId": event["snapshotId"]}
+        table["refs"]["main"] = ref
+        entry = {"timestampMillis": moment, "snapshotId": event["snapshotId"]}
+        table["snapshotLog"] = [*table["snapshotLog"], entry]
+        self.apply(self.files, event)
+
+    def createTag(self, event: Doc, moment: int, _commit: Doc) -> None:  # noqa: N802
+        holds(event["tagName"] not in self.born["refs"], "the tag is there")
+        self.tag(event, moment)
+
+    def replaceTag(self, event: Doc, moment: int, _commit: Doc) -> None:  # noqa: N802
+        holds(self.born["refs"][event["tagName"]]["refType"] == "tag", "it is a branch")
+        self.tag(event, moment)
+
+    def tag(self, event: Doc, moment: int) -> None:
+        """Let a ref of type tag be there."""
+        ref: Doc = {"snapshotId": event["snapshotId"], "refType": "tag"}
+        if "timeRetainedMillis" in event:
+            ref["maxRefAgeMillis"] = event["timeRetainedMillis"]
+        self.setSnapshotRef({"refName": event["tagName"], "ref": ref}, moment, {})
+
+    def deleteTag(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
+        holds(self.born["refs"][event["tagName"]]["refType"] == "tag", "it is a branch")
+        self.removeSnapshotRef({"refName": event["tagName"]}, moment, commit)
+
+
+class FromPaimon(Elsewhere):
+    """A table whose ids and snapshots are Paimon's."""
+
+    def createTable(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
+        super().createTable(event, moment, commit)
+        told = event["bornInPaimon"]
+        self.current = told["schemaId"]
+        self.schemas = {self.current: self.all_of_it()}
+        self.snapshots: dict[int, Doc] = {}
+        self.kept: dict[int, Doc] = {}
+        self.added_in: dict[int, int] = {}
+        self.branch_files: dict[str, dict[str, str]] = {}
+        self.state["tags"] = {}
+
+    def fold(self, commit: Doc) -> None:
+        """Take one commit in; a schema's id is what names it."""
+        super().fold(commit)
+        self.state["schemaId"] = self.current
+
+    def all_of_it(self) -> Doc:
+        """Return the columns, keys, options and comment as they stand."""
+        names = ("partitionKeys", "primaryKeys", "comment", "identifierFieldIds", "highestFieldId")
+        return copy.deepcopy(
+            {"fields": self.fields, "options": self.options, **{n: self.state[n] for n in names}}
+        )
+
+    def nameSchema(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        holds(event["schemaId"] not in self.schemas, "the schema is there")
+        self.current = event["schemaId"]
+        self.schemas[self.current] = self.all_of_it()
+
+    def setCurrentSchema(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        self.current = event["schemaId"]
+        schema = copy.deepcopy(self.schemas[self.current])
+        self.fields, self.options = schema.pop("fields"), schema.pop("options")
+        self.state |= schema
+
+    def removeSchemas(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        for each in event["schemaIds"]:
+            holds(each != self.current, "the current schema goes")
+            del self.schemas[each]
+
+    def setTableFacts(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        holds(set(event) == {"type", "lastColumnId"}, "only lastColumnId stands here")
+        self.state["highestFieldId"] = event["lastColumnId"]
+
+    def take_snapshot(self, event: Doc, moment: int, commit_kind: str) -> None:
+        """Let a snapshot be there, under any id that none has."""
+        key = event["snapshotId"]
+        holds(key not in self.snapshots and key not in self.kept, f"snapshot {key} is there")
+        holds(event["schemaId"] in self.schemas, "its schema is not there")
+        self.snapshots[key] = {**event, "commitKind": commit_kind, "timeMillis": moment}
+
+    def commitSnapshot(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
+        self.take_snapshot(event, moment, event["commitKind"])
+        self.added_in[event["snapshotId"]] = commit["version"]
+
+    def rollback(self, _event: Doc, _moment: int, _commit: Doc) -> None:
+        raise BrokenError("a table from Paimon says what its source removed")
+
+    def expireSnapshots(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        for each in [key for key in self.snapshots if key < event["earliestSnapshotId"]]:
+            self.kept[each] = self.snapshots.pop(each)
+        self.keep_tagged()
+
+    def removeSnapshots(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        for each in event["snapshotIds"]:
+            holds((self.snapshots if each in self.snapshots else self.kept).pop(each), "not there")
+        self.keep_tagged()
+
+    def forget_statistics(self) -> None:
+        """Let what only a tag kept go with the tag."""
+        self.keep_tagged()
+
+    def keep_tagged(self) -> None:
+        """Let go what expired and no tag names."""
+        tagged = {each[0] for each in self.state["tags"].values()}
+        self.kept = {key: each for key, each in self.kept.items() if key in tagged}
+        there = {*self.snapshots, *self.kept}
+        self.added_in = {key: each for key, each in self.added_in.items() if key in there}
+
+    def updateBranch(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        files = self.branch_files.setdefault(event["branchName"], {})
+        for each in event.get("removed", []):
+            del files[each]
+        files |= event.get("added", {})
+        if not files:
+            del self.branch_files[event["branchName"]]
+
+
+class FromDelta(Elsewhere):
+    """A table that counts as the ledger's own, and follows a Delta log."""
+
+    def createTable(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
+        super().createTable(event, moment, commit)
+        told = event["bornInDelta"]
+        self.delta: Doc = {
+            "source": told["source"],
+            "tableId": told["tableId"],
+            "deltaVersion": -1,
+            "oldestVersion": 0,
+            "timestampMillis": 0,
+            "sha256": "",
+            "protocol": "",
+            "metadata": "",
+            "columns": {},
+            "promotedIn": -1,
+        }
+
+    def fold(self, commit: Doc) -> None:
+        """Take one commit in; a replaced schema is the next one, too."""
+        before = self.state.get("schemaId", 0)
+        super().fold(commit)
+        for transaction in commit["transactions"]:
+            kinds = {each["type"] for each in transaction.get("events", [])}
+            if "replaceSchema" in kinds and not kinds & SCHEMA_EVENTS:
+                self.state["schemaId"] = before + 1
+
+    def followDelta(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+        delta, version = self.delta, event["deltaVersion"]
+        holds(delta["promotedIn"] < 0 and version > delta["deltaVersion"], "it came in before")
+        for path, field_id in event.get("columns", {}).items():
+            holds(delta["columns"].setdefault(path, field_id) == field_id, "a column's id changes")
+        if version != delta["deltaVersion"] + 1:
+            delta["oldestVersion"] = version
+        delta |= {"deltaVersion": version, "timestampMillis": event["timestampMillis"]}
+        delta["sha256"] = event.get("sha256", "")
+        delta |= {key: event[key] for key in ("protocol", "metadata") if key in event}
+
+    def promoteTable(self, _event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
+        holds(self.delta["promotedIn"] < 0, "a table is promoted once")
+        self.delta["promotedIn"] = commit["version"]
