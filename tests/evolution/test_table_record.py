@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import MutableMapping
 from copy import copy
 from typing import cast
@@ -11,9 +12,10 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ledger import RenameColumn
 from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.state import TableState
-from ledger.model.errors import DamagedLogError
+from ledger.model.errors import DamagedLogError, InvalidTypeError
 from ledger.model.snapshot import Tag
 from tests.lakes import lake_on, memory, orders
 
@@ -77,3 +79,24 @@ def test_tags_that_are_none_are_told_when_somebody_looks(tags: bytes) -> None:
     assert own in record
     with pytest.raises(DamagedLogError, match="Delete the folder caches"):
         dict(STREAM.decode_state(record.replace(own, tags)).tags)
+
+
+def test_states_that_are_read_share_the_columns_that_stand_in_both() -> None:
+    table = orders(lake_on(memory()))
+    older = STREAM.encode_state(table.state)
+    table.alter([RenameColumn(("id",), "number")])
+    newer = STREAM.encode_state(table.state)
+
+    one, other = STREAM.decode_state(older).schema, STREAM.decode_state(newer).schema
+
+    assert (one, other) == (table.at(version=0).schema, table.state.schema)
+    shared = [each for each in one.fields if any(each is some for some in other.fields)]
+    assert [each.name for each in shared] == [each.name for each in one.fields if each.name != "id"]
+
+
+def test_a_column_of_a_record_that_is_none_is_told_though_others_were_read() -> None:
+    record = STREAM.encode_state(orders(lake_on(memory())).state)
+    STREAM.decode_state(record)
+    for wrong in (b'"type":"INTEGERS"', b'"type":7'):
+        with pytest.raises((msgspec.DecodeError, InvalidTypeError)):
+            STREAM.decode_state(re.sub(rb'"type":"INT"', wrong, record, count=1))

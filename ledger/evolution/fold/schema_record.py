@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from msgspec import UNSET, Raw, Struct
-from msgspec.json import encode
+from msgspec.json import Decoder, encode
 
 from ledger.events.table_events import SchemaRecord, TableCreated
 from ledger.model.schema import FieldIdPolicy, Schema
@@ -38,6 +38,12 @@ class StoredSchema(Struct, frozen=True, gc=False, omit_defaults=True, rename="ca
     field_id_policy: FieldIdPolicy = "paimon"
 
 
+class ReadSchema(StoredSchema, frozen=True, gc=False, rename="camel"):
+    """The same as it is read: most columns of a state stood in another one just so."""
+
+    fields: tuple[Raw, ...]  # type: ignore[assignment]
+
+
 _MOST_KNOWN = 20_000
 _known: dict[int, tuple[DataField, Raw]] = {}
 """What records hold for columns, which few commits change; each by its column's identity."""
@@ -62,6 +68,21 @@ def _text(column: DataField) -> Raw:
             _known.clear()
         known = _known[id(column)] = column, Raw(encode(field_to_wire(column)))
     return known[1]
+
+
+_FIELDS = Decoder(FieldObject)
+_columns_read: dict[bytes, DataField] = {}
+"""The columns of records that were read, by their JSON: who searches reads many states."""
+
+
+def _column(text: Raw) -> DataField:
+    body = bytes(text)
+    found = _columns_read.get(body)
+    if found is None:
+        if len(_columns_read) >= _MOST_KNOWN:
+            _columns_read.clear()
+        found = _columns_read[body] = field_from_wire(_FIELDS.decode(body))
+    return found
 
 
 def schema_record(schema: Schema) -> SchemaRecord:
@@ -92,19 +113,34 @@ def _shared(schema: Schema) -> dict[str, Any]:
 
 
 def schema_of(record: StoredSchema) -> Schema:
-    """Return the schema of a state's record."""
-    return _schema(record, **{name: getattr(record, name) for name in _OWN})
+    """Return the schema of a record."""
+    return _schema(record, map(field_from_wire, record.fields), **_own(record))
+
+
+def read_schema(record: ReadSchema) -> Schema:
+    """Return the schema of a state's record.
+
+    Raises:
+        msgspec.DecodeError: A column is none.
+        InvalidTypeError: A column's type is none.
+    """
+    return _schema(record, map(_column, record.fields), **_own(record))
+
+
+def _own(record: StoredSchema) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in _OWN}
 
 
 def first_schema(event: TableCreated) -> Schema:
     """Return the schema that a creation recorded."""
     policy = event.field_id_policy
-    return _schema(event.schema, field_id_policy="paimon" if policy is UNSET else policy)
+    fields = map(field_from_wire, event.schema.fields)
+    return _schema(event.schema, fields, field_id_policy="paimon" if policy is UNSET else policy)
 
 
-def _schema(record: SchemaRecord | StoredSchema, **own: Any) -> Schema:
+def _schema(record: SchemaRecord | StoredSchema, fields: Iterable[DataField], **own: Any) -> Schema:
     return Schema(
-        fields=tuple(field_from_wire(each) for each in record.fields),
+        fields=tuple(fields),
         options=record.options,
         **{name: getattr(record, name) for name in _SHARED},
         **own,

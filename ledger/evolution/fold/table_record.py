@@ -13,7 +13,12 @@ from msgspec import Raw, Struct
 
 from ledger.events import TableEvent
 from ledger.events.commit import OLDEST_FORMAT
-from ledger.evolution.fold.schema_record import StoredSchema, schema_of, written_schema
+from ledger.evolution.fold.schema_record import (
+    ReadSchema,
+    StoredSchema,
+    read_schema,
+    written_schema,
+)
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born import BornTable
@@ -69,6 +74,7 @@ class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
 class _Read(_State, frozen=True, gc=False, rename="camel"):
     """The same as it is read: a table may have thousands of tags, and few ask for them."""
 
+    schema: ReadSchema
     tags: Raw = Raw(b"{}")
 
 
@@ -186,7 +192,7 @@ class TableStream:
         read = _DECODER.decode(record)
         return TableState(
             **{name: getattr(read, name) for name in _SAME},
-            schema=schema_of(read.schema),
+            schema=read_schema(read.schema),
             totals=read.totals or Totals(),
             tags=_Tags(bytes(read.tags), {}),
             partition_statistics=read.partition_statistics,
