@@ -11,6 +11,7 @@ import pytest
 from ledger import AddColumn, FileChange, Schema, Table
 from ledger.stores import Store
 from projections.iceberg.materialise import project
+from projections.iceberg.names import Names
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory, orders
 from tests.projections.formats import Saved
@@ -129,3 +130,19 @@ def test_one_more_change_costs_the_same_however_long_the_history(kind: str, vers
     assert long.requests <= short.requests + 8
     assert long.written <= short.written + 20_000
     assert long.read_bytes <= short.read_bytes + 60_000
+
+
+def test_metadata_is_as_long_as_what_did_not_expire_however_long_the_history() -> None:
+    store = memory()
+    options = {"ledger.formats": "iceberg", "write.metadata.previous-versions-max": "5"}
+    table = orders(lake_on(store), Schema.of({"id": "INT"}, options=options))
+
+    def grown_to(last: int) -> int:
+        for number in range(table.state.last_snapshot_id, last):
+            table.append([file(f"{number}")])
+            table.expire_snapshots(before=max(1, number - 8))
+            project(table)
+        return len(store.read(Names(table.state.table_id).metadata(table.state.version)) or b"")
+
+    lengths = [grown_to(last) for last in (30, 80)]
+    assert abs(lengths[1] - lengths[0]) < 200
