@@ -17,7 +17,7 @@ from ledger.model.errors import InvalidChangeError
 from ledger.model.file_change import FileChange
 from ledger.model.identifier import Identifier
 from ledger.model.instant import Instant, instant_of
-from ledger.model.snapshot import Branch, CommitKind
+from ledger.model.snapshot import Branch, CommitKind, branch_number
 from ledger.opening.setting import Plan, Progress, no_progress
 from ledger.table_at import TableAt
 
@@ -412,6 +412,10 @@ class TableBranch:
     ) -> Appended[TableState]:
         """Expire the branch's own snapshots with ids below `before`; no file is deleted.
 
+        Raises:
+            InvalidChangeError: `before` is no snapshot of the branch's own.
+            NotFoundError: The branch does not exist.
+
         Example:
             >>> audit = orders.branch("audit")
             >>> _ = audit.create()
@@ -421,6 +425,12 @@ class TableBranch:
             >>> list(audit.state.snapshot_ids)
             [1000000000002]
         """
+        branch = self.state
+        if branch_number(before) != branch.number:
+            raise InvalidChangeError(
+                f"snapshot {before} is none of branch {self.name!r}'s own, which are "
+                f"{[*branch.snapshot_ids]}; main's expire by the table's expire_snapshots"
+            )
         return self.table.expire_snapshots(before=before, **options)
 
     def delete(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:

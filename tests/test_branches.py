@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from ledger import (
     LedgerError,
     NotFoundError,
     Table,
+    UnsupportedError,
 )
 from ledger.events import TableEvent
 from ledger.events.commit import Transaction
@@ -47,6 +49,7 @@ from ledger.model.snapshot import BRANCH_IDS
 from ledger.stores import LocalStore
 from tests.branch_lives import file, lived, shown, table_with
 from tests.lakes import format_1, lake_on, memory
+from tests.projections.iceberg.importing.writing import appended, created
 from tests.thorough import examples
 
 FIRST, SECOND = BRANCH_IDS + 1, BRANCH_IDS + 2
@@ -546,3 +549,49 @@ def looked(table: Table) -> list[Finding]:
         Subject("shop.orders", table.log, has_files=True)
     )
     return list(verification.run())
+
+
+def test_a_branch_expires_nothing_of_main_nor_of_another_branch() -> None:
+    table = audited()
+    table.append([file("more")])
+    table.create_branch("other")
+    table.branch("other").append([file("others")])
+    before = table.state
+    for name, number in (("audit", 2), ("other", FIRST), ("audit", 2 * BRANCH_IDS + 1)):
+        with pytest.raises(InvalidChangeError, match="main's expire by the table's"):
+            table.branch(name).expire_snapshots(before=number)
+    with pytest.raises(NotFoundError, match="does not exist"):
+        table.branch("nope").expire_snapshots(before=2)
+    assert table.state == before
+
+
+def test_a_branch_of_a_table_from_iceberg_is_its_sources_and_says_where_it_leads(
+    tmp_path: Path,
+) -> None:
+    theirs = created(tmp_path / "theirs")
+    first = appended(theirs, 1, name=["x"])
+    theirs.manage_snapshots().create_branch(first, "audit").commit()
+    lake = lake_on(LocalStore(tmp_path / "lake"), clock=lambda: 1_900_000_000_000)
+    lake.import_table("a.followed", theirs.metadata_location)
+    lake.import_table("a.promoted", theirs.metadata_location)
+    lake.promote("a.promoted")
+    for name, kind in (("followed", InvalidChangeError), ("promoted", UnsupportedError)):
+        table = lake.table(f"a.{name}")
+        before = table.state
+        with pytest.raises(kind, match="take over what is new|main alone"):
+            table.create_branch("new")
+        audit = table.branch("audit")
+        for ask in (
+            audit.at,
+            partial(audit.append, [file("b")]),
+            partial(audit.delete_files, "b"),
+            partial(audit.rollback, snapshot=first),
+            partial(audit.expire_snapshots, before=1),
+            audit.fast_forward,
+            audit.reset,
+        ):
+            with pytest.raises(NotFoundError, match=f"source.* at snapshot {first}"):
+                ask()
+        with pytest.raises((InvalidChangeError, NotFoundError)):
+            audit.delete()
+        assert table.state == before

@@ -199,6 +199,12 @@ class TableState:
         try:
             return self.branches[name]
         except KeyError:
+            ref = None if self.born is None else self.born.refs.get(name)
+            if ref is not None:
+                raise NotFoundError(
+                    f"{name!r} is a {ref.ref_type} of the table's source, no branch of the "
+                    f"ledger's; what it shows is at snapshot {ref.snapshot_id}"
+                ) from None
             raise NotFoundError(
                 f"branch {name!r} does not exist; {meant(name, sorted(self.branches))}"
             ) from None
