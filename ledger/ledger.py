@@ -59,12 +59,14 @@ from ledger.table import WANTED_ENTRIES, Table
 # Rooms that only writing needs are entered by the methods that write: to read starts fast.
 if TYPE_CHECKING:
     from ledger.audit.entries import Entry
+    from ledger.audit.tables import PastTable
     from ledger.audit.views import Rows
     from ledger.events.spec_changes import AddPartitionField, SortColumn
     from ledger.evolution.catalog.requests import CatalogRequest
     from ledger.evolution.declared.commit_rules import Asker
     from ledger.history.erasing import Erasure, Sought
     from ledger.history.erasing import Progress as ErasureProgress
+    from ledger.history.older import TableLog
     from ledger.model.file_change import PartitionValue
     from ledger.model.schema import FieldIdPolicy
     from ledger.moving.places import Findings
@@ -390,6 +392,8 @@ class Ledger:
     def entries(self, database: str | None = None, **wanted: Any) -> Iterator[Entry]:
         """Yield the transactions of the catalog and of every table, newest first.
 
+        Tables that were dropped are there, too, as long as their logs are.
+
         Args:
             database: Of the tables of one database alone; None for all, and the catalog's.
             wanted: As for `Table.entries`, but for the column.
@@ -398,16 +402,27 @@ class Ledger:
             >>> [(each.table, each.version) for each in lake.entries()][-2:]
             [('shop.orders', 0), ('', 0)]
         """
-        from ledger.audit.entries import entries, merged, wanted_of
+        from ledger.audit.entries import wanted_of
+        from ledger.audit.tables import whole_log
 
-        databases = self.databases() if database is None else [database]
-        names = [f"{each}.{name}" for each in databases for name in self.tables(each)]
+        if database is not None:
+            self.state.database(database)
         self.log.refresh()
-        has_catalog = database is None and self.log.head is not None
-        asked = wanted_of(**wanted)
-        streams = [entries(self.log, "", asked)] if has_catalog else []
-        streams += [entries(self.table(each).log, each, asked) for each in names]
-        return merged(streams)
+        return whole_log(self.log, self._log_of, database, wanted_of(**wanted))
+
+    def _log_of(self, past: PastTable) -> TableLog | None:
+        """Return the stream of a table that there is or was; None where a dropped one left none."""
+        if not past.is_dropped:
+            # What a copy left with its original is nobody's here.
+            with suppress(NotFoundError):
+                return self.table(past.name).log
+            return None
+        log = Table(Identifier.parse(past.name), past.path, self._setting).log
+        # Who dropped a table may have taken its folder away, or dropped it since it was damaged.
+        with suppress(LedgerError, OSError):
+            state = log.refresh()
+            return log if state is not None and state.table_id == past.table_id else None
+        return None
 
     def history(self, database: str | None = None, **wanted: Any) -> Rows:
         """Return the log of the catalog and of every table as rows, one an event, newest first.

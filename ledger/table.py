@@ -79,6 +79,8 @@ from ledger.table_branch import Paths, TableBranch
 
 # What only some calls need is imported by them: to read starts fast.
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from ledger.audit.difference import TableDiff
     from ledger.audit.entries import Entry
     from ledger.audit.lives import Lives
@@ -715,6 +717,40 @@ class Table:
         from ledger.audit.views import history
 
         return history(lambda: self.entries(**wanted))
+
+    @takes(branch=its.text.or_none())
+    def snapshots(self, *, branch: str | None = None) -> Rows:
+        """Return the snapshots as rows, newest first: those not expired, and those kept by a tag.
+
+        Args:
+            branch: The name of a branch; None for main.
+
+        Raises:
+            NotFoundError: There is no such branch.
+
+        Example:
+            >>> [(row["snapshot"], row["kind"], row["rows"]) for row in orders.snapshots()]
+            [(1, 'APPEND', 2)]
+        """
+        from ledger.audit.snapshots import snapshot_rows
+
+        head = self.state
+        state = head if branch is None else self.at(branch=branch).state
+        return snapshot_rows(self.log, state, head.corrections)
+
+    @takes(limit=its.count)
+    def head(self, limit: int = 10) -> pa.Table:
+        """Return some rows of the live files as Arrow; see `TableAt.head`.
+
+        Example:
+            >>> lake = ledger.open(new_file.parent / "lake")
+            >>> _ = lake.create_database("shop")
+            >>> visits = lake.create_table("shop.visits", {"id": "BIGINT", "addr": "STRING"})
+            >>> _ = visits.add_files(new_file)
+            >>> visits.head(1).num_rows
+            1
+        """
+        return self.at().head(limit)
 
     def report(self) -> str:
         """Return the table's audit page: one HTML file that needs no network and runs no script.

@@ -218,3 +218,21 @@ class TableAt:
             {'id': [1, 2]}
         """
         return self.scan(where, columns).to_arrow()
+
+    @takes(limit=its.count)
+    def head(self, limit: int = 10) -> pa.Table:
+        """Return some rows of the live files, for a look; no more files are read than they need.
+
+        Args:
+            limit: How many rows at most.
+
+        Raises:
+            MissingDependencyError: PyIceberg is not installed.
+            UnsupportedError: Iceberg cannot express the table.
+
+        Example:
+            >>> orders.at().head(1).num_rows
+            1
+        """
+        found: pa.Table = self.scan().update(limit=limit).to_arrow()
+        return found

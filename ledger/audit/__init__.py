@@ -9,6 +9,8 @@ Others may import:
     `blame`        of each thing, the facts that made it what it is
     `entries`      a log's entries, newest first, filtered
     `views`        all of that as rows and Arrow tables
+    `snapshots`    a table's snapshots, as rows
+    `tables`       the log of a whole ledger, dropped tables' too
     `partitions`   rows, files and bytes of each partition
     `report`       one page for an auditor
 

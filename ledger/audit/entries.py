@@ -44,14 +44,25 @@ class Entry:
     """A transaction as the log has it.
 
     Attributes:
-        table: The table's full name; empty for the catalog.
+        table: The table's full name, of a dropped one the last; empty for the catalog.
         commit: The commit that it is in.
         transaction: It.
+        then: What the table was called then, in the log of several; empty elsewhere.
+        is_dropped: Whether the table is gone since.
     """
 
     table: str
     commit: Commit[Any] = field(repr=False)
     transaction: Transaction[Any]
+    then: str = ""
+    is_dropped: bool = False
+
+    @property
+    def label(self) -> str:
+        """The table's name, with what became of it: `shop.sales (then shop.orders, dropped)`."""
+        then = f"then {self.then}" if self.then not in {"", self.table} else ""
+        became = ", ".join(filter(None, (then, "dropped" if self.is_dropped else "")))
+        return f"{self.table} ({became})" if became else self.table
 
     @property
     def version(self) -> int:

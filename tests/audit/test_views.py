@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import duckdb
 import pandas as pd
 import polars as pl
 import pytest
 
+import ledger
 from ledger import RenameColumn, Table
 from tests.lakes import data_file, lake_on, memory, orders
 
@@ -72,4 +76,45 @@ def test_a_ledgers_history_is_narrowed_across_tables() -> None:
     assert rows["kind"].to_list() == ["renameColumn", "createTable"]
     assert [(each.table, each.version) for each in lake.entries("shop", last=0)] == [
         ("shop.orders", 0)
+    ]
+
+
+def test_the_whole_ledgers_log_has_dropped_and_renamed_tables_and_says_so() -> None:
+    lake = lake_on(memory())
+    one = orders(lake)
+    one.append([data_file("a.parquet")])
+    lake.rename_table("shop.orders", "shop.sales")
+    lake.table("shop.sales").create_tag("v1")
+    lake.drop_table("shop.sales", message="not wanted")
+    lake.create_table("shop.sales", {"id": "INT"})
+
+    told = [(each.label, each.kinds) for each in lake.entries()]
+
+    was, gone = "shop.sales (then shop.orders, dropped)", "shop.sales (dropped)"
+    assert told == [
+        ("", ("createTable",)),
+        ("shop.sales", ("createTable",)),
+        ("", ("dropTable",)),
+        (gone, ("dropTable",)),
+        (gone, ("createTag",)),
+        ("", ("renameTable",)),
+        (was, ("commitSnapshot",)),
+        ("", ("createTable",)),
+        (was, ("createTable",)),
+        ("", ("createDatabase",)),
+    ]
+    assert [each.label for each in lake.entries("shop", kinds=["createTag"])] == [gone]
+    assert "shop.sales (dropped)" in lake.report()
+
+
+def test_a_dropped_table_whose_folder_is_gone_is_left_out(tmp_path: Path) -> None:
+    lake = ledger.open(str(tmp_path))
+    orders(lake)
+    lake.drop_table("shop.orders")
+    shutil.rmtree(tmp_path / "shop.db" / "orders")
+
+    assert [each.kinds for each in lake.entries()] == [
+        ("dropTable",),
+        ("createTable",),
+        ("createDatabase",),
     ]

@@ -75,6 +75,16 @@ def test_the_whole_ledger_is_told_in_the_order_of_time(changed: Run) -> None:
     assert {each["table"] for each in one} == {"shop.orders", "shop.other"}
 
 
+def test_the_whole_ledgers_log_tells_what_became_of_a_table(changed: Run) -> None:
+    assert changed("rename", TABLE, "shop.bought").code == 0
+    assert changed("drop", "shop.bought").code == 0
+
+    found = changed("log", "--all", "--output", "json").document["commits"]
+    told = {(each["table"], each.get("then"), each.get("dropped")) for each in found}
+    assert told >= {("shop.bought", TABLE, True), ("shop.bought", None, True), ("", None, None)}
+    assert "(then" in changed("log", "--all").out
+
+
 def test_a_line_of_json_is_a_commit(changed: Run) -> None:
     lines = changed("log", TABLE, "--stat", "--output", "jsonl").out.splitlines()
 

@@ -172,7 +172,7 @@ def change_of(entry: Entry) -> Change:
     """Return an entry as the time line tells it."""
     told = [_said(event) for event in entry.transaction.events[:MOST_EVENTS]]
     return Change(
-        text(entry.table),
+        text(entry.label),
         entry.version,
         moment(entry.time_millis),
         text(entry.transaction.author),

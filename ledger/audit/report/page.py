@@ -170,7 +170,11 @@ def _tags(state: TableState) -> list[tuple[str, str, int]]:
     if state.born is not None:
         refs = sorted(state.born.refs.items())
         return [(told.text(name), each.ref_type, each.snapshot_id) for name, each in refs]
-    return [(told.text(name), "tag", each.snapshot_id) for name, each in sorted(state.tags.items())]
+    branches = sorted(state.branches.items())
+    return [
+        *((told.text(name), "branch", each.head_id) for name, each in branches),
+        *((told.text(name), "tag", each.snapshot_id) for name, each in sorted(state.tags.items())),
+    ]
 
 
 def _table_row(name: str, state: TableState) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from attrs import evolve, frozen
 from cyclopts import Group, Parameter, validators
 from msgspec.structs import replace
 
-from ledger.audit.entries import Entry, Wanted, entries, merged
+from ledger.audit.entries import Entry, Wanted, entries, merged, wanted_of
 from ledger.cli.exits import UsageError
 from ledger.cli.options import OnBranch, Place, read_time, tables_of
 from ledger.cli.paths import whole_path
@@ -63,18 +63,22 @@ class Filters:
         """
         if self.column is not None and table is None:
             raise UsageError("--column is of one table; name the table, too")
-        return Wanted(
-            last=None if self.before is None else self.before - 1,
-            since_millis=None if self.since is None else _begin(self.since),
-            until_millis=None if self.until is None else millis(read_time(self.until)),
-            author=self.by,
-            kinds=frozenset(self.kind),
-            message=self.grep,
-            branch=self.branch,
-            column_id=None
-            if table is None or self.column is None
-            else table.column_id(whole_path(self.column)),
-        )
+        column = None
+        if table is not None and self.column is not None:
+            column = table.column_id(whole_path(self.column))
+        return wanted_of(**self.asked(), column_id=column)
+
+    def asked(self) -> dict[str, Any]:
+        """Return what `Ledger.entries` is asked for."""
+        return {
+            "last": None if self.before is None else self.before - 1,
+            "since": None if self.since is None else _begin(self.since),
+            "until": None if self.until is None else millis(read_time(self.until)),
+            "author": self.by,
+            "kinds": self.kind,
+            "message": self.grep,
+            "branch": self.branch,
+        }
 
 
 def _begin(text: str) -> int:
@@ -94,7 +98,8 @@ def log(  # noqa: PLR0913 - each is an option
     /,
     *,
     all: Annotated[  # noqa: A002 - the option's name
-        bool, Parameter(negative="", help="The catalog and every table, in the order of time.")
+        bool,
+        Parameter(negative="", help="The catalog and every table, dropped ones too, by time."),
     ] = False,
     limit: Annotated[
         int,
@@ -130,14 +135,15 @@ def log(  # noqa: PLR0913 - each is an option
     if commit_id is not None:
         source = lake if name is None else lake.table(name)
         found = _under(commit_id, source.find_commit(commit_id), source.state.version)
-        shown.print([_Commit(name or "", found)])
+        shown.print([_Commit(Entry(name or "", found, found.transactions[0]), found)])
         return
     sources = _sources(lake, name, is_all=all)
     only = sources[0] if len(sources) == 1 and isinstance(sources[0], Table) else None
     wanted = filters.wanted(only)
     heads = [each.state.version for each in sources]
-    streams = (entries(each.log, _named(each), wanted) for each in sources)
-    commits = _commits(merged(streams))
+    several = shown.has_table
+    told = lake.entries(name, **filters.asked()) if several else _of_one(sources[0], wanted)
+    commits = _commits(told)
     newest = list(islice(commits, limit))
     rest = next(commits, None)
     shown.print(newest)
@@ -175,6 +181,10 @@ def _sources(lake: Ledger, name: str | None, *, is_all: bool) -> Sequence[Ledger
     return [*([lake] if name is None else []), *tables]
 
 
+def _of_one(source: Ledger | Table, wanted: Wanted) -> Iterator[Entry]:
+    return entries(source.log, _named(source), wanted)
+
+
 def _named(source: Ledger | Table) -> str:
     return str(source.identifier) if isinstance(source, Table) else ""
 
@@ -185,7 +195,7 @@ def _more(
     """Print what was committed since; return the newest versions now."""
     now = [each.state.version for each in sources]
     fresh = (
-        entries(source.log, _named(source), evolve(wanted, first=old + 1, last=None))
+        _of_one(source, evolve(wanted, first=old + 1, last=None))
         for source, old, new in zip(sources, heads, now, strict=True)
         if new > old
     )
@@ -198,16 +208,16 @@ def _more(
 
 @frozen
 class _Commit:
-    table: str
+    entry: Entry
     commit: Commit[Any]
 
 
 def _commits(found: Iterable[Entry]) -> Iterator[_Commit]:
     """Yield the commits of entries, each with the transactions alone that are wanted."""
-    for (table, _), some in groupby(found, lambda each: (each.table, each.version)):
+    for _, some in groupby(found, lambda each: (each.label, each.version)):
         mine = list(some)
         transactions = tuple(each.transaction for each in reversed(mine))
-        yield _Commit(table, replace(mine[0].commit, transactions=transactions))
+        yield _Commit(mine[0], replace(mine[0].commit, transactions=transactions))
 
 
 @frozen
@@ -227,7 +237,7 @@ class _Shown:
         )
 
     def _document(self, found: _Commit) -> Document:
-        document: dict[str, Any] = {"table": found.table} if self.has_table else {}
+        document = _of_table(found.entry) if self.has_table else {}
         document |= plain(found.commit)
         if self.stat:
             rows, files, length = _sums(found.commit)
@@ -236,11 +246,22 @@ class _Shown:
 
     def _rows(self, found: Sequence[_Commit]) -> Iterator[tuple[Cell, ...]]:
         for each in found:
-            names: tuple[Cell, ...] = (each.table or "(catalog)",) if self.has_table else ()
+            label = each.entry.label or "(catalog)"
+            names: tuple[Cell, ...] = (label,) if self.has_table else ()
             sums = _shown_sums(each.commit) if self.stat else ()
             for row in rows([each.commit]):
                 yield (*names, *row, *sums)
                 names, sums = ("",) * len(names), ("",) * len(sums)
+
+
+def _of_table(entry: Entry) -> dict[str, Any]:
+    """Return which table an entry is of, and what became of that."""
+    document: dict[str, Any] = {"table": entry.table}
+    if entry.then not in {"", entry.table}:
+        document["then"] = entry.then
+    if entry.is_dropped:
+        document["dropped"] = True
+    return document
 
 
 def _sums(commit: Commit[Any]) -> tuple[int, int, int]:

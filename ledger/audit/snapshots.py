@@ -1,0 +1,109 @@
+"""A table's snapshots as rows: those not expired, and those kept by a tag."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from attrs import evolve
+
+from ledger.audit.views import Columns, Row, Rows
+from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.evolution.state import TableState
+from ledger.evolution.table.born import born_snapshot
+from ledger.evolution.table.snapshot_fold import snapshot_of
+from ledger.history.older import TableLog, state_at_snapshot
+from ledger.log.travel import effective_millis
+from ledger.model.instant import ClockCorrection, true_millis
+from ledger.model.snapshot import Snapshot
+
+SNAPSHOTS: Columns = {
+    "snapshot": "number",
+    "version": "number",
+    "time": "time",
+    "kind": "text",
+    "schema_id": "number",
+    "rows": "number",
+    "change": "number",
+    "tags": "text",
+}
+
+
+class Listed(NamedTuple):
+    """A snapshot, and the commit that it came with."""
+
+    version: int
+    snapshot: Snapshot
+
+
+def snapshot_rows(log: TableLog, state: TableState, corrections: Sequence[ClockCorrection]) -> Rows:
+    """Return a row a snapshot, newest first; arguments as `listed` has them."""
+
+    def rows() -> Iterator[Row]:
+        for version, each in listed(log, state, list(state.snapshot_ids), corrections):
+            yield {
+                "snapshot": each.id,
+                "version": version,
+                "time": each.time_millis,
+                "kind": each.commit_kind,
+                "schema_id": each.schema_id,
+                "rows": each.total_record_count,
+                "change": each.delta_record_count,
+                "tags": ", ".join(tags_of(state, each.id)) or None,
+            }
+
+    return Rows(SNAPSHOTS, rows)
+
+
+def tags_of(state: TableState, snapshot_id: int) -> list[str]:
+    """Return the names of a snapshot's tags, sorted."""
+    return sorted(name for name, tag in state.tags.items() if tag.snapshot_id == snapshot_id)
+
+
+def listed(
+    log: TableLog,
+    state: TableState,
+    ids: Sequence[int],
+    corrections: Sequence[ClockCorrection],
+) -> list[Listed]:
+    """Return some of the snapshots of a table, in the order of their ids given.
+
+    Args:
+        log: The table's.
+        state: The table's, or a branch's.
+        ids: Those of its snapshots.
+        corrections: What is known of clocks that were ahead.
+    """
+    if state.born is not None:
+        born, schema_id = state.born, state.schema.id
+        return [
+            Listed(born.added_in[each], born_snapshot(born.snapshots[each], schema_id))
+            for each in ids
+        ]
+    if state.paimon is not None:
+        every, added_in = state.paimon.every, state.paimon.added_in
+        return [Listed(added_in[each], every[each]) for each in ids]
+    of_main = () if state.on_branch is not None else ids
+    kept = [each for each in of_main if each >= state.earliest_snapshot_id]
+    first = state_at_snapshot(log, min(kept)).version if kept else state.version + 1
+    found = {each.snapshot.id: each for each in _since(log, first, state.version, corrections)}
+    for snapshot_id in ids:
+        if snapshot_id not in found:
+            then = state_at_snapshot(log, snapshot_id)
+            if then.snapshot is not None:
+                then_millis = true_millis(corrections, then.version, then.snapshot.time_millis)
+                snapshot = evolve(then.snapshot, time_millis=then_millis)
+                found[snapshot_id] = Listed(then.version, snapshot)
+    return [found[each] for each in ids if each in found]
+
+
+def _since(
+    log: TableLog, first: int, last: int, corrections: Sequence[ClockCorrection]
+) -> Iterator[Listed]:
+    for read in log.commits(first, last):
+        commit = read.commit
+        for transaction in commit.transactions:
+            for event in transaction.events:
+                if isinstance(event, SnapshotCommitted | RolledBack):
+                    moment_millis = effective_millis(commit, corrections)
+                    yield Listed(commit.version, snapshot_of(event, moment_millis))
