@@ -22,6 +22,7 @@ from ledger.events.schema_events import (
     ColumnNullabilityUpdated,
     ColumnRenamed,
     ColumnTypeUpdated,
+    ColumnUndropped,
     IdentifierFieldsSet,
     SchemaEvent,
 )
@@ -47,7 +48,8 @@ def derived(
     try:
         builder = SchemaBuilder.of(before)
         events: list[SchemaEvent] = []
-        for each in sorted(_columns(before.fields, fields), key=_turn):
+        for found in sorted(_columns(before.fields, fields), key=_turn):
+            each = _as_it_came(found, before)
             builder.apply(each)
             events.append(each)
         if before.identifier_field_ids != identifiers:
@@ -57,9 +59,25 @@ def derived(
         if _wire(reached) == _wire(fields) and builder.identifier_field_ids == identifiers:
             return tuple(events)
     except LedgerError:
-        # Names that change places, a map's keys, ids that come back: no SchemaChange says them.
+        # Names that change places, a map's keys: no SchemaChange says them.
         pass
     return (SchemaReplaced(_wire(fields), identifiers),)
+
+
+def _as_it_came(event: SchemaEvent, before: Schema) -> SchemaEvent:
+    """Return an addition under an id that was given out before as the column's return."""
+    if not isinstance(event, ColumnAdded) or event.field_id > before.highest_field_id:
+        return event
+    return ColumnUndropped(
+        field_names=event.field_names,
+        data_type=event.data_type,
+        comment=event.comment,
+        move=event.move,
+        default_value=event.default_value,
+        initial_default=event.default_value,
+        field_id=event.field_id,
+        parent_id=event.parent_id,
+    )
 
 
 def _turn(event: SchemaEvent) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ledger import Schema
 from ledger.events.iceberg_events import SchemaReplaced
 from ledger.events.schema_changes import SchemaChange
+from ledger.events.schema_events import ColumnUndropped
 from ledger.evolution.evolve import evolve
 from ledger.evolution.fold.schema_builder import SchemaBuilder
 from ledger.model.identifier import Identifier
@@ -96,3 +97,16 @@ def test_names_that_change_places_are_one_replacement() -> None:
     builder, is_replaced = folded(base, swapped)
     assert is_replaced
     assert builder.names == {"b": 0, "a": 1}
+
+
+def test_a_column_that_comes_back_under_its_own_id_is_undropped() -> None:
+    inner = RowType([DataField(0, "x", IntType()), DataField(1, "y", IntType())])
+    whole = Schema.of({"a": "INT", "b": inner, "c": "STRING"})
+    for gone in ("DROP COLUMN a", "DROP COLUMN b.y", "DROP COLUMN b", "DROP COLUMN c"):
+        less = evolve(whole, sql(gone))
+        (back,) = derived(less, whole.fields, ())
+        assert isinstance(back, ColumnUndropped)
+        builder, is_replaced = folded(less, whole)
+        assert not is_replaced
+        assert wire(builder.columns.values()) == wire(whole.fields)
+        assert builder.highest_field_id == less.highest_field_id

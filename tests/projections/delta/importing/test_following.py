@@ -21,6 +21,7 @@ from ledger import (
     Schema,
     UnsupportedError,
 )
+from ledger.events.schema_events import ColumnUndropped
 from ledger.model.errors import LedgerError
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory
@@ -171,6 +172,28 @@ def test_a_name_that_comes_back_is_the_column_that_had_it(tmp_path: Path) -> Non
     imported(lake, str(tmp_path))
     ids = {each.name: each.id for each in lake.table("a.b").at().schema.fields}
     assert ids == {"id": 1, "name": 2, "new": 3}
+    table = lake.table("a.b")
+    (commit,) = table.events(table.state.version)
+    (back,) = (
+        each
+        for transaction in commit.transactions
+        for each in transaction.events
+        if isinstance(each, ColumnUndropped)
+    )
+    assert (back.field_names, back.field_id) == (("id",), 1)
+
+
+def test_it_is_promoted_by_instruction_alone(tmp_path: Path) -> None:
+    lake = lake_on(memory(), clock=now)
+    write(tmp_path, 0, PROTOCOL, metadata(ID, NAME), add("x"))
+    imported(lake, str(tmp_path))
+    version = lake.table("a.b").state.version
+    for dry_run in (True, False):
+        with pytest.raises(UnsupportedError, match="born in Delta.*create, then add-files"):
+            lake.promote("a.b", dry_run=dry_run)
+    assert lake.table("a.b").state.version == version
+    write(tmp_path, 1, add("y"))
+    assert imported(lake, str(tmp_path)).transactions == 1
 
 
 def test_a_mapped_table_keeps_its_ids_and_a_table_that_becomes_one_its_own(tmp_path: Path) -> None:
