@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pyiceberg.catalog import load_catalog
 
 import ledger
 from ledger import InvalidInputError, NotFoundError
 from tests.lakes import lake_on, memory
-from tests.projections.iceberg.importing.writing import appended, created
+from tests.projections.iceberg.importing.writing import COLUMNS, appended, created
 from tests.projections.paimon.importing.paimon_source import PaimonSource
 
 if TYPE_CHECKING:
@@ -85,36 +89,112 @@ def test_a_program_gets_each_tables_fate(tmp_path: Path) -> None:
         lake.import_tables(str(tmp_path / "nowhere"), format_name="paimon")
 
 
-def test_following_takes_what_comes_and_ends_in_a_line(tmp_path: Path) -> None:
-    theirs = created(tmp_path / "t")
-    appended(theirs, 1, name=["x"])
-    lake = ledger.open(str(tmp_path / "lake"))
-    lake.create_database("a")
-    following = subprocess.Popen(
+def following_of(tmp_path: Path, *asked: str, **environment: str) -> subprocess.Popen[str]:
+    """Follow in a process of its own, into the ledger `lake`."""
+    return subprocess.Popen(
         [
             *(sys.executable, "-X", "faulthandler", "-m", "ledger", "import", "iceberg"),
-            *(str(tmp_path / "t"), "a.b", "--follow", "--interval", "0.1"),
-            *("--ledger", str(tmp_path / "lake")),
+            *(*asked, "--follow", "--interval", "0.1", "--ledger", str(tmp_path / "lake")),
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         cwd=ROOT,
-        env=dict(os.environ),
+        env={**os.environ, **environment},
     )
-    with following:
-        assert following.stdout is not None
+
+
+@contextmanager
+def watched(process: subprocess.Popen[str]) -> Iterator[None]:
+    """See to it that a process ends; one that hangs shows what it was about."""
+    watch = threading.Timer(120, process.send_signal, [signal.SIGABRT])
+    with process:
         try:
-            # A process that hangs shows what it was about, and ends.
-            watch = threading.Timer(120, following.send_signal, [signal.SIGABRT])
             watch.start()
-            assert "version 2" in following.stdout.readline()
-            appended(theirs, 2, name=["y"])
-            assert "version 3" in following.stdout.readline()
-            following.send_signal(signal.SIGINT)
-            _, said = following.communicate()
+            yield
         finally:
             watch.cancel()
-            following.kill()
+            process.kill()
+
+
+def lines_until(process: subprocess.Popen[str], *wanted: str) -> str:
+    """Return the lines that a process says until each of some texts stood in one."""
+    assert process.stdout is not None
+    said, left = "", set(wanted)
+    while left:
+        line = process.stdout.readline()
+        assert line, said
+        said += line
+        left = {each for each in left if each not in line}
+    return said
+
+
+def test_following_takes_what_comes_and_ends_in_a_line(tmp_path: Path) -> None:
+    theirs = created(tmp_path / "t")
+    appended(theirs, 1, name=["x"])
+    lake = ledger.open(str(tmp_path / "lake"))
+    lake.create_database("a")
+    following = following_of(tmp_path, str(tmp_path / "t"), "a.b")
+    with watched(following):
+        lines_until(following, "version 2")
+        appended(theirs, 2, name=["y"])
+        lines_until(following, "version 3")
+        following.send_signal(signal.SIGINT)
+        _, said = following.communicate()
     assert (following.returncode, said.count("\n")) == (0, 1), said
     assert "3 transactions came" in said
+
+
+def test_following_a_folder_goes_on_with_each_table_and_tells_of_a_bad_one_once(
+    tmp_path: Path,
+) -> None:
+    root = warehouse(tmp_path / "w")
+    ledger.open(str(tmp_path / "lake")).create_database("one")
+    following = following_of(tmp_path, str(root))
+    with watched(following):
+        lines_until(following, "one.a stands at", "two.b stands at")
+        theirs = created(root / "two/later")
+        appended(theirs, 1, 2, name=["x", "y"])
+        lines_until(following, "two.later stands at version 2")
+        # The one that nobody could read is whole again, and comes as well.
+        shutil.rmtree(root / "one.db/broken")
+        appended(created(root / "one.db/broken"), 5, name=["z"])
+        lines_until(following, "one.broken stands at version 2")
+        following.send_signal(signal.SIGTERM)
+        _, said = following.communicate()
+    assert following.returncode == 0, said
+    # What was half written meanwhile has reasons of its own; each is told once.
+    told = [line for line in said.splitlines() if line.startswith("one.broken: ")]
+    assert len(told) == len(set(told)) > 0
+    assert "transactions came\n" in said
+    lake = ledger.open(str(tmp_path / "lake"))
+    assert [*lake.tables("one"), *lake.tables("two")] == ["a", "broken", "b", "later"]
+
+
+def test_following_a_catalog_goes_on_with_each_table_and_ends_in_a_line(tmp_path: Path) -> None:
+    pytest.importorskip("sqlalchemy", reason="PyIceberg's catalog in a file needs it")
+    properties = {
+        "TYPE": "sql",
+        "URI": f"sqlite:///{tmp_path}/catalog.db",
+        "WAREHOUSE": f"file://{tmp_path}/warehouse",
+    }
+    catalog = load_catalog("here", **{key.lower(): value for key, value in properties.items()})
+    catalog.create_namespace("s")
+    one = catalog.create_table("s.one", COLUMNS)
+    bad = catalog.create_table("s.bad", COLUMNS)
+    for each in (one, bad):
+        appended(each, 1, name=["x"])
+    Path(bad.metadata_location.removeprefix("file://")).write_bytes(b"{")
+    configured = {f"PYICEBERG_CATALOG__HERE__{key}": value for key, value in properties.items()}
+    ledger.open(str(tmp_path / "lake")).create_database("mine")
+    following = following_of(tmp_path, "here:", "mine", **configured)
+    with watched(following):
+        lines_until(following, "mine.one stands at version 2")
+        appended(one, 2, name=["y"])
+        lines_until(following, "mine.one stands at version 3")
+        following.send_signal(signal.SIGINT)
+        _, said = following.communicate()
+    catalog.close()
+    assert following.returncode == 0, said
+    assert said.count("mine.bad: ") == 1
+    assert "3 transactions came; 1 could not go on" in said

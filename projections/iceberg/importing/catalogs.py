@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 from ledger.model.errors import InvalidInputError, StoreError
-from projections.iceberg.importing.sources import IN_CATALOG, catalogs
+from projections.iceberg.importing.sources import IN_CATALOG, catalogs, closed_after
 
 
 def is_swappable(catalog: str) -> bool:
@@ -16,17 +17,18 @@ def is_swappable(catalog: str) -> bool:
     from pyiceberg.catalog.sql import SqlCatalog
 
     try:
-        return isinstance(catalogs()(catalog), SqlCatalog)
+        with closed_after(catalogs()(catalog)) as found:
+            return isinstance(found, SqlCatalog)
     except Exception as error:
         # Every kind of catalog has errors of its own.
         raise StoreError(f"catalog {catalog} cannot be asked: {error}") from error
 
 
-def _named(source: str) -> tuple[Any, tuple[str, ...]]:
+def _named(source: str) -> tuple[AbstractContextManager[Any], tuple[str, ...]]:
     named = IN_CATALOG.fullmatch(source)
     if named is None:
         raise InvalidInputError(f"{source} is no table of a catalog, CATALOG:NAMESPACE.TABLE")
-    return catalogs()(named["catalog"]), tuple(named["name"].split("."))
+    return closed_after(catalogs()(named["catalog"])), tuple(named["name"].split("."))
 
 
 def pointer_of(source: str) -> str:
@@ -35,9 +37,10 @@ def pointer_of(source: str) -> str:
     Raises:
         StoreError: The catalog cannot be asked.
     """
-    catalog, name = _named(source)
+    opened, name = _named(source)
     try:
-        found: str = catalog.load_table(name).metadata_location
+        with opened as catalog:
+            found: str = catalog.load_table(name).metadata_location
     except Exception as error:
         # Every kind of catalog has errors of its own.
         raise StoreError(f"{source} cannot be asked for: {error}") from error
@@ -56,20 +59,21 @@ def swap_pointer(source: str, expected: str, new: str) -> bool:
     from sqlalchemy import update
     from sqlalchemy.exc import SQLAlchemyError
 
-    catalog, (*space, name) = _named(source)
-    statement = (
-        update(IcebergTables)
-        .where(
-            IcebergTables.catalog_name == catalog.name,
-            IcebergTables.table_namespace == ".".join(space),
-            IcebergTables.table_name == name,
-            IcebergTables.metadata_location == expected,
+    opened, (*space, name) = _named(source)
+    with opened as catalog:
+        statement = (
+            update(IcebergTables)
+            .where(
+                IcebergTables.catalog_name == catalog.name,
+                IcebergTables.table_namespace == ".".join(space),
+                IcebergTables.table_name == name,
+                IcebergTables.metadata_location == expected,
+            )
+            .values(metadata_location=new, previous_metadata_location=expected)
         )
-        .values(metadata_location=new, previous_metadata_location=expected)
-    )
-    try:
-        with catalog.engine.begin() as connection:
-            done = connection.execute(statement)
-    except SQLAlchemyError as error:
-        raise StoreError(f"{source} cannot be led to {new}: {error}") from error
+        try:
+            with catalog.engine.begin() as connection:
+                done = connection.execute(statement)
+        except SQLAlchemyError as error:
+            raise StoreError(f"{source} cannot be led to {new}: {error}") from error
     return bool(done.rowcount == 1)

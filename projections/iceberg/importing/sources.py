@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from attrs import evolve, field, frozen
@@ -239,9 +240,9 @@ def tables_of(source: str, options: Mapping[str, Any] | None) -> list[Found]:
     catalog, namespace = named["catalog"], named["namespace"]
     load_catalog = catalogs()
     try:
-        asked = load_catalog(catalog)
-        spaces = [(namespace,)] if namespace else asked.list_namespaces()
-        found = [each for space in spaces for each in asked.list_tables(space)]
+        with closed_after(load_catalog(catalog)) as asked:
+            spaces = [(namespace,)] if namespace else asked.list_namespaces()
+            found = [each for space in spaces for each in asked.list_tables(space)]
     except Exception as error:
         # Every kind of catalog has errors of its own.
         raise StoreError(f"catalog {catalog} cannot be asked for its tables: {error}") from error
@@ -254,7 +255,7 @@ def tables_of(source: str, options: Mapping[str, Any] | None) -> list[Found]:
 
 
 def catalogs() -> Callable[[str], Any]:
-    """Return what loads a catalog by its name.
+    """Return what loads a catalog by its name; whoever does closes it.
 
     Raises:
         MissingDependencyError: PyIceberg is not installed.
@@ -269,12 +270,24 @@ def catalogs() -> Callable[[str], Any]:
     return load_catalog
 
 
+@contextmanager
+def closed_after(catalog: Any) -> Iterator[Any]:
+    """Yield a catalog and let go of its connections; those before PyIceberg 0.11 keep theirs."""
+    try:
+        yield catalog
+    finally:
+        if hasattr(catalog, "close"):
+            catalog.close()
+
+
 def _of_catalog(source: str, catalog: str, name: str) -> Source:
     load_catalog = catalogs()
     from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
     try:
-        table = load_catalog(catalog).load_table(name)
+        # What a table reads its files by stays open without its catalog.
+        with closed_after(load_catalog(catalog)) as asked:
+            table = asked.load_table(name)
     except (NoSuchTableError, NoSuchNamespaceError) as error:
         raise NotFoundError(f"catalog {catalog} has no table {name}") from error
     except Exception as error:

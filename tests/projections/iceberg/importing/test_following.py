@@ -203,6 +203,12 @@ def test_a_catalog_is_asked_by_pyicebergs_own_configuration(
     lake = ledger.open(str(tmp_path / "lake"))
     assert lake.import_table("a.b", "here:s.t").source == "here:s.t"
     assert lake.import_table("a.b", theirs.metadata_location).transactions == 0
+    closed: list[str] = []
+    monkeypatch.setattr(type(catalog), "close", lambda each: closed.append(each.name))
+    appended(theirs, 2, name=["y"])
+    assert lake.import_table("a.b", "here:s.t").transactions == 1
+    assert lake.tables_to_import("here:") == {"s.t": "here:s.t"}
+    assert closed == ["here", "here"]
     with pytest.raises(NotFoundError, match="catalog here has no table s.none"):
         lake.import_table("a.c", "here:s.none")
     with pytest.raises(StoreError, match="catalog nowhere cannot be asked"):
