@@ -21,6 +21,7 @@ from ledger.model.errors import (
     LedgerError,
     MissingDependencyError,
     NotFoundError,
+    UnsupportedError,
 )
 from ledger.table import Table
 from projections.materialising import Difference
@@ -30,7 +31,7 @@ from projections.statistics.keeping import materialise
 from projections.statistics.keeping.kept import Kept
 from projections.statistics.publishing import publish_iceberg, publish_paimon
 from projections.statistics.publishing.published import Published
-from projections.statistics.shown.query import Instant, Order, growth, totals
+from projections.statistics.shown.query import Counted, Instant, Order, growth, totals
 from projections.statistics.shown.questions import (
     TARGET_FILE_SIZE,
     Bounds,
@@ -337,10 +338,10 @@ def _one(table: Table, when: When, engines: Engines, screen: Screen, wanted: Wan
     at = when.of(table)
     chosen = engines.choose(table)
     with screen.progress("counting") as told:
-        kept = brought_up_to_date(table, chosen, screen.notice, told)
+        kept = brought_up_to_date(table, at, chosen, screen.notice, told)
     view, title = wanted.shapes.view, f"{table.identifier}{when}"
     if wanted.asking.ask is not None:
-        _answer(wanted.asking.ask, table, when, kept, screen, wanted)
+        _answer(wanted.asking.ask, table, when, _kept(table, kept, "--ask"), screen, wanted)
     elif view is not None:
         shown = view_document(view, kept, at)
         screen.result(shown, lambda to: print_view(to, title, shown))
@@ -349,6 +350,21 @@ def _one(table: Table, when: When, engines: Engines, screen: Screen, wanted: Wan
         if wanted.shapes.analyze:
             analysis = analyze(table, at=at, spark=engines.session())
         _report(table, when, kept, chosen.name, screen, wanted, analysis=analysis)
+
+
+def _kept(table: Table, counted: Counted, what: str) -> Kept:
+    """Return what is kept of a table, for what needs more than a look at an instant.
+
+    Raises:
+        UnsupportedError: Its engine lists its files, so that nothing is.
+    """
+    if not isinstance(counted, Kept):
+        raise UnsupportedError(
+            f"{what} asks for statistics that are kept, and the files of {table.identifier} stand "
+            "in its engine's manifests, of which none are: leave it out; the report, --at, "
+            "--history, --partition, --view and --columns are counted from there"
+        )
+    return counted
 
 
 def _answer(
@@ -377,7 +393,7 @@ def _answer(
 def _report(  # noqa: PLR0913 - what a report is made of
     table: Table,
     when: When,
-    kept: Kept,
+    kept: Counted,
     engine: str,
     screen: Screen,
     wanted: Wanted,
@@ -434,12 +450,15 @@ def _distinct_json(analysis: Analysis, at: Instant) -> dict[str, Any]:
 
 def _publish(
     table: Table,
-    kept: Kept,
+    counted: Counted,
     when: When,
     formats: tuple[Format, ...],
     analysis: Analysis | None,
 ) -> list[Published]:
-    found = []
+    found: list[Published] = []
+    if not formats:
+        return found
+    kept = _kept(table, counted, "--publish")
     if "iceberg" in formats:
         # Before anything is published, so that it is both or none.
         publish_iceberg.check(table, when.of(table))
@@ -476,9 +495,10 @@ def _many(
         for number, table in enumerate(tables, 1):
             try:
                 chosen = engines.choose(table)
-                kept = brought_up_to_date(table, chosen, screen.notice)
+                at = table.at()
+                kept = brought_up_to_date(table, at, chosen, screen.notice)
                 engine = "spark" if str(table.identifier) in by_spark else chosen.name
-                report = report_of(table, kept, table.at(), engine)
+                report = report_of(table, kept, at, engine)
                 documents.append(report.document(wanted.by, wanted.top))
             except (MissingDependencyError, InvalidInputError):
                 # Of the engine that was asked for, and so of all tables.

@@ -9,9 +9,11 @@ from attrs import define
 from msgspec import UnsetType
 
 from ledger.events import TableEvent
+from ledger.events.iceberg_events import SnapshotAdded
 from ledger.events.schema_events import UpdateKeys
 from ledger.events.spec_events import PartitionSpecUpdated
 from ledger.events.table_events import TableCreated
+from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import FileChange, PartitionValue
 from projections.source.views.batches import Row
 from projections.source.views.column import Column
@@ -189,10 +191,22 @@ def _snapshots(scan: Scan) -> Iterator[tuple[Step[TableEvent], SnapshotEvent, Na
     """Yield every snapshot with the names of the partition fields of the specs up to then."""
     names: Names | None = None
     for step, builder in scan.folded():
+        if any(isinstance(each, SnapshotAdded) for each in step.transaction.events):
+            _refuse_engines(scan)
         if names is None or any(map(_lays_out, step.transaction.events)):
             names = names_of(builder.freeze().specs)
         for event in step.snapshots:
             yield step, event, names
+
+
+def _refuse_engines(scan: Scan) -> None:
+    """Refuse a table whose files an engine lists; what a promotion listed begins with all."""
+    born = scan.final().born
+    if born is not None and born.promoted_in < 0:
+        raise UnsupportedError(
+            f"the files of this table stand in the manifests of {born.source}: they are not in the "
+            "log. Read the views commits, events, columns, snapshots and tags, or Table.at().files"
+        )
 
 
 def _lays_out(event: TableEvent) -> bool:

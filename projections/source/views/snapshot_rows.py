@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec import UnsetType
+
+from ledger.events.iceberg_events import IcebergSnapshot, SnapshotAdded
 from ledger.events.snapshot_events import RolledBack
+from ledger.evolution.table.born import UNKNOWN, born_snapshot, born_totals
 from ledger.evolution.table.snapshot_fold import SnapshotTrail, snapshot_of
 from ledger.model.snapshot import Totals
 from projections.source.views.batches import Row
@@ -15,8 +19,12 @@ from projections.source.views.scan import Scan, SnapshotEvent
 SNAPSHOTS = (
     *PLACE,
     Column("effective_time", "timestamp", "the snapshot's own time, as the formats show it"),
-    Column("snapshot_id", "bigint", "1, 2, 3, ... without gaps"),
-    Column("schema_id", "bigint", "the schema that it was written with"),
+    Column(
+        "snapshot_id",
+        "bigint",
+        "1, 2, 3, ... without gaps, or Iceberg's own",
+    ),
+    Column("schema_id", "bigint", "the schema that it was written with; -1: nobody says"),
     Column("commit_kind", "string", "APPEND, COMPACT, OVERWRITE or ANALYZE"),
     Column("commit_user", "string", "stable for a stream, fresh for a batch"),
     Column("commit_identifier", "bigint", "the stream's own number"),
@@ -54,6 +62,9 @@ def snapshot_rows(scan: Scan) -> Iterator[Row]:
     if before is not None:
         trail = SnapshotTrail(before.snapshot, before.totals)
     for step in scan.steps():
+        for added in step.transaction.events:
+            if isinstance(added, SnapshotAdded):
+                yield (*place(step), *_of_iceberg(added.snapshot))
         for event in step.snapshots:
             trail.apply(event, event.schema_id, step.effective_millis)
             yield (*place(step), step.effective_millis * 1000, *_row(event, trail))
@@ -79,6 +90,35 @@ def _row(event: SnapshotEvent, trail: SnapshotTrail) -> Row:
         snapshot.watermark,
         snapshot.operation,
         None if properties is None else list(properties.items()),
+    )
+
+
+def _of_iceberg(added: IcebergSnapshot) -> Row:
+    """Return what Iceberg says of a snapshot; counts that it leaves out are -1, changes 0."""
+    snapshot, after = born_snapshot(added, UNKNOWN), born_totals(added)
+    summary = {} if isinstance(added.summary, UnsetType) else added.summary
+
+    def count(key: str) -> int:
+        return int(summary.get(f"added-{key}", 0)) - int(summary.get(f"deleted-{key}", 0))
+
+    return (
+        snapshot.time_millis * 1000,
+        snapshot.id,
+        snapshot.schema_id,
+        snapshot.commit_kind,
+        snapshot.commit_user,
+        snapshot.commit_identifier,
+        None,
+        snapshot.delta_record_count,
+        count("data-files"),
+        int(summary.get("added-files-size", 0)) - int(summary.get("removed-files-size", 0)),
+        after.record_count,
+        after.file_count,
+        after.file_size_in_bytes,
+        None,
+        None,
+        snapshot.operation,
+        [*summary.items()],
     )
 
 

@@ -80,6 +80,20 @@ class Kept:
         for tile in cover(block.start):
             yield self.tile(tile)
 
+    def history(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
+        """Yield rows among which each snapshot up to a state has one: sums keep them, too."""
+        return self.up_to(version, snapshot_id)
+
+    def version_of(self, version: int, _snapshot_id: int) -> int:
+        """Return the commit of a snapshot, whose place is its version."""
+        return version
+
+    @property
+    def opening_snapshot_id(self) -> int | None:
+        """The first snapshot that is counted by itself; None if all are."""
+        opening = self.position.opening or self.opening
+        return None if opening is None else opening.snapshot_id
+
     def deltas(self, last: int) -> Iterator[pa.Table]:
         """Yield the deltas of the versions 0 to `last`, oldest first."""
         for start in range(0, last + 1, block_of(0).end):

@@ -194,17 +194,16 @@ def refresh(
 
     Raises:
         DamagedLogError: A commit or a list of file changes is missing or damaged.
-        UnsupportedError: The table was born in Iceberg or Paimon.
+        UnsupportedError: An engine lists the table's files, of which nothing is kept.
         OSError: The store failed; asking again goes on from there.
     """
     log.refresh()
     head = log.head
     last = head.state.version if head else -1
-    born = (head.state.born or head.state.paimon) if head else None
-    if born is not None:
+    if head is not None and not head.state.lists_files:
         raise UnsupportedError(
-            f"the files of this table stand in the manifests of {born.source}, which statistics do "
-            "not count: ask an engine there"
+            "this table's files stand in the manifests of its engine, of which no statistics are "
+            "kept: they are counted when they are asked for (lakeledger stats TABLE)"
         )
     chosen = engine or Local(log)
     kept = Kept.of(log)

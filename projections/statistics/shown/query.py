@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ledger.evolution.state import TableState
+from ledger.log.column_values import Columns
 from ledger.model.errors import NotFoundError
 from ledger.model.schema import Schema
 from projections.dlf.objects.partitions import Partition, PartitionStatistics
 from projections.statistics.definition import PLACE_NAMES
 from projections.statistics.fold import concatenated, grouped, running_totals, sums, up_to
-from projections.statistics.keeping.kept import Kept
-from projections.statistics.keeping.tiling import block_of
+from projections.statistics.keeping.tiling import Tile, block_of
 from projections.statistics.shown.rendering import RenderedSpec, Rendering, told
 
 if TYPE_CHECKING:
@@ -33,6 +33,33 @@ class Instant(Protocol):
     @property
     def schema(self) -> Schema:
         """The schema to read with."""
+
+
+class Counted(Protocol):
+    """What a table's rows are counted by: what is kept of them, or its engine's manifests."""
+
+    @property
+    def columns(self) -> Columns:
+        """What is kept elsewhere of their partitions."""
+
+    @property
+    def opening_snapshot_id(self) -> int | None:
+        """The first snapshot that is counted by itself; None if all are."""
+
+    def up_to(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
+        """Yield rows that add up to a state."""
+
+    def history(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
+        """Yield rows among which each snapshot up to a state has one."""
+
+    def deltas(self, last: int) -> Iterator[pa.Table]:
+        """Yield what each snapshot did, up to a version, oldest first."""
+
+    def block(self, block: Tile, last: int) -> pa.Table:
+        """Return what the snapshots of a block of versions did, up to one."""
+
+    def version_of(self, version: int, snapshot_id: int, /) -> int:
+        """Return the commit of a snapshot, by its place."""
 
 
 @frozen(kw_only=True)
@@ -57,7 +84,7 @@ def paimon_rendering_of(at: Instant) -> Rendering:
     return Rendering.paimon(at.schema, at.state.specs)
 
 
-def partition_sums(kept: Kept, at: Instant) -> pa.Table:
+def partition_sums(kept: Counted, at: Instant) -> pa.Table:
     """Return one row of `definition.ROWS` for every partition of every spec that ever had files.
 
     Raises:
@@ -70,7 +97,7 @@ def partition_sums(kept: Kept, at: Instant) -> pa.Table:
     return found.filter(pc.is_valid(found["spec_id"]))
 
 
-def _told(kept: Kept, rows: pa.Table) -> pa.Table:
+def _told(kept: Counted, rows: pa.Table) -> pa.Table:
     """Return rows whose partitions say the values that are kept elsewhere; erased ones are NULL."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -85,7 +112,7 @@ def _told(kept: Kept, rows: pa.Table) -> pa.Table:
 
 
 def partitions(
-    kept: Kept, at: Instant, rendering: Rendering | None = None
+    kept: Counted, at: Instant, rendering: Rendering | None = None
 ) -> tuple[Partition, ...]:
     """Return the partitions that have files at an instant, by their path.
 
@@ -123,14 +150,20 @@ def first_by(partitions: tuple[Partition, ...], order: Order, top: int) -> tuple
     return tuple(sorted(partitions, key=rank)[:top])
 
 
-def totals(kept: Kept, at: Instant) -> tuple[Totals, ...]:
+def totals(kept: Counted, at: Instant) -> tuple[Totals, ...]:
     """Return the whole table at every snapshot up to an instant, in commit order."""
     state = at.state
-    rows = running_totals(kept.up_to(state.version, state.last_snapshot_id))
-    return tuple(Totals(**row) for row in rows.to_pylist())
+    return _running(kept, kept.history(state.version, state.last_snapshot_id))
 
 
-def growth(kept: Kept, at: Instant, spec: Mapping[str, str]) -> tuple[Totals, ...]:
+def _running(kept: Counted, rows: Iterable[pa.Table]) -> tuple[Totals, ...]:
+    found = [Totals(**row) for row in running_totals(rows).to_pylist()]
+    return tuple(
+        evolve(each, version=kept.version_of(each.version, each.snapshot_id)) for each in found
+    )
+
+
+def growth(kept: Counted, at: Instant, spec: Mapping[str, str]) -> tuple[Totals, ...]:
     """Return one partition at every snapshot that changed it, up to an instant.
 
     Args:
@@ -150,7 +183,7 @@ def growth(kept: Kept, at: Instant, spec: Mapping[str, str]) -> tuple[Totals, ..
             found += _rows_of(mine, rendering, dict(spec))
         whole = grouped(concatenated(found), PLACE_NAMES)
         if len(whole):
-            return tuple(Totals(**row) for row in running_totals([whole]).to_pylist())
+            return _running(kept, [whole])
     raise NotFoundError(_unknown(spec, partitions(kept, at)))
 
 
@@ -200,7 +233,7 @@ def _plus(before: Partition | None, spec: RenderedSpec, row: Mapping[str, int]) 
 
 
 def partition_deltas(
-    kept: Kept, at: Instant, *, total_buckets: int = 0
+    kept: Counted, at: Instant, *, total_buckets: int = 0
 ) -> tuple[PartitionStatistics, ...]:
     """Return what the newest snapshot of an instant adds to each partition, by path.
 

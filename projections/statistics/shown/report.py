@@ -11,12 +11,21 @@ from ledger.cli.screen import Screen
 from ledger.model.errors import StoreError
 from ledger.model.excerpt import moment, size
 from ledger.table import Table
+from ledger.table_at import TableAt
 from projections.dlf import Style, render
 from projections.dlf.objects.partitions import Partition
 from projections.materialising import Progress, nobody
+from projections.statistics.keeping.engine_listed import EngineListed
 from projections.statistics.keeping.kept import Kept
 from projections.statistics.keeping.materialise import Engine, refresh
-from projections.statistics.shown.query import Instant, Order, Totals, first_by, partitions
+from projections.statistics.shown.query import (
+    Counted,
+    Instant,
+    Order,
+    Totals,
+    first_by,
+    partitions,
+)
 
 
 @frozen(kw_only=True)
@@ -66,9 +75,15 @@ class Report:
 
 
 def brought_up_to_date(
-    table: Table, engine: Engine, notice: Callable[[str], None], on_progress: Progress = nobody
-) -> Kept:
+    table: Table,
+    at: TableAt,
+    engine: Engine,
+    notice: Callable[[str], None],
+    on_progress: Progress = nobody,
+) -> Counted:
     """Return a table's statistics after a refresh; where nothing can be kept, they are computed."""
+    if not at.state.lists_files:
+        return EngineListed(table, at)
     try:
         refresh(table.log, engine, on_progress=on_progress)
     except (OSError, StoreError) as error:
@@ -76,16 +91,15 @@ def brought_up_to_date(
     return Kept.of(table.log)
 
 
-def report_of(table: Table, kept: Kept, at: Instant, engine: str) -> Report:
+def report_of(table: Table, kept: Counted, at: Instant, engine: str) -> Report:
     """Return what the statistics say of a table at an instant."""
-    opening = kept.position.opening or kept.opening
     return Report(
         table=str(table.identifier),
         version=at.state.version,
         snapshot_id=at.state.last_snapshot_id,
         engine=engine,
         partitions=partitions(kept, at),
-        opening_snapshot_id=None if opening is None else opening.snapshot_id,
+        opening_snapshot_id=kept.opening_snapshot_id,
     )
 
 

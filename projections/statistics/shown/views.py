@@ -11,8 +11,8 @@ from ledger.table import Table
 from projections.dlf import Style, render
 from projections.dlf.objects.partitions import ListPartitionsResponse, PartitionStatistics
 from projections.paimon.manifests.entries import UNBUCKETED
-from projections.statistics.keeping.kept import Kept
 from projections.statistics.shown.query import (
+    Counted,
     Instant,
     paimon_rendering_of,
     partition_deltas,
@@ -22,7 +22,7 @@ from projections.statistics.shown.query import (
 View = Literal["list-partitions", "partition-statistics"]
 
 
-def document(view: View, kept: Kept, at: Instant) -> dict[str, Any]:
+def document(view: View, kept: Counted, at: Instant) -> dict[str, Any]:
     """Return a view of an instant as plain JSON.
 
     `list-partitions` is the DLF metadata API's answer to ListPartitions, of one page.
@@ -43,11 +43,12 @@ def document(view: View, kept: Kept, at: Instant) -> dict[str, Any]:
     }
 
 
-def snapshot_statistics(kept: Kept, at: Instant) -> tuple[PartitionStatistics, ...]:
+def snapshot_statistics(kept: Counted, at: Instant) -> tuple[PartitionStatistics, ...]:
     """Return what a projected snapshot adds to each partition, as a commit of Paimon's says it.
 
     Example:
         >>> import ledger
+        >>> from projections.statistics.keeping.kept import Kept
         >>> lake = ledger.open("memory://snapshot-statistics")
         >>> _ = lake.create_database("shop")
         >>> orders = lake.create_table("shop.orders", ledger.Schema.of({"id": "BIGINT"}))
@@ -61,7 +62,7 @@ def snapshot_statistics(kept: Kept, at: Instant) -> tuple[PartitionStatistics, .
 
 
 def every_snapshot(
-    table: Table, kept: Kept
+    table: Table, kept: Counted
 ) -> Iterator[tuple[int, tuple[PartitionStatistics, ...]]]:
     """Yield each snapshot that can be read, oldest first, with what it adds to each partition."""
     state = table.state

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
+from ledger.model.errors import UnsupportedError
 from ledger.table import Table
 from ledger.table_at import TableAt
 from projections.statistics.columns.history import columns_at, columns_by_snapshot
@@ -53,8 +54,10 @@ def compute(
     Raises:
         InvalidInputError: The ledger is in memory.
         MissingDependencyError: A session has to be started, and pyspark or Java is missing.
+        UnsupportedError: An engine lists the table's files then, and not the ledger.
     """
     instant = at or table.at()
+    _refuse_engine_listed(table, instant)
     return compute_from(
         evolve(LogSource.of(table), opening=opening_of(table.log, 0, 0)),
         evolve(rendering_of(instant), columns=table.log.personal.columns),
@@ -116,11 +119,21 @@ def asked(
 
     Raises:
         DamagedLogError: A commit or a list of file changes is missing or damaged.
-        MissingDependencyError: As in `compute`.
+        MissingDependencyError, UnsupportedError: As in `compute`.
     """
+    instant = at or table.at()
+    _refuse_engine_listed(table, instant)
     session = spark or spark_session()
-    rows = answer(question, Kept.of(table.log), table.log, at or table.at(), bounds)
+    rows = answer(question, Kept.of(table.log), table.log, instant, bounds)
     return session.createDataFrame(rows)
+
+
+def _refuse_engine_listed(table: Table, at: Instant) -> None:
+    if not at.state.lists_files:
+        raise UnsupportedError(
+            f"the files of {table.identifier} stand in its engine's manifests, which Spark does "
+            f"not count here: lakeledger stats {table.identifier} counts them in this process"
+        )
 
 
 def columns(

@@ -1,0 +1,173 @@
+"""What engines' manifests say of a table that was born elsewhere, counted when it is asked for.
+
+Nothing of it is kept: the manifests are the engine's and may go with its snapshots, snapshot ids do
+not say which came first, and a source may go back. So an instant is counted by its live files, and
+its history by the live files of the snapshots before it, each compared with its parent's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import msgspec
+from attrs import field, frozen
+from msgspec import UnsetType
+
+from ledger.evolution.state import TableState
+from ledger.log.column_values import Columns
+from ledger.model.file_change import FileChange
+from ledger.table import Table
+from ledger.table_at import TableAt
+from projections.statistics.definition import ENTRIES, arrow_schema, content_of
+from projections.statistics.fold import concatenated, deltas
+from projections.statistics.keeping.tiling import Tile
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SAME = ("path", "content", "spec_id", "partition", "record_count", "file_size_in_bytes")
+
+
+@frozen(slots=False)
+class EngineListed:
+    """A table at an instant at which its engine lists its files; see `Kept`.
+
+    Attributes:
+        table: The table.
+        at: The instant.
+    """
+
+    table: Table = field(eq=False)
+    at: TableAt = field(eq=False)
+
+    @property
+    def columns(self) -> Columns:
+        """What is kept elsewhere of partitions."""
+        return self.table.log.personal.columns
+
+    @property
+    def opening_snapshot_id(self) -> int | None:
+        """The oldest snapshot that is there, if ones before it are gone; else None."""
+        first = self._line[0] if self._line else None
+        return first if first is not None and _follows_one(self.at.state, first) else None
+
+    @cached_property
+    def _line(self) -> tuple[int, ...]:
+        return line_of(self.at.state)
+
+    def up_to(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
+        """Yield what adds up to the instant: its live files, as if its snapshot had added all."""
+        yield self._rows([(version, snapshot_id, (), self.at.engine_files)])
+
+    def history(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
+        """Yield what each snapshot did that leads to the instant, oldest first.
+
+        Snapshots are placed by negative numbers instead of versions: one commit may have brought
+        several, and their ids do not say in which order; `version_of` says the version.
+        """
+        del version, snapshot_id
+        yield self._rows(self._steps())
+
+    def deltas(self, last: int) -> Iterator[pa.Table]:
+        """Yield the rows of `history`."""
+        return self.history(last, 0)
+
+    def block(self, block: Tile, last: int) -> pa.Table:
+        """Return what the instant's own snapshot did."""
+        del block
+        before = self._files(self._line[-2]) if len(self._line) > 1 else ()
+        return self._rows([(last, self.at.state.last_snapshot_id, before, self.at.engine_files)])
+
+    def version_of(self, version: int, snapshot_id: int) -> int:
+        """Return the commit that brought a snapshot."""
+        return _added_in(self.at.state).get(snapshot_id, version)
+
+    def _steps(self) -> Iterator[_Step]:
+        before: tuple[FileChange, ...] = ()
+        for place, snapshot_id in enumerate(self._line, -len(self._line)):
+            after = self._files(snapshot_id)
+            yield place, snapshot_id, before, after
+            before = after
+
+    def _files(self, snapshot_id: int) -> tuple[FileChange, ...]:
+        if snapshot_id == self.at.state.last_snapshot_id:
+            return self.at.engine_files
+        return self.table.at(snapshot=snapshot_id).engine_files
+
+    def _rows(self, steps: Iterable[_Step]) -> pa.Table:
+        return concatenated(deltas([_entries(each)]) for each in steps)
+
+
+_Step = tuple[int, int, tuple[FileChange, ...], tuple[FileChange, ...]]
+"""The place of a snapshot, its id, the files before it, and after it."""
+
+
+def line_of(state: TableState) -> tuple[int, ...]:
+    """Return the snapshots that lead to a state and are there, oldest first, its own included."""
+    if state.snapshot is None:
+        return ()
+    found = [state.snapshot.id]
+    if state.born is not None:
+        there = state.born.snapshots
+        parent = there[found[-1]].parent_snapshot_id
+        while not isinstance(parent, UnsetType) and parent in there:
+            found.append(parent)
+            parent = there[parent].parent_snapshot_id
+    elif state.paimon is not None:
+        found += sorted((each for each in state.paimon.snapshots if each < found[0]), reverse=True)
+    return tuple(reversed(found))
+
+
+def _follows_one(state: TableState, snapshot_id: int) -> bool:
+    """Whether there was something before the oldest snapshot that is there."""
+    if state.born is None:
+        return snapshot_id > 1
+    # Some engines take a parent's id away with the parent; what was there counts all the same.
+    snapshot = state.born.snapshots[snapshot_id]
+    summary = {} if isinstance(snapshot.summary, UnsetType) else snapshot.summary
+    is_named = not isinstance(snapshot.parent_snapshot_id, UnsetType)
+    return is_named or summary.get("total-data-files", "") not in {
+        "",
+        summary.get("added-data-files", "0"),
+    }
+
+
+def _added_in(state: TableState) -> dict[int, int]:
+    if state.born is not None:
+        return state.born.added_in
+    return {} if state.paimon is None else state.paimon.added_in
+
+
+def _entries(step: _Step) -> pa.Table:
+    """Return rows of `ENTRIES`: what one snapshot added and took away, and that it is there."""
+    import pyarrow as pa
+
+    version, snapshot_id, before, after = step
+    old, new = ({_same(each): each for each in files} for files in (before, after))
+    changes = [(1, each) for key, each in new.items() if key not in old]
+    changes += [(-1, each) for key, each in old.items() if key not in new]
+    rows: list[tuple[object, ...]] = [(version, snapshot_id, None, None, None, 0, 0, 0, None)]
+    rows += [(version, snapshot_id, *_row(sign, each)) for sign, each in changes]
+    schema = arrow_schema(ENTRIES)
+    columns = [
+        pa.array([row[place] for row in rows], each.type) for place, each in enumerate(schema)
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def _same(file: FileChange) -> tuple[object, ...]:
+    return tuple(getattr(file, name) for name in _SAME)
+
+
+def _row(sign: int, file: FileChange) -> tuple[int, str, str, int, int, int, int]:
+    return (
+        file.spec_id,
+        msgspec.json.encode(file.partition).decode(),
+        content_of(file.content, file.format),
+        sign,
+        file.record_count,
+        file.file_size_in_bytes,
+        file.creation_time,
+    )

@@ -1,0 +1,214 @@
+"""Statistics of tables that engines list the files of, against what plain readers read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.transforms import IdentityTransform
+
+import ledger
+from ledger import FileChange, Ledger, Table, UnsupportedError
+from ledger.table_at import TableAt
+from projections.dlf.table_views import table_snapshot
+from projections.statistics import Kept
+from projections.statistics.keeping.materialise import Local, refresh
+from projections.statistics.shown.query import Counted, growth, totals
+from projections.statistics.shown.report import brought_up_to_date, report_of
+from projections.statistics.shown.views import snapshot_statistics
+from tests.projections.delta.importing.writing import Life
+from tests.projections.iceberg.importing.writing import COLUMNS, created
+from tests.projections.paimon.importing.paimon_source import PaimonSource
+from tests.projections.source.reading_all import rows_of
+
+BY_NAME = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "name"), spec_id=0)
+
+
+def counted(table: Table, at: TableAt) -> Counted:
+    return brought_up_to_date(table, at, Local(table.log), pytest.fail)
+
+
+def rows_by_partition(table: Table, at: TableAt, key: str) -> dict[str, int]:
+    """What the report says, by the one key's value."""
+    report = report_of(table, counted(table, at), at, "local")
+    assert report.sums["fileCount"] == len(at.files)
+    assert report.sums["fileSizeInBytes"] == sum(each.file_size_in_bytes for each in at.files)
+    return {each.spec[key]: each.record_count for each in report.partitions}
+
+
+def appended(theirs: Any, *names: str) -> None:
+    theirs.append(pa.table({"id": pa.array(range(len(names)), pa.int64()), "name": list(names)}))
+
+
+def iceberg_life(folder: Path) -> Any:
+    """Appends, a delete, an overwrite, a rollback, and more."""
+    theirs = created(folder, COLUMNS, spec=BY_NAME)
+    appended(theirs, "a", "a", "b")
+    appended(theirs, "b", "c")
+    theirs.delete("name = 'a'")
+    back = theirs.metadata.snapshots[1].snapshot_id
+    appended(theirs, "d")
+    theirs.manage_snapshots().rollback_to_snapshot(back).commit()
+    appended(theirs, "e", "b")
+    theirs.overwrite(pa.table({"id": pa.array([7], pa.int64()), "name": ["c"]}), "name = 'c'")
+    return theirs
+
+
+def mirrored(theirs: Any, tmp_path: Path) -> Ledger:
+    lake = ledger.open(tmp_path / "lake", allowed_locations=[f"file://{tmp_path}"])
+    lake.import_table("a.b", theirs.metadata_location)
+    return lake
+
+
+def test_partitions_of_an_iceberg_table_are_what_pyiceberg_reads_at_every_snapshot(
+    tmp_path: Path,
+) -> None:
+    theirs = iceberg_life(tmp_path / "t")
+    table = mirrored(theirs, tmp_path).table("a.b")
+    for snapshot in theirs.metadata.snapshots:
+        read = theirs.scan(snapshot_id=snapshot.snapshot_id).to_arrow()["name"].to_pylist()
+        at = table.at(snapshot=snapshot.snapshot_id)
+        assert rows_by_partition(table, at, "name") == Counter(read)
+
+
+def test_the_history_of_an_iceberg_table_is_that_of_the_snapshots_that_led_there(
+    tmp_path: Path,
+) -> None:
+    theirs = iceberg_life(tmp_path / "t")
+    table = mirrored(theirs, tmp_path).table("a.b")
+    line = [theirs.current_snapshot()]
+    while line[-1].parent_snapshot_id is not None:
+        line.append(theirs.snapshot_by_id(line[-1].parent_snapshot_id))
+    wanted = [
+        (each.snapshot_id, len(theirs.scan(snapshot_id=each.snapshot_id).to_arrow()))
+        for each in reversed(line)
+    ]
+    # What was rolled back led nowhere.
+    assert len(wanted) < len(theirs.metadata.snapshots)
+    at = table.at()
+    kept = counted(table, at)
+    found = totals(kept, at)
+    assert [(each.snapshot_id, each.record_count) for each in found] == wanted
+    for each in found:
+        assert table.at(version=each.version).state.born is not None
+    of_b = growth(kept, at, {"name": "b"})
+    assert [each.record_count for each in of_b] == [1, 2, 3]
+
+
+def test_what_a_snapshot_of_an_engine_adds_is_told_by_partition(tmp_path: Path) -> None:
+    theirs = iceberg_life(tmp_path / "t")
+    table = mirrored(theirs, tmp_path).table("a.b")
+    third = theirs.metadata.snapshots[2].snapshot_id
+    at = table.at(snapshot=third)
+    (gone,) = snapshot_statistics(counted(table, at), at)
+    assert (dict(gone.spec), gone.record_count, gone.file_count) == ({"name": "a"}, -2, -1)
+
+
+def test_the_oldest_snapshot_that_is_there_stands_for_those_that_expired(tmp_path: Path) -> None:
+    theirs = created(tmp_path / "t", COLUMNS, spec=BY_NAME)
+    for name in "abc":
+        appended(theirs, name)
+    first = theirs.metadata.snapshots[0].snapshot_id
+    theirs.maintenance.expire_snapshots().by_id(first).commit()
+    for older in sorted((tmp_path / "t/metadata").glob("*.metadata.json"))[:-1]:
+        older.unlink()
+    table = mirrored(theirs, tmp_path).table("a.b")
+    at = table.at()
+    kept = counted(table, at)
+    assert [each.record_count for each in totals(kept, at)] == [2, 3]
+    assert report_of(table, kept, at, "local").opening_snapshot_id == (
+        theirs.metadata.snapshots[0].snapshot_id
+    )
+
+
+def test_partitions_of_a_paimon_table_are_what_pypaimon_reads_at_every_snapshot(
+    tmp_path: Path,
+) -> None:
+    source = PaimonSource(tmp_path / "paimon")
+    for count in (2, 3, 1):
+        source.append(count)
+    source.table.rollback_to(2)
+    source.append(4)
+    lake = ledger.open(tmp_path / "lake", allowed_locations=[f"file://{tmp_path}"])
+    lake.import_table("a.b", str(source.folder), format_name="paimon")
+    table = lake.table("a.b")
+    for snapshot_id in source.snapshots:
+        at = table.at(snapshot=snapshot_id)
+        builder = source.table.copy({"scan.snapshot-id": str(snapshot_id)}).new_read_builder()
+        read = builder.new_read().to_arrow(builder.new_scan().plan().splits())
+        assert rows_by_partition(table, at, "kind") == Counter(read["kind"].to_pylist())
+    at = table.at()
+    found = totals(counted(table, at), at)
+    assert [each.snapshot_id for each in found] == source.snapshots
+    assert found[-1].record_count == sum(rows_by_partition(table, at, "kind").values())
+
+
+def test_partitions_of_a_delta_table_are_what_delta_reads_as_it_goes_on(tmp_path: Path) -> None:
+    source = Life(tmp_path / "delta", 5, "number")
+    lake = ledger.open(tmp_path / "lake", allowed_locations=[f"file://{tmp_path}"])
+    for _ in range(6):
+        source.step()
+        lake.import_table("a.b", source.folder, format_name="delta")
+        table = lake.table("a.b")
+        at = table.at()
+        kept = counted(table, at)
+        # Its files stand in the ledger's own lists, so that what is counted of them is kept.
+        assert isinstance(kept, Kept)
+        read = Counter(source.table.to_pyarrow_table()["number"].to_pylist())
+        report = report_of(table, kept, at, "local")
+        assert sorted(each.record_count for each in report.partitions) == sorted(read.values())
+        assert report.sums["fileCount"] == len(source.table.file_uris())
+
+
+def test_a_promoted_tables_statistics_go_on_as_any_tables(tmp_path: Path) -> None:
+    theirs = iceberg_life(tmp_path / "t")
+    lake = mirrored(theirs, tmp_path)
+    lake.promote("a.b")
+    table = lake.table("a.b")
+    before = theirs.metadata.snapshots[1].snapshot_id
+    old = table.at(snapshot=before)
+    read = theirs.scan(snapshot_id=before).to_arrow()["name"].to_pylist()
+    assert rows_by_partition(table, old, "name") == Counter(read)
+    held = rows_by_partition(table, table.at(), "name")
+    assert held == Counter(theirs.scan().to_arrow()["name"].to_pylist())
+    more = FileChange(
+        path="data/more.parquet",
+        partition=("b",),
+        record_count=5,
+        file_size_in_bytes=9,
+        field_ids=True,
+    )
+    table.append([more])
+    assert rows_by_partition(table, table.at(), "name") == {**held, "b": held["b"] + 5}
+
+
+def test_nothing_is_kept_of_what_an_engine_lists(tmp_path: Path) -> None:
+    table = mirrored(iceberg_life(tmp_path / "t"), tmp_path).table("a.b")
+    with pytest.raises(UnsupportedError, match="counted when they are asked for"):
+        refresh(table.log)
+
+
+def test_views_and_objects_of_an_iceberg_table_say_what_its_metadata_says(tmp_path: Path) -> None:
+    theirs = iceberg_life(tmp_path / "t")
+    table = mirrored(theirs, tmp_path).table("a.b")
+    wanted = [
+        (each.snapshot_id, int(each.summary["total-records"]), each.summary.operation.value)
+        for each in theirs.metadata.snapshots
+    ]
+    rows = rows_of(table, "snapshots")
+    assert [(row["snapshot_id"], row["record_count"], row["operation"]) for row in rows] == wanted
+    running = {None: 0}
+    for row, snapshot in zip(rows, theirs.metadata.snapshots, strict=True):
+        before = running[snapshot.parent_snapshot_id]
+        assert before + row["delta_record_count"] == row["record_count"]
+        running[snapshot.snapshot_id] = row["record_count"]
+        then = table_snapshot(table.at(snapshot=snapshot.snapshot_id).state)
+        assert then is not None
+        assert (then.record_count, then.file_count) == (row["record_count"], row["file_count"])
+    for view in ("files", "partition_changes", "partitions"):
+        with pytest.raises(UnsupportedError, match="not in the log"):
+            rows_of(table, view)
