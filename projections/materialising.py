@@ -26,7 +26,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Generic, Protocol
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from ledger.events import TableEvent
 from ledger.evolution.declared.rules import reader_grace_millis
@@ -63,6 +63,7 @@ class Difference:
         foreign: Paths of files in the format's folders that the ledger did not project.
         told: What else there is to say, as the rest of a sentence about the files.
         damage: The error that the log is not the one any more that the files were made of.
+        unsaid: What the format has no word for, in a sentence each: readers of the files lack it.
     """
 
     missing: tuple[str, ...] = ()
@@ -70,6 +71,7 @@ class Difference:
     foreign: tuple[str, ...] = ()
     told: str = ""
     damage: DamagedLogError | None = None
+    unsaid: tuple[str, ...] = field(default=(), eq=False)
 
     @property
     def is_empty(self) -> bool:

@@ -14,6 +14,7 @@ from projections.delta import position as positions
 from projections.delta.log.actions import is_own
 from projections.delta.log.checkpoint import is_same
 from projections.delta.log.names import FOLDER, HINT, is_checkpoint, version_of
+from projections.delta.planned import unsaid
 from projections.delta.position import RENDERER, Position
 from projections.delta.project import Projection
 from projections.materialising import (
@@ -134,7 +135,12 @@ class DeltaFiles:
                 changed.append(path)
             else:
                 foreign.append(path)
-        found = Difference(tuple(missing), tuple(sorted((*changed, *in_the_way))), tuple(foreign))
+        found = Difference(
+            tuple(missing),
+            tuple(sorted((*changed, *in_the_way))),
+            tuple(foreign),
+            unsaid=tuple(unsaid(at)),
+        )
         return Compared(found, wanted, tuple(in_the_way), newest)
 
     def lost(self, table: Table, stood: Position) -> Mapping[str, bytes]:

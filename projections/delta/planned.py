@@ -55,13 +55,17 @@ def _warnings(before: TableState, after: TableState) -> Iterator[str]:
 
 def _unsaid(before: TableState, after: TableState) -> Iterator[str]:
     """Yield the defaults for new rows that a change sets: only Delta's own writers knew them."""
-    had = dict(_defaults(before))
-    for name, default in _defaults(after):
-        if had.get(name) != default:
-            yield (
-                f"Delta's log says nothing of the default {default} of column {name}, since only "
-                "the ledger's writers write there: who writes new rows takes it from the ledger"
-            )
+    had = {*unsaid(before)}
+    yield from (each for each in unsaid(after) if each not in had)
+
+
+def unsaid(state: TableState) -> Iterator[str]:
+    """Yield in a sentence each what a table has that its Delta log does not say."""
+    for name, default in _defaults(state):
+        yield (
+            f"Delta's log says nothing of the default {default} of column {name}, since only "
+            "the ledger's writers write there: who writes new rows takes it from the ledger"
+        )
 
 
 def _defaults(state: TableState) -> Iterator[tuple[str, str]]:

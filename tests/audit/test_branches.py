@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,8 @@ def test_the_page_tells_a_branchs_life(table: Table) -> None:
     for said in ("branch audit points to snapshot 1", "fast-forwarded to branch audit", str(OWN)):
         assert said in page
     assert "<bdi>next</bdi>" in page
+    # Rows that are on a branch alone are not the table's.
+    assert re.search(r"rows: 13\b", page)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -30,6 +30,19 @@ def test_help_names_every_command_and_every_exit_code(run: Run, installed: None)
         assert f"{code}: {meaning}" in ran.out
 
 
+def test_help_stands_in_one_panel_by_what_a_person_wants(run: Run, installed: None) -> None:
+    del installed
+    out = run("--help").out
+
+    assert out.count("─ Commands ─") == 1
+    headings = re.findall(r"^. ([A-Z][a-z,? ]+?) +.$", out, re.MULTILINE)
+    assert headings[:3] == ["Begin", "See what there is", "Ask who changed what, and why"]
+    after = out.partition("Look after formats")[2].partition("Look after a ledger")[0]
+    # What installed packages bring stands there, too.
+    assert re.search(r"^. project ", after, re.MULTILINE)
+    assert re.search(r"^. stats ", after, re.MULTILINE)
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_each_command_has_help_and_an_example_of_itself(
     run: Run, installed: None, name: str

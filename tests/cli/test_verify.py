@@ -343,3 +343,16 @@ def test_no_server_is_asked_for_data_files(shop: Run, lake: Path) -> None:
 
     (found,) = shop("verify", "--data", "--output", "json").document["findings"]
     assert "no data file is looked at" in found["what"]
+
+
+def test_a_default_that_deltas_log_does_not_say_is_told_and_fails_nothing(shop: Run) -> None:
+    words = ("--column", "id BIGINT", "--column", "n INT DEFAULT 7", "--option")
+    assert shop("create", "shop.counted", *words, "ledger.formats=delta").code == 0
+    assert shop("project", "delta", "shop.counted").code == 0
+
+    ran = shop("verify", "shop.counted", "--output", "json")
+
+    assert ran.code == 0
+    (found,) = ran.document["findings"]
+    assert found["kind"] == "unsaid"
+    assert "default 7 of column n" in found["what"]

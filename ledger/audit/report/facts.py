@@ -16,6 +16,7 @@ from attrs import define, field, frozen
 
 from ledger.audit.entries import Entry
 from ledger.audit.lives import Life, Lives
+from ledger.events.snapshot_events import BranchCommitted
 from ledger.evolution.operations import BY_FACT
 from ledger.model.excerpt import moment, size
 from ledger.model.path_text import shown_path
@@ -151,7 +152,7 @@ class Gathered:
         self.total += 1
         self.people[entry.transaction.author or "(nobody)"] += 1
         self.kinds.update(entry.kinds)
-        rows, files, _ = entry.sums
+        rows, files = _grown(entry)
         if rows or files:
             self.rows += rows
             self.files += files
@@ -166,6 +167,13 @@ class Gathered:
         people, kinds = self.months.setdefault(month, (Counter(), Counter()))
         people[entry.transaction.author or "(nobody)"] += 1
         kinds.update(entry.kinds)
+
+
+def _grown(entry: Entry) -> tuple[int, int]:
+    """Return by how many rows and files main grew: a branch's own do not count before they come."""
+    if any(isinstance(each, BranchCommitted) for each in entry.transaction.events):
+        return 0, 0
+    return entry.sums[:2]
 
 
 def change_of(entry: Entry) -> Change:

@@ -12,10 +12,15 @@ A new command is its function in one of these rooms, and one row here.
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from cyclopts import App
+from cyclopts import App, Group
 
 from ledger.cli.families import add
+
+if TYPE_CHECKING:
+    from cyclopts.help import HelpPanel
+    from rich.console import Console, ConsoleOptions, RenderableType
 
 # By name: where in `ledger.cli` it is, and its help's first line. Imported when it is asked for.
 # fmt: off
@@ -61,8 +66,39 @@ _COMMANDS = {
 }
 # fmt: on
 
+_FAMILIES = {
+    "Begin": ("quickstart", "init", "create", "import"),
+    "See what there is": ("ls", "show", "head", "snapshots"),
+    "Ask who changed what, and why": ("log", "diff", "blame", "replay", "report"),
+    "Change tables": ("alter", "plan", "sql", "rename", "drop", "view", "undo", "revert"),
+    "Change what is in them": (
+        "add-files",
+        "overwrite",
+        "delete-files",
+        "tag",
+        "branch",
+        "rollback",
+        "expire",
+    ),
+    "Look after formats": ("follow", "promote"),
+    "Look after a ledger": (
+        "verify",
+        "maintain",
+        "doctor",
+        "upgrade",
+        "move",
+        "export",
+        "erase",
+        "correct-clock",
+    ),
+}
+"""The same by what a person wants, for the help; above they stand as one begins."""
+
+PLUGINS = "Look after formats"
+"""The family of what installed packages bring."""
+
 NAMES: tuple[str, ...] = (*_COMMANDS,)
-"""The names of the commands, in the order of the help."""
+"""The names of the commands, as one begins: the examples of their help build on each other so."""
 
 
 def register(app: App, name: str) -> None:
@@ -78,6 +114,34 @@ def outline(app: App) -> None:
     """Add every command to the app by its summary alone, for the help that lists them."""
     for position, (name, (_, summary)) in enumerate(_COMMANDS.items()):
         app.command(_never, name=name, help=summary, sort_key=position)
+    app.group_commands = Group("Commands", help_formatter=_by_family)
+
+
+def _by_family(console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
+    """Print the commands in one panel, under a heading for each thing that a person wants."""
+    del options
+    from cyclopts.help import PanelSpec
+    from rich.console import Group as Lines
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    entries = {each.positive_names[0]: each for each in panel.entries}
+    listed = {family: [*names] for family, names in _FAMILIES.items()}
+    known = {name for names in listed.values() for name in names}
+    others = sorted(entries.keys() - known)
+    listed[PLUGINS] += [each for each in others if not each.startswith("-")]
+    listed["Anywhere"] = [each for each in others if each.startswith("-")]
+    width = max(map(len, entries))
+    lines: list[RenderableType] = []
+    for family, names in listed.items():
+        table = Table.grid(padding=(0, 2, 0, 0))
+        table.add_column(width=width, style="cyan", no_wrap=True)
+        table.add_column(overflow="fold")
+        for name in names:
+            table.add_row(name, entries[name].description)
+        lines += [Text(family, style="bold"), Padding(table, (0, 0, 1, 0))]
+    console.print(PanelSpec().build(Lines(*lines), title=panel.title))
 
 
 def _never() -> None:

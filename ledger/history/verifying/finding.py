@@ -9,7 +9,15 @@ from attrs import field, frozen
 from ledger.model.errors import InvalidInputError
 
 Kind = Literal[
-    "damage", "contradiction", "data", "derived", "clock", "absent", "foreign", "unfinished"
+    "damage",
+    "contradiction",
+    "data",
+    "derived",
+    "clock",
+    "absent",
+    "foreign",
+    "unfinished",
+    "unsaid",
 ]
 """What sort of thing it is.
 
@@ -21,6 +29,7 @@ Kind = Literal[
 - absent: something derived is not there; that costs time and is no error.
 - foreign: nobody of the ledger put it there; it is left alone.
 - unfinished: an operation in two steps stopped between them; the next opener finishes it.
+- unsaid: a format has no word for it, so that whoever reads its files alone does not know it.
 """
 
 FAILURES: Final = frozenset({"damage", "contradiction", "data", "derived", "clock"})

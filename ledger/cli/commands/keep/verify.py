@@ -350,6 +350,10 @@ class FormatFindings(Protocol):
         """Files that the ledger did not project."""
 
     @property
+    def unsaid(self) -> Sequence[str]:
+        """What the format has no word for, in a sentence each."""
+
+    @property
     def damage(self) -> DamagedLogError | None:
         """The error that the log is not the one any more that the files were made of."""
 
@@ -401,6 +405,8 @@ def _findings(name: str, found: FormatFindings) -> Iterator[Finding]:
         yield Finding("derived", said, path, None, REPAIR)
     for path in found.foreign:
         yield Finding("foreign", f"the ledger did not project this {name} file", path, None, _LOOK)
+    for said in found.unsaid:
+        yield Finding("unsaid", said, "", None, "nothing needs to be done")
 
 
 _LOOK = "look at it; repairing takes it away, as a leftover"
