@@ -77,16 +77,13 @@ SAYS_ANN = {"delta": ("ann", "the night's"), "iceberg": ("ann",), "paimon": ()}
 """What of who and why the sources hold."""
 REFUSED = {
     "delta": (),
-    "iceberg": (
-        (("stats", NAME), "which statistics do not count"),
-        (("project", "paimon", NAME), "was born in Iceberg"),
-    ),
+    "iceberg": ((("project", "paimon", NAME), "was born in Iceberg"),),
     "paimon": (),
 }
 ALSO = {
     "delta": (("show", NAME, "--snapshot", "1"), ("stats", NAME), ("blame", NAME)),
-    "iceberg": (("head", NAME),),
-    "paimon": (("show", NAME, "--snapshot", "1"),),
+    "iceberg": (("head", NAME), ("stats", NAME)),
+    "paimon": (("show", NAME, "--snapshot", "1"), ("stats", NAME)),
 }
 each_format = pytest.mark.parametrize("kind", FORMATS)
 

@@ -328,7 +328,7 @@ ROOT = Path(ledger.__file__).parent
 
 
 def test_the_rules_of_the_ledger_list_no_format() -> None:
-    """Only what a change means, who counts ids, and what takes over from a source."""
+    """Only what a change means, who counts ids, and the record of what was born in a format."""
     named = {
         str(path.relative_to(ROOT))
         for path in (ROOT / "evolution").rglob("*.py")
@@ -336,4 +336,4 @@ def test_the_rules_of_the_ledger_list_no_format() -> None:
         if isinstance(node, ast.Constant) and node.value == "iceberg"
     }
     policies = {f"evolution/columns/{each}.py" for each in ("creation", "iceberg_ids", "draft")}
-    assert named <= {*policies, "evolution/declared/rules.py", "evolution/table/intent.py"}
+    assert named <= {*policies, "evolution/declared/rules.py", "evolution/table/born.py"}
