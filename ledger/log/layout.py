@@ -135,5 +135,5 @@ class CommitKeys(Sequence[str]):
 
     def __getitem__(self, place: int | slice) -> str | Sequence[str]:
         if isinstance(place, slice):
-            return [*map(self._layout.commit, self._versions[place])]
+            return self._layout.commits(self._versions[place])
         return self._layout.commit(self._versions[place])

@@ -27,7 +27,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def pages() -> list[tuple[str, ...]]:
-    """Return every command in the order in which the help lists them, families unfolded."""
+    """Return every command in the order in which one begins, families unfolded."""
     found: list[tuple[str, ...]] = [()]
     for name in (*NAMES, *PLUGGED):
         found.append((name,))

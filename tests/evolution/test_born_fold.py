@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ledger.events.schema_changes import SetOption
 from ledger.events.snapshot_events import TagDeleted
+from ledger.evolution.table.born import born_changes, born_snapshot, born_totals
+from ledger.model.snapshot import Totals
 from tests.evolution.born import (
     FIRST,
     ID,
@@ -11,6 +15,7 @@ from tests.evolution.born import (
     STAGED,
     born,
     commit,
+    snapshot,
 )
 
 
@@ -30,6 +35,16 @@ def test_totals_are_those_of_the_summary_and_unknown_where_it_has_none() -> None
     assert born(1).freeze().totals.record_count == 3
     assert born(1).freeze().totals.file_count == -1
     assert born(3).freeze().totals.record_count == -1
+
+
+@pytest.mark.parametrize("text", ["", "abc", "-3", "1e3", "٣", str(2**63), "9" * 5000])
+def test_a_count_that_is_none_is_one_that_the_summary_does_not_say(text: str) -> None:
+    wrong = ("added-records", "deleted-data-files", "removed-files-size", "total-records")
+    said = {"added-data-files": "3", "total-data-files": "5", "total-files-size": str(2**63 - 1)}
+    added = snapshot(FIRST, 1, summary={**dict.fromkeys(wrong, text), **said}).snapshot
+    assert born_changes(added) == Totals(file_count=3)
+    assert born_totals(added) == Totals(-1, 2**63 - 1, 5)
+    assert born_snapshot(added, 0).total_record_count == -1
 
 
 def test_a_ref_points_back_and_a_schema_comes_back_with_its_dropped_ids() -> None:

@@ -66,6 +66,9 @@ _COMMANDS = {
 }
 # fmt: on
 
+_PLUGGED = "Look after formats"
+"""The family of what installed packages bring."""
+
 _FAMILIES = {
     "Begin": ("quickstart", "init", "create", "import"),
     "See what there is": ("ls", "show", "head", "snapshots"),
@@ -80,7 +83,7 @@ _FAMILIES = {
         "rollback",
         "expire",
     ),
-    "Look after formats": ("follow", "promote"),
+    _PLUGGED: ("follow", "promote"),
     "Look after a ledger": (
         "verify",
         "maintain",
@@ -93,9 +96,6 @@ _FAMILIES = {
     ),
 }
 """The same by what a person wants, for the help; above they stand as one begins."""
-
-PLUGINS = "Look after formats"
-"""The family of what installed packages bring."""
 
 NAMES: tuple[str, ...] = (*_COMMANDS,)
 """The names of the commands, as one begins: the examples of their help build on each other so."""
@@ -130,7 +130,7 @@ def _by_family(console: Console, options: ConsoleOptions, panel: HelpPanel) -> N
     listed = {family: [*names] for family, names in _FAMILIES.items()}
     known = {name for names in listed.values() for name in names}
     others = sorted(entries.keys() - known)
-    listed[PLUGINS] += [each for each in others if not each.startswith("-")]
+    listed[_PLUGGED] += [each for each in others if not each.startswith("-")]
     listed["Anywhere"] = [each for each in others if each.startswith("-")]
     width = max(map(len, entries))
     lines: list[RenderableType] = []

@@ -39,6 +39,8 @@ MAIN: Final = "main"
 UNKNOWN: Final = -1
 """What a count is that the source does not say."""
 
+_MOST: Final = 2**63 - 1
+
 _SEQUENCES_SINCE: Final = 2
 ROW_IDS_SINCE: Final = 3
 """The format versions of Iceberg that have sequence numbers, and ids of rows."""
@@ -139,6 +141,10 @@ def _present(value: Any) -> Any:
     return None if value is UNSET else value
 
 
+def _summary(snapshot: e.IcebergSnapshot) -> Mapping[str, str]:
+    return {} if snapshot.summary is UNSET else snapshot.summary
+
+
 def born_snapshot(snapshot: e.IcebergSnapshot, schema_id: int) -> Snapshot:
     """Return an Iceberg snapshot as readers of the ledger see it; unknown counts are -1.
 
@@ -146,9 +152,7 @@ def born_snapshot(snapshot: e.IcebergSnapshot, schema_id: int) -> Snapshot:
         snapshot: Iceberg's.
         schema_id: Of the schema that it has where it names none.
     """
-    summary: Mapping[str, str] = {} if snapshot.summary is UNSET else snapshot.summary
-    added, deleted = _count(summary, "added-records"), _count(summary, "deleted-records")
-    is_known = bool({"added-records", "deleted-records"} & summary.keys())
+    summary = _summary(snapshot)
     return Snapshot(
         id=snapshot.snapshot_id,
         schema_id=schema_id if snapshot.schema_id is UNSET else snapshot.schema_id,
@@ -157,7 +161,7 @@ def born_snapshot(snapshot: e.IcebergSnapshot, schema_id: int) -> Snapshot:
         commit_identifier=BATCH_COMMIT_IDENTIFIER,
         time_millis=snapshot.timestamp_millis,
         total_record_count=_count(summary, "total-records", UNKNOWN),
-        delta_record_count=added - deleted if is_known else 0,
+        delta_record_count=born_changes(snapshot).record_count,
         base_manifest_list=_present(snapshot.manifest_list),
         properties=dict(summary),
         operation=summary.get("operation"),
@@ -168,7 +172,7 @@ def born_totals(snapshot: e.IcebergSnapshot | None) -> Totals:
     """Return the sums after a snapshot, as its summary says them; unknown ones are -1."""
     if snapshot is None:
         return Totals()
-    summary: Mapping[str, str] = {} if snapshot.summary is UNSET else snapshot.summary
+    summary = _summary(snapshot)
     return Totals(
         _count(summary, "total-records", UNKNOWN),
         _count(summary, "total-files-size", UNKNOWN),
@@ -176,9 +180,21 @@ def born_totals(snapshot: e.IcebergSnapshot | None) -> Totals:
     )
 
 
+def born_changes(snapshot: e.IcebergSnapshot) -> Totals:
+    """Return what a snapshot changed of the sums, as its summary says it; 0 where it does not."""
+    summary = _summary(snapshot)
+
+    def more(of: str, deleted: str = "deleted") -> int:
+        return _count(summary, f"added-{of}") - _count(summary, f"{deleted}-{of}")
+
+    return Totals(more("records"), more("files-size", "removed"), more("data-files"))
+
+
 def _count(summary: Mapping[str, str], key: str, absent: int = 0) -> int:
+    """Return what a summary says, if it is a count that Iceberg could hold."""
     text = summary.get(key, "")
-    return int(text) if text.isascii() and text.isdigit() else absent
+    is_count = text.isascii() and text.isdigit() and len(text) <= len(str(_MOST))
+    return int(text) if is_count and int(text) <= _MOST else absent
 
 
 _AUTHORS: Final = ("author", "commit-user", "user", "user.name", "username", "trino_user", "owner")

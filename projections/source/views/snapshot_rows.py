@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec import UnsetType
-
 from ledger.events.iceberg_events import IcebergSnapshot, SnapshotAdded
 from ledger.events.snapshot_events import RolledBack
-from ledger.evolution.table.born import UNKNOWN, born_snapshot, born_totals
+from ledger.evolution.table.born import UNKNOWN, born_changes, born_snapshot, born_totals
 from ledger.evolution.table.snapshot_fold import SnapshotTrail, snapshot_of
 from ledger.model.snapshot import Totals
 from projections.source.views.batches import Row
@@ -95,12 +93,7 @@ def _row(event: SnapshotEvent, trail: SnapshotTrail) -> Row:
 
 def _of_iceberg(added: IcebergSnapshot) -> Row:
     """Return what Iceberg says of a snapshot; counts that it leaves out are -1, changes 0."""
-    snapshot, after = born_snapshot(added, UNKNOWN), born_totals(added)
-    summary = {} if isinstance(added.summary, UnsetType) else added.summary
-
-    def count(key: str) -> int:
-        return int(summary.get(f"added-{key}", 0)) - int(summary.get(f"deleted-{key}", 0))
-
+    snapshot, change, after = born_snapshot(added, UNKNOWN), born_changes(added), born_totals(added)
     return (
         snapshot.time_millis * 1000,
         snapshot.id,
@@ -109,16 +102,16 @@ def _of_iceberg(added: IcebergSnapshot) -> Row:
         snapshot.commit_user,
         snapshot.commit_identifier,
         None,
-        snapshot.delta_record_count,
-        count("data-files"),
-        int(summary.get("added-files-size", 0)) - int(summary.get("removed-files-size", 0)),
+        change.record_count,
+        change.file_count,
+        change.file_size_in_bytes,
         after.record_count,
         after.file_count,
         after.file_size_in_bytes,
         None,
         None,
         snapshot.operation,
-        [*summary.items()],
+        [*(snapshot.properties or {}).items()],
     )
 
 

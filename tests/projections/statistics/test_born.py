@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -212,3 +213,12 @@ def test_views_and_objects_of_an_iceberg_table_say_what_its_metadata_says(tmp_pa
     for view in ("files", "partition_changes", "partitions"):
         with pytest.raises(UnsupportedError, match="not in the log"):
             rows_of(table, view)
+
+
+def test_a_summary_whose_counts_are_none_has_a_row(tmp_path: Path) -> None:
+    theirs = created(tmp_path / "t", COLUMNS)
+    appended(theirs, "a")
+    metadata = Path(theirs.metadata_location.removeprefix("file://"))
+    metadata.write_text(re.sub(r'("added-data-files"):"1"', r'\1:"one"', metadata.read_text()))
+    [row] = rows_of(mirrored(theirs, tmp_path).table("a.b"), "snapshots")
+    assert (row["delta_file_count"], row["delta_record_count"], row["file_count"]) == (0, 1, 1)
