@@ -16,7 +16,7 @@ from ledger import Ledger, Schema, Table
 from ledger.model.types.text import format_type
 from tests.lakes import lake_on, memory
 
-HISTORY = json.loads((Path(__file__).parent / "data/histories/rubygems.json").read_text())
+HISTORY = json.loads((Path(ledger.__file__).parent / "docs/rubygems.json").read_text())
 
 Columns = dict[str, str]
 
