@@ -16,6 +16,7 @@ from attrs import field, frozen
 from msgspec import UnsetType
 
 from ledger.evolution.state import TableState
+from ledger.evolution.table.born import UNKNOWN, born_changes, born_totals
 from ledger.log.column_values import Columns
 from ledger.model.file_change import FileChange
 from ledger.table import Table
@@ -126,12 +127,9 @@ def _follows_one(state: TableState, snapshot_id: int) -> bool:
         return snapshot_id > 1
     # Some engines take a parent's id away with the parent; what was there counts all the same.
     snapshot = state.born.snapshots[snapshot_id]
-    summary = {} if isinstance(snapshot.summary, UnsetType) else snapshot.summary
     is_named = not isinstance(snapshot.parent_snapshot_id, UnsetType)
-    return is_named or summary.get("total-data-files", "") not in {
-        "",
-        summary.get("added-data-files", "0"),
-    }
+    its_own = born_changes(snapshot).file_count
+    return is_named or born_totals(snapshot).file_count not in {UNKNOWN, its_own}
 
 
 def _added_in(state: TableState) -> dict[int, int]:
