@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import sys
-import time
+from pathlib import Path
 
 import ledger
 
 
-def run(url: str, options: dict[str, object], who: str, first: int, until: float) -> None:
-    """Commit until a moment of the monotonic clock, which processes share; once at least."""
+def run(url: str, options: dict[str, object], who: str, first: int, end: Path) -> None:
+    """Commit until there is a file that tells the end; once at least."""
     number = first
     table = None
     while True:
@@ -30,9 +30,9 @@ def run(url: str, options: dict[str, object], who: str, first: int, until: float
             continue
         print(json.dumps(["done", number, done.version]), flush=True)  # noqa: T201
         number += 1
-        if time.monotonic() >= until:
+        if end.exists():
             return
 
 
 if __name__ == "__main__":
-    run(sys.argv[1], json.loads(sys.argv[2]), sys.argv[3], int(sys.argv[4]), float(sys.argv[5]))
+    run(sys.argv[1], json.loads(sys.argv[2]), sys.argv[3], int(sys.argv[4]), Path(sys.argv[5]))
