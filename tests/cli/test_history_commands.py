@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import ledger
+from tests.lakes import data_file
+
 if TYPE_CHECKING:
     from tests.cli.conftest import Ran, Run
 
@@ -90,6 +93,45 @@ def test_a_line_of_json_is_a_commit(changed: Run) -> None:
 
     assert [json.loads(each)["version"] for each in lines] == [5, 4, 3, 2, 1, 0]
     assert json.loads(lines[0])["stat"] == {"rows": 0, "files": 0, "bytes": 0}
+
+
+def test_a_log_goes_on_with_what_is_committed_until_ctrl_c(
+    changed: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = ledger.open(str(tmp_path / "lake")).table(TABLE)
+    rounds = iter([("one", "two"), (), ("three",)])
+
+    def meanwhile(_: float) -> None:
+        asked = next(rounds, None)
+        if asked is None:
+            raise KeyboardInterrupt
+        for each in asked:
+            table.alter([ledger.SetOption("k", each)], author="ann")
+            table.alter([ledger.SetOption("k", each + "!")], author="bob")
+
+    monkeypatch.setattr("ledger.cli.commands.look.log.time.sleep", meanwhile)
+
+    ran = changed(
+        *("log", TABLE, "--follow", "--by", "ann", "--limit", "1", "--output", "jsonl"),
+    )
+
+    assert "Traceback" not in ran.err
+    assert [json.loads(each)["version"] for each in ran.out.splitlines()] == [3, 6, 8, 10]
+
+
+def test_a_diff_tells_partitions_with_what_they_held(changed: Run, tmp_path: Path) -> None:
+    table = ledger.open(str(tmp_path / "lake")).table(TABLE)
+    table.append([data_file("a.parquet", "2026-01-01"), data_file("b.parquet", "2026-01-02")])
+    before = table.append([data_file("c.parquet", "2026-01-02", 5)]).version
+    table.overwrite([data_file("d.parquet", "2026-01-02", 7)], where={"day": "2026-01-02"})
+
+    document = changed("diff", TABLE, str(before), "--partitions", "--output", "json").document
+
+    assert document["partitions"] == [
+        {"partition": "day=2026-01-02", "before": [15, 2, 1500], "after": [7, 1, 700]}
+    ]
+    assert "day=2026-01-02" in changed("diff", TABLE, str(before), "--partitions").out
+    assert "day=" not in changed("diff", TABLE, str(before)).out
 
 
 def test_a_diff_is_a_list_of_changes_that_alter_takes(changed: Run, tmp_path: Path) -> None:
