@@ -11,9 +11,11 @@ import pytest
 from attrs import evolve
 
 from ledger.files.registering.register import data_files
+from ledger.model import types as t
 from ledger.model.errors import InvalidChangeError, InvalidInputError, NotFoundError
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
+from ledger.model.types import DataField
 from tests.files.building import state_of, written
 
 FLIGHTS = Schema.of({"id": "BIGINT", "carrier": "STRING", "day": "DATE"}, partition_keys=["day"])
@@ -191,3 +193,64 @@ def test_every_fault_names_its_file(tmp_path: Path) -> None:
 
     with pytest.raises(InvalidChangeError, match=r"file day=2013-01-01/x\.parquet fits no schema"):
         registered(tmp_path, path)
+
+
+@pytest.mark.parametrize(
+    ("mode", "counts", "bounds"),
+    [
+        ("none", None, None),
+        ("Counts", 2, None),
+        ("truncate(3)", 2, (b"abc", b"abe")),
+        ("full", 2, (b"abcdefghijklmnopqrstuvwxyz", b"abdz")),
+        (None, 2, (b"abcdefghijklmnop", b"abdz")),
+    ],
+)
+def test_a_table_says_which_facts_of_a_column_are_kept(
+    tmp_path: Path, mode: str | None, counts: int | None, bounds: tuple[bytes, bytes] | None
+) -> None:
+    nested = pa.array([{"mail": "abcdefghijklmnopqrstuvwxyz"}, {"mail": "abdz"}])
+    path = written(tmp_path / "x.parquet", pa.table({"id": [1, 2], "who": nested}))
+    options = {} if mode is None else {"write.metadata.metrics.column.who.mail": mode}
+    mail = 2
+    who = t.RowType((DataField(mail, "mail", t.STRING),))
+    schema = Schema.of({"id": "BIGINT", "who": who}, options=options)
+
+    (found,) = registered(tmp_path, path, schema=schema)
+
+    assert told_of(found, mail) == (counts, None if counts is None else 0, *(bounds or NONE))
+    assert told_of(found, 0) == (2, 0, struct.pack("<q", 1), struct.pack("<q", 2))
+
+
+NONE = (None, None)
+
+
+def told_of(file: FileChange, field_id: int) -> tuple[int | bytes | None, ...]:
+    """What a file's facts say of a column: values, nulls, and its bounds."""
+    facts: list[Any] = [file.value_counts, file.null_value_counts]
+    bounds: list[Any] = [file.lower_bounds, file.upper_bounds]
+    found = [each.get(field_id) for each in bounds]
+    return (
+        *(each.get(field_id) for each in facts),
+        *(None if each is None else bytes.fromhex(each) for each in found),
+    )
+
+
+def test_a_mode_for_all_columns_yields_to_that_of_one(tmp_path: Path) -> None:
+    options = {
+        "write.metadata.metrics.default": "none",
+        "write.metadata.metrics.column.id": "truncate(16)",
+    }
+    path = written(tmp_path / "day=2013-01-01/x.parquet", ROWS)
+
+    (found,) = registered(tmp_path, path, schema=evolve(FLIGHTS, options=options))
+
+    assert told_of(found, 0)[0] == 3
+    assert told_of(found, 1) == (None, None, *NONE)
+
+
+def test_what_is_no_mode_is_refused_before_a_bound_stays_for_good(tmp_path: Path) -> None:
+    schema = evolve(FLIGHTS, options={"write.metadata.metrics.column.carrier": "off"})
+    path = written(tmp_path / "day=2013-01-01/x.parquet", ROWS)
+
+    with pytest.raises(InvalidChangeError, match=r"column.carrier is 'off', .* set none, counts"):
+        registered(tmp_path, path, schema=schema)

@@ -5,6 +5,7 @@ Others may import:
 - `facts`: what a Parquet footer says, as values.
 - `footers`: reading footers, many at a time, and nothing but footers.
 - `bounds`: least and greatest values as Iceberg's single-value bytes.
+- `metrics_modes`: which of these facts a table keeps, by its options.
 - `hive`: partition values from `key=value` paths and back.
 - `partition_text`: one partition value from its text in a path.
 - `expand`: which files a path, folder or glob means.

@@ -1,7 +1,8 @@
 """Least and greatest values as the single-value bytes that Iceberg keeps bounds in.
 
 Source: the Iceberg specification, appendix D. Text is cut to 16 characters and bytes to 16, as
-Iceberg does; an upper bound that was cut is raised, so that it still lies above every value.
+Iceberg does where a table says nothing else; an upper bound that was cut is raised, so that it
+still lies above every value.
 """
 
 from __future__ import annotations
@@ -19,38 +20,54 @@ _LAST_BYTE = 0xFF
 _MICROSECONDS, _NANOSECONDS = 6, 9
 
 
-def lower_bound(facts: ColumnFacts, found: t.DataType, wanted: t.DataType) -> str | None:
+def lower_bound(
+    facts: ColumnFacts,
+    found: t.DataType,
+    wanted: t.DataType,
+    length: int | None = TRUNCATE_LENGTH,
+) -> str | None:
     """Return a column's lower bound in hex; None when there is none that is safe.
 
     Args:
         facts: What the file says.
         found: The file's type, which gives its unit.
         wanted: The column's type in the schema that the file fits.
+        length: After how many characters, or bytes, it is cut; None to keep it whole.
 
     Example:
         >>> lower_bound(ColumnFacts(2, 0, 1, 7), t.IntType(), t.BigIntType())
         '0100000000000000'
     """
-    return _bound(facts.lower, found, wanted, upper=False)
+    return _bound(facts.lower, (found, wanted), length, upper=False)
 
 
-def upper_bound(facts: ColumnFacts, found: t.DataType, wanted: t.DataType) -> str | None:
+def upper_bound(
+    facts: ColumnFacts,
+    found: t.DataType,
+    wanted: t.DataType,
+    length: int | None = TRUNCATE_LENGTH,
+) -> str | None:
     """Return a column's upper bound; as `lower_bound`.
 
     Example:
         >>> bytes.fromhex(upper_bound(ColumnFacts(1, 0, b"", b"x" * 20), t.STRING, t.STRING))
         b'xxxxxxxxxxxxxxxy'
     """
-    return _bound(facts.upper, found, wanted, upper=True)
+    return _bound(facts.upper, (found, wanted), length, upper=True)
 
 
 def _bound(
-    value: Extreme | None, found: t.DataType, wanted: t.DataType, *, upper: bool
+    value: Extreme | None,
+    types: tuple[t.DataType, t.DataType],
+    length: int | None,
+    *,
+    upper: bool,
 ) -> str | None:
+    found, wanted = types
     if value is None:
         return None
     if isinstance(value, bytes):
-        encoded = _truncated(value, wanted, upper=upper)
+        encoded = _truncated(value, wanted, length, upper=upper)
     elif isinstance(value, float):
         encoded = _floating(value, wanted, upper=upper)
     else:
@@ -124,27 +141,31 @@ def _floating(value: float, wanted: t.DataType, *, upper: bool) -> bytes | None:
             return None
 
 
-def _truncated(value: bytes, wanted: t.DataType, *, upper: bool) -> bytes | None:
+def _truncated(
+    value: bytes, wanted: t.DataType, length: int | None, *, upper: bool
+) -> bytes | None:
+    # No value has more bytes than it has.
+    most = len(value) if length is None else length
     match wanted:
         case t.CharType() | t.VarCharType():
-            return _cut_text(value, upper=upper)
+            return _cut_text(value, most, upper=upper)
         case t.BinaryType() | t.VarBinaryType():
-            return _cut_bytes(value, upper=upper)
+            return _cut_bytes(value, most, upper=upper)
         case t.UuidType():
             return value
         case _:
             return None
 
 
-def _cut_text(value: bytes, *, upper: bool) -> bytes | None:
+def _cut_text(value: bytes, length: int, *, upper: bool) -> bytes | None:
     try:
         text = value.decode()
     except UnicodeDecodeError:
         # A writer cut its extremes within a character.
         return None
-    if len(text) <= TRUNCATE_LENGTH:
+    if len(text) <= length:
         return value
-    cut = text[:TRUNCATE_LENGTH]
+    cut = text[:length]
     if not upper:
         return cut.encode()
     while cut:
@@ -156,10 +177,10 @@ def _cut_text(value: bytes, *, upper: bool) -> bytes | None:
     return None
 
 
-def _cut_bytes(value: bytes, *, upper: bool) -> bytes | None:
-    if len(value) <= TRUNCATE_LENGTH:
+def _cut_bytes(value: bytes, length: int, *, upper: bool) -> bytes | None:
+    if len(value) <= length:
         return value
-    cut = value[:TRUNCATE_LENGTH]
+    cut = value[:length]
     if not upper:
         return cut
     cut = cut.rstrip(bytes([_LAST_BYTE]))

@@ -15,6 +15,7 @@ from ledger.files.registering.facts import ColumnFacts, Footer, FooterColumn
 from ledger.files.registering.footers import OnProgress, read_footers
 from ledger.files.registering.hive import DEFAULT_NAME, partition_values, path_keys
 from ledger.files.registering.match import Match, pairs, schema_id_of
+from ledger.files.registering.metrics_modes import MetricsMode, MetricsModes, metrics_modes
 from ledger.files.registering.partition_value import partition_value
 from ledger.locations import FileNames
 from ledger.model.credentials import shown
@@ -58,20 +59,20 @@ def data_files(
         StoreError: A place does not answer, or does not let these credentials read.
         InvalidInputError: A file is no Parquet file, or the paths lie on two file systems.
         InvalidChangeError: A file's columns, ids, types or partition values do not fit the table,
-            or nothing says its partition values.
+            nothing says its partition values, or an option of the table is no metrics mode.
         UnsupportedError: A partition value cannot be taken from a path.
     """
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     with reading(f"{shown(paths[0])}{more}" if paths else ""):
         found = expand(paths, storage_options)
-    names = FileNames(location)
+    names, modes = FileNames(location), metrics_modes(state.schema)
     footers = read_footers(
         list(found.infos),
         filesystem=found.filesystem,
         infos=found.infos,
         on_progress=on_progress,
     )
-    registrar = _Registrar(state, _Replay(history), {})
+    registrar = _Registrar(state, _Replay(history), {}, modes)
     return tuple(
         registrar.file_change(*ledger_names(each.path, found.filesystem, names), each)
         for each in footers
@@ -137,11 +138,12 @@ class _Registrar:
     state: TableState
     history: Iterable[Schema]
     matches: dict[tuple[FooterColumn, ...], Match]
+    modes: MetricsModes
 
     def file_change(self, name: str, found: str, footer: Footer) -> FileChange:
         match = self._match(name, footer)
         partition = self._partition(found, footer, match)
-        statistics = _Statistics.of(footer, match)
+        statistics = _Statistics.of(footer, match, self.modes)
         return FileChange(
             path=name,
             partition=partition,
@@ -202,21 +204,27 @@ class _Statistics:
     upper_bounds: dict[int, str]
 
     @classmethod
-    def of(cls, footer: Footer, match: Match) -> _Statistics:
+    def of(cls, footer: Footer, match: Match, modes: MetricsModes) -> _Statistics:
         found = cls({}, {}, {}, {})
         for column, field in pairs(footer.columns, match.schema.fields):
-            if column.facts is not None:
-                found.add(column, field, column.facts)
+            mode = modes.of(field.id)
+            if column.facts is not None and mode.counts:
+                found.count(field, column.facts)
+                found.bound(column, field, column.facts, mode)
         return found
 
-    def add(self, column: FooterColumn, field: DataField, facts: ColumnFacts) -> None:
+    def count(self, field: DataField, facts: ColumnFacts) -> None:
         self.value_counts[field.id] = facts.value_count
         if facts.null_count is not None:
             self.null_value_counts[field.id] = facts.null_count
-        if column.type is None:
+
+    def bound(
+        self, column: FooterColumn, field: DataField, facts: ColumnFacts, mode: MetricsMode
+    ) -> None:
+        if column.type is None or mode.length == 0:
             return
-        lower = lower_bound(facts, column.type, field.type)
-        upper = upper_bound(facts, column.type, field.type)
+        lower = lower_bound(facts, column.type, field.type, mode.length)
+        upper = upper_bound(facts, column.type, field.type, mode.length)
         if lower is not None:
             self.lower_bounds[field.id] = lower
         if upper is not None:
