@@ -33,7 +33,7 @@ from ledger.events.schema_events import (
 from ledger.events.snapshot_events import SnapshotCommitted
 from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.state import TableState
-from ledger.log.checkpoint import Head
+from ledger.log.caches.checkpoint import Head
 from ledger.log.codec import digest, encode
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.model.file_change import FileChange

@@ -1443,7 +1443,7 @@ class Ledger:
         """Make files of engines anew that may hold what was erased; yield which cannot be."""
         from ledger.formats import having, part
         from ledger.history.verifying.births import Births
-        from ledger.log.column_values import folder_of
+        from ledger.log.outside.column_values import folder_of
 
         for each in Births.of(read.commit for read in self.log.commits(0, self.state.version)):
             own = folder_of(each.table_id)

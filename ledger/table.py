@@ -44,7 +44,7 @@ from ledger.history.older import (
 from ledger.history.past import TablePast
 from ledger.locations import is_absolute, place_of
 from ledger.log.append import Appender
-from ledger.log.outside import Personal
+from ledger.log.outside.commit_texts import Personal
 from ledger.log.request import Appended, CommitOptions, Request, fresh_id, outside, request_of
 from ledger.log.stream_log import StreamLog
 from ledger.log.travel import at_timestamp, at_version, head_state
@@ -93,7 +93,7 @@ if TYPE_CHECKING:
     from ledger.evolution.table.touched import RecentlyTouched
     from ledger.evolution.tree.past import PastColumns
     from ledger.files.snapshot_plan import SnapshotPlan
-    from ledger.log.column_values import Keeping, Writing
+    from ledger.log.outside.column_values import Keeping, Writing
     from ledger.model.file_change import PartitionValue
     from ledger.moving.replaying import Replay, Step
     from ledger.plan import ChangePlan, ClockPlan
@@ -1088,7 +1088,7 @@ class Table:
             4
         """
         load_what_commits_need()
-        from ledger.log.column_values import Keeping
+        from ledger.log.outside.column_values import Keeping
 
         plan = evolve(plan, files=its_files(plan.files))
         keeping = Keeping(self.log.personal.columns)
@@ -1130,7 +1130,7 @@ class Table:
         return keeping.keep(files, marked, head.spec_by_id, self._writing(head))
 
     def _writing(self, head: TableState) -> Writing:
-        from ledger.log.column_values import Writing
+        from ledger.log.outside.column_values import Writing
 
         return Writing(head.table_id, self._setting.now_millis(), self._setting.patience)
 
@@ -1730,7 +1730,7 @@ def _load() -> None:
     import ledger.evolution.table.intent
     import ledger.evolution.wire.changes
     import ledger.files.snapshot_plan
-    import ledger.log.column_values  # noqa: F401 - the calls that need them import them by name
+    import ledger.log.outside.column_values  # noqa: F401 - the calls that need them import them by name
     from ledger.formats import INSTALLED
 
     INSTALLED.load()

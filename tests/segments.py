@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from pyarrow import parquet
 
-from ledger.log.segments.file import SegmentColumns, is_segment_of
+from ledger.log.caches.segments.file import SegmentColumns, is_segment_of
 
 
 def is_same_segment(one: bytes, other: bytes) -> bool:

@@ -22,9 +22,9 @@ from ledger.events.snapshot_events import (
     SnapshotCommitted,
     SnapshotFacts,
 )
+from ledger.log.caches.segments.cache import WORTH
+from ledger.log.caches.segments.file import segment_of
 from ledger.log.codec import Sketch, SketchedTransaction
-from ledger.log.segments.cache import WORTH
-from ledger.log.segments.file import segment_of
 from ledger.log.stream_log import StreamLog
 from ledger.log.travel import head_state
 from ledger.model.arguments import path_texts

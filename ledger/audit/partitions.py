@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ledger.evolution.state import TableState
-from ledger.log.outside import ERASED
+from ledger.log.outside.commit_texts import ERASED
 from ledger.model.file_change import FileChange, kept_at
 
 Sums = tuple[int, int, int]

@@ -22,8 +22,8 @@ from ledger.evolution.table.changes import on_line, snapshot_key
 from ledger.files.change_file import event_files
 from ledger.files.runs import Net, Placed, Runs
 from ledger.locations import FileNames
+from ledger.log.caches.lookup import interval, tiles
 from ledger.log.layout import CHECKPOINT_INTERVAL
-from ledger.log.lookup import interval, tiles
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, LedgerError
 from ledger.model.file_change import FileChange

@@ -17,10 +17,18 @@ import msgspec
 from attrs import field, frozen
 
 from ledger.files.change_file import commit_files
-from ledger.log import column_values
-from ledger.log.column_values import COLUMNS, ColumnValue
-from ledger.log.erasable import first, newest, take_out
-from ledger.log.outside import FIELDS, FOLDER, Field, Personal, Values, decoded, encoded
+from ledger.log.outside import column_values
+from ledger.log.outside.column_values import COLUMNS, ColumnValue
+from ledger.log.outside.commit_texts import (
+    FIELDS,
+    FOLDER,
+    Field,
+    Personal,
+    Values,
+    decoded,
+    encoded,
+)
+from ledger.log.outside.erasable import first, newest, take_out
 from ledger.log.replay import START
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, InvalidInputError, LedgerError

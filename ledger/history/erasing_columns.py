@@ -12,8 +12,8 @@ from attrs import frozen
 from ledger.evolution.state import TableState
 from ledger.files.registering.partition_text import typed_value
 from ledger.history.erasing import harmful, may_be_cut_from
-from ledger.log.column_values import BOUNDS, ColumnValue, folder_of
-from ledger.log.outside import Field, Values
+from ledger.log.outside.column_values import BOUNDS, ColumnValue, folder_of
+from ledger.log.outside.commit_texts import Field, Values
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, LedgerError
 from ledger.model.file_change import FileChange, PartitionValue, kept_at

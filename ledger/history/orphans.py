@@ -28,10 +28,10 @@ from ledger.events.commit import Commit
 from ledger.evolution.state import TableState
 from ledger.files.change_file import commit_files, written_millis
 from ledger.history.verifying.subject import Subject, references
-from ledger.log import column_values
-from ledger.log.column_values import COLUMNS
-from ledger.log.erasable import first, newest
-from ledger.log.outside import FOLDER, Personal, decoded, key_of
+from ledger.log.outside import column_values
+from ledger.log.outside.column_values import COLUMNS
+from ledger.log.outside.commit_texts import FOLDER, Personal, decoded, key_of
+from ledger.log.outside.erasable import first, newest
 from ledger.log.replay import START
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError

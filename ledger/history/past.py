@@ -24,7 +24,7 @@ from ledger.evolution.stream import Postponed
 from ledger.evolution.tree.past import PastColumns
 from ledger.files.live import LiveFiles
 from ledger.history.older import TableLog, schemas, schemas_by_id, state_at_snapshot
-from ledger.log.checkpoint import Head
+from ledger.log.caches.checkpoint import Head
 from ledger.log.codec import digest
 from ledger.log.travel import head_state
 from ledger.model.errors import LedgerError

@@ -12,7 +12,7 @@ from typing import Any
 from attrs import field, frozen
 
 from ledger.history.verifying.subject import Subject
-from ledger.log.segments.file import segment_of
+from ledger.log.caches.segments.file import segment_of
 
 _segment_of = re.compile(r"(\d{20})-(\d{20})\.parquet").fullmatch
 

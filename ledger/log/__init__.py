@@ -4,15 +4,11 @@
 - `codec`: commits to bytes and back, and which format a ledger takes; what cannot be read says
   whether to upgrade or to stop.
 - `replay`: reading commits in order along the hash chain.
-- `segments`: sealed runs of commits as Parquet; a cache.
-- `checkpoint`: folded state saved now and then, in a folder of its fold version; a cache.
-- `filters`: what was surely never named; their files are a cache, too.
-- `lookup`: where a commit id or a file path was last named; its files are a cache.
+- `caches`: checkpoints, sealed segments, and where what was last named: what may be deleted.
 - `travel`: the state at a version or a moment, from the nearest checkpoint.
 - `request`: who appends, why, under which id and onto what.
-- `outside`: who and why where lines do not hold it, so that it can be erased.
-- `column_values`: values of personal columns where lines do not hold them, likewise.
-- `erasable`: files that something can be taken out of for ever.
+- `outside`: who, why, and values of personal columns, where lines do not hold them, so that they
+  can be erased.
 - `clock`: the time of a commit, and whether this machine may give it.
 - `landing`: what came of a create, and whose a commit is: the file to read when somebody asks
   whether his commit landed.

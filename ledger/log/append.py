@@ -31,7 +31,7 @@ from ledger.log.landing import (
     land,
     make_sure,
 )
-from ledger.log.outside import Kept
+from ledger.log.outside.commit_texts import Kept
 from ledger.log.request import Appended, NowMillis, Request, digest_of
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import (

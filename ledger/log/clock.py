@@ -10,7 +10,7 @@ from attrs import frozen
 from ledger.events.commit import OLDEST_FORMAT
 from ledger.events.formats import EQUAL_TIMES
 from ledger.evolution.stream import StateLike
-from ledger.log.checkpoint import Head
+from ledger.log.caches.checkpoint import Head
 from ledger.log.landing import Patience
 from ledger.log.request import NowMillis
 from ledger.log.stream_log import StreamLog

@@ -13,10 +13,10 @@ from attrs import frozen
 from msgspec import UNSET, Raw
 
 from ledger.events.commit import Commit
+from ledger.log.caches.segments.cache import AHEAD, Segments, Vouched
+from ledger.log.caches.segments.file import stretches
 from ledger.log.codec import Codec, Sketch, digest
 from ledger.log.layout import CommitKeys, Layout
-from ledger.log.segments.cache import AHEAD, Segments, Vouched
-from ledger.log.segments.file import stretches
 from ledger.model.errors import DamagedLogError
 from ledger.stores import Store
 

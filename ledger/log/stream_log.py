@@ -13,14 +13,14 @@ from msgspec import Raw
 
 from ledger.events.commit import OLDEST_FORMAT, Commit
 from ledger.evolution.stream import Builder, StateLike, Stream
-from ledger.log.checkpoint import Checkpoints, Head
+from ledger.log.caches.checkpoint import Checkpoints, Head
+from ledger.log.caches.lookup import KeysOf, Lookup
+from ledger.log.caches.segments.cache import Lines, Segments
+from ledger.log.caches.segments.file import segment_of
 from ledger.log.codec import Codec, Gate, Sketch, digest, encode
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
-from ledger.log.lookup import KeysOf, Lookup
-from ledger.log.outside import Personal
+from ledger.log.outside.commit_texts import Personal
 from ledger.log.replay import START, Newest, Passes, Position, Read, Reader, nothing
-from ledger.log.segments.cache import Lines, Segments
-from ledger.log.segments.file import segment_of
 from ledger.log.worker import Worker, begin_anew_after_fork
 from ledger.model.errors import (
     DamagedLogError,

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from ledger.events.commit import Commit
 from ledger.evolution.stream import StateLike
-from ledger.log.checkpoint import Head
+from ledger.log.caches.checkpoint import Head
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.log.replay import START, Position
 from ledger.log.stream_log import StreamLog

@@ -18,12 +18,12 @@ from ledger.history.verifying.births import Birth, Births
 from ledger.history.verifying.subject import Subject
 from ledger.history.verifying.verify import Verification, repair
 from ledger.locations import is_absolute
-from ledger.log import column_values
 from ledger.log.codec import digest
-from ledger.log.column_values import COLUMNS
-from ledger.log.erasable import take_out
 from ledger.log.landing import Committed, LogFile, Unknown, land
-from ledger.log.outside import FIELDS, decoded, encoded
+from ledger.log.outside import column_values
+from ledger.log.outside.column_values import COLUMNS
+from ledger.log.outside.commit_texts import FIELDS, decoded, encoded
+from ledger.log.outside.erasable import take_out
 from ledger.model.errors import (
     AlreadyExistsError,
     DamagedLogError,

@@ -19,10 +19,10 @@ from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.files.change_file import commit_files
 from ledger.history.verifying.births import Birth, Births
 from ledger.history.verifying.subject import references
-from ledger.log import column_values
 from ledger.log.codec import digest
-from ledger.log.erasable import newest
-from ledger.log.outside import key_of
+from ledger.log.outside import column_values
+from ledger.log.outside.commit_texts import key_of
+from ledger.log.outside.erasable import newest
 from ledger.log.replay import START
 from ledger.model.errors import DamagedLogError, InvalidInputError, NotFoundError
 from ledger.model.identifier import Identifier

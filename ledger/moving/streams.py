@@ -12,7 +12,7 @@ from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.state import TableState
 from ledger.files.live import LiveFiles
 from ledger.locations import is_absolute
-from ledger.log.outside import Personal
+from ledger.log.outside.commit_texts import Personal
 from ledger.log.stream_log import StreamLog
 from ledger.opening.setting import TableSetting
 

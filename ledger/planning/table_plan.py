@@ -20,8 +20,8 @@ from ledger.evolution.state import TableState
 from ledger.files.change_table import from_table, parsed, to_table
 from ledger.files.live import LiveFiles
 from ledger.files.runs import Net, Placed
+from ledger.log.caches.lookup import tiles
 from ledger.log.layout import CHECKPOINT_INTERVAL
-from ledger.log.lookup import tiles
 from ledger.log.stream_log import StreamLog
 from ledger.model import types as t
 from ledger.model.errors import UpgradeRequiredError

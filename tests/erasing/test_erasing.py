@@ -25,7 +25,7 @@ from ledger.events.catalog_events import CatalogEvent
 from ledger.events.commit import Outside, Transaction
 from ledger.evolution.catalog.builder import CatalogBuilder
 from ledger.history.orphans import KEPT_MILLIS, orphaned_values, remove
-from ledger.log.outside import FOLDER
+from ledger.log.outside.commit_texts import FOLDER
 from ledger.log.request import Request
 from ledger.log.stream_log import StreamLog
 from ledger.moving.bring import bring

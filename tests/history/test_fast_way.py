@@ -13,9 +13,9 @@ import pytest
 from ledger import SetOption
 from ledger.events import TableEvent
 from ledger.evolution.fold.table_record import TableStream
-from ledger.history.verifying import span
-from ledger.history.verifying.chain import Chain
 from ledger.history.verifying.finding import Expected, Finding
+from ledger.history.verifying.spans import span
+from ledger.history.verifying.spans.chain import Chain
 from ledger.history.verifying.subject import Columns, Listed, Subject
 from ledger.history.verifying.verify import Verification
 from ledger.log.codec import Codec, digest, encode

@@ -13,8 +13,8 @@ from ledger.history.verifying.finding import Finding
 from ledger.history.verifying.given_back import given_back
 from ledger.history.verifying.subject import Subject
 from ledger.history.verifying.verify import Verification
+from ledger.log.caches.segments.file import read_segment, write_segment
 from ledger.log.codec import Gate
-from ledger.log.segments.file import read_segment, write_segment
 from ledger.log.stream_log import StreamLog
 from ledger.stores import Store
 from tests.faults import Died, Mortal

@@ -17,8 +17,8 @@ from ledger.evolution.fold.table_record import FOLD_VERSION
 from ledger.history.verifying.finding import Expected, Finding
 from ledger.history.verifying.subject import Subject
 from ledger.history.verifying.verify import MOST_DAMAGES, Verification, repair
+from ledger.log.caches.filters import KeyFilter
 from ledger.log.codec import digest
-from ledger.log.filters import KeyFilter
 from ledger.log.layout import Layout, cut_of
 from ledger.log.request import now_millis
 from ledger.stores import Durability, LocalStore

@@ -9,7 +9,7 @@ import pytest
 
 from ledger.evolution.fold.table_record import FOLD_VERSION, TableStream
 from ledger.evolution.state import TableState
-from ledger.log.checkpoint import Checkpoints, Head
+from ledger.log.caches.checkpoint import Checkpoints, Head
 from ledger.log.codec import Gate
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
 from ledger.stores import MemoryStore

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from ledger import Table
 from ledger.files.live import file_key
+from ledger.log.caches.lookup import KeyIndex, hashed, tiles
 from ledger.log.layout import cut_of
-from ledger.log.lookup import KeyIndex, hashed, tiles
 from ledger.stores import MemoryStore
 from tests.faults import Wrapped
 from tests.lakes import data_file, lake_on, memory, orders

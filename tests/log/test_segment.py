@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from ledger.log.codec import digest
-from ledger.log.segments.file import (
+from ledger.log.caches.segments.file import (
     MOST_BYTES,
     read_segment,
     segment_of,
     stretches,
     write_segment,
 )
+from ledger.log.codec import digest
 from tests.log.long_logs import ROOT, long_log
 from tests.segments import is_same_segment
 from tests.thorough import examples

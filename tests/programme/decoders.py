@@ -22,13 +22,13 @@ from ledger.files.change_file import load_changes, write_changes
 from ledger.files.registering.footers import read_footer
 from ledger.files.registering.hive import path_keys
 from ledger.files.runs import Runs
-from ledger.log.checkpoint import Checkpoints
+from ledger.log.caches.checkpoint import Checkpoints
+from ledger.log.caches.filters import KeyFilter
+from ledger.log.caches.lookup import KeyIndex
+from ledger.log.caches.segments.cache import Segments
+from ledger.log.caches.segments.file import write_segment
 from ledger.log.codec import Codec, Gate
-from ledger.log.filters import KeyFilter
 from ledger.log.layout import Layout
-from ledger.log.lookup import KeyIndex
-from ledger.log.segments.cache import Segments
-from ledger.log.segments.file import write_segment
 from ledger.model.path_text import whole_path
 from ledger.model.transforms import transform_of
 from ledger.model.types.sql import read_type

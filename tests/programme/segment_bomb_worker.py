@@ -16,9 +16,9 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import parquet
 
+from ledger.log.caches.segments.cache import Segments
+from ledger.log.caches.segments.file import write_segment
 from ledger.log.layout import Layout
-from ledger.log.segments.cache import Segments
-from ledger.log.segments.file import write_segment
 from ledger.stores import MemoryStore
 from tests.segments import is_same_segment
 

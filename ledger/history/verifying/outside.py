@@ -12,10 +12,10 @@ from ledger.events.commit import Outside
 from ledger.files.change_file import commit_files
 from ledger.history.verifying.finding import FROM_BACKUP, Finding
 from ledger.history.verifying.subject import Subject
-from ledger.log import column_values
-from ledger.log.column_values import references
-from ledger.log.erasable import newest
-from ledger.log.outside import FIELDS, decoded, key_of
+from ledger.log.outside import column_values
+from ledger.log.outside.column_values import references
+from ledger.log.outside.commit_texts import FIELDS, decoded, key_of
+from ledger.log.outside.erasable import newest
 from ledger.log.replay import START
 from ledger.model.errors import DamagedLogError
 

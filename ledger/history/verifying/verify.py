@@ -18,13 +18,13 @@ from attrs import evolve
 from ledger.events.commit import Commit
 from ledger.evolution.stream import StateLike
 from ledger.history.sealing import sealed_last
-from ledger.history.verifying.caches import Caches, is_merged, last_of, tile_of
-from ledger.history.verifying.chain import Extent, Gap, extent
-from ledger.history.verifying.filters import filter_findings
+from ledger.history.verifying.caches.compared import Caches, is_merged, last_of, tile_of
+from ledger.history.verifying.caches.filters import filter_findings
+from ledger.history.verifying.caches.names import name_findings
 from ledger.history.verifying.finding import REPAIR, Expected, Finding
-from ledger.history.verifying.names import name_findings
-from ledger.history.verifying.repeats import Culprits, Hashes, suspects
-from ledger.history.verifying.span import (
+from ledger.history.verifying.spans.chain import Extent, Gap, extent
+from ledger.history.verifying.spans.repeats import Culprits, Hashes, suspects
+from ledger.history.verifying.spans.span import (
     Report,
     Span,
     SpanVerification,
@@ -32,11 +32,11 @@ from ledger.history.verifying.span import (
     contradiction,
     following,
 )
+from ledger.history.verifying.spans.workers import Died, Workers
 from ledger.history.verifying.subject import Subject
-from ledger.history.verifying.workers import Died, Workers
+from ledger.log.caches.segments.file import segment_of
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
 from ledger.log.replay import START, Position
-from ledger.log.segments.file import segment_of
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import LedgerError
 

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from ledger.events.commit import Commit, Transaction
 from ledger.events.formats import format_of, needed_format, opened_format
 from ledger.evolution.stream import Builder, StateLike
-from ledger.log.checkpoint import Head
+from ledger.log.caches.checkpoint import Head
 from ledger.log.clock import Moment
 from ledger.log.codec import digest, encode, encode_transaction
 from ledger.log.landing import LogFile
-from ledger.log.outside import Kept
+from ledger.log.outside.commit_texts import Kept
 from ledger.log.request import Request
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, InvalidInputError, UpgradeRequiredError

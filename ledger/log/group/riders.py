@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Generic, TypeVar
 
 from ledger.evolution.stream import Intent
-from ledger.log.outside import Kept
+from ledger.log.outside.commit_texts import Kept
 from ledger.log.request import Appended, Request
 from ledger.log.worker import Worker, begin_anew_after_fork
 from ledger.model.errors import CommitUnknownError, LedgerError, StoreError

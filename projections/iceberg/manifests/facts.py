@@ -8,7 +8,7 @@ from typing import Final
 from attrs import field, frozen
 from msgspec.structs import replace
 
-from ledger.log.column_values import is_unknown
+from ledger.log.outside.column_values import is_unknown
 from ledger.model import types as t
 from ledger.model.file_change import FileChange
 from ledger.model.partition import PartitionSpec

@@ -17,7 +17,7 @@ from msgspec import UnsetType
 
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born import UNKNOWN, born_changes, born_totals
-from ledger.log.column_values import Columns
+from ledger.log.outside.column_values import Columns
 from ledger.model.file_change import FileChange
 from ledger.table import Table
 from ledger.table_at import TableAt

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from attrs import field, frozen
 
-from ledger.log.column_values import Columns
+from ledger.log.outside.column_values import Columns
 from ledger.model.errors import DamagedLogError
 from projections.statistics.fold import between, concatenated, deltas, sums, up_to
 from projections.statistics.keeping.balance import balanced

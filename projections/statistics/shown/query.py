@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from attrs import evolve, frozen
 
 from ledger.evolution.state import TableState
-from ledger.log.column_values import Columns
+from ledger.log.outside.column_values import Columns
 from ledger.model.errors import NotFoundError
 from ledger.model.schema import Schema
 from projections.dlf.objects.partitions import Partition, PartitionStatistics

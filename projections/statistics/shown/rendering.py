@@ -11,7 +11,7 @@ import msgspec
 from attrs import evolve, field, frozen
 
 from ledger.events.commit import OUTSIDE
-from ledger.log.column_values import Columns
+from ledger.log.outside.column_values import Columns
 from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import kept_at
 from ledger.model.partition import PartitionSpec

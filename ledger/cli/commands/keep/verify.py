@@ -32,9 +32,9 @@ from ledger.history.verifying.data_files import DataFiles
 from ledger.history.verifying.finding import REPAIR, Expected, Finding
 from ledger.history.verifying.given_back import given_back
 from ledger.history.verifying.outside import lost_values
+from ledger.history.verifying.spans.workers import Workers
 from ledger.history.verifying.subject import Subject
 from ledger.history.verifying.verify import Verification, repair, unmet
-from ledger.history.verifying.workers import Workers
 from ledger.ledger import Ledger
 from ledger.log.request import now_millis
 from ledger.model.errors import DamagedLogError, LedgerError, NotFoundError

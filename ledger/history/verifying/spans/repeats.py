@@ -21,7 +21,7 @@ from ledger.events.snapshot_events import RolledBack
 from ledger.evolution.table.changes import snapshot_key
 from ledger.files.live import file_key
 from ledger.history.verifying.subject import Columns, Listed
-from ledger.log.lookup import given_id_key, hashed, hashed_all, id_hashes
+from ledger.log.caches.lookup import given_id_key, hashed, hashed_all, id_hashes
 from ledger.model.excerpt import excerpt
 from ledger.model.snapshot import branch_number
 

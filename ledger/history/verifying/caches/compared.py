@@ -20,13 +20,13 @@ from ledger.evolution.stream import StateLike
 from ledger.files.change_table import parquet_of, parsed
 from ledger.files.live import LiveFiles
 from ledger.files.runs import NO_ROWS, Net, Placed, check_key, check_of, rows_of, table_of
-from ledger.history.verifying.chain import nearly
 from ledger.history.verifying.finding import FROM_BACKUP, REPAIR, Finding
+from ledger.history.verifying.spans.chain import nearly
 from ledger.history.verifying.subject import Subject
-from ledger.log.checkpoint import Head, named_digest
+from ledger.log.caches.checkpoint import Head, named_digest
+from ledger.log.caches.lookup import KeyIndex, KeyIndexes, tiles
+from ledger.log.caches.segments.file import MOST_BYTES, SegmentColumns, is_segment_of, write_segment
 from ledger.log.layout import SEGMENT_LENGTH, Layout
-from ledger.log.lookup import KeyIndex, KeyIndexes, tiles
-from ledger.log.segments.file import MOST_BYTES, SegmentColumns, is_segment_of, write_segment
 from ledger.model.errors import UpgradeRequiredError
 from ledger.stores import Store
 

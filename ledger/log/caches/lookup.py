@@ -28,7 +28,7 @@ from attrs import field, frozen
 from msgspec import UNSET
 
 from ledger.events.commit import Commit
-from ledger.log.filters import KeyFilter, KeyFilters, Layer, joined, layers
+from ledger.log.caches.filters import KeyFilter, KeyFilters, Layer, joined, layers
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout, cut_of
 from ledger.log.replay import Position, Reader
 from ledger.model.tiles import covering, parts

@@ -20,14 +20,14 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from ledger.events.commit import OUTSIDE, Commit, Outside, Transaction
-from ledger.log.erasable import newest
 from ledger.log.landing import Committed, LogFile, Patience, land
+from ledger.log.outside.erasable import newest
 from ledger.log.request import Request
 from ledger.model.errors import DamagedLogError, StoreError
 from ledger.stores import Store
 
 if TYPE_CHECKING:
-    from ledger.log.column_values import Columns
+    from ledger.log.outside.column_values import Columns
 
 E = TypeVar("E")
 
@@ -166,7 +166,7 @@ class Personal:
     def columns(self) -> Columns:
         """The values of personal columns."""
         # Most ledgers have none, and reading starts fast.
-        from ledger.log.column_values import Columns
+        from ledger.log.outside.column_values import Columns
 
         return Columns(self.store)
 

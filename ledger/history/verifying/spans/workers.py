@@ -18,7 +18,7 @@ from typing import Any, Final, Self
 from attrs import field, frozen
 
 from ledger.evolution.stream import Stream
-from ledger.history.verifying.span import Report, Span, SpanVerification
+from ledger.history.verifying.spans.span import Report, Span, SpanVerification
 from ledger.history.verifying.subject import Subject
 from ledger.log.codec import Gate
 from ledger.log.stream_log import StreamLog

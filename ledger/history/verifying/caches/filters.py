@@ -13,11 +13,11 @@ from typing import Any
 
 from attrs import define, field
 
-from ledger.history.verifying.caches import Caches
+from ledger.history.verifying.caches.compared import Caches
 from ledger.history.verifying.finding import REPAIR, Finding
-from ledger.log.filters import KeyFilter, Layer, layers
+from ledger.log.caches.filters import KeyFilter, Layer, layers
+from ledger.log.caches.lookup import Lookup
 from ledger.log.layout import CHECKPOINT_INTERVAL
-from ledger.log.lookup import Lookup
 from ledger.log.stream_log import StreamLog
 
 

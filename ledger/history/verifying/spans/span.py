@@ -19,20 +19,20 @@ from ledger.events.snapshot_events import RolledBack
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.stream import StateLike
 from ledger.files.runs import Net, Placed
-from ledger.history.verifying.caches import Caches, Pairs, Tile, is_merged, tile_of
-from ledger.history.verifying.chain import Chain, Gap, Link
-from ledger.history.verifying.facts import (
+from ledger.history.verifying.caches.compared import Caches, Pairs, Tile, is_merged, tile_of
+from ledger.history.verifying.finding import Finding
+from ledger.history.verifying.spans.chain import Chain, Gap, Link
+from ledger.history.verifying.spans.facts import (
     TableFacts,
     all_fit,
     numbers_out_of_range,
     path_problems,
 )
-from ledger.history.verifying.finding import Finding
-from ledger.history.verifying.repeats import Repeats
+from ledger.history.verifying.spans.repeats import Repeats
 from ledger.history.verifying.subject import Columns, Listed, Subject
-from ledger.log.checkpoint import Head
+from ledger.log.caches.checkpoint import Head
+from ledger.log.caches.segments.file import SegmentColumns, segment_of
 from ledger.log.layout import CHECKPOINT_INTERVAL
-from ledger.log.segments.file import SegmentColumns, segment_of
 from ledger.model.errors import InvalidInputError, LedgerError
 
 S = TypeVar("S", bound=StateLike)

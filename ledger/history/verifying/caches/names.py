@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from ledger.history.past import kept_names, names_made
 from ledger.history.verifying.finding import FROM_BACKUP, REPAIR, Finding
-from ledger.log.checkpoint import Head
+from ledger.log.caches.checkpoint import Head
 from ledger.log.codec import digest
 from ledger.log.travel import at_version
 from ledger.model.errors import LedgerError
 
 if TYPE_CHECKING:
-    from ledger.history.verifying.caches import Caches
+    from ledger.history.verifying.caches.compared import Caches
 
 
 def name_findings(caches: Caches[Any, Any], wrong: AbstractSet[str]) -> Iterator[Finding]:

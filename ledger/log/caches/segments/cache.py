@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from ledger.log.caches.segments.file import MOST_BYTES, read_segment, segment_of, write_segment
 from ledger.log.codec import digest
 from ledger.log.layout import Layout
-from ledger.log.segments.file import MOST_BYTES, read_segment, segment_of, write_segment
 from ledger.observing.notices import warn
 from ledger.stores import Store
 
