@@ -14,7 +14,7 @@ import attrs
 from attrs import field, frozen
 
 from ledger.audit.difference import Difference, differences
-from ledger.audit.trial import folded
+from ledger.audit.migrating.trial import folded
 from ledger.events import SchemaChange, SpecChange, TableEvent
 from ledger.events.commit import NEWEST_FORMAT, OLDEST_FORMAT
 from ledger.evolution.decide_clock import CorrectClock

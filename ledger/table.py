@@ -84,13 +84,13 @@ if TYPE_CHECKING:
     from ledger.audit.difference import TableDiff
     from ledger.audit.entries import Entry
     from ledger.audit.lives import Lives
-    from ledger.audit.undoing import Undoing
+    from ledger.audit.migrating.undoing import Undoing
     from ledger.audit.views import Blames, Rows
     from ledger.evolution.declared.commit_rules import Asker, House
     from ledger.evolution.declared.personal import Marked
     from ledger.evolution.table.changes import Isolation, TableChange
+    from ledger.evolution.table.conflicts.touched import RecentlyTouched
     from ledger.evolution.table.intent import Judged, TableIntent
-    from ledger.evolution.table.touched import RecentlyTouched
     from ledger.evolution.tree.past import PastColumns
     from ledger.files.snapshot_plan import SnapshotPlan
     from ledger.log.outside.column_values import Keeping, Writing
@@ -807,7 +807,7 @@ class Table:
             >>> [each.new_name for each in orders.plan_undo(3).changes]
             ['addr']
         """
-        from ledger.audit.undoing import undone
+        from ledger.audit.migrating.undoing import undone
 
         head = self.state
         before, after, _ = around(self.log, version, transaction)
@@ -833,7 +833,7 @@ class Table:
             >>> orders.undo(3).state.schema.names
             ('id', 'addr')
         """
-        from ledger.audit.undoing import undone
+        from ledger.audit.migrating.undoing import undone
 
         self.log.refresh()
         before, after, undone_one = around(self.log, version, transaction)
@@ -854,7 +854,7 @@ class Table:
             >>> len(orders.plan_revert(0).changes)
             1
         """
-        from ledger.audit.undoing import reverted
+        from ledger.audit.migrating.undoing import reverted
 
         head = self.state
         return reverted(self._compared(to), head, self._columns(head))
@@ -877,7 +877,7 @@ class Table:
             >>> orders.revert(orders.at(tag="v1")).state.schema.names
             ('id', 'addr')
         """
-        from ledger.audit.undoing import reverted
+        from ledger.audit.migrating.undoing import reverted
 
         then = self._compared(to)
         given: CommitOptions = {"message": f"revert to version {then.version}", **options}
@@ -1422,7 +1422,7 @@ class Table:
             CommitConflictError: Somebody else has taken over meanwhile.
             InvalidChangeError: The events contradict the table, or it was born here.
         """
-        from ledger.evolution.table.born import TakenOver
+        from ledger.evolution.table.born.iceberg import TakenOver
 
         asked = ["TakeOver", base]
         said = tuple(map(self._with_list_beside, self._without_values(events)))
@@ -1666,7 +1666,7 @@ class Table:
     @cached_property
     def _touched(self) -> RecentlyTouched:
         """What the last few commits touched, as all intents of this handle ask for it."""
-        from ledger.evolution.table.touched import RecentlyTouched
+        from ledger.evolution.table.conflicts.touched import RecentlyTouched
 
         return RecentlyTouched(self._files_told, self.live.names.usual)
 

@@ -23,14 +23,14 @@ from ledger import (
     UnsupportedError,
 )
 from ledger.events import TableEvent
-from ledger.events.commit import Transaction
-from ledger.events.formats import needed_format
-from ledger.events.iceberg_events import (
+from ledger.events.born.iceberg import (
     BranchBase,
     IcebergRef,
     SnapshotRefRemoved,
     SnapshotRefSet,
 )
+from ledger.events.commit import Transaction
+from ledger.events.formats import needed_format
 from ledger.events.snapshot_events import (
     BranchCommitted,
     BranchHead,

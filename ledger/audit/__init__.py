@@ -2,9 +2,7 @@
 
 Others may import:
     `difference`   what differs between two states of a table, and the changes that lead across
-    `migration`    those changes alone
-    `trial`        what changes would make of a state
-    `undoing`      one change taken back, keeping what came later
+    `migrating`    those changes alone, what they would make of a state, and one taken back
     `lives`        every column that a table ever had, by id, through all its names
     `blame`        of each thing, the facts that made it what it is
     `entries`      a log's entries, newest first, filtered
@@ -13,6 +11,4 @@ Others may import:
     `tables`       the log of a whole ledger, dropped tables' too
     `partitions`   rows, files and bytes of each partition
     `report`       one page for an auditor
-
-Inside: `aligning`, `columns` and `layout` plan a migration.
 """

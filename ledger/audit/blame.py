@@ -12,7 +12,7 @@ from typing import Any
 from attrs import field, frozen
 
 from ledger.audit.lives import Cause, Held, Life, Lives, Path
-from ledger.events.iceberg_events import IcebergRef
+from ledger.events.born.iceberg import IcebergRef
 from ledger.model.errors import ColumnNotFoundError
 from ledger.model.path_text import shown_path
 from ledger.model.similar import meant

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from attrs import field, frozen
 
-from ledger.audit.migration import Change, Migration, migrate
+from ledger.audit.migrating.migration import Change, Migration, migrate
 from ledger.audit.views import DIFFERENCES, as_rows
 from ledger.evolution.state import TableState
 from ledger.evolution.tree.past import PastColumns

@@ -14,8 +14,8 @@ from attrs import field, frozen
 from msgspec import UnsetType
 
 from ledger.audit.lives import lives_of
+from ledger.events.born.iceberg import SnapshotRefRemoved, SnapshotRefSet
 from ledger.events.commit import Commit, Transaction
-from ledger.events.iceberg_events import SnapshotRefRemoved, SnapshotRefSet
 from ledger.events.snapshot_events import (
     BranchCommitted,
     BranchHead,

@@ -16,7 +16,7 @@ from attrs import define, field
 from msgspec import Struct, UnsetType
 
 from ledger.events import TableEvent
-from ledger.events import iceberg_events as born
+from ledger.events.born import iceberg as born
 from ledger.events.commit import Commit, Transaction
 from ledger.events.schema_events import (
     ColumnAdded,

@@ -10,7 +10,7 @@ from attrs import evolve
 from ledger.audit.views import Columns, Row, Rows
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born import born_snapshot
+from ledger.evolution.table.born.iceberg import born_snapshot
 from ledger.evolution.table.snapshot_fold import snapshot_of
 from ledger.history.older import TableLog, state_at_snapshot
 from ledger.log.travel import effective_millis

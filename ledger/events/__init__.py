@@ -1,9 +1,8 @@
 """Every change that a writer may ask for, every event that the log can hold, and nothing else.
 
 `schema_changes` and `spec_changes` are what is asked, `schema_events` and `spec_events` what it
-became; `table_events`, `snapshot_events`, `statistics_events`, `clock_events` and `catalog_events`
-hold the rest, `iceberg_events`, `paimon_events` and `delta_events` what only tables say that were
-born there.
+became; `table_events`, `snapshot_events`, `clock_events` and `catalog_events` hold the rest, `born`
+what only tables say that were born elsewhere.
 `formats` says which version of the format each needs.
 `rules_events` say how high a table's formats' rules are, `commit` what commits hold them.
 `FORMAT.md` describes their bytes.
@@ -11,16 +10,17 @@ born there.
 
 from __future__ import annotations
 
+from ledger.events.born.delta import DeltaFollowed
+from ledger.events.born.iceberg import IcebergEvent
+from ledger.events.born.paimon import PaimonBranchUpdated
 from ledger.events.catalog_events import CatalogEvent
 from ledger.events.clock_events import ClockCorrected
-from ledger.events.delta_events import DeltaFollowed
-from ledger.events.iceberg_events import IcebergEvent
-from ledger.events.paimon_events import PaimonBranchUpdated
 from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.schema_changes import SchemaChange
 from ledger.events.schema_events import SchemaEvent
 from ledger.events.snapshot_events import (
     BranchCommitted,
+    PartitionStatisticsSet,
     RolledBack,
     SnapshotCommitted,
     SnapshotsExpired,
@@ -30,7 +30,6 @@ from ledger.events.snapshot_events import (
 )
 from ledger.events.spec_changes import SpecChange
 from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
-from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.events.table_events import TableCreated, TableDropped, TablePromoted
 
 TableEvent = (

@@ -12,6 +12,9 @@ from typing import Final, get_args
 
 from msgspec import UNSET
 
+from ledger.events.born.delta import DeltaFollowed
+from ledger.events.born.iceberg import IcebergEvent
+from ledger.events.born.paimon import PaimonBranchUpdated
 from ledger.events.catalog_events import (
     LedgerCopied,
     LedgerMoved,
@@ -21,9 +24,6 @@ from ledger.events.catalog_events import (
 )
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import OLDEST_FORMAT, Transaction
-from ledger.events.delta_events import DeltaFollowed
-from ledger.events.iceberg_events import IcebergEvent
-from ledger.events.paimon_events import PaimonBranchUpdated
 from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.schema_events import ColumnUndropped
 from ledger.events.snapshot_events import BranchCommitted, SnapshotCommitted, SnapshotFacts

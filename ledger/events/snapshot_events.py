@@ -1,4 +1,4 @@
-"""Snapshots, tags and expiry: what a table holds.
+"""Snapshots, tags, expiry and statistics: what a table holds.
 
 Every event carries its resolved ids and sums, so that folding never reads a file list.
 """
@@ -140,6 +140,20 @@ class TagDeleted(Record, frozen=True, tag="deleteTag", kw_only=True):
     """A tag is gone; its snapshot stays unless it was expired."""
 
     tag_name: str
+
+
+class PartitionStatisticsSet(Record, frozen=True, tag="setPartitionStatistics", kw_only=True):
+    """A snapshot has a file of statistics by partition; it takes the place of an earlier one.
+
+    `statistics_path` is relative to the table's location unless the file lies outside. The file
+    goes with its snapshot.
+
+    Source: Iceberg's REST catalog specification, `set-partition-statistics`.
+    """
+
+    snapshot_id: int
+    statistics_path: str
+    file_size_in_bytes: int
 
 
 SnapshotEvent = SnapshotCommitted | RolledBack

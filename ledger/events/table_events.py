@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec import UNSET, Struct, UnsetType
 
 from ledger.events.base import Record
-from ledger.events.delta_events import DeltaBirth
-from ledger.events.iceberg_events import IcebergBirth
-from ledger.events.paimon_events import PaimonBirth
+from ledger.events.born.delta import DeltaBirth
+from ledger.events.born.iceberg import IcebergBirth
+from ledger.events.born.paimon import PaimonBirth
 from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
 from ledger.model.schema import FieldIdPolicy
 from ledger.model.types.wire import FieldObject

@@ -9,7 +9,7 @@ from ledger.evolution.columns.operations import COLUMN_OPERATIONS
 from ledger.evolution.layout.operations import LAYOUT_OPERATIONS
 from ledger.evolution.operation import LayoutOperation, Operation, SchemaOperation, StateOperation
 from ledger.evolution.options.operations import OPTION_OPERATIONS
-from ledger.evolution.table.born_operations import BORN_OPERATIONS
+from ledger.evolution.table.born.operations import BORN_OPERATIONS
 from ledger.evolution.table.operations import TABLE_OPERATIONS
 from ledger.model.errors import InvalidChangeError
 from ledger.model.excerpt import excerpt

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from attrs import field, frozen
 
 from ledger.events.commit import OLDEST_FORMAT
-from ledger.evolution.table.born import BornTable
-from ledger.evolution.table.born_delta import DeltaTable
-from ledger.evolution.table.born_paimon import PaimonTable
+from ledger.evolution.table.born.delta import DeltaTable
+from ledger.evolution.table.born.iceberg import BornTable
+from ledger.evolution.table.born.paimon import PaimonTable
 from ledger.model.errors import NotFoundError
 from ledger.model.instant import ClockCorrection
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder

@@ -12,8 +12,8 @@ from ledger.events.commit import Commit, Transaction
 from ledger.events.snapshot_events import BranchCommitted, RolledBack, SnapshotCommitted
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born import BornTable, born_snapshot, born_totals
-from ledger.evolution.table.born_paimon import PaimonTable, paimon_totals
+from ledger.evolution.table.born.iceberg import BornTable, born_snapshot, born_totals
+from ledger.evolution.table.born.paimon import PaimonTable, paimon_totals
 from ledger.log.stream_log import StreamLog
 from ledger.log.travel import at_version, head_state, last_checkpoint_while, last_while
 from ledger.model.errors import InvalidInputError, NotFoundError

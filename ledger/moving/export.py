@@ -15,7 +15,7 @@ from attrs import frozen
 from msgspec import UNSET
 
 from ledger.events.commit import Commit
-from ledger.events.statistics_events import PartitionStatisticsSet
+from ledger.events.snapshot_events import PartitionStatisticsSet
 from ledger.files.change_file import commit_files
 from ledger.history.verifying.births import Birth, Births
 from ledger.history.verifying.subject import references

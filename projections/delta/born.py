@@ -15,8 +15,8 @@ import msgspec
 from msgspec import UnsetType
 
 from ledger.events import TableEvent
+from ledger.events.born.delta import DeltaFollowed
 from ledger.events.commit import Transaction
-from ledger.events.delta_events import DeltaFollowed
 from ledger.events.snapshot_events import SnapshotCommitted
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState

@@ -14,6 +14,7 @@ from attrs import frozen
 from ledger.events import TableEvent
 from ledger.events.commit import Transaction
 from ledger.events.snapshot_events import (
+    PartitionStatisticsSet,
     RolledBack,
     SnapshotCommitted,
     SnapshotsExpired,
@@ -21,7 +22,6 @@ from ledger.events.snapshot_events import (
     TagDeleted,
     TagReplaced,
 )
-from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.evolution.declared.format import declared_by
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 
 from ledger.events import TableEvent
-from ledger.events.iceberg_events import SnapshotsRemoved
+from ledger.events.born.iceberg import SnapshotsRemoved
 from ledger.events.snapshot_events import SnapshotFacts
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState

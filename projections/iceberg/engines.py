@@ -8,9 +8,9 @@ from typing import Any, Final
 from attrs import frozen
 from msgspec import UNSET, UnsetType
 
-from ledger.events.iceberg_events import IcebergSnapshot
+from ledger.events.born.iceberg import IcebergSnapshot
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born import BornTable
+from ledger.evolution.table.born.iceberg import BornTable
 from ledger.model import types as t
 from ledger.model.errors import LedgerError, NotFoundError, UnsupportedError
 from ledger.model.file_change import FileChange

@@ -13,11 +13,12 @@ import msgspec
 from attrs import evolve, frozen
 
 from ledger.events import TableEvent
+from ledger.events.born.iceberg import SnapshotRefRemoved, SnapshotRefSet
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Transaction
-from ledger.events.iceberg_events import SnapshotRefRemoved, SnapshotRefSet
 from ledger.events.snapshot_events import (
     BranchCommitted,
+    PartitionStatisticsSet,
     RolledBack,
     SnapshotCommitted,
     SnapshotsExpired,
@@ -25,7 +26,6 @@ from ledger.events.snapshot_events import (
     TagDeleted,
     TagReplaced,
 )
-from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState

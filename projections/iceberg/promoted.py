@@ -15,12 +15,12 @@ from attrs import Factory, define
 from msgspec import UNSET
 
 from ledger.events import TableEvent
+from ledger.events.born.iceberg import IcebergSnapshot, SnapshotsRemoved
 from ledger.events.commit import Transaction
-from ledger.events.iceberg_events import IcebergSnapshot, SnapshotsRemoved
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
 from ledger.events.table_events import TablePromoted
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born import BornTable
+from ledger.evolution.table.born.iceberg import BornTable
 from ledger.files.change_file import event_files
 from ledger.model.errors import DamagedLogError
 from ledger.model.file_change import FileChange

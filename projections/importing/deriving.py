@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import UNSET
 
-from ledger.events.iceberg_events import SchemaReplaced
+from ledger.events.born.iceberg import SchemaReplaced
 from ledger.events.schema_changes import Move
 from ledger.events.schema_events import (
     ColumnAdded,

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 from attrs import frozen
 
 from ledger.events import TableEvent
-from ledger.events import iceberg_events as e
-from ledger.events.paimon_events import PaimonBranchUpdated
+from ledger.events.born import iceberg as e
+from ledger.events.born.paimon import PaimonBranchUpdated
 from ledger.events.snapshot_events import SnapshotFacts, TagCreated, TagReplaced
 from ledger.ledger import Ledger
 from ledger.model.errors import (

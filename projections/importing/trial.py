@@ -9,10 +9,10 @@ from attrs import define, field, frozen
 from msgspec import UNSET, UnsetType
 
 from ledger.events import TableEvent
+from ledger.events.born.delta import DeltaBirth
+from ledger.events.born.iceberg import IcebergBirth
+from ledger.events.born.paimon import PaimonBirth
 from ledger.events.commit import NEWEST_FORMAT, Outside, Transaction
-from ledger.events.delta_events import DeltaBirth
-from ledger.events.iceberg_events import IcebergBirth
-from ledger.events.paimon_events import PaimonBirth
 from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
 from ledger.events.table_events import SchemaRecord, TableCreated, TableName
 from ledger.evolution.fold.table_builder import TableBuilder

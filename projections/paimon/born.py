@@ -16,7 +16,7 @@ from typing import Any, Final
 from attrs import evolve
 
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born_paimon import PaimonTable
+from ledger.evolution.table.born.paimon import PaimonTable
 from ledger.log.travel import at_version
 from ledger.model.errors import NotFoundError, StoreError, UnsupportedError
 from ledger.model.schema import Schema

@@ -9,7 +9,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born_paimon import PaimonTable
+from ledger.evolution.table.born.paimon import PaimonTable
 from ledger.model.errors import DamagedLogError, InvalidInputError, NotFoundError
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema

@@ -20,7 +20,7 @@ from ledger import (
     UndropColumn,
     UpdatePartitionSpec,
 )
-from ledger.audit.trial import tried
+from ledger.audit.migrating.trial import tried
 from ledger.events import SpecChange
 from ledger.evolution.state import TableState
 from ledger.evolution.tree.past import PastColumns

@@ -32,9 +32,9 @@ from ledger import Table
 from ledger.audit.blame import blame_columns, flat
 from ledger.audit.entries import Wanted, entries
 from ledger.audit.lives import lives_of
-from ledger.audit.migration import Migration, migrate
-from ledger.audit.trial import tried
-from ledger.audit.undoing import reverted, undone
+from ledger.audit.migrating.migration import Migration, migrate
+from ledger.audit.migrating.trial import tried
+from ledger.audit.migrating.undoing import reverted, undone
 from ledger.evolution.state import TableState
 from ledger.evolution.tree.past import PastColumns
 from ledger.evolution.wire.changes import as_table_change

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from ledger import AddColumn, DropColumn, RenameColumn, Schema, UndropColumn, evolve
 from ledger.audit.difference import TableDiff
-from ledger.audit.migration import Migration, migrate
-from ledger.audit.trial import tried
+from ledger.audit.migrating.migration import Migration, migrate
+from ledger.audit.migrating.trial import tried
 from ledger.evolution.state import TableState
 from ledger.evolution.tree.past import PastColumns
 from ledger.evolution.wire.changes import as_table_change

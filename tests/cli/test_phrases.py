@@ -12,13 +12,13 @@ from ledger.events import schema_events as e
 from ledger.events import snapshot_events as n
 from ledger.events import spec_events as p
 from ledger.events import table_events as t
+from ledger.events.born.paimon import PaimonBranchUpdated
 from ledger.events.catalog_events import LedgerCopied, LedgerMoved, PlaceAliased
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Transaction
-from ledger.events.paimon_events import PaimonBranchUpdated
 from ledger.events.rules_events import FormatRulesRaised
+from ledger.events.snapshot_events import PartitionStatisticsSet
 from ledger.events.spec_changes import SortColumn
-from ledger.events.statistics_events import PartitionStatisticsSet
 from tests.evolution.born import DELTA_LIFE, PROMOTED_LIFE, commits, snapshot
 
 A = t.TableName("shop", "a")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ledger.events import TableEvent
-from ledger.events import iceberg_events as e
+from ledger.events.born import iceberg as e
+from ledger.events.born.delta import DeltaBirth, DeltaFollowed
+from ledger.events.born.paimon import PaimonBirth, PaimonBranchUpdated
 from ledger.events.commit import Commit, Transaction
-from ledger.events.delta_events import DeltaBirth, DeltaFollowed
-from ledger.events.paimon_events import PaimonBirth, PaimonBranchUpdated
 from ledger.events.schema_changes import SetOption
 from ledger.events.schema_events import ColumnAdded
 from ledger.events.snapshot_events import (
+    PartitionStatisticsSet,
     RolledBack,
     SnapshotCommitted,
     SnapshotsExpired,
@@ -26,7 +27,6 @@ from ledger.events.spec_events import (
     SortFieldRecord,
     SortOrderReplaced,
 )
-from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.events.table_events import SchemaRecord, TableCreated, TablePromoted
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.model.types.wire import FieldObject

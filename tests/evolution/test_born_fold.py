@@ -6,7 +6,7 @@ import pytest
 
 from ledger.events.schema_changes import SetOption
 from ledger.events.snapshot_events import TagDeleted
-from ledger.evolution.table.born import born_changes, born_snapshot, born_totals
+from ledger.evolution.table.born.iceberg import born_changes, born_snapshot, born_totals
 from ledger.model.snapshot import Totals
 from tests.evolution.born import (
     FIRST,

@@ -10,12 +10,12 @@ from typing import Any, get_args
 import pytest
 
 from ledger.events import TableEvent
-from ledger.events import iceberg_events as e
 from ledger.events import snapshot_events as n
-from ledger.events.delta_events import DeltaFollowed
+from ledger.events.born import iceberg as e
+from ledger.events.born.delta import DeltaFollowed
+from ledger.events.born.iceberg import IcebergEvent
+from ledger.events.born.paimon import PaimonBranchUpdated
 from ledger.events.formats import needed_format
-from ledger.events.iceberg_events import IcebergEvent
-from ledger.events.paimon_events import PaimonBranchUpdated
 from ledger.events.table_events import TablePromoted
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.fold.table_record import TableStream

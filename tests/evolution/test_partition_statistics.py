@@ -6,7 +6,7 @@ import pytest
 
 from ledger import InvalidInputError, NotFoundError, Table
 from ledger.events.commit import Commit, Transaction
-from ledger.events.statistics_events import PartitionStatisticsSet
+from ledger.events.snapshot_events import PartitionStatisticsSet
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.fold.table_record import TableStream
 from ledger.log.codec import encode

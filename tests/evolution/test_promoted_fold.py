@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ledger.events import TableEvent
 from ledger.events import snapshot_events as n
-from ledger.events.delta_events import DeltaFollowed
+from ledger.events.born.delta import DeltaFollowed
 from ledger.events.formats import needed_format
 from ledger.events.table_events import TablePromoted
 from ledger.evolution.fold.table_builder import TableBuilder

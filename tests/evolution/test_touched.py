@@ -23,9 +23,9 @@ from ledger.events.snapshot_events import (
 )
 from ledger.evolution.layout.partition_filter import PartitionFilter
 from ledger.evolution.state import TableState
-from ledger.evolution.table.cells import Cell, sets
 from ledger.evolution.table.changes import snapshot_key
-from ledger.evolution.table.touched import FileWish, RecentlyTouched, Touched
+from ledger.evolution.table.conflicts.cells import Cell, sets
+from ledger.evolution.table.conflicts.touched import FileWish, RecentlyTouched, Touched
 from ledger.model.file_change import inline_files
 from ledger.model.partition import PartitionField, PartitionSpec
 from ledger.model.snapshot import BRANCH_IDS, branch_number

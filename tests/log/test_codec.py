@@ -5,6 +5,12 @@ import hashlib
 import pytest
 
 from ledger.events import CatalogEvent, TableEvent
+from ledger.events.born.iceberg import (
+    BranchBase,
+    IcebergRef,
+    SnapshotRefRemoved,
+    SnapshotRefSet,
+)
 from ledger.events.catalog_events import (
     LedgerCopied,
     LedgerMoved,
@@ -14,12 +20,6 @@ from ledger.events.catalog_events import (
 )
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Commit, Outside, Transaction
-from ledger.events.iceberg_events import (
-    BranchBase,
-    IcebergRef,
-    SnapshotRefRemoved,
-    SnapshotRefSet,
-)
 from ledger.events.schema_changes import Move
 from ledger.events.schema_events import ColumnAdded, ColumnRenamed, ColumnUndropped
 from ledger.events.snapshot_events import BranchCommitted, BranchHead, SnapshotCommitted

@@ -18,8 +18,8 @@ from ledger import (
 )
 from ledger.events import TableEvent
 from ledger.evolution.state import TableState
+from ledger.evolution.table.conflicts.touched import RecentlyTouched
 from ledger.evolution.table.intent import TableIntent
-from ledger.evolution.table.touched import RecentlyTouched
 from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
 from ledger.log.group.riders import Rider

@@ -23,8 +23,8 @@ from ledger.events.commit import Commit, Transaction
 from ledger.events.schema_events import ColumnTypeUpdated
 from ledger.events.spec_changes import RemovePartitionField, UpdatePartitionSpec
 from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.evolution.table.conflicts.touched import RecentlyTouched
 from ledger.evolution.table.intent import TableIntent
-from ledger.evolution.table.touched import RecentlyTouched
 from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
 from ledger.model.types import (

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from attrs import field, frozen
 from msgspec import UNSET, UnsetType
 
+from ledger.events.born.delta import DeltaBirth
+from ledger.events.born.iceberg import IcebergBirth
+from ledger.events.born.paimon import PaimonBirth
 from ledger.events.catalog_events import ViewChange
-from ledger.events.delta_events import DeltaBirth
-from ledger.events.iceberg_events import IcebergBirth
-from ledger.events.paimon_events import PaimonBirth
 from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
 from ledger.events.table_events import SchemaRecord
 from ledger.evolution.decide_clock import CorrectClock

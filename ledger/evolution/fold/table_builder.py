@@ -14,17 +14,8 @@ from typing import Any, assert_never, cast
 from msgspec import UNSET, UnsetType
 
 from ledger.events import TableEvent
-from ledger.events.clock_events import ClockCorrected
-from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
-from ledger.events.delta_events import DeltaFollowed
-from ledger.events.formats import (
-    BIRTHS_ELSEWHERE,
-    BRANCHES,
-    PROMOTIONS,
-    RECORDED_RULES,
-    UNDROPS,
-)
-from ledger.events.iceberg_events import (
+from ledger.events.born.delta import DeltaFollowed
+from ledger.events.born.iceberg import (
     CurrentSchemaSet,
     EncryptionKeyAdded,
     EncryptionKeyRemoved,
@@ -45,7 +36,16 @@ from ledger.events.iceberg_events import (
     StatisticsSet,
     TableFactsSet,
 )
-from ledger.events.paimon_events import PaimonBranchUpdated
+from ledger.events.born.paimon import PaimonBranchUpdated
+from ledger.events.clock_events import ClockCorrected
+from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
+from ledger.events.formats import (
+    BIRTHS_ELSEWHERE,
+    BRANCHES,
+    PROMOTIONS,
+    RECORDED_RULES,
+    UNDROPS,
+)
 from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.schema_changes import DropPrimaryKey, RemoveOption, SetOption, UpdateComment
 from ledger.events.schema_events import (
@@ -64,6 +64,7 @@ from ledger.events.schema_events import (
 )
 from ledger.events.snapshot_events import (
     BranchCommitted,
+    PartitionStatisticsSet,
     RolledBack,
     SnapshotCommitted,
     SnapshotsExpired,
@@ -72,7 +73,6 @@ from ledger.events.snapshot_events import (
     TagReplaced,
 )
 from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
-from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.events.table_events import TableCreated, TableDropped, TablePromoted
 from ledger.evolution.fold.clock import correction_of, refuse_misplaced, refuse_untimely
 from ledger.evolution.fold.outside import kept_outside
@@ -80,9 +80,9 @@ from ledger.evolution.fold.schema_builder import SchemaBuilder, SchemaRule, sche
 from ledger.evolution.fold.schema_record import first_schema
 from ledger.evolution.layout.fold import LayoutTrail, identity_spec, order_of, spec_of
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born import BornTrail, born_snapshot, born_totals
-from ledger.evolution.table.born_delta import DeltaTable
-from ledger.evolution.table.born_paimon import PaimonTable, paimon_totals
+from ledger.evolution.table.born.delta import DeltaTable
+from ledger.evolution.table.born.iceberg import BornTrail, born_snapshot, born_totals
+from ledger.evolution.table.born.paimon import PaimonTable, paimon_totals
 from ledger.evolution.table.branch_fold import BranchTrail
 from ledger.evolution.table.snapshot_fold import SnapshotTrail, snapshot_of
 from ledger.model.errors import InvalidChangeError, TableDroppedError

@@ -21,9 +21,9 @@ from ledger.evolution.fold.schema_record import (
 )
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born import BornTable
-from ledger.evolution.table.born_delta import DeltaTable
-from ledger.evolution.table.born_paimon import PaimonTable
+from ledger.evolution.table.born.delta import DeltaTable
+from ledger.evolution.table.born.iceberg import BornTable
+from ledger.evolution.table.born.paimon import PaimonTable
 from ledger.model.errors import DamagedLogError
 from ledger.model.instant import ClockCorrection
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from attrs import evolve
 from msgspec import UNSET, UnsetType
 
-from ledger.events.iceberg_events import SnapshotRefRemoved, SnapshotRefSet
+from ledger.events.born.iceberg import SnapshotRefRemoved, SnapshotRefSet
 from ledger.events.snapshot_events import BranchCommitted, SnapshotCommitted, SnapshotsExpired
 from ledger.evolution.table.snapshot_fold import SnapshotTrail
 from ledger.model.errors import InvalidChangeError

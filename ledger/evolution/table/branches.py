@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, UnsetType
 
-from ledger.events.iceberg_events import BranchBase, IcebergRef, SnapshotRefSet
+from ledger.events.born.iceberg import BranchBase, IcebergRef, SnapshotRefSet
 from ledger.events.snapshot_events import (
     BranchCommitted,
     BranchHead,

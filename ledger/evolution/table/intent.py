@@ -30,6 +30,7 @@ from ledger.evolution.operation import Course, StateOperation
 from ledger.evolution.operations import BY_ASKED, operation
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
+from ledger.evolution.table.born.promoted import iceberg_facts
 from ledger.evolution.table.changes import (
     AllowIncompatibleChanges,
     CommitSnapshot,
@@ -44,10 +45,9 @@ from ledger.evolution.table.changes import (
     TableChange,
     snapshot_key,
 )
-from ledger.evolution.table.conflicts import Needs, contradiction, lost, taken
+from ledger.evolution.table.conflicts.conflicts import Needs, contradiction, lost, taken
+from ledger.evolution.table.conflicts.touched import FileWish, RecentlyTouched
 from ledger.evolution.table.decision import Decided, TableWishes
-from ledger.evolution.table.promoted import iceberg_facts
-from ledger.evolution.table.touched import FileWish, RecentlyTouched
 from ledger.model.errors import (
     AlreadyExistsError,
     InvalidChangeError,

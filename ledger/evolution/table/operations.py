@@ -7,12 +7,13 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
+from ledger.events.born.iceberg import SnapshotRefRemoved, SnapshotRefSet, SnapshotsRemoved
 from ledger.events.clock_events import ClockCorrected
-from ledger.events.iceberg_events import SnapshotRefRemoved, SnapshotRefSet, SnapshotsRemoved
 from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.snapshot_events import (
     BranchCommitted,
     ListingEvent,
+    PartitionStatisticsSet,
     RolledBack,
     SnapshotCommitted,
     SnapshotFacts,
@@ -21,12 +22,11 @@ from ledger.events.snapshot_events import (
     TagDeleted,
     TagReplaced,
 )
-from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.events.table_events import TableCreated, TableDropped, TableName, TablePromoted
 from ledger.evolution.decide_clock import CorrectClock, decide_clock
 from ledger.evolution.operation import Cell, Course, Operation, StateOperation, no_cells
 from ledger.evolution.table import changes as asked
-from ledger.evolution.table.born_operations import (
+from ledger.evolution.table.born.operations import (
     no_ref_cells,
     ref_cells,
     says_no_ref,

@@ -10,9 +10,10 @@ import msgspec
 from attrs import evolve
 from msgspec import UNSET, Raw
 
-from ledger.events.iceberg_events import SnapshotsRemoved
+from ledger.events.born.iceberg import SnapshotsRemoved
 from ledger.events.snapshot_events import (
     NO_FILES,
+    PartitionStatisticsSet,
     RolledBack,
     SnapshotCommitted,
     SnapshotsExpired,
@@ -20,13 +21,18 @@ from ledger.events.snapshot_events import (
     TagDeleted,
     TagReplaced,
 )
-from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.evolution import bounds
 from ledger.evolution.declared.asking import refuse_files, refuse_tag
 from ledger.evolution.declared.format import Formats
 from ledger.evolution.declared.personal import PERSONAL_OPTION, Marked
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born import ROW_IDS_SINCE
+from ledger.evolution.table.born.iceberg import ROW_IDS_SINCE
+from ledger.evolution.table.born.promoted import (
+    refuse_branch,
+    rows_added,
+    snapshots_removed,
+    summary_of,
+)
 from ledger.evolution.table.changes import (
     CommitSnapshot,
     CreateTag,
@@ -38,12 +44,6 @@ from ledger.evolution.table.changes import (
     SetPartitionStatistics,
     SnapshotChange,
     TagChange,
-)
-from ledger.evolution.table.promoted import (
-    refuse_branch,
-    rows_added,
-    snapshots_removed,
-    summary_of,
 )
 from ledger.model.credentials import advice, carries_credentials
 from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError

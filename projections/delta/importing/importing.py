@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ledger.evolution.table.born_delta import DeltaTable
+from ledger.evolution.table.born.delta import DeltaTable
 from ledger.model.errors import AlreadyExistsError
 from ledger.table import Table
 from projections.delta.importing.plan import Planner, birth_of

@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from ledger.events import TableEvent
-from ledger.events.delta_events import DeltaBirth, DeltaFollowed
+from ledger.events.born.delta import DeltaBirth, DeltaFollowed
 from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
 from ledger.events.snapshot_events import CommitKind, SnapshotCommitted
 from ledger.events.spec_events import PartitionFieldRecord, PartitionSpecUpdated

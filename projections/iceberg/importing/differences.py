@@ -8,11 +8,11 @@ from typing import Any
 from attrs import evolve
 
 from ledger.events import TableEvent
-from ledger.events import iceberg_events as e
+from ledger.events.born import iceberg as e
 from ledger.events.schema_changes import RemoveOption, SetOption
+from ledger.events.snapshot_events import PartitionStatisticsSet
 from ledger.events.spec_changes import SortColumn
 from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
-from ledger.events.statistics_events import PartitionStatisticsSet
 from ledger.evolution.state import TableState
 from ledger.model.errors import UnsupportedError
 from ledger.model.schema import Schema

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from ledger.events import iceberg_events as e
+from ledger.events.born import iceberg as e
 from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
 from ledger.evolution.state import TableState
 from ledger.model.errors import UnsupportedError

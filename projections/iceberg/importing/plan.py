@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET
 
-from ledger.events import iceberg_events as e
+from ledger.events.born import iceberg as e
 from ledger.events.table_events import SchemaRecord
 from ledger.model.errors import UnsupportedError
 from ledger.model.schema import highest_field_id

@@ -12,7 +12,7 @@ from ledger.events import TableEvent
 from ledger.events.snapshot_events import NO_FILES, SnapshotCommitted
 from ledger.events.table_events import TablePromoted
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born import BornTable, last_taken
+from ledger.evolution.table.born.iceberg import BornTable, last_taken
 from ledger.evolution.table.changes import FileSums
 from ledger.evolution.table.snapshots import readable_files
 from ledger.log.request import fresh_id

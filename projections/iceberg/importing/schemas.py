@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import UnsetType
 
-from ledger.events.iceberg_events import IcebergSchema
+from ledger.events.born.iceberg import IcebergSchema
 from ledger.model import types as t
 from ledger.model.errors import InvalidTypeError, UnsupportedError
 from ledger.model.types.iceberg import default_json

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from attrs import evolve, frozen
 
-from ledger.evolution.table.born import author_of
+from ledger.evolution.table.born.iceberg import author_of
 from projections.iceberg.metadata.schema import Schema
 from projections.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotLogEntry, SnapshotRef
 from projections.iceberg.metadata.table import TableMetadata

@@ -12,7 +12,7 @@ from attrs import Factory, define, evolve, field
 from msgspec import UnsetType
 
 from ledger.events import TableEvent
-from ledger.events.iceberg_events import SnapshotRefSet
+from ledger.events.born.iceberg import SnapshotRefSet
 from ledger.events.snapshot_events import BranchCommitted, RolledBack, SnapshotCommitted
 from ledger.evolution.state import TableState
 from ledger.evolution.table.snapshot_fold import snapshot_of

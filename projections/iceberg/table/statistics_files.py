@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from attrs import Factory, define
 
 from ledger.events import TableEvent
-from ledger.events.statistics_events import PartitionStatisticsSet
+from ledger.events.snapshot_events import PartitionStatisticsSet
 from ledger.evolution.state import TableState
 from projections.iceberg.manifests.facts import TableFacts
 from projections.iceberg.metadata.snapshot import PartitionStatisticsFile

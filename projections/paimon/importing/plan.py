@@ -14,8 +14,8 @@ from attrs import evolve, frozen
 from msgspec import UNSET
 
 from ledger.events import TableEvent
-from ledger.events import iceberg_events as e
-from ledger.events.paimon_events import PaimonBirth, PaimonBranchUpdated
+from ledger.events.born import iceberg as e
+from ledger.events.born.paimon import PaimonBirth, PaimonBranchUpdated
 from ledger.events.schema_changes import DropPrimaryKey, RemoveOption, SetOption, UpdateComment
 from ledger.events.schema_events import SchemaEvent, UpdateKeys
 from ledger.events.snapshot_events import (
@@ -28,7 +28,7 @@ from ledger.events.snapshot_events import (
 )
 from ledger.evolution.fold.schema_builder import SchemaBuilder
 from ledger.evolution.fold.schema_record import schema_record
-from ledger.evolution.table.born_paimon import PaimonTable
+from ledger.evolution.table.born.paimon import PaimonTable
 from ledger.model.errors import AlreadyExistsError, NotFoundError, UnsupportedError
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Tag

@@ -9,7 +9,7 @@ from attrs import define
 from msgspec import UnsetType
 
 from ledger.events import TableEvent
-from ledger.events.iceberg_events import SnapshotAdded
+from ledger.events.born.iceberg import SnapshotAdded
 from ledger.events.schema_events import UpdateKeys
 from ledger.events.spec_events import PartitionSpecUpdated
 from ledger.events.table_events import TableCreated

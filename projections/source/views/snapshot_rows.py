@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ledger.events.iceberg_events import IcebergSnapshot, SnapshotAdded
+from ledger.events.born.iceberg import IcebergSnapshot, SnapshotAdded
 from ledger.events.snapshot_events import RolledBack
-from ledger.evolution.table.born import UNKNOWN, born_changes, born_snapshot, born_totals
+from ledger.evolution.table.born.iceberg import UNKNOWN, born_changes, born_snapshot, born_totals
 from ledger.evolution.table.snapshot_fold import SnapshotTrail, snapshot_of
 from ledger.model.snapshot import Totals
 from projections.source.views.batches import Row

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger import Schema
-from ledger.events.iceberg_events import SchemaReplaced
+from ledger.events.born.iceberg import SchemaReplaced
 from ledger.events.schema_changes import SchemaChange
 from ledger.events.schema_events import ColumnUndropped
 from ledger.evolution.evolve import evolve

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from ledger.audit.difference import TableDiff, as_json
-from ledger.audit.undoing import Undoing
+from ledger.audit.migrating.undoing import Undoing
 from ledger.cli.exits import UsageError
 from ledger.cli.options import Place, TableName, When, Writing
 from ledger.cli.phrases import committed, phrase

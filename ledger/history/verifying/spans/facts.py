@@ -20,8 +20,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ledger.events.catalog_events import DatabaseCreated
 from ledger.events.commit import Commit
-from ledger.events.snapshot_events import ListingEvent, RolledBack
-from ledger.events.statistics_events import PartitionStatisticsSet
+from ledger.events.snapshot_events import ListingEvent, PartitionStatisticsSet, RolledBack
 from ledger.events.table_events import TableCreated
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState

@@ -11,7 +11,7 @@ pytest.importorskip("deltalake")
 
 import ledger
 from ledger import Ledger, Table
-from ledger.events.delta_events import DeltaFollowed
+from ledger.events.born.delta import DeltaFollowed
 from projections.delta.materialise import DELTA
 from tests.projections.delta.importing.writing import KEYS, READERS, Life, authors, clean
 from tests.readers.test_delta_readers import folder_of

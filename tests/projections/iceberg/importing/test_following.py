@@ -23,7 +23,7 @@ from ledger import (
     StoreError,
     UnsupportedError,
 )
-from ledger.events.iceberg_events import SourceFollowed
+from ledger.events.born.iceberg import SourceFollowed
 from ledger.stores import MemoryStore
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory

@@ -9,7 +9,7 @@ import pytest
 
 import ledger
 from ledger import InvalidInputError, Ledger, UpgradeRequiredError
-from ledger.events.iceberg_events import SourceFollowed
+from ledger.events.born.iceberg import SourceFollowed
 from ledger.evolution.fold.table_record import TableStream
 from projections.iceberg.importing.metadata import disagreements, metadata_of
 from projections.iceberg.importing.sources import open_source

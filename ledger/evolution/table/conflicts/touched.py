@@ -23,8 +23,8 @@ from ledger.events.snapshot_events import (
 )
 from ledger.evolution.layout.partition_filter import PartitionFilter
 from ledger.evolution.state import TableState
-from ledger.evolution.table.cells import Cell, holder, sets
 from ledger.evolution.table.changes import CommitSnapshot, TableChange, snapshot_key
+from ledger.evolution.table.conflicts.cells import Cell, holder, sets
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 from ledger.model.snapshot import branch_number

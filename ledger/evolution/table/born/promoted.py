@@ -12,9 +12,9 @@ from typing import Final
 from attrs import define, frozen
 from msgspec import UNSET, UnsetType
 
-from ledger.events.iceberg_events import SchemaNamed, SnapshotsRemoved, TableFactsSet
+from ledger.events.born.iceberg import SchemaNamed, SnapshotsRemoved, TableFactsSet
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born import MAIN, BornTable
+from ledger.evolution.table.born.iceberg import MAIN, BornTable
 from ledger.evolution.table.changes import (
     CommitSnapshot,
     ExpireSnapshots,

@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 from msgspec import Struct, UnsetType
 from msgspec.structs import replace
 
-from ledger.events.paimon_events import PaimonBirth, PaimonBranchUpdated
+from ledger.events.born.paimon import PaimonBirth, PaimonBranchUpdated
 from ledger.evolution.fold.schema_record import StoredSchema, schema_of, stored_schema
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema

@@ -13,7 +13,7 @@ from attrs import frozen
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from ledger.events import iceberg_events as e
+from ledger.events.born import iceberg as e
 from ledger.events.snapshot_events import (
     RolledBack,
     SnapshotCommitted,

@@ -22,8 +22,8 @@ from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.options.naming import KEY_OPTIONS, ColumnNames, option_text
 from ledger.evolution.options.reading import comma_list
 from ledger.evolution.state import TableState
-from ledger.evolution.table.cells import Cell, cell_name, claims, existence
-from ledger.evolution.table.touched import RecentlyTouched, Touch
+from ledger.evolution.table.conflicts.cells import Cell, cell_name, claims, existence
+from ledger.evolution.table.conflicts.touched import RecentlyTouched, Touch
 from ledger.model.errors import CommitConflictError
 from ledger.model.path_text import shown_path
 from ledger.model.schema import Schema

@@ -11,7 +11,7 @@ from typing import ClassVar
 from msgspec import Struct, UnsetType
 from msgspec.structs import replace
 
-from ledger.events.delta_events import DeltaBirth, DeltaFollowed
+from ledger.events.born.delta import DeltaBirth, DeltaFollowed
 from ledger.model.errors import InvalidChangeError
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from ledger.events import iceberg_events as e
-from ledger.events.delta_events import DeltaFollowed
-from ledger.events.paimon_events import PaimonBranchUpdated
+from ledger.events.born import iceberg as e
+from ledger.events.born.delta import DeltaFollowed
+from ledger.events.born.paimon import PaimonBranchUpdated
 from ledger.evolution.operation import Cell, Operation
-from ledger.evolution.table.born import author_of
+from ledger.evolution.table.born.iceberg import author_of
 from ledger.model.excerpt import moment
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import attrs
 from attrs import define, field, frozen
 
-from ledger.audit.columns import longest_rising
-from ledger.audit.migration import Change, Migration, migrate
+from ledger.audit.migrating.columns import longest_rising
+from ledger.audit.migrating.migration import Change, Migration, migrate
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import CreateTag, DeleteTag, ReplaceTag, TagChange
 from ledger.evolution.tree.past import PastColumns

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 from attrs import frozen
 
-from ledger.audit.aligning import Aligned, align
-from ledger.audit.columns import ColumnSteps, column_steps
-from ledger.audit.layout import layout_changes
-from ledger.audit.trial import tried
+from ledger.audit.migrating.aligning import Aligned, align
+from ledger.audit.migrating.columns import ColumnSteps, column_steps
+from ledger.audit.migrating.layout import layout_changes
+from ledger.audit.migrating.trial import tried
 from ledger.events import SchemaChange, SpecChange
 from ledger.events.schema_changes import (
     DropPrimaryKey,
