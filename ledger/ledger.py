@@ -43,9 +43,9 @@ from ledger.model.errors import (
     StoreError,
     TableDroppedError,
 )
-from ledger.model.excerpt import html_table, moment
 from ledger.model.identifier import Identifier
 from ledger.model.instant import millis
+from ledger.model.messages.excerpt import html_table, moment
 from ledger.model.schema import ViewSchema
 from ledger.observing.told import told_commit
 from ledger.opening.place import refuse_location

@@ -14,8 +14,8 @@ from typing import Final
 
 from attrs import evolve, field, frozen
 
-from ledger.model.credentials import advice, carries_credentials
 from ledger.model.errors import InvalidChangeError, InvalidInputError
+from ledger.model.messages.credentials import advice, carries_credentials
 
 LOCAL: Final = "file"
 """The family of places on this machine."""

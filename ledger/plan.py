@@ -28,8 +28,8 @@ from ledger.formats import part_if_any
 from ledger.log.stream_log import StreamLog
 from ledger.log.travel import at_timestamp, head_state
 from ledger.model.errors import FormatError, InvalidChangeError, InvalidInputError, NotFoundError
-from ledger.model.excerpt import html_table
 from ledger.model.instant import TimestampInstant, millis
+from ledger.model.messages.excerpt import html_table
 
 
 @frozen

@@ -57,7 +57,6 @@ from ledger.model.errors import (
     LedgerError,
     NotFoundError,
 )
-from ledger.model.excerpt import excerpt, html_table
 from ledger.model.file_change import FileChange
 from ledger.model.identifier import Identifier
 from ledger.model.instant import (
@@ -69,6 +68,7 @@ from ledger.model.instant import (
     instant_of,
     millis,
 )
+from ledger.model.messages.excerpt import excerpt, html_table
 from ledger.model.path_text import whole_path
 from ledger.model.schema import Schema, paths_of
 from ledger.model.snapshot import CommitKind

@@ -13,8 +13,8 @@ from ledger.history.older import TableLog
 from ledger.history.past import TablePast
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
-from ledger.model.excerpt import html_table
 from ledger.model.file_change import FileChange
+from ledger.model.messages.excerpt import html_table
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Tag, Totals
 

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 SOURCES = sorted([*ROOT.glob("ledger/**/*.py"), *ROOT.glob("projections/**/*.py")])
 
 MOST_FUNCTION_LINES = 70
-MOST_IN_A_ROOM = 17
+MOST_IN_A_ROOM = 14
 
 # Each room may import itself and what stands before it.
 ROOMS = [
@@ -136,7 +136,7 @@ def test_stores_know_bytes_and_not_commits(path: Path) -> None:
             "ledger.stores",
             "ledger.locations",
             "ledger.model.errors",
-            "ledger.model.credentials",
+            "ledger.model.messages.credentials",
         )
         assert all(any(within(each, room) for room in allowed) for each in known), known
 

@@ -14,8 +14,8 @@ from attrs import field, frozen
 from ledger.audit.lives import Cause, Held, Life, Lives, Path
 from ledger.events.born.iceberg import IcebergRef
 from ledger.model.errors import ColumnNotFoundError
+from ledger.model.messages.similar import meant
 from ledger.model.path_text import shown_path
-from ledger.model.similar import meant
 
 
 @frozen

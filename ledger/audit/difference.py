@@ -13,7 +13,7 @@ from ledger.audit.migrating.migration import Change, Migration, migrate
 from ledger.audit.views import DIFFERENCES, as_rows
 from ledger.evolution.state import TableState
 from ledger.evolution.tree.past import PastColumns
-from ledger.model.excerpt import html_table
+from ledger.model.messages.excerpt import html_table
 from ledger.model.partition import PartitionSpec, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.types import DataField, DataType

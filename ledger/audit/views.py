@@ -16,7 +16,7 @@ from attrs import frozen
 from ledger.audit.blame import Blame, flat
 from ledger.audit.entries import Entry
 from ledger.evolution.operations import BY_FACT
-from ledger.model.excerpt import html_table
+from ledger.model.messages.excerpt import html_table
 from ledger.model.path_text import shown_path
 
 if TYPE_CHECKING:

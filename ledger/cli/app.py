@@ -20,7 +20,7 @@ from ledger.cli.exits import BROKEN_PIPE, MEANINGS, OK, UsageError, told
 from ledger.cli.plugins import command_names, outline_plugins, register_plugin
 from ledger.cli.version import version
 from ledger.model.errors import LedgerError
-from ledger.model.similar import similar
+from ledger.model.messages.similar import similar
 
 _EPILOGUE = "\n".join(
     [

@@ -24,7 +24,7 @@ from typing import Any
 from attrs import field, frozen
 
 from ledger.cli.exits import UsageError
-from ledger.model.similar import meant
+from ledger.model.messages.similar import meant
 
 _KEYS = ("ledger", "author", "storage-options")
 

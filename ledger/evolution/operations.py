@@ -12,7 +12,7 @@ from ledger.evolution.options.operations import OPTION_OPERATIONS
 from ledger.evolution.table.born.operations import BORN_OPERATIONS
 from ledger.evolution.table.operations import TABLE_OPERATIONS
 from ledger.model.errors import InvalidChangeError
-from ledger.model.excerpt import excerpt
+from ledger.model.messages.excerpt import excerpt
 
 OPERATIONS: tuple[Operation, ...] = (
     *COLUMN_OPERATIONS,

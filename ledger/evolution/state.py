@@ -16,9 +16,9 @@ from ledger.evolution.table.born.iceberg import BornTable
 from ledger.evolution.table.born.paimon import PaimonTable
 from ledger.model.errors import NotFoundError
 from ledger.model.instant import ClockCorrection
+from ledger.model.messages.similar import meant
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder
 from ledger.model.schema import Schema
-from ledger.model.similar import meant
 from ledger.model.snapshot import (
     BRANCH_IDS,
     Branch,

@@ -25,9 +25,9 @@ from ledger.locations import FileNames
 from ledger.log.request import fresh_id
 from ledger.model.errors import InvalidChangeError, InvalidInputError
 from ledger.model.file_change import FileChange, PartitionValue
+from ledger.model.messages.similar import meant
 from ledger.model.partition import PartitionField
 from ledger.model.schema import Schema
-from ledger.model.similar import meant
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from ledger.model.transforms import transform_of
 from ledger.model.transforms.paths import field_types

@@ -15,7 +15,7 @@ from attrs import evolve, field, frozen
 from ledger.model import arguments as its
 from ledger.model.errors import InvalidInputError
 from ledger.model.instant import millis
-from ledger.model.similar import similar
+from ledger.model.messages.similar import similar
 
 S = TypeVar("S")
 

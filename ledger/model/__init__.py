@@ -7,8 +7,7 @@ Everything here is immutable and knows neither events, files on a store, nor any
 - `snapshot`, `file_change`: what a table holds; `tiles`: how a growing row of things is covered.
 - `identifier`: a table's name; `path_text`: a column's path as text.
 - `instant`: points to read at, and what a wrong clock left.
-- `errors`: the whole tree, by what the caller should do; `similar`, `excerpt`: what messages
-  and notebooks show; `credentials`: what none of them shows.
+- `errors`: the whole tree, by what the caller should do; `messages`: what they and notebooks show.
 - `arguments`: what a caller may pass in; `installed`: what other packages bring.
 - `arrow_arrays`: lists of values as Arrow arrays.
 """

@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 from attrs import frozen
 
 from ledger.model.errors import InvalidInputError
-from ledger.model.excerpt import excerpt
+from ledger.model.messages.excerpt import excerpt
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from ledger.model.errors import InvalidNameError
-from ledger.model.excerpt import excerpt
+from ledger.model.messages.excerpt import excerpt
 
 MAX_NAME_LENGTH = 255
 _FORBIDDEN = frozenset('/\\:*?"<>|%#')

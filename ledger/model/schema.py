@@ -13,8 +13,8 @@ from attrs import evolve, field, frozen
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
 from ledger.model.errors import ColumnNotFoundError
-from ledger.model.excerpt import html_table
-from ledger.model.similar import meant
+from ledger.model.messages.excerpt import html_table
+from ledger.model.messages.similar import meant
 from ledger.model.types import (
     DataField,
     DataType,

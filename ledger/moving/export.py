@@ -26,7 +26,7 @@ from ledger.log.outside.erasable import newest
 from ledger.log.replay import START
 from ledger.model.errors import DamagedLogError, InvalidInputError, NotFoundError
 from ledger.model.identifier import Identifier
-from ledger.model.similar import similar
+from ledger.model.messages.similar import similar
 from ledger.moving.lines import CATALOG, FORMAT, End, File, Head, Stream, written, written_commit
 from ledger.moving.streams import AnyLog, catalog_of, table_of
 from ledger.opening.birth import was_born

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ledger.evolution.wire.schema import schema_from_json
 from ledger.model.errors import InvalidInputError
-from ledger.model.excerpt import excerpt
+from ledger.model.messages.excerpt import excerpt
 from ledger.model.schema import Schema
 from ledger.model.types import DataType
 

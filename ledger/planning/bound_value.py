@@ -13,7 +13,7 @@ from ledger.files.registering.bounds import lower_bound
 from ledger.files.registering.facts import ColumnFacts
 from ledger.model import types as t
 from ledger.model.errors import UnsupportedError
-from ledger.model.excerpt import excerpt
+from ledger.model.messages.excerpt import excerpt
 from ledger.model.transforms.calendar import SECONDS_A_DAY
 from ledger.model.transforms.values import Value, unit_digits
 from ledger.model.types.text import format_type

@@ -12,9 +12,9 @@ from typing import Any
 
 from ledger.model import types as t
 from ledger.model.errors import ColumnNotFoundError, InvalidInputError, MissingDependencyError
-from ledger.model.excerpt import excerpt
+from ledger.model.messages.excerpt import excerpt
+from ledger.model.messages.similar import meant
 from ledger.model.schema import Schema
-from ledger.model.similar import meant
 from ledger.planning.expression import (
     TRUE,
     UNARY,

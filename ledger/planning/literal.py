@@ -12,7 +12,7 @@ from uuid import UUID
 
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
-from ledger.model.excerpt import excerpt, is_storable
+from ledger.model.messages.excerpt import excerpt, is_storable
 from ledger.model.transforms.calendar import SECONDS_A_DAY, day_number
 from ledger.model.transforms.values import (
     WHOLE_BITS,

@@ -22,7 +22,7 @@ from ledger.events.schema_changes import (
 )
 from ledger.model import types as t
 from ledger.model.errors import InvalidTypeError
-from ledger.model.excerpt import excerpt
+from ledger.model.messages.excerpt import excerpt
 from ledger.model.types.sql import read_type
 from ledger.model.types.wire import type_to_wire
 from ledger.sql.conditional import Asked, IfColumn

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ledger.model.credentials import advice, carries_credentials, shown
 from ledger.model.errors import StoreError
+from ledger.model.messages.credentials import advice, carries_credentials, shown
 from ledger.stores.base import Store
 from ledger.stores.local import LocalStore
 from ledger.stores.memory import MemoryStore

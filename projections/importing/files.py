@@ -11,8 +11,8 @@ from typing import Any
 
 from attrs import frozen
 
-from ledger.model.credentials import advice, carries_credentials
 from ledger.model.errors import InvalidInputError, StoreError
+from ledger.model.messages.credentials import advice, carries_credentials
 
 
 @frozen

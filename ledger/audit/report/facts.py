@@ -18,7 +18,7 @@ from ledger.audit.entries import Entry
 from ledger.audit.lives import Life, Lives
 from ledger.events.snapshot_events import BranchCommitted
 from ledger.evolution.operations import BY_FACT
-from ledger.model.excerpt import moment, size
+from ledger.model.messages.excerpt import moment, size
 from ledger.model.path_text import shown_path
 from ledger.model.schema import Schema
 from ledger.model.types.text import format_type

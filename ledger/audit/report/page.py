@@ -17,7 +17,7 @@ from ledger.events.snapshot_events import SnapshotFacts
 from ledger.evolution.operations import BY_FACT
 from ledger.evolution.state import TableState
 from ledger.model.errors import MissingDependencyError
-from ledger.model.excerpt import moment, size
+from ledger.model.messages.excerpt import moment, size
 from ledger.model.schema import Schema
 
 if TYPE_CHECKING:

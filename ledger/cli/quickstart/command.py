@@ -18,7 +18,7 @@ from ledger.cli.quickstart.story import Story
 from ledger.cli.screen import Output, Screen
 from ledger.ledger import open as open_ledger
 from ledger.model.errors import AlreadyExistsError, MissingDependencyError
-from ledger.model.excerpt import size
+from ledger.model.messages.excerpt import size
 from ledger.table import Table
 from ledger.table_at import TableAt
 

@@ -10,6 +10,5 @@ Others may import:
     `birth`       the version 0 of a table that it creates
 
 Inside: `names` holds the rules of names, `moves` decides what is asked of the ledger's place,
-`standing` says who came first, `views` decides what is asked of views, whose cells are in
-`view_cells` and whose fold in `view_fold`.
+`standing` says who came first, `views` decides what is asked of views, and folds them.
 """

@@ -35,8 +35,8 @@ from ledger.evolution.catalog.state import (
     ViewEntry,
     by_name,
 )
-from ledger.evolution.catalog.view_cells import view_from_record
-from ledger.evolution.catalog.view_fold import altered_view
+from ledger.evolution.catalog.views.cells import view_from_record
+from ledger.evolution.catalog.views.fold import altered_view
 from ledger.evolution.fold.clock import correction_of, refuse_misplaced
 from ledger.evolution.fold.outside import kept_outside
 from ledger.model.errors import InvalidChangeError

@@ -50,7 +50,7 @@ from ledger.evolution.catalog.requests import (
 )
 from ledger.evolution.catalog.standing import Standing, takes_name
 from ledger.evolution.catalog.state import EMPTY_CATALOG, CatalogState, DatabaseEntry
-from ledger.evolution.catalog.views import (
+from ledger.evolution.catalog.views.decisions import (
     alter_view,
     create_view,
     drop_view,

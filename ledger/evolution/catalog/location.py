@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from ledger.evolution.catalog.state import CatalogState
 from ledger.locations import is_absolute, place_of
-from ledger.model.credentials import advice, carries_credentials
 from ledger.model.errors import InvalidChangeError, InvalidInputError
 from ledger.model.identifier import MAX_NAME_LENGTH
+from ledger.model.messages.credentials import advice, carries_credentials
 
 _SHORT_ID_DIGITS = 8
 

@@ -19,7 +19,7 @@ from ledger.evolution.catalog.state import (
     ViewEntry,
     by_name,
 )
-from ledger.evolution.catalog.view_cells import view_from_record, view_to_record
+from ledger.evolution.catalog.views.cells import view_from_record, view_to_record
 from ledger.model.identifier import Identifier
 from ledger.model.instant import ClockCorrection
 

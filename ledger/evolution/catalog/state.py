@@ -14,8 +14,8 @@ from ledger.events.commit import OLDEST_FORMAT
 from ledger.model.errors import NotFoundError
 from ledger.model.identifier import Identifier
 from ledger.model.instant import ClockCorrection
+from ledger.model.messages.similar import similar
 from ledger.model.schema import ViewSchema
-from ledger.model.similar import similar
 
 
 def by_name(identifier: Identifier) -> tuple[str, str]:

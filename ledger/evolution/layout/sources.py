@@ -8,8 +8,8 @@ from attrs import frozen
 
 from ledger.evolution.tree.paths import dotted
 from ledger.model.errors import ColumnNotFoundError, InvalidChangeError
+from ledger.model.messages.similar import meant
 from ledger.model.schema import Schema
-from ledger.model.similar import meant
 from ledger.model.types import ArrayType, DataField, DataType, MapType, MultisetType, RowType
 
 

@@ -47,7 +47,7 @@ from ledger.evolution.table.snapshots import (
     decide_tag,
     tag_holds,
 )
-from ledger.model.excerpt import moment, size
+from ledger.model.messages.excerpt import moment, size
 
 
 def _decide_snapshot(course: Course, change: asked.CommitSnapshot | asked.Rollback) -> ListingEvent:

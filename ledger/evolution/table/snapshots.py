@@ -45,10 +45,10 @@ from ledger.evolution.table.changes import (
     SnapshotChange,
     TagChange,
 )
-from ledger.model.credentials import advice, carries_credentials
 from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
 from ledger.model.file_change import FileChange, inline_files
 from ledger.model.identifier import checked_name
+from ledger.model.messages.credentials import advice, carries_credentials
 from ledger.model.snapshot import Snapshot, StatisticsFile, Totals
 
 _ENCODER = msgspec.json.Encoder()

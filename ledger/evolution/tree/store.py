@@ -7,7 +7,7 @@ from typing import TypedDict
 
 from ledger.evolution.tree.paths import dotted
 from ledger.model.errors import ColumnExistsError, ColumnNotFoundError, InvalidChangeError
-from ledger.model.similar import meant
+from ledger.model.messages.similar import meant
 from ledger.model.types import DataField, DataType
 
 

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from ledger.events.schema_changes import Move
 from ledger.evolution.tree.paths import dotted, member_named, replaced
 from ledger.model.errors import ColumnExistsError, ColumnNotFoundError, InvalidChangeError
-from ledger.model.similar import meant
+from ledger.model.messages.similar import meant
 from ledger.model.types import DataField
 
 Members = tuple[DataField, ...]

@@ -7,7 +7,7 @@ from ledger.evolution.tree.paths import dotted
 from ledger.evolution.update.names import Path, Spot
 from ledger.evolution.update.pending import Addition, Pending, Target
 from ledger.model.errors import ColumnNotFoundError
-from ledger.model.similar import meant
+from ledger.model.messages.similar import meant
 from ledger.model.types import ArrayType, MapType, RowType
 
 Name = str | tuple[str, ...]

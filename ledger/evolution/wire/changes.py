@@ -35,7 +35,7 @@ from ledger.model.errors import (
     InvalidInputError,
     UnsupportedError,
 )
-from ledger.model.excerpt import excerpt
+from ledger.model.messages.excerpt import excerpt
 from ledger.model.path_text import whole_path
 from ledger.model.types import DataType
 from ledger.model.types.wire import type_to_wire

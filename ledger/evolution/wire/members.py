@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ledger.model.errors import InvalidChangeError
-from ledger.model.excerpt import excerpt, is_storable
+from ledger.model.messages.excerpt import excerpt, is_storable
 
 
 def bad(path: str, rule: str) -> InvalidChangeError:

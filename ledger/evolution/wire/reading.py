@@ -25,7 +25,7 @@ from ledger.events.schema_changes import (
 )
 from ledger.evolution.wire import members as read
 from ledger.model.errors import InvalidChangeError, InvalidTypeError
-from ledger.model.excerpt import excerpt
+from ledger.model.messages.excerpt import excerpt
 from ledger.model.types.wire import TypeJson, type_from_json, type_to_wire
 
 _Json = Mapping[str, Any]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from ledger.locations import LOCAL, FileNames, place_of
-from ledger.model.credentials import advice, carries_credentials
 from ledger.model.errors import InvalidInputError, MissingDependencyError, NotFoundError
+from ledger.model.messages.credentials import advice, carries_credentials
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem

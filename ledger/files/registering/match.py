@@ -15,8 +15,8 @@ from attrs import frozen
 from ledger.files.registering.facts import FooterColumn
 from ledger.model import types as t
 from ledger.model.errors import InvalidChangeError
+from ledger.model.messages.similar import listed, similar
 from ledger.model.schema import Schema
-from ledger.model.similar import listed, similar
 from ledger.model.types import DataField, RowType
 from ledger.model.types.text import format_type
 from ledger.model.types.walk import walk_fields

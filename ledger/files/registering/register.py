@@ -18,9 +18,9 @@ from ledger.files.registering.match import Match, pairs, schema_id_of
 from ledger.files.registering.metrics_modes import MetricsMode, MetricsModes, metrics_modes
 from ledger.files.registering.partition_value import partition_value
 from ledger.locations import FileNames
-from ledger.model.credentials import shown
 from ledger.model.errors import InvalidChangeError
 from ledger.model.file_change import FileChange, PartitionValue
+from ledger.model.messages.credentials import shown
 from ledger.model.schema import Schema
 from ledger.model.transforms.paths import field_types
 from ledger.model.types import DataField

@@ -19,7 +19,7 @@ from attrs import frozen
 
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
-from ledger.model.excerpt import excerpt
+from ledger.model.messages.excerpt import excerpt
 from ledger.model.transforms.calendar import SECONDS_A_DAY, calendar_day
 from ledger.model.transforms.values import Value, is_comparable, unit_digits
 from ledger.model.types.text import format_type

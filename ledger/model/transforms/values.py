@@ -27,8 +27,8 @@ from typing import Any
 
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, UnsupportedError
-from ledger.model.excerpt import excerpt
 from ledger.model.file_change import PartitionValue, kept_at
+from ledger.model.messages.excerpt import excerpt
 from ledger.model.transforms.calendar import (
     date_text,
     moment_text,

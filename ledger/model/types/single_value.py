@@ -11,7 +11,7 @@ from typing import Any
 
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, UnsupportedError
-from ledger.model.excerpt import excerpt
+from ledger.model.messages.excerpt import excerpt
 from ledger.model.transforms.calendar import moment_text, time_text
 from ledger.model.transforms.values import (
     WHOLE_BITS,

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from ledger.model.errors import InvalidInputError, InvalidTypeError
-from ledger.model.excerpt import excerpt
+from ledger.model.messages.excerpt import excerpt
 from ledger.model.path_text import leading_path
 from ledger.model.types import MAX_DEPTH, DataType
 from ledger.model.types.wire import type_from_json

@@ -9,7 +9,7 @@ from typing import Any
 
 from ledger.model import types as t
 from ledger.model.errors import InvalidTypeError
-from ledger.model.similar import similar
+from ledger.model.messages.similar import similar
 
 _PLAIN: dict[str, t.DataType] = {
     "STRING": t.STRING,

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ledger.model.errors import InvalidTypeError
-from ledger.model.excerpt import excerpt, is_storable
+from ledger.model.messages.excerpt import excerpt, is_storable
 from ledger.model.types import (
     MAX_DEPTH,
     ArrayType,

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
-from ledger.model.credentials import shown
 from ledger.model.errors import MissingDependencyError, StoreError
+from ledger.model.messages.credentials import shown
 from ledger.stores.key import check_path
 from ledger.stores.objects.storage_options import ALWAYS, CLIENT, fsspec_options
 

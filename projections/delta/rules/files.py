@@ -9,8 +9,8 @@ import attrs
 
 from ledger.evolution.declared.format import Refusal
 from ledger.model.errors import UnsupportedError
-from ledger.model.excerpt import excerpt
 from ledger.model.file_change import FileChange
+from ledger.model.messages.excerpt import excerpt
 from ledger.model.partition import PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.types import DataField

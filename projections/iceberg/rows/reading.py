@@ -12,7 +12,7 @@ from ledger.model.errors import (
     StoreError,
     UnsupportedError,
 )
-from ledger.model.similar import meant
+from ledger.model.messages.similar import meant
 from ledger.observing.notices import warn
 from ledger.planning.filter import Filter, parse_filter
 from ledger.table import Table

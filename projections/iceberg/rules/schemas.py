@@ -13,7 +13,7 @@ from attrs import frozen
 from ledger.evolution.columns.identifiers import check_identifier_fields
 from ledger.evolution.declared.format import Refusal, refused_retyping
 from ledger.model.errors import InvalidChangeError, UnsupportedError
-from ledger.model.excerpt import excerpt
+from ledger.model.messages.excerpt import excerpt
 from ledger.model.partition import (
     FIRST_PARTITION_FIELD_ID,
     PartitionField,

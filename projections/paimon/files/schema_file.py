@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from ledger.model.errors import InvalidInputError
-from ledger.model.excerpt import is_storable
+from ledger.model.messages.excerpt import is_storable
 from ledger.model.schema import Schema
 from ledger.model.types.wire import field_from_json, field_to_json
 from projections.paimon.files.json import paimon_json

@@ -14,8 +14,8 @@ from msgspec import UnsetType
 
 from ledger.evolution.declared.format import Refusal
 from ledger.model.errors import LedgerError
-from ledger.model.excerpt import excerpt
 from ledger.model.file_change import FileChange, PartitionValue
+from ledger.model.messages.excerpt import excerpt
 from ledger.model.partition import PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.transforms.values import WHOLE_BITS, decode_value, encode_value

@@ -13,7 +13,7 @@ from ledger.log.layout import CHECKPOINT_INTERVAL, SEGMENT_LENGTH
 from ledger.model.errors import InvalidInputError
 from ledger.model.identifier import Identifier
 from ledger.model.instant import Instant, TimestampInstant, instant_of
-from ledger.model.similar import meant
+from ledger.model.messages.similar import meant
 from projections.source.span import Root
 from projections.source.views.view import View, view_of
 

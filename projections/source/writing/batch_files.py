@@ -15,9 +15,9 @@ from ledger.log.request import fresh_id
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import PartitionValue
+from ledger.model.messages.similar import meant
 from ledger.model.partition import PartitionField, PartitionSpec
 from ledger.model.schema import Schema, paths_of
-from ledger.model.similar import meant
 from ledger.model.transforms import Period, Void, transform_of
 from ledger.model.transforms.paths import field_types
 from ledger.model.transforms.values import encode_value

@@ -16,7 +16,7 @@ from attrs import field, frozen
 from msgspec import UnsetType
 
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born import UNKNOWN, born_changes, born_totals
+from ledger.evolution.table.born.iceberg import UNKNOWN, born_changes, born_totals
 from ledger.log.outside.column_values import Columns
 from ledger.model.file_change import FileChange
 from ledger.table import Table

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from ledger.cli.screen import Screen
 from ledger.model.errors import StoreError
-from ledger.model.excerpt import moment, size
+from ledger.model.messages.excerpt import moment, size
 from ledger.table import Table
 from ledger.table_at import TableAt
 from projections.dlf import Style, render

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from ledger.cli.screen import Screen
-from ledger.model.excerpt import moment, size
+from ledger.model.messages.excerpt import moment, size
 from ledger.table import Table
 from projections.dlf import Style, render
 from projections.dlf.objects.partitions import ListPartitionsResponse, PartitionStatistics

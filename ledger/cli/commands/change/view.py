@@ -20,7 +20,7 @@ from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
 from ledger.evolution.catalog.state import CatalogState, ViewEntry
 from ledger.ledger import Ledger
 from ledger.log.request import Appended
-from ledger.model.excerpt import moment
+from ledger.model.messages.excerpt import moment
 from ledger.model.schema import ViewSchema
 from ledger.model.types.text import format_type
 

@@ -14,7 +14,7 @@ from ledger.cli.screen import Screen
 from ledger.ledger import Ledger
 from ledger.log.clock import is_far
 from ledger.model.errors import InvalidChangeError
-from ledger.model.excerpt import moment
+from ledger.model.messages.excerpt import moment
 from ledger.plan import ClockPlan
 from ledger.table import Table
 

@@ -27,7 +27,7 @@ from ledger.ledger import Ledger
 from ledger.log.codec import digest
 from ledger.log.request import now_millis
 from ledger.model.errors import LedgerError
-from ledger.model.excerpt import moment
+from ledger.model.messages.excerpt import moment
 from ledger.opening.setting import TableSetting
 from ledger.stores import Store
 from ledger.table import Table

@@ -14,7 +14,7 @@ from ledger.cli.options import Place, TableName, When, read_instant
 from ledger.cli.phrases import phrase, plain
 from ledger.cli.screen import Cell, Document, Screen
 from ledger.ledger import Ledger
-from ledger.model.excerpt import moment
+from ledger.model.messages.excerpt import moment
 from ledger.table import Table
 from ledger.table_at import TableAt
 

@@ -20,8 +20,8 @@ from ledger.cli.screen import Cell, Document, Screen
 from ledger.events.commit import Commit
 from ledger.ledger import Ledger
 from ledger.model.errors import NotFoundError
-from ledger.model.excerpt import moment, size
 from ledger.model.instant import millis
+from ledger.model.messages.excerpt import moment, size
 from ledger.table import Table
 
 COLUMNS = ("version", "time (UTC)", "author", "message", "what happened")

@@ -14,9 +14,9 @@ from ledger.cli.plugins import view
 from ledger.cli.screen import Cell, Screen
 from ledger.ledger import Ledger
 from ledger.model.errors import NotFoundError
-from ledger.model.excerpt import moment, size
+from ledger.model.messages.excerpt import moment, size
+from ledger.model.messages.similar import meant
 from ledger.model.schema import Schema
-from ledger.model.similar import meant
 from ledger.model.snapshot import Branch, Tag
 from ledger.model.types import DataField, RowType
 from ledger.model.types.text import format_type

@@ -12,7 +12,7 @@ from ledger.cli.options import OnBranch, Place, TableName
 from ledger.cli.plugins import view
 from ledger.cli.screen import Cell, Screen
 from ledger.evolution.state import TableState
-from ledger.model.excerpt import moment
+from ledger.model.messages.excerpt import moment
 
 COLUMNS = ("snapshot", "version", "time (UTC)", "kind", "schema", "rows", "change", "tags")
 

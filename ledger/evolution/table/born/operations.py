@@ -12,7 +12,7 @@ from ledger.events.born.delta import DeltaFollowed
 from ledger.events.born.paimon import PaimonBranchUpdated
 from ledger.evolution.operation import Cell, Operation
 from ledger.evolution.table.born.iceberg import author_of
-from ledger.model.excerpt import moment
+from ledger.model.messages.excerpt import moment
 
 
 def _snapshot(fact: e.SnapshotAdded) -> Iterator[tuple[Cell, Any]]:

@@ -21,7 +21,7 @@ from ledger.history.verifying.subject import Subject
 from ledger.log.codec import digest, encode, encode_all
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.model.errors import DamagedLogError, UpgradeRequiredError
-from ledger.model.excerpt import excerpt
+from ledger.model.messages.excerpt import excerpt
 
 S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")

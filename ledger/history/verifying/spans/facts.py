@@ -28,8 +28,8 @@ from ledger.evolution.table.changes import FileSums
 from ledger.evolution.table.snapshots import is_named
 from ledger.history.verifying.subject import Columns, Listed
 from ledger.model.errors import LedgerError
-from ledger.model.excerpt import excerpt
 from ledger.model.file_change import FileChange, kept_at
+from ledger.model.messages.excerpt import excerpt
 from ledger.model.transforms import transform_of
 from ledger.model.transforms.values import decode_value
 from ledger.model.types.walk import walk_fields

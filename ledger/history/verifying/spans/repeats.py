@@ -22,7 +22,7 @@ from ledger.evolution.table.changes import snapshot_key
 from ledger.files.live import file_key
 from ledger.history.verifying.subject import Columns, Listed
 from ledger.log.caches.lookup import given_id_key, hashed, hashed_all, id_hashes
-from ledger.model.excerpt import excerpt
+from ledger.model.messages.excerpt import excerpt
 from ledger.model.snapshot import branch_number
 
 _PARTS: Final = 64

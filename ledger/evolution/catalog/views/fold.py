@@ -8,8 +8,8 @@ from typing import assert_never
 from ledger.events.catalog_events import AddDialect, DropDialect, UpdateDialect, ViewChange
 from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
 from ledger.model.errors import InvalidChangeError
+from ledger.model.messages.similar import meant
 from ledger.model.schema import ViewSchema
-from ledger.model.similar import meant
 
 
 def altered_view(view: ViewSchema, changes: Iterable[ViewChange]) -> ViewSchema:

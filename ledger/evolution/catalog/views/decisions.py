@@ -17,7 +17,7 @@ from ledger.evolution.catalog.names import check_free, check_rename, name_record
 from ledger.evolution.catalog.requests import AlterView, CreateView, DropView, RenameView
 from ledger.evolution.catalog.standing import Standing
 from ledger.evolution.catalog.state import ViewEntry
-from ledger.evolution.catalog.view_cells import (
+from ledger.evolution.catalog.views.cells import (
     VIEW_OPERATIONS,
     asked_cells,
     view_cell,
