@@ -20,6 +20,7 @@ from ledger.cli.profiles import find_profile, profile_names
 from ledger.table_at import TableAt
 from ledger.table_branch import TableBranch
 from projections.iceberg.planned import LIMITS
+from tests import api_page
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -141,6 +142,10 @@ def test_the_limits_of_readers_are_those_that_plans_warn_of() -> None:
     rows = [f"| {each.reader} | {each.version} | {each.says} |" for each in LIMITS]
 
     assert [each for each in page.splitlines() if each in rows] == rows
+
+
+def test_the_page_of_the_api_is_what_docstrings_say() -> None:
+    assert api_page.PAGE.read_text() == api_page.page(), "python -m tests.api_page writes it anew"
 
 
 IMPORTERS_ONLY = {
