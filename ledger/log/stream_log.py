@@ -154,8 +154,7 @@ class StreamLog(Generic[S, E]):
             head = self.head
             if head is None:
                 return self._open()
-            builder = self.stream.builder(head.state)
-            return self._follow(builder, Position(head.state.version, head.digest))
+            return self._follow(head.state, Position(head.state.version, head.digest))
 
     def _open(self) -> list[Commit[E]]:
         found = self.checkpoints.newest()
@@ -165,7 +164,7 @@ class StreamLog(Generic[S, E]):
             start = Position(found.state.version, found.digest)
             self._read_to = found
         try:
-            read = self._follow(self.stream.builder(found.state if found else None), start)
+            read = self._follow(found.state if found else None, start)
         except OSError:
             # Whoever opens looks for holes at the end, and does so again.
             self._read_to = None
@@ -217,11 +216,14 @@ class StreamLog(Generic[S, E]):
                 key,
             )
 
-    def _follow(self, builder: Builder[S, E], start: Position) -> list[Commit[E]]:
+    def _follow(self, state: S | None, start: Position) -> list[Commit[E]]:
         commits: list[Commit[E]] = []
         newest = start.digest
+        # Mostly there is nothing new.
+        builder: Builder[S, E] | None = None
         try:
             for read in self.reader.after(start):
+                builder = builder or self.stream.builder(state)
                 self.fold(builder, read.commit)
                 commits.append(read.commit)
                 newest = read.digest
@@ -235,8 +237,10 @@ class StreamLog(Generic[S, E]):
         self._reached(builder, commits, newest)
         return commits
 
-    def _reached(self, builder: Builder[S, E], commits: list[Commit[E]], newest: str) -> None:
-        if commits:
+    def _reached(
+        self, builder: Builder[S, E] | None, commits: list[Commit[E]], newest: str
+    ) -> None:
+        if builder and commits:
             self._read_to = Head(builder.freeze(), newest)
             for commit in commits[-CHECKPOINT_INTERVAL:]:
                 self.lookup.note(commit)

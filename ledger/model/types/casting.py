@@ -38,7 +38,7 @@ def can_promote(source: t.DataType, target: t.DataType, *, format_version: int) 
         >>> can_promote(t.VarCharType(10), t.VarCharType(4), format_version=2)
         False
     """
-    if _without_nullability(source) == _without_nullability(target):
+    if source == target or _without_nullability(source) == _without_nullability(target):
         return True
     if format_version >= _FIRST_VERSION_THAT_WIDENS_DATES and _widens_dates(source, target):
         return True
