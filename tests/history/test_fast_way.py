@@ -16,7 +16,7 @@ from ledger.evolution.fold.table_record import TableStream
 from ledger.history.verifying.finding import Expected, Finding
 from ledger.history.verifying.spans import span
 from ledger.history.verifying.spans.chain import Chain
-from ledger.history.verifying.subject import Columns, Listed, Subject
+from ledger.history.verifying.subject import CommitColumns, Listed, Subject
 from ledger.history.verifying.verify import Verification
 from ledger.log.codec import Codec, digest, encode
 from ledger.log.stream_log import StreamLog
@@ -161,7 +161,7 @@ def test_together_shows_what_alone_shows(seed: int, monkeypatch: pytest.MonkeyPa
     together = findings(files)
     monkeypatch.setattr(Chain, "_fitting", lambda *_: None)
     monkeypatch.setattr(span, "all_fit", lambda *_: False)
-    monkeypatch.setattr(Columns, "listed", one_by_one)
+    monkeypatch.setattr(CommitColumns, "listed", one_by_one)
     assert together == findings(files)
 
 

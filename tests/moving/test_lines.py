@@ -27,6 +27,7 @@ from ledger.model.errors import (
 from ledger.model.identifier import Identifier
 from ledger.moving.bring import Brought, bring
 from ledger.moving.export import export
+from ledger.moving.lines import read
 from ledger.opening.setting import TableSetting
 from ledger.stores import MemoryStore, Store
 from tests.faults import Died, DiesAfter, Mortal
@@ -264,6 +265,12 @@ def test_a_file_that_leads_elsewhere_is_refused() -> None:
         with pytest.raises(LedgerError):
             brought(b"".join([*lines[:2], json.dumps(said).encode() + b"\n", *lines[2:]]), other)
         assert not [key for key in other.keys("") if "x" in key.rsplit("/", 1)[-1][:1]]
+
+
+@pytest.mark.parametrize("cut", [b'{"lakeledger":"commit"', b'{"lakeledger":"a\xff"}\n'])
+def test_a_line_that_ends_too_soon_or_is_no_text_is_told_with_its_place(cut: bytes) -> None:
+    with pytest.raises(DamagedLogError, match=r"line 7 is no line of an export"):
+        read(cut, "line 7")
 
 
 def test_lines_of_a_newer_format_are_refused_with_upgrade() -> None:

@@ -159,3 +159,13 @@ def test_a_reference_beyond_the_row_is_not_followed() -> None:
 
     with pytest.raises(InvalidInputError, match="points at byte 1073741840 of 40"):
         decode_row(bytes(body), [t.STRING])
+
+
+@pytest.mark.parametrize("length", [0, 17])
+def test_a_wide_decimal_of_no_bytes_or_too_many_is_no_decimal(length: int) -> None:
+    wide = parse_type("DECIMAL(38, 10)")
+    body = bytearray(encode_row([Decimal(1)], [wide]))
+    body[12:16] = length.to_bytes(4, "little")
+
+    with pytest.raises(InvalidInputError, match=f"a decimal of {length} bytes"):
+        decode_row(bytes(body), [wide])
