@@ -96,17 +96,17 @@ class Runs:
         key = self._layout.file_run(first, last)
         rows = list(net.rows())
         if not rows:
-            self._store.replace(check_key(key), NO_ROWS)
+            self._store.replace(key_of_check(key), NO_ROWS)
             return
         body = parquet_of(table_of(rows))
         self._store.replace(key, body)
         # Beside the run, not inside: any Parquet reader can open it.
-        self._store.replace(check_key(key), check_of(body))
+        self._store.replace(key_of_check(key), check_of(body))
 
     def load(self, first: int, last: int) -> list[Placed] | None:
         """Return the run of the commits `first` to `last`; None when there is none to use."""
         key = self._layout.file_run(first, last)
-        check = self._store.read(check_key(key))
+        check = self._store.read(key_of_check(key))
         if check == NO_ROWS:
             return []
         body = self._store.read(key)
@@ -122,7 +122,7 @@ class Runs:
             return None
 
 
-def check_key(key: str) -> str:
+def key_of_check(key: str) -> str:
     """Return the key of a run's check."""
     return f"{key}.sha256"
 

@@ -69,7 +69,7 @@ class Stands(Protocol):
         """The log's newest."""
 
 
-class Kept(Protocol):
+class KeptFormat(Protocol):
     """A format's files, kept beside the logs of tables."""
 
     def advance(self, table: Any) -> int:
@@ -124,7 +124,7 @@ class Freshness:
         return f"version {self.version}, {self.behind:,} {commits} and {since} behind"
 
 
-def kept(name: str) -> Kept:
+def kept(name: str) -> KeptFormat:
     """Return what keeps a format's files.
 
     Raises:
@@ -132,7 +132,7 @@ def kept(name: str) -> Kept:
     """
     from ledger.formats import part
 
-    found: Kept = part(name, "kept")
+    found: KeptFormat = part(name, "kept")
     return found
 
 

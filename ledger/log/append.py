@@ -31,7 +31,7 @@ from ledger.log.landing import (
     land,
     make_sure,
 )
-from ledger.log.outside.commit_texts import Kept
+from ledger.log.outside.commit_texts import KeptTexts
 from ledger.log.request import Appended, NowMillis, Request, digest_of
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import (
@@ -108,11 +108,11 @@ class Appender(Generic[S, E]):
             self.log.personal.forget(rider.kept)
         return appended
 
-    def _holds(self, appended: Appended[S], kept: Kept) -> bool:
+    def _holds(self, appended: Appended[S], kept: KeptTexts) -> bool:
         there = self.log.commit_at(appended.version).transactions
         return any(each.outside == kept.outside for each in there)
 
-    def _keep(self, request: Request) -> Kept:
+    def _keep(self, request: Request) -> KeptTexts:
         return self.log.personal.keep(request, self.now_millis(), self.patience)
 
     def _land(self, riders: Sequence[Rider[S, E]]) -> None:

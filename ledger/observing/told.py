@@ -12,7 +12,7 @@ from ledger.observing.tracing import count, is_observed, span
 _LOG: Final = "ledger.log"
 
 
-class Answer(Protocol):
+class CommitOutcome(Protocol):
     """What came of a commit."""
 
     @property
@@ -28,7 +28,7 @@ class Answer(Protocol):
         """How often it was decided."""
 
 
-A = TypeVar("A", bound=Answer)
+A = TypeVar("A", bound=CommitOutcome)
 
 
 def told_commit(append: Callable[[], A], *, stream: str, commit_id: str) -> A:

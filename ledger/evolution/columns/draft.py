@@ -15,7 +15,7 @@ from ledger.evolution.options.naming import ColumnNames, OptionText, option_text
 from ledger.evolution.options.reading import TableOptions
 from ledger.evolution.refusals import argument
 from ledger.evolution.tree.past import PastColumns, PastOf
-from ledger.evolution.tree.paths import Place, dotted, locate
+from ledger.evolution.tree.paths import Located, dotted, locate
 from ledger.model.errors import ColumnExistsError
 from ledger.model.schema import Schema
 from ledger.model.types import ArrayType, DataField, MapType, RowType
@@ -130,7 +130,7 @@ class SchemaDraft:
         return self.working.freeze(schema_id=self.old.id + 1, time_millis=self.old.time_millis)
 
 
-def named_place(draft: SchemaDraft, path: tuple[str, ...]) -> Place:
+def named_place(draft: SchemaDraft, path: tuple[str, ...]) -> Located:
     """Return the place of a path that must end at a named column.
 
     Raises:

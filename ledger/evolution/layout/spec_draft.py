@@ -18,7 +18,7 @@ from ledger.model.transforms import (
     Period,
     Transform,
     Truncate,
-    Unknown,
+    UnknownTransform,
     Void,
     transform_of,
 )
@@ -55,7 +55,7 @@ def writable_transform(text: str, source: Source) -> Transform:
         InvalidChangeError: It is unknown, or does not accept the source's type.
     """
     transform = transform_of(text)
-    if isinstance(transform, Unknown):
+    if isinstance(transform, UnknownTransform):
         raise InvalidChangeError(
             f"transform {text!r} is unknown, so no file can be written with it; there are "
             "identity, bucket[N], truncate[W], year, month, day, hour, void"

@@ -45,7 +45,7 @@ from ledger.evolution.table.changes import (
     TableChange,
     snapshot_key,
 )
-from ledger.evolution.table.conflicts.conflicts import Needs, contradiction, lost, taken
+from ledger.evolution.table.conflicts.conflicts import Needs, contradicted, lost, taken
 from ledger.evolution.table.conflicts.touched import FileWish, RecentlyTouched
 from ledger.evolution.table.decision import Decided, TableWishes
 from ledger.model.errors import (
@@ -254,7 +254,7 @@ class TableIntent:
             touch = self._touched.by(commit).first(cells, self._wanted, state)
             if touch is not None:
                 raise taken(touch, commit, cells.get(touch.cell), schema, state.schema)
-        found = contradiction(self._needed, winners, self._touched, state)
+        found = contradicted(self._needed, winners, self._touched, state)
         if found is not None:
             commit, touch, wanted = found
             raise taken(touch, commit, wanted, schema, state.schema)

@@ -236,7 +236,7 @@ def _check_files(state: TableState, change: SnapshotChange, schema_id: int) -> N
                 f"file {each.path} names schema {each.schema_id}; the newest is {schema_id}"
             )
         if each.kind == "ADD":
-            check_path(each.path)
+            check_file_path(each.path)
         if widths.get(each.spec_id) != len(each.partition):
             known = {spec.spec_id: len(spec.fields) for spec in state.specs}
             raise InvalidChangeError(
@@ -261,7 +261,7 @@ def _refuse_exposed(state: TableState, files: tuple[FileChange, ...]) -> None:
             )
 
 
-def check_path(path: str) -> None:
+def check_file_path(path: str) -> None:
     """Refuse a path that is empty, leaves the table's location, or has one slash for two.
 
     Raises:
@@ -382,7 +382,7 @@ def decide_statistics(
         InvalidChangeError: The path leaves the table's location, or a number its bounds.
         NotFoundError: The snapshot does not exist, or was expired.
     """
-    check_path(change.path)
+    check_file_path(change.path)
     check_reachable(state, change.snapshot_id)
     if state.line_of(change.snapshot_id):
         raise InvalidChangeError(

@@ -20,7 +20,7 @@ def dotted(path: Iterable[str]) -> str:
 
 
 @frozen
-class Place:
+class Located:
     """What a path leads to.
 
     Attributes:
@@ -36,7 +36,7 @@ class Place:
     is_wrapped: bool
 
 
-def locate(column: DataField, path: Sequence[str]) -> Place:
+def locate(column: DataField, path: Sequence[str]) -> Located:
     """Return the place that `path` leads to; its first segment has already found `column`.
 
     Raises:
@@ -54,7 +54,7 @@ def locate(column: DataField, path: Sequence[str]) -> Place:
         else:
             current = member
             ids.append(None)
-    return Place(tuple(ids), current, owner, is_wrapped)
+    return Located(tuple(ids), current, owner, is_wrapped)
 
 
 def edit_type(

@@ -95,7 +95,7 @@ class InCommit(NamedTuple):
     event: ListingEvent
 
 
-class Columns:
+class CommitColumns:
     """Some commits: what all of them hold, each kind of thing in one list.
 
     Attributes:

@@ -16,7 +16,7 @@ from ledger.log.caches.checkpoint import Head
 from ledger.log.clock import Moment
 from ledger.log.codec import digest, encode, encode_transaction
 from ledger.log.landing import LogFile
-from ledger.log.outside.commit_texts import Kept
+from ledger.log.outside.commit_texts import KeptTexts
 from ledger.log.request import Request
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, InvalidInputError, UpgradeRequiredError
@@ -100,7 +100,7 @@ class OpenCommit(Generic[S, E]):
         """Return the commit as it is now."""
         return self._of(self._format, *self._transactions)
 
-    def join(self, events: tuple[E, ...], request: Request, kept: Kept | None = None) -> None:
+    def join(self, events: tuple[E, ...], request: Request, kept: KeptTexts | None = None) -> None:
         """Take one more transaction, as readers will see it.
 
         Args:

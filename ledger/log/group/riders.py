@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Generic, TypeVar
 
 from ledger.evolution.stream import Intent
-from ledger.log.outside.commit_texts import Kept
+from ledger.log.outside.commit_texts import KeptTexts
 from ledger.log.request import Appended, Request
 from ledger.log.worker import Worker, begin_anew_after_fork
 from ledger.model.errors import CommitUnknownError, LedgerError, StoreError
@@ -48,7 +48,7 @@ class Rider(Generic[S, E]):
     def __init__(self, intent: Intent[S, E], request: Request) -> None:
         self.intent = intent
         self.request = request
-        self.kept: Kept | None = None
+        self.kept: KeptTexts | None = None
         self._landed: Appended[S] | None = None
         self._error: BaseException | None = None
         self._doubt: Exception | None = None

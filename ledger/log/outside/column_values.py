@@ -156,7 +156,7 @@ class Writing:
 
 
 @frozen
-class Columns:
+class PersonalColumns:
     """The values of a ledger's personal columns.
 
     Attributes:
@@ -251,7 +251,7 @@ class Keeping:
         keys: The files that were written.
     """
 
-    columns: Columns
+    columns: PersonalColumns
     keys: set[str] = field(factory=set, eq=False)
 
     def keep(
@@ -261,7 +261,7 @@ class Keeping:
         spec: Callable[[int], PartitionSpec],
         writing: Writing,
     ) -> tuple[FileChange, ...]:
-        """Do what `Columns.keep` does."""
+        """Do what `PersonalColumns.keep` does."""
         sealed = self.columns.keep(files, marked, spec, writing)
         self.keys.update(map(key_of, references(sealed) - references(files)))
         return sealed

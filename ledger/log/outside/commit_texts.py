@@ -27,7 +27,7 @@ from ledger.model.errors import DamagedLogError, StoreError
 from ledger.stores import Store
 
 if TYPE_CHECKING:
-    from ledger.log.outside.column_values import Columns
+    from ledger.log.outside.column_values import PersonalColumns
 
 E = TypeVar("E")
 
@@ -122,7 +122,7 @@ def key_of(outside: Outside) -> str | None:
 
 
 @frozen
-class Kept:
+class KeptTexts:
     """A transaction's values on their way: what the line says, and the file.
 
     Attributes:
@@ -136,7 +136,7 @@ class Kept:
     body: bytes
 
     @classmethod
-    def of(cls, request: Request, now_millis: int) -> Kept:
+    def of(cls, request: Request, now_millis: int) -> KeptTexts:
         """Return what a request says of who and why, each under a salt of its own."""
         texts: dict[Field, str] = {"author": request.author, "message": request.message}
         if request.properties:
@@ -163,20 +163,20 @@ class Personal:
     store: Store
 
     @property
-    def columns(self) -> Columns:
+    def columns(self) -> PersonalColumns:
         """The values of personal columns."""
         # Most ledgers have none, and reading starts fast.
-        from ledger.log.outside.column_values import Columns
+        from ledger.log.outside.column_values import PersonalColumns
 
-        return Columns(self.store)
+        return PersonalColumns(self.store)
 
-    def keep(self, request: Request, now_millis: int, patience: Patience) -> Kept:
+    def keep(self, request: Request, now_millis: int, patience: Patience) -> KeptTexts:
         """Write what a request says of who and why; whoever commits it names it in the line.
 
         Raises:
             StoreError: The store refuses, or gave no answer; nothing was committed.
         """
-        kept = Kept.of(request, now_millis)
+        kept = KeptTexts.of(request, now_millis)
         if kept.key is not None:
             outcome = land(self.store, LogFile(kept.key, kept.body, 0), patience)
             if not isinstance(outcome, Committed):
@@ -187,7 +187,7 @@ class Personal:
                 )
         return kept
 
-    def forget(self, kept: Kept) -> None:
+    def forget(self, kept: KeptTexts) -> None:
         """Take away what no commit names, best effort; `maintain` finds what is left."""
         if kept.key is not None:
             with suppress(OSError, StoreError):

@@ -19,11 +19,11 @@ NEXT: Final = b'{"next":true}\n'
 _GENERATION: Final = re.compile(r"\.([1-9][0-9]*)\.json$")
 
 
-def following(key: str) -> str:
+def next_generation(key: str) -> str:
     """Return the key of a file's next generation.
 
     Example:
-        >>> following("a/b.json"), following("a/b.9.json")
+        >>> next_generation("a/b.json"), next_generation("a/b.9.json")
         ('a/b.1.json', 'a/b.10.json')
     """
     found = _GENERATION.search(key)
@@ -46,7 +46,7 @@ def newest(store: Store, keys: Sequence[str]) -> list[bytes | None]:
     found: list[bytes | None] = list(store.read_many(keys))
     at = {place: keys[place] for place, body in enumerate(found) if body == NEXT}
     while at:
-        at = {place: following(key) for place, key in at.items()}
+        at = {place: next_generation(key) for place, key in at.items()}
         bodies = list(store.read_many(list(at.values())))
         for place, body in zip(at, bodies, strict=True):
             found[place] = body
@@ -67,7 +67,7 @@ def take_out(store: Store, key: str, smaller: Callable[[bytes], bytes | None]) -
     """
     body = store.read(key)
     while body is not None:
-        after = following(key)
+        after = next_generation(key)
         if body != NEXT:
             less = smaller(body)
             if less is None:

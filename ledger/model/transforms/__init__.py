@@ -230,7 +230,7 @@ class Void(Transform):
 
 
 @frozen
-class Unknown(Transform):
+class UnknownTransform(Transform):
     """A transform that only a newer writer knows: nobody can write with it or plan by it."""
 
     name: str
@@ -259,7 +259,7 @@ def transform_of(text: str) -> Transform:
         >>> transform_of("bucket[16]").apply(34, t.IntType())
         3
         >>> transform_of("zorder[2]")
-        Unknown(name='zorder[2]')
+        UnknownTransform(name='zorder[2]')
     """
     name = text.lower()
     match name:
@@ -271,7 +271,7 @@ def transform_of(text: str) -> Transform:
             return Period(name)
     found = _PARAMETERISED.fullmatch(name)
     if found is None:
-        return Unknown(text)
+        return UnknownTransform(text)
     number = int(found[2])
     if not 1 <= number <= _MOST:
         raise InvalidInputError(f"transform {text} is out of range: give 1 to {_MOST}")

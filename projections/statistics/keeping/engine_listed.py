@@ -17,7 +17,7 @@ from msgspec import UnsetType
 
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born.iceberg import UNKNOWN, born_changes, born_totals
-from ledger.log.outside.column_values import Columns
+from ledger.log.outside.column_values import PersonalColumns
 from ledger.model.file_change import FileChange
 from ledger.table import Table
 from ledger.table_at import TableAt
@@ -44,7 +44,7 @@ class EngineListed:
     at: TableAt = field(eq=False)
 
     @property
-    def columns(self) -> Columns:
+    def columns(self) -> PersonalColumns:
         """What is kept elsewhere of partitions."""
         return self.table.log.personal.columns
 

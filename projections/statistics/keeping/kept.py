@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from attrs import field, frozen
 
-from ledger.log.outside.column_values import Columns
+from ledger.log.outside.column_values import PersonalColumns
 from ledger.model.errors import DamagedLogError
 from projections.statistics.fold import between, concatenated, deltas, sums, up_to
 from projections.statistics.keeping.balance import balanced
@@ -54,7 +54,7 @@ class Kept:
     files: TileFiles
     position: Position
     scan: Scan = field(eq=False)
-    columns: Columns = field(eq=False)
+    columns: PersonalColumns = field(eq=False)
     opening: Opening | None = None
 
     @classmethod

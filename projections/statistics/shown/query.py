@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from attrs import evolve, frozen
 
 from ledger.evolution.state import TableState
-from ledger.log.outside.column_values import Columns
+from ledger.log.outside.column_values import PersonalColumns
 from ledger.model.errors import NotFoundError
 from ledger.model.schema import Schema
 from projections.dlf.objects.partitions import Partition, PartitionStatistics
@@ -39,7 +39,7 @@ class Counted(Protocol):
     """What a table's rows are counted by: what is kept of them, or its engine's manifests."""
 
     @property
-    def columns(self) -> Columns:
+    def columns(self) -> PersonalColumns:
         """What is kept elsewhere of their partitions."""
 
     @property

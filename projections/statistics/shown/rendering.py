@@ -11,7 +11,7 @@ import msgspec
 from attrs import evolve, field, frozen
 
 from ledger.events.commit import OUTSIDE
-from ledger.log.outside.column_values import Columns
+from ledger.log.outside.column_values import PersonalColumns
 from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import kept_at
 from ledger.model.partition import PartitionSpec
@@ -54,7 +54,7 @@ class ShownFields:
         return cls(names, tuple(place for place, _ in shown), evolve(text, types={}))
 
 
-def told(columns: Columns, partitions: Iterable[str]) -> dict[str, str]:
+def told(columns: PersonalColumns, partitions: Iterable[str]) -> dict[str, str]:
     """Return what partitions say whose values are kept elsewhere, by what they said.
 
     What was erased is NULL.
@@ -84,7 +84,7 @@ class Rendering:
     """
 
     shown: Mapping[int, ShownFields] = field(hash=False)
-    columns: Columns | None = None
+    columns: PersonalColumns | None = None
 
     @classmethod
     def of(cls, schema: Schema, specs: Sequence[PartitionSpec]) -> Rendering:

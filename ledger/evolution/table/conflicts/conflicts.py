@@ -140,7 +140,7 @@ def _ids(value: object) -> Iterator[int]:
             yield found
 
 
-def contradiction(
+def contradicted(
     needs: Needs, winners: Sequence[Commit[TableEvent]], touched: RecentlyTouched, state: TableState
 ) -> tuple[Commit[TableEvent], Touch, object] | None:
     """Return who set an option that names columns to another value, and the value needed."""

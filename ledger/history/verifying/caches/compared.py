@@ -19,7 +19,7 @@ from attrs import frozen
 from ledger.evolution.stream import StateLike
 from ledger.files.change_table import parquet_of, parsed
 from ledger.files.live import LiveFiles
-from ledger.files.runs import NO_ROWS, Net, Placed, check_key, check_of, rows_of, table_of
+from ledger.files.runs import NO_ROWS, Net, Placed, check_of, key_of_check, rows_of, table_of
 from ledger.history.verifying.finding import FROM_BACKUP, REPAIR, Finding
 from ledger.history.verifying.spans.chain import nearly
 from ledger.history.verifying.subject import Subject
@@ -218,11 +218,11 @@ class Caches(Generic[S, E]):
             table: The same as a table, where that is at hand.
         """
         key = self.subject.layout.file_run(*tile)
-        there, check = self._store.read(key), self._store.read(check_key(key))
+        there, check = self._store.read(key), self._store.read(key_of_check(key))
         if not rows:
             if check != NO_ROWS:
-                empty = ((check_key(key), NO_ROWS),) if self.mends else ()
-                yield self._run(check_key(key), tile, check is None, empty)
+                empty = ((key_of_check(key), NO_ROWS),) if self.mends else ()
+                yield self._run(key_of_check(key), tile, check is None, empty)
             return
         is_right = there is not None and holds_rows(there, rows, table)
         if not is_right or there is None or check != check_of(there):
@@ -233,7 +233,7 @@ class Caches(Generic[S, E]):
 
     def _rows_remedy(self, key: str, rows: Sequence[Placed]) -> tuple[tuple[str, bytes], ...]:
         body = parquet_of(table_of(rows))
-        right = ((key, body), (check_key(key), check_of(body)))
+        right = ((key, body), (key_of_check(key), check_of(body)))
         return tuple(each for each in right if self._store.read(each[0]) != each[1])
 
     def _run(
@@ -303,12 +303,12 @@ class Caches(Generic[S, E]):
         self, tile: Tile, parts: Sequence[Tile], rows: Sequence[Placed], wrong: AbstractSet[str]
     ) -> Iterator[Finding]:
         key = self.subject.layout.file_run(*tile)
-        there, check = self._store.read(key), self._store.read(check_key(key))
+        there, check = self._store.read(key), self._store.read(key_of_check(key))
         if there is None and check is None and not self.mends:
             yield self._run(key, tile, is_absent=True, remedy=())
             return
         below = [self.subject.layout.file_run(*each) for each in parts]
-        if wrong.isdisjoint(below) and wrong.isdisjoint(map(check_key, below)):
+        if wrong.isdisjoint(below) and wrong.isdisjoint(map(key_of_check, below)):
             tables = [each for each in map(self._table, below) if each is not None]
             if rows:
                 tables.append(table_of(rows))
@@ -323,7 +323,7 @@ class Caches(Generic[S, E]):
     def _table(self, key: str) -> pa.Table | None:
         """Return the rows of a run that was found to fit; None where it has none."""
         body = self._store.read(key)
-        is_empty = self._store.read(check_key(key)) == NO_ROWS
+        is_empty = self._store.read(key_of_check(key)) == NO_ROWS
         return None if is_empty or body is None else parsed(body)
 
 

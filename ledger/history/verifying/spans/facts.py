@@ -26,7 +26,7 @@ from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import FileSums
 from ledger.evolution.table.snapshots import is_named
-from ledger.history.verifying.subject import Columns, Listed
+from ledger.history.verifying.subject import CommitColumns, Listed
 from ledger.model.errors import LedgerError
 from ledger.model.file_change import FileChange, kept_at
 from ledger.model.messages.excerpt import excerpt
@@ -319,7 +319,7 @@ def path_problems(commit: Commit[Any]) -> Iterator[str]:
                 yield f"its path {excerpt(path_of(event))} leads out of its place"
 
 
-def all_fit(columns: Columns, listed: Sequence[Listed]) -> bool:
+def all_fit(columns: CommitColumns, listed: Sequence[Listed]) -> bool:
     """Whether all numbers and paths of some commits may be so, as a quick look at columns tells.
 
     False: look closely at each, which may find nothing.

@@ -20,7 +20,7 @@ from ledger.events.commit import Commit
 from ledger.events.snapshot_events import RolledBack
 from ledger.evolution.table.changes import snapshot_key
 from ledger.files.live import file_key
-from ledger.history.verifying.subject import Columns, Listed
+from ledger.history.verifying.subject import CommitColumns, Listed
 from ledger.log.caches.lookup import given_id_key, hashed, hashed_all, id_hashes
 from ledger.model.messages.excerpt import excerpt
 from ledger.model.snapshot import branch_number
@@ -90,7 +90,7 @@ class Repeats:
         self.files: array[int] = array("Q")
 
     def learn(
-        self, columns: Columns, listed: Sequence[Listed], usual: Usual
+        self, columns: CommitColumns, listed: Sequence[Listed], usual: Usual
     ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
         """Take in some commits.
 
@@ -119,7 +119,7 @@ class Repeats:
         return named + self._files(columns, listed, usual), fresh
 
     def _files(
-        self, columns: Columns, listed: Sequence[Listed], usual: Usual
+        self, columns: CommitColumns, listed: Sequence[Listed], usual: Usual
     ) -> list[tuple[int, int]]:
         """Take in the files of some commits; return the (hash, version) of each."""
         main = columns.placed(listed)
@@ -138,7 +138,7 @@ class Repeats:
         return [*keys, *_branches_files(columns, listed)] if columns.has_branches else [*keys]
 
 
-def _branches_files(columns: Columns, listed: Sequence[Listed]) -> Iterator[tuple[int, int]]:
+def _branches_files(columns: CommitColumns, listed: Sequence[Listed]) -> Iterator[tuple[int, int]]:
     for commit, some in zip(columns.commits, listed, strict=True):
         for event, files in some:
             branch = branch_number(event.snapshot_id)
@@ -146,7 +146,7 @@ def _branches_files(columns: Columns, listed: Sequence[Listed]) -> Iterator[tupl
                 yield hashed(file_key(each.path, branch)), commit.version
 
 
-def _snapshot_keys(columns: Columns, listed: Sequence[Listed]) -> list[tuple[int, str]]:
+def _snapshot_keys(columns: CommitColumns, listed: Sequence[Listed]) -> list[tuple[int, str]]:
     """Return the keys of the snapshots of some commits, and the version of each."""
     return [
         (commit.version, key)

@@ -29,7 +29,7 @@ from ledger.history.verifying.spans.facts import (
     path_problems,
 )
 from ledger.history.verifying.spans.repeats import Repeats
-from ledger.history.verifying.subject import Columns, Listed, Subject
+from ledger.history.verifying.subject import CommitColumns, Listed, Subject
 from ledger.log.caches.checkpoint import Head
 from ledger.log.caches.segments.file import SegmentColumns, segment_of
 from ledger.log.layout import CHECKPOINT_INTERVAL
@@ -168,10 +168,10 @@ class SpanVerification(Generic[S, E]):
             links = each if isinstance(each, list) else [each]
             report.damaged |= any(low < links[0].commit.version for low, _ in span.gaps)
             self._note(links, span, report)
-            columns = Columns([link.commit for link in links])
+            columns = CommitColumns([link.commit for link in links])
             listed = self._listed(columns, report)
             if len(listed) < len(links):
-                columns = Columns(columns.commits[: len(listed)])
+                columns = CommitColumns(columns.commits[: len(listed)])
             if fold is not None and not report.damaged:
                 fold.take(columns, links[: len(listed)], listed)
             report.damaged |= len(listed) < len(links)
@@ -208,7 +208,7 @@ class SpanVerification(Generic[S, E]):
             if version in {0, span.newest} or link.digest in self._wanted:
                 report.digests[version] = link.digest
 
-    def _listed(self, columns: Columns, report: Report[E]) -> list[Listed]:
+    def _listed(self, columns: CommitColumns, report: Report[E]) -> list[Listed]:
         """Return the commits' lists of files.
 
         What cannot be read is reported; the lists end before the first of them.
@@ -273,12 +273,14 @@ class _Fold(Generic[S, E]):
         self._tiles: list[tuple[Tile, slice]] = []
         self._columns = SegmentColumns()
 
-    def take(self, columns: Columns, links: Sequence[Link[E]], listed: Sequence[Listed]) -> None:
+    def take(
+        self, columns: CommitColumns, links: Sequence[Link[E]], listed: Sequence[Listed]
+    ) -> None:
         """Fold the next commits, at most up to a checkpoint's, and compare the caches there."""
         folded = self._folded(columns, listed)
         if folded < len(links):
             columns, links, listed = (
-                Columns(columns.commits[:folded]),
+                CommitColumns(columns.commits[:folded]),
                 links[:folded],
                 listed[:folded],
             )
@@ -289,7 +291,7 @@ class _Fold(Generic[S, E]):
         if version and version % CHECKPOINT_INTERVAL == 0:
             self._boundary(version, links[-1].digest)
 
-    def _folded(self, columns: Columns, listed: Sequence[Listed]) -> int:
+    def _folded(self, columns: CommitColumns, listed: Sequence[Listed]) -> int:
         """Fold commits and look at their facts; return how many fit."""
         builder, facts = self._builder, self._facts
         is_plain = all_fit(columns, listed)
@@ -314,7 +316,9 @@ class _Fold(Generic[S, E]):
         self._report.findings.append((False, of_error(self._subject, commit, error)))
         self._report.damaged = True
 
-    def _keep(self, columns: Columns, links: Sequence[Link[E]], listed: Sequence[Listed]) -> None:
+    def _keep(
+        self, columns: CommitColumns, links: Sequence[Link[E]], listed: Sequence[Listed]
+    ) -> None:
         """Remember what caches are made of."""
         commits = columns.commits
         named = self._report.repeats.learn(columns, listed, self._subject.usual)
