@@ -144,6 +144,33 @@ def test_the_limits_of_readers_are_those_that_plans_warn_of() -> None:
     assert [each for each in page.splitlines() if each in rows] == rows
 
 
+NAMED_TEST = re.compile(r"`([\w/]+\.py)::(\w+)`")
+
+
+def test_every_promise_names_tests_that_there_are() -> None:
+    page = (ROOT / "ledger" / "docs" / "promises.md").read_text()
+    promises = re.split(r"^\d+\. ", page.split("\nConcurrent writers")[0], flags=re.MULTILINE)[1:]
+    named = NAMED_TEST.findall(page)
+
+    assert len(promises) == 11
+    assert [each for each in promises if not NAMED_TEST.search(each)] == []
+    assert [
+        (file, name)
+        for file, name in named
+        if f"def {name}(" not in (ROOT / "tests" / file).read_text()
+    ] == []
+
+
+NAMED_FILE = re.compile(r"`((?:\.ci|ledger|projections|tests|benchmarks)/[\w/.]+)`")
+
+
+def test_contributors_are_sent_to_files_that_there_are() -> None:
+    named = NAMED_FILE.findall((ROOT / "ledger" / "docs" / "contributing.md").read_text())
+
+    assert len(named) > 10
+    assert [each for each in named if not (ROOT / each).exists()] == []
+
+
 def test_the_page_of_the_api_is_what_docstrings_say() -> None:
     assert api_page.PAGE.read_text() == api_page.page(), "python -m tests.api_page writes it anew"
 

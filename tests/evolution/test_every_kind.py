@@ -13,7 +13,8 @@ import pytest
 
 from ledger.cli.phrases import phrase
 from ledger.events import CatalogEvent, TableEvent
-from ledger.events.commit import Commit, Transaction
+from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
+from ledger.events.formats import needed_format
 from ledger.log.codec import Codec, encode
 from ledger.model.errors import DamagedLogError, UpgradeRequiredError
 from tests.cli.test_phrases import CASES
@@ -29,6 +30,22 @@ OF_TABLES, OF_CATALOGS = get_args(TableEvent), get_args(CatalogEvent)
 KINDS: dict[type, str] = {
     each: str(each.__struct_config__.tag) for each in dict.fromkeys((*OF_TABLES, *OF_CATALOGS))
 }
+OF_FORMAT_1 = frozenset(
+    {
+        *("addColumn", "alterDatabase", "alterView"),
+        *("commitSnapshot", "createDatabase", "createTable"),
+        *("createTag", "createView", "deleteTag"),
+        *("dropColumn", "dropDatabase", "dropPrimaryKey"),
+        *("dropTable", "dropView", "expireSnapshots"),
+        *("removeOption", "renameColumn", "renameTable"),
+        *("renameView", "replaceSortOrder", "replaceTag"),
+        *("rollback", "setIdentifierFields", "setOption"),
+        *("setPartitionStatistics", "updateColumnComment", "updateColumnDefaultValue"),
+        *("updateColumnNullability", "updateColumnPosition", "updateColumnType"),
+        *("updateComment", "updateKeys", "updatePartitionSpec"),
+    }
+)
+"""What clients of the first format read; they take nothing else."""
 TABLES, CATALOGS = Codec[TableEvent](TableEvent), Codec[CatalogEvent](CatalogEvent)
 ROWS = [
     (re.findall(r"[a-z][A-Za-z]+", row.split("|")[1]), row)
@@ -68,6 +85,12 @@ def test_every_kind_has_bytes_that_are_frozen() -> None:
     kept = {each for some in golden().values() for each in some}
     assert golden().keys() == set(KINDS.values())
     assert kept == set(lines)
+
+
+def test_no_kind_is_new_to_the_first_format() -> None:
+    """A new kind says in `ledger.events.formats` since when it is known."""
+    cases = [event for event in event_of_each() if needed_format([event]) == OLDEST_FORMAT]
+    assert {KINDS[type(each)] for each in cases} == OF_FORMAT_1
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=KINDS.get)
