@@ -5,7 +5,10 @@ The functions' docstrings are what `lakeledger --help` lists.
 
 from __future__ import annotations
 
-from cyclopts import App
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cyclopts import App
 
 
 def project(app: App) -> None:

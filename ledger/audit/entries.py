@@ -13,7 +13,6 @@ from typing import Any
 from attrs import field, frozen
 from msgspec import UnsetType
 
-from ledger.audit.lives import lives_of
 from ledger.events.born.iceberg import SnapshotRefRemoved, SnapshotRefSet
 from ledger.events.commit import Commit, Transaction
 from ledger.events.snapshot_events import (
@@ -258,6 +257,9 @@ def entries(log: StreamLog[Any, Any], table: str, wanted: Wanted) -> Iterator[En
 
 def _touching(log: StreamLog[Any, Any], column_id: int, last: int) -> dict[int, list[int]]:
     """Return which transactions touched a column, by version, oldest first."""
+    # A log that no column is asked of knows nothing of columns, nor of what may be done with them.
+    from ledger.audit.lives import lives_of
+
     found: dict[int, list[int]] = {}
     for version, place in lives_of(log, last).touching(column_id):
         found.setdefault(version, []).append(place)

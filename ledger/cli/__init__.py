@@ -1,10 +1,10 @@
 """The `lakeledger` command.
 
-- `app`: the command line as a whole: commands, their order, errors to exit codes.
+- `app`: the command line as a whole: its commands, and what is wrong with a line in our words.
 - `commands`: the commands, in rooms by what people do; imported when they are asked for.
 - `quickstart`: the story on real data.
 - `options`: what many commands take: which ledger, which instant, who commits and why.
-- `exits`: exit codes, and errors as one line or one JSON object.
+- `exits`: how a command ends: exit codes, and errors as one line or one JSON object.
 - `screen`: results on stdout as tables or one JSON document, everything else on stderr.
 - `stopping`: how a command that goes on for ever is ended.
 - `paths`, `changes`: what users write for columns and changes.
@@ -17,8 +17,16 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
+from functools import partial
+from typing import Literal
+
+Asked = Literal["command", "completion", "overview", "version", "nothing"]
+
+_COMPLETIONS = ("--install-completion", "__complete")
+_FLAGS = frozenset({"--", "--help", "-h", "--version"})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,21 +38,84 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: 0 when done, else the reason (see `exits`).
     """
+    if argv is None:
+        # Nothing of what is imported is ever garbage; looking for it takes a tenth of the time.
+        gc.set_threshold(50_000, 20, 20)
     line = sys.argv[1:] if argv is None else list(argv)
-    # Whoever asks for the version only, or interrupts early, meets none of the libraries.
     try:
-        if line == ["--version"]:
-            from ledger.cli.version import version
-
-            sys.stdout.write(f"{version()}\n")
-            return 0
-        from ledger.cli.app import run
-
-        return run(line)
+        return _run(line)
     except KeyboardInterrupt:
         from ledger.cli.exits import interrupted
 
         return interrupted(line)
+
+
+def _run(line: Sequence[str]) -> int:
+    """Run a command line; whoever wants little imports little."""
+    about = asked(line)
+    if about == "version":
+        from ledger.cli.version import version
+
+        sys.stdout.write(f"{version()}\n")
+        return 0
+
+    from ledger.cli.exits import UsageError, ended, told
+
+    match about:
+        case "overview":
+            from ledger.cli.commands.overview import print_overview
+
+            return ended(print_overview, line)
+        case "nothing":
+            return told(UsageError("no command is named; see: lakeledger --help"), line)
+        case "completion":
+            from ledger.cli.app import complete
+
+            return ended(partial(complete, line), line)
+        case "command":
+            from ledger.cli.app import run
+
+            return ended(partial(run, command_first(line)), line)
+
+
+def asked(line: Sequence[str]) -> Asked:
+    """Return what a command line is about.
+
+    Example:
+        >>> asked(["log", "--help"]), asked([]), asked(["--ledger", "lake", "--help"])
+        ('command', 'overview', 'overview')
+        >>> asked(["--ledger", "lake"])
+        'nothing'
+    """
+    if line and line[0] in _COMPLETIONS:
+        return "completion"
+    first = command_first(line)
+    if first and not first[0].startswith("-"):
+        return "command"
+    if not first or not {"--help", "-h"}.isdisjoint(first):
+        return "overview"
+    return "version" if "--version" in first else "nothing"
+
+
+def command_first(argv: Sequence[str]) -> list[str]:
+    """Return a command line whose options before the command stand behind it.
+
+    `help show` is `show --help`.
+
+    Example:
+        >>> command_first(["--ledger", "./lake", "show", "shop.orders"])
+        ['show', '--ledger', './lake', 'shop.orders']
+        >>> command_first(["help", "show"])
+        ['show', '--help']
+    """
+    if argv and argv[0] == "help":
+        return [*argv[1:], "--help"]
+    position = 0
+    while position < len(argv) and argv[position] not in _FLAGS and argv[position].startswith("--"):
+        position += 1 if "=" in argv[position] else 2
+    if position == 0 or position >= len(argv) or argv[position] in _FLAGS:
+        return list(argv)
+    return [argv[position], *argv[:position], *argv[position + 1 :]]
 
 
 __all__ = ["main"]

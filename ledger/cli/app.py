@@ -1,10 +1,8 @@
-"""The command line as a whole: commands, the order of options, errors to exit codes."""
+"""The command line as a whole: its commands, and what is wrong with a line in our words."""
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from collections.abc import Sequence
 
 from cyclopts import (
@@ -15,61 +13,49 @@ from cyclopts import (
     UnusedCliTokensError,
 )
 
-from ledger.cli.commands import NAMES, outline, register
-from ledger.cli.exits import BROKEN_PIPE, MEANINGS, OK, UsageError, told
-from ledger.cli.plugins import command_names, outline_plugins, register_plugin
+from ledger.cli.commands import NAMES, register
+from ledger.cli.exits import UsageError
+from ledger.cli.plugins import command_names, register_plugin
 from ledger.cli.version import version
-from ledger.model.errors import LedgerError
 from ledger.model.messages.similar import similar
 
-_EPILOGUE = "\n".join(
-    [
-        "Exit codes:",
-        "",
-        *(f"- {code}: {meaning}" for code, meaning in MEANINGS.items()),
-        "",
-        "With --output json an error is one JSON object on stderr: error, kind, message, exitCode.",
-        "",
-        "--install-completion [SHELL] lets Tab complete commands, options, tables, tags.",
-        "",
-        "Example:",
-        "",
-        "    lakeledger quickstart",
-    ]
-)
 
+def run(line: Sequence[str]) -> None:
+    """Run a command line that names a command.
 
-def run(line: Sequence[str]) -> int:
-    """Run one command line, and tell what ended it; return the exit code."""
+    Raises:
+        UsageError: It is no command line of ours.
+        LedgerError: What it asks for cannot be done.
+    """
     try:
-        _run(line)
-        sys.stdout.flush()
+        command, bound, _ = app_for(line).parse_args(line)
+        command(*bound.args, **bound.kwargs)
     except CycloptsError as error:
-        return told(_usage(error), line)
-    except BrokenPipeError:
-        # Python would complain once more when it closes stdout on its way out.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BROKEN_PIPE
-    except (UsageError, LedgerError, OSError) as error:
-        return told(error, line)
-    return OK
+        raise _usage(error) from None
+
+
+def complete(argv: Sequence[str]) -> None:
+    """Install what lets a shell complete command lines, or answer what it asks.
+
+    Raises:
+        UsageError: There is no such shell, or none can be made out.
+    """
+    from ledger.cli.completion import INSTALL, answer, install
+
+    does = install if argv[0] == INSTALL else answer
+    does(_bare(), argv[1:])
 
 
 def app_for(line: Sequence[str]) -> App:
-    """Return the app for a command line: with the command that it names, or an outline of all.
+    """Return the app for a command line that names a command, with that command.
 
     Raises:
-        UsageError: It names a command that there is not.
+        UsageError: There is no such command.
     """
     app = _bare()
-    name = line[0] if line else ""
+    name = line[0]
     if name in NAMES:
         register(app, name)
-    elif not name or name.startswith("-"):
-        # What draws Markdown takes longer to import than all else that the outline needs.
-        app.help_format = "plaintext"
-        outline(app)
-        outline_plugins(app)
     elif name in (installed := command_names()):
         register_plugin(app, name)
     else:
@@ -80,8 +66,6 @@ def app_for(line: Sequence[str]) -> App:
 def _bare() -> App:
     return App(
         name="lakeledger",
-        help="One append-only ledger of table changes; every format's metadata is a projection.",
-        help_epilogue=_EPILOGUE,
         version=version,
         version_flags=["--version"],
         print_error=False,
@@ -137,40 +121,3 @@ _OTHER_WORDS = {
     "mv": "rename",
     "own": "promote",
 }
-
-
-def _run(argv: Sequence[str]) -> None:
-    if argv and argv[0] in _COMPLETIONS:
-        from ledger.cli.completion import INSTALL, answer, install
-
-        does = install if argv[0] == INSTALL else answer
-        does(_bare(), argv[1:])
-        return
-    line = command_first(argv)
-    command, bound, _ = app_for(line).parse_args(line)
-    command(*bound.args, **bound.kwargs)
-
-
-def command_first(argv: Sequence[str]) -> list[str]:
-    """Return a command line whose options before the command stand behind it.
-
-    `help show` is `show --help`.
-
-    Example:
-        >>> command_first(["--ledger", "./lake", "show", "shop.orders"])
-        ['show', '--ledger', './lake', 'shop.orders']
-        >>> command_first(["help", "show"])
-        ['show', '--help']
-    """
-    if argv and argv[0] == "help":
-        return [*argv[1:], "--help"]
-    position = 0
-    while position < len(argv) and argv[position] not in _FLAGS and argv[position].startswith("--"):
-        position += 1 if "=" in argv[position] else 2
-    if position == 0 or position >= len(argv) or argv[position] in _FLAGS:
-        return list(argv)
-    return [argv[position], *argv[:position], *argv[position + 1 :]]
-
-
-_COMPLETIONS = ("--install-completion", "__complete")
-_FLAGS = frozenset({"--", "--help", "-h", "--version"})

@@ -7,12 +7,11 @@ name), `kind`, `message`, `exitCode`, and what else the error knows, in camelCas
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
-
-import msgspec
 
 from ledger.cli.screen import as_json, visible
 from ledger.model.errors import (
@@ -82,6 +81,20 @@ def code_of(error: Exception) -> int:
     return next((code for kind, code in _CODES if isinstance(error, kind)), INVALID_INPUT)
 
 
+def ended(command: Callable[[], object], line: Sequence[str]) -> int:
+    """Run what a command line asks for, and tell what ended it; return the exit code."""
+    try:
+        command()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python would complain once more when it closes stdout on its way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except (UsageError, LedgerError, OSError) as error:
+        return told(error, line)
+    return OK
+
+
 def told(error: Exception, line: Sequence[str]) -> int:
     """Tell what ended a command line on stderr, as the line wants it; return the exit code."""
     code = code_of(error)
@@ -123,6 +136,8 @@ def _written(message: str, code: int, line: Sequence[str], facts: Mapping[str, A
 
 def _facts(error: Exception, code: int) -> dict[str, Any]:
     """Return what an error knows beside its message, as plain JSON."""
+    import msgspec
+
     known = vars(error) if isinstance(error, LedgerError) else {}
     kind = known.get("kind", getattr(error, "kind", "USAGE" if code == USAGE else "STORE"))
     rest = {

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 from msgspec import UnsetType
 
-from ledger.audit.views import without_files
 from ledger.cli.options import Writing
 from ledger.cli.screen import Screen
 from ledger.events import catalog_events as c
@@ -83,6 +82,9 @@ def when(commit: Commit[Any], transaction: Transaction[Any]) -> int:
 
 def plain(record: object) -> Any:
     """Return a record of the log as plain JSON, without the lists of files in it."""
+    # Text for people needs none of it.
+    from ledger.audit.views import without_files
+
     return without_files(json.loads(msgspec.json.encode(record)))
 
 

@@ -8,12 +8,12 @@
 
 from __future__ import annotations
 
-import inspect
-from typing import Any
-
-from cyclopts import App
+from typing import TYPE_CHECKING, Any
 
 from ledger.model.installed import load, load_all, names
+
+if TYPE_CHECKING:
+    from cyclopts import App
 
 COMMANDS = "lakeledger.commands"
 VIEWS = "lakeledger.views"
@@ -29,15 +29,10 @@ def register_plugin(app: App, name: str) -> None:
     load(COMMANDS, name)(app)
 
 
-def outline_plugins(app: App) -> None:
-    """Add every plug-in's command to the app by its summary alone."""
-    for name, add in load_all(COMMANDS).items():
-        summary = inspect.getdoc(add) or ""
-        app.command(_never, name=name, help=summary.partition("\n")[0])
-
-
-def _never() -> None:
-    """Stand for a command that is listed and not called."""
+def command_summaries() -> dict[str, str]:
+    """Return what each command that plug-ins add does, in a line, by its name."""
+    commands = load_all(COMMANDS)
+    return {name: (add.__doc__ or "").partition("\n")[0] for name, add in commands.items()}
 
 
 def view(name: str) -> Any:

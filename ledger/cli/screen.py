@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import msgspec
-
 # What prints is imported when there is something to print.
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,7 +20,12 @@ Cell: TypeAlias = str | int | None
 _PIPE_WIDTH = 4_000
 
 
-def _result_console() -> Console:
+def result_console(width: int | None) -> Console:
+    """Return what prints results: texts as they are, never as markup.
+
+    Args:
+        width: How wide; None: as the terminal is, or 80 columns where there is none.
+    """
     from rich.console import Console
 
     class ResultConsole(Console):
@@ -31,7 +34,6 @@ def _result_console() -> Console:
         def on_broken_pipe(self) -> None:
             raise  # noqa: PLE0704 - rich calls this while it handles the BrokenPipeError
 
-    width = None if sys.stdout.isatty() else _PIPE_WIDTH
     return ResultConsole(file=sys.stdout, width=width, markup=False, highlight=False, emoji=False)
 
 
@@ -47,7 +49,7 @@ class Screen:
 
     @cached_property
     def _results(self) -> Console:
-        return _result_console()
+        return result_console(None if sys.stdout.isatty() else _PIPE_WIDTH)
 
     @cached_property
     def _notices(self) -> Console:
@@ -159,6 +161,8 @@ def as_json(document: Any, indent: int = -1) -> str:
         >>> as_json({"a": chr(155) + "2J"})
         '{"a":"\\u009b2J"}'
     """
+    import msgspec
+
     body = msgspec.json.format(msgspec.json.encode(document), indent=indent).decode()
     if body.replace("\n", "").isprintable():
         return body

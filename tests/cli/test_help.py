@@ -10,6 +10,7 @@ import pytest
 
 from ledger.cli.app import app_for
 from ledger.cli.commands import NAMES
+from ledger.cli.commands.overview import families
 from ledger.cli.exits import MEANINGS
 
 if TYPE_CHECKING:
@@ -63,9 +64,31 @@ def test_each_command_has_help_and_an_example_of_itself(
 @pytest.mark.parametrize("name", ALL)
 def test_a_command_is_listed_by_the_first_line_of_its_own_help(installed: None, name: str) -> None:
     del installed
-    listed, own = app_for([])[name], app_for([name])[name]
+    listed = {each: summary for those in families().values() for each, summary in those.items()}
 
-    assert str(listed.help) == str(own.help).partition("\n")[0].replace("`", "")
+    assert listed[name] == str(app_for([name])[name].help).partition("\n")[0].replace("`", "")
+
+
+@pytest.mark.parametrize("width", [30, 80, 200])
+def test_the_overview_is_as_wide_as_the_terminal(
+    run: Run, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = run("--help").out.splitlines()
+
+    assert max(map(len, lines)) == width
+    assert not [line for line in lines if line.endswith(" ")]
+    words = " ".join(" ".join(lines).replace("│", " ").split())
+    assert "init Begin a ledger in an empty folder; where there is one already" in words
+    assert "--ledger says where the ledger is" in words
+
+
+@pytest.mark.parametrize("line", [["--ledgr", "lake"], ["-x"], ["--output", "text"]])
+def test_a_line_without_a_command_says_so(run: Run, line: list[str]) -> None:
+    ran = run(*line)
+
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "lakeledger: no command is named; see: lakeledger --help\n"
 
 
 def test_the_version_is_the_installed_one(run: Run, installed: None) -> None:

@@ -3,11 +3,65 @@
 from __future__ import annotations
 
 import gc
+import json
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+import ledger
 from ledger.cli.stopping import Stop, ends_at_once, ends_between_rounds
+
+ROOT = Path(__file__).parents[2]
+
+_COMMAND = """
+import sys
+from importlib.abc import MetaPathFinder
+
+
+class Interrupting(MetaPathFinder):
+    module = sys.argv.pop(1)
+
+    def find_spec(self, name, path, target=None):
+        if name == self.module:
+            self.module = None
+            raise KeyboardInterrupt
+
+
+sys.meta_path.insert(0, Interrupting())
+from ledger.cli import main
+
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["ledger.stores", "ledger.stores.clock", "ledger.cli.exits", "cyclopts.core", "ledger.table"],
+)
+def test_an_interruption_is_one_line_whatever_is_imported(module: str, tmp_path: Path) -> None:
+    lake = ledger.open(str(tmp_path / "lake"))
+    lake.create_database("shop")
+    lake.create_table("shop.orders", ledger.Schema.of({"id": "INT"}))
+    script = tmp_path / "lakeledger"
+    script.write_text(_COMMAND)
+    line = ["log", "shop.orders", "--ledger", lake.url, "--output", "json"]
+
+    # As an installation starts it: the folder of the script is what Python looks in.
+    ran = subprocess.run(
+        [sys.executable, "-S", script, module, *line],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PYTHONPATH": ":".join([str(ROOT), *sys.path])},
+    )
+
+    assert (ran.returncode, ran.stdout) == (130, "")
+    assert ran.stderr.count("\n") == 1
+    if not module.startswith("ledger.stores"):
+        assert json.loads(ran.stderr)["kind"] == "INTERRUPTED"
 
 
 class _Finalised:

@@ -3,6 +3,7 @@
 - `look`: those that change nothing.
 - `change`: those that change databases, tables and views.
 - `keep`: those that look after a ledger.
+- `overview`: the help that lists them all.
 
 A new command is its function in one of these rooms, and one row here.
 """
@@ -11,16 +12,12 @@ A new command is its function in one of these rooms, and one row here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from cyclopts import App, Group
-
-from ledger.cli.families import add
-
 if TYPE_CHECKING:
-    from cyclopts.help import HelpPanel
-    from rich.console import Console, ConsoleOptions, RenderableType
+    from cyclopts import App
 
 # By name: where in `ledger.cli` it is, and its help's first line. Imported when it is asked for.
 # fmt: off
@@ -66,43 +63,17 @@ _COMMANDS = {
 }
 # fmt: on
 
-_PLUGGED = "Look after formats"
-"""The family of what installed packages bring."""
-
-_FAMILIES = {
-    "Begin": ("quickstart", "init", "create", "import"),
-    "See what there is": ("ls", "show", "head", "snapshots"),
-    "Ask who changed what, and why": ("log", "diff", "blame", "replay", "report"),
-    "Change tables": ("alter", "plan", "sql", "rename", "drop", "view", "undo", "revert"),
-    "Change what is in them": (
-        "add-files",
-        "overwrite",
-        "delete-files",
-        "tag",
-        "branch",
-        "rollback",
-        "expire",
-    ),
-    _PLUGGED: ("follow", "promote"),
-    "Look after a ledger": (
-        "verify",
-        "maintain",
-        "doctor",
-        "upgrade",
-        "move",
-        "export",
-        "erase",
-        "correct-clock",
-    ),
-}
-"""The same by what a person wants, for the help; above they stand as one begins."""
-
 NAMES: tuple[str, ...] = (*_COMMANDS,)
 """The names of the commands, as one begins: the examples of their help build on each other so."""
+
+SUMMARIES: Mapping[str, str] = {name: summary for name, (_, summary) in _COMMANDS.items()}
+"""What each does, in a line, for the help that lists them."""
 
 
 def register(app: App, name: str) -> None:
     """Add one command to the app."""
+    from ledger.cli.families import add
+
     module = import_module(f"ledger.cli.{_COMMANDS[name][0]}")
     if hasattr(module, "register"):
         module.register(app)
@@ -110,42 +81,4 @@ def register(app: App, name: str) -> None:
         add(app, name, getattr(module, name.replace("-", "_")))
 
 
-def outline(app: App) -> None:
-    """Add every command to the app by its summary alone, for the help that lists them."""
-    for position, (name, (_, summary)) in enumerate(_COMMANDS.items()):
-        app.command(_never, name=name, help=summary, sort_key=position)
-    app.group_commands = Group("Commands", help_formatter=_by_family)
-
-
-def _by_family(console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
-    """Print the commands in one panel, under a heading for each thing that a person wants."""
-    del options
-    from cyclopts.help import PanelSpec
-    from rich.console import Group as Lines
-    from rich.padding import Padding
-    from rich.table import Table
-    from rich.text import Text
-
-    entries = {each.positive_names[0]: each for each in panel.entries}
-    listed = {family: [*names] for family, names in _FAMILIES.items()}
-    known = {name for names in listed.values() for name in names}
-    others = sorted(entries.keys() - known)
-    listed[_PLUGGED] += [each for each in others if not each.startswith("-")]
-    listed["Anywhere"] = [each for each in others if each.startswith("-")]
-    width = max(map(len, entries))
-    lines: list[RenderableType] = []
-    for family, names in listed.items():
-        table = Table.grid(padding=(0, 2, 0, 0))
-        table.add_column(width=width, style="cyan", no_wrap=True)
-        table.add_column(overflow="fold")
-        for name in names:
-            table.add_row(name, entries[name].description)
-        lines += [Text(family, style="bold"), Padding(table, (0, 0, 1, 0))]
-    console.print(PanelSpec().build(Lines(*lines), title=panel.title))
-
-
-def _never() -> None:
-    """Stand for a command that is listed and not called."""
-
-
-__all__ = ["NAMES", "outline", "register"]
+__all__ = ["NAMES", "SUMMARIES", "register"]
