@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from ledger.audit.lives import Lives
     from ledger.audit.migrating.undoing import Undoing
     from ledger.audit.views import Blames, Rows
+    from ledger.events.born.iceberg import StatisticsBlob
     from ledger.evolution.declared.commit_rules import Asker, House
     from ledger.evolution.declared.personal import Marked
     from ledger.evolution.table.changes import Isolation, TableChange
@@ -1330,6 +1331,62 @@ class Table:
 
         change = SetPartitionStatistics(snapshot, path, file_size_in_bytes)
         asked = ["setPartitionStatistics", snapshot, path, file_size_in_bytes]
+        return self._commit(asked, options, lambda _: [change])
+
+    @takes(
+        snapshot=its.whole,
+        path=its.text,
+        file_size_in_bytes=its.whole,
+        footer_size_in_bytes=its.whole,
+        blobs=its.many("several StatisticsBlob"),
+    )
+    def set_statistics(
+        self,
+        snapshot: int,
+        path: str,
+        file_size_in_bytes: int,
+        footer_size_in_bytes: int,
+        blobs: Iterable[StatisticsBlob],
+        **options: Unpack[CommitOptions],
+    ) -> Appended[TableState]:
+        """Let a snapshot have a Puffin file of statistics, which stands on the store already.
+
+        Iceberg's readers find it in the table's metadata; one that the snapshot had goes.
+
+        Args:
+            snapshot: Its id.
+            path: Of the file: below the table's location, or absolute.
+            file_size_in_bytes: Of the file.
+            footer_size_in_bytes: Of what stands behind its last blob.
+            blobs: What they say, of which columns.
+            options: See CommitOptions.
+
+        Raises:
+            NotFoundError: The snapshot does not exist, or was expired.
+
+        Example:
+            >>> from ledger.events.born.iceberg import StatisticsBlob
+            >>> ndv = StatisticsBlob(
+            ...     type="apache-datasketches-theta-v1",
+            ...     snapshot_id=1,
+            ...     sequence_number=1,
+            ...     fields=(0,),
+            ...     properties={"ndv": "7"},
+            ... )
+            >>> _ = orders.set_statistics(1, "metadata/1.stats", 700, 90, [ndv])
+            >>> orders.state.version
+            3
+        """
+        from ledger.evolution.table.changes import SetStatistics
+
+        change = SetStatistics.of(
+            blobs,
+            snapshot_id=snapshot,
+            statistics_path=path,
+            file_size_in_bytes=file_size_in_bytes,
+            file_footer_size_in_bytes=footer_size_in_bytes,
+        )
+        asked = ["setStatistics", msgspec.to_builtins(change.statistics)]
         return self._commit(asked, options, lambda _: [change])
 
     @takes(true_time=its.moment.or_none())

@@ -238,6 +238,11 @@ NEEDS_MORE: dict[str, tuple[type[LedgerError], str, Callable[[Table], object]]] 
         "statistics are kept of main's",
         lambda it: it.set_partition_statistics(FIRST, "s.parquet", 1),
     ),
+    "counts of values of a branch": (
+        InvalidChangeError,
+        "statistics are kept of main's",
+        lambda it: it.set_statistics(FIRST, "s.stats", 9, 3, []),
+    ),
     "a file twice": (
         InvalidChangeError,
         "is a live file already",

@@ -77,6 +77,8 @@ VALID: dict[str, Any] = {
     "snapshot": 1,
     "path": "s.parquet",
     "file_size_in_bytes": 9,
+    "footer_size_in_bytes": 3,
+    "blobs": [],
     "statement": "ALTER TABLE shop.orders",
     "format_name": "paimon",
     "count": 3,

@@ -47,6 +47,9 @@ UNDROPS: Final = 2
 BRANCHES: Final = 2
 """Since this format the ledger's own tables may have branches."""
 
+PUFFIN_STATISTICS: Final = 2
+"""Since this format the ledger's own tables may have Puffin files of statistics."""
+
 PLACES: Final = 2
 """Since this format a ledger says where it is."""
 

@@ -16,6 +16,7 @@ from typing import Any
 from attrs import frozen
 from msgspec import UNSET
 
+from ledger.events.born.iceberg import IcebergStatistics, StatisticsBlob
 from ledger.evolution.refusals import argument
 from ledger.evolution.table.changes import (
     CommitSnapshot,
@@ -88,6 +89,7 @@ RETENTION_MILLIS = Bound(
 )
 KEPT = Bound("number of snapshots to keep", 1, INT_MAX)
 SNAPSHOT_ID = Bound("snapshot id", 1, LONG_MAX)
+SEQUENCE = Bound("sequence number", 0, LONG_MAX)
 SCHEMA_ID = Bound("schema id", 0, INT_MAX)
 SPEC_ID = Bound("partition spec id", 0, INT_MAX)
 BUCKET = Bound("bucket", -2, INT_MAX)
@@ -143,6 +145,12 @@ NUMBERS: Mapping[type, Mapping[str, Bound]] = {
     ReplaceTag: {"snapshot_id": SNAPSHOT_ID, "time_retained_millis": RETENTION_MILLIS},
     ExpireSnapshots: {"earliest_snapshot_id": SNAPSHOT_ID},
     SetPartitionStatistics: {"snapshot_id": SNAPSHOT_ID, "file_size_in_bytes": SIZE},
+    IcebergStatistics: {
+        "snapshot_id": SNAPSHOT_ID,
+        "file_size_in_bytes": SIZE,
+        "file_footer_size_in_bytes": SIZE,
+    },
+    StatisticsBlob: {"snapshot_id": SNAPSHOT_ID, "sequence_number": SEQUENCE},
     Schema: {"id": SCHEMA_ID, "highest_field_id": Bound("highest field id", -1, INT_MAX)},
 }
 """Every number that a caller gives, by what holds it. None and an absent value pass."""

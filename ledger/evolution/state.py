@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from attrs import field, frozen
 
+from ledger.events.born.iceberg import IcebergStatistics
 from ledger.events.commit import OLDEST_FORMAT
 from ledger.evolution.table.born.delta import DeltaTable
 from ledger.evolution.table.born.iceberg import BornTable
@@ -54,6 +55,8 @@ class TableState:
         tags: By name.
         partition_statistics: Files of statistics by partition, by the id of their snapshot; they
             go with it.
+        statistics: Puffin files of statistics, by the id of their snapshot; they go with it. What
+            was born in Iceberg has its own in `born`.
         named_schema_ids: The schemas whose names files without field ids use, or ever used.
         created_at: Effective time of the creation.
         created_by: Its author.
@@ -93,6 +96,7 @@ class TableState:
     totals: Totals = Totals()
     tags: Mapping[str, Tag] = field(factory=dict, hash=False)
     partition_statistics: Mapping[int, StatisticsFile] = field(factory=dict, hash=False)
+    statistics: Mapping[int, IcebergStatistics] = field(factory=dict, hash=False)
     named_schema_ids: tuple[int, ...] = ()
     created_at: int
     created_by: str
@@ -151,6 +155,11 @@ class TableState:
     def last_snapshot_id(self) -> int:
         """The newest snapshot id given out; 0 before the first."""
         return self.snapshot.id if self.snapshot else 0
+
+    @property
+    def puffin_files(self) -> Mapping[int, IcebergStatistics]:
+        """Puffin files of statistics, by the id of their snapshot, wherever the table was born."""
+        return self.statistics if self.born is None else self.born.statistics
 
     @property
     def spec(self) -> PartitionSpec:

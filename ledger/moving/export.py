@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from attrs import frozen
 from msgspec import UNSET
 
+from ledger.events.born.iceberg import StatisticsSet
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import PartitionStatisticsSet
 from ledger.files.change_file import commit_files
@@ -223,6 +224,8 @@ def _files(log: AnyLog, commit: Commit[Any], known: set[str]) -> Iterator[File]:
         for event in transaction.events:
             if isinstance(event, PartitionStatisticsSet):
                 yield from _statistics(log, event.statistics_path, known)
+            elif isinstance(event, StatisticsSet):
+                yield from _statistics(log, event.statistics.statistics_path, known)
 
 
 def _statistics(log: AnyLog, path: str, known: set[str]) -> Iterator[File]:

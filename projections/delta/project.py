@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from attrs import frozen
 
 from ledger.events import TableEvent
+from ledger.events.born.iceberg import StatisticsSet
 from ledger.events.commit import Transaction
 from ledger.events.snapshot_events import (
     PartitionStatisticsSet,
@@ -52,7 +53,14 @@ from projections.materialising import Progress, new_commits
 from projections.outputs import Outputs
 
 _OWN_FORMAT = "delta"
-_OF_FILES = SnapshotsExpired | TagCreated | TagReplaced | TagDeleted | PartitionStatisticsSet
+_OF_FILES = (
+    SnapshotsExpired
+    | TagCreated
+    | TagReplaced
+    | TagDeleted
+    | PartitionStatisticsSet
+    | StatisticsSet
+)
 
 
 @frozen

@@ -10,11 +10,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 
+from attrs import evolve
+from msgspec.structs import replace
+
 from ledger.events import TableEvent
 from ledger.events.born.iceberg import SnapshotsRemoved
 from ledger.events.snapshot_events import SnapshotFacts
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
+from ledger.locations import is_absolute
 from ledger.log.replay import Read
 from ledger.log.travel import at_version
 from ledger.table import Table
@@ -33,11 +37,26 @@ _OF_FILES = SnapshotFacts | SnapshotsRemoved
 def born_metadata(table: Table, state: TableState) -> bytes:
     """Return the metadata file of a born table at a version.
 
-    The lists of the snapshots that the ledger made lie in its own place.
+    The lists of the snapshots that the ledger made, and the statistics that were published since,
+    lie in its own place.
     """
     names = Names(state.table_id)
     said = metadata_of(state, lambda each: f"{table.location}/{names.manifest_list(each)}")
-    return write_metadata(said)
+
+    def uri(path: str) -> str:
+        return path if is_absolute(path) else f"{table.location}/{path}"
+
+    found = evolve(
+        said,
+        statistics=tuple(
+            replace(each, statistics_path=uri(each.statistics_path)) for each in said.statistics
+        ),
+        partition_statistics=tuple(
+            replace(each, statistics_path=uri(each.statistics_path))
+            for each in said.partition_statistics
+        ),
+    )
+    return write_metadata(found)
 
 
 def render_born(table: Table, outputs: Outputs, target: TableState, on_progress: Progress) -> None:

@@ -70,6 +70,15 @@ class Names:
         unique = self.uuid(f"partition statistics {snapshot_id}")
         return f"{FOLDER}/partition-stats-{snapshot_id}-{unique}.parquet"
 
+    def sketches(self, snapshot_id: int, check: str) -> str:
+        """Return the name of a snapshot's Puffin file; `check` is of what it holds, in hex."""
+        unique = self.uuid(f"statistics {snapshot_id}")
+        return f"{FOLDER}/{snapshot_id}-{unique}-{check[:16]}.stats"
+
+    def holds_sketches(self, path: str, snapshot_id: int) -> bool:
+        """Whether a Puffin file of a snapshot is one that was written here."""
+        return path.rpartition("-")[0] == self.sketches(snapshot_id, "").removesuffix("-.stats")
+
     def manifest(self, what: str, part: int) -> str:
         """Return the name of a manifest, of its `Part.name` and its newest snapshot."""
         return f"{FOLDER}/{self._rendered(f'manifest {what}')}-m{part}.avro"

@@ -13,7 +13,7 @@ import msgspec
 from attrs import evolve, frozen
 
 from ledger.events import TableEvent
-from ledger.events.born.iceberg import SnapshotRefRemoved, SnapshotRefSet
+from ledger.events.born.iceberg import SnapshotRefRemoved, SnapshotRefSet, StatisticsSet
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Transaction
 from ledger.events.snapshot_events import (
@@ -61,6 +61,7 @@ _OF_FILES = (
     | TagReplaced
     | TagDeleted
     | PartitionStatisticsSet
+    | StatisticsSet
 )
 
 

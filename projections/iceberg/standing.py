@@ -47,7 +47,9 @@ def compared(table: Table, stood: Position, at: TableState) -> Compared:
     found = difference(outputs, wanted, folders=(FOLDER,), hints=(HINT,))
     later = _later(table, at, names, there)
     ours = {path for path in found.foreign if later.get(path) == outputs.read(path)}
-    ours.update(each.path for each in target_state(table, None).partition_statistics.values())
+    newest = target_state(table, None)
+    ours.update(each.path for each in newest.partition_statistics.values())
+    ours.update(each.statistics_path for each in newest.puffin_files.values())
     in_way = {
         path
         for path in found.foreign

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -29,7 +30,7 @@ from projections.partition_text import partition_path
 from projections.statistics.columns.history import columns_at, columns_by_snapshot
 from projections.statistics.keeping import materialise
 from projections.statistics.keeping.kept import Kept
-from projections.statistics.publishing import publish_iceberg, publish_paimon
+from projections.statistics.publishing import publish_distinct, publish_iceberg, publish_paimon
 from projections.statistics.publishing.published import Published
 from projections.statistics.shown.query import Counted, Instant, Order, growth, totals
 from projections.statistics.shown.questions import (
@@ -90,8 +91,8 @@ class Shapes:
         Parameter(
             negative="",
             help="Estimate how many different values each column has: Spark (from 4.1 on) reads "
-            "the data files that no analysis has read before. With --publish paimon its readers "
-            "find that, too.",
+            "the data files that no analysis has read before. With --publish the readers of that "
+            "format find it, too.",
         ),
     ] = False
     publish: Annotated[
@@ -99,8 +100,8 @@ class Shapes:
         Parameter(
             negative="",
             show_default=False,
-            help="Let a format's readers find them: Iceberg's partition statistics, or Paimon's "
-            "ANALYZE; repeatable.",
+            help="Let a format's readers find them: Iceberg's partition statistics, and sketches "
+            "of columns with --analyze; or Paimon's ANALYZE; repeatable.",
         ),
     ] = ()
 
@@ -460,8 +461,10 @@ def _publish(
         return found
     kept = _kept(table, counted, "--publish")
     if "iceberg" in formats:
-        # Before anything is published, so that it is both or none.
+        # Before anything is published, so that it is all or none.
         publish_iceberg.check(table, when.of(table))
+        if analysis is None or publish_iceberg.is_partitioned(table):
+            publish_iceberg.check_partitioned(table)
     # Paimon's first: it makes a snapshot, and Iceberg's statistics are of the newest.
     for each in sorted(set(formats), reverse=True):
         if each == "paimon":
@@ -470,8 +473,19 @@ def _publish(
             counts = analysis.distinct if analysis is not None and holds else None
             found.append(publish_paimon.publish(table, counts))
         else:
-            found.append(publish_iceberg.publish(table, kept, when.of(table)))
+            found += _publish_iceberg(table, kept, when, analysis)
     return found
+
+
+def _publish_iceberg(
+    table: Table, kept: Kept, when: When, analysis: Analysis | None
+) -> Iterator[Published]:
+    if analysis is None or publish_iceberg.is_partitioned(table):
+        yield publish_iceberg.publish(table, kept, when.of(table))
+    if analysis is not None:
+        yield publish_distinct.publish(
+            table, when.of(table), analysis.snapshot_id, analysis.sketches, analysis.distinct
+        )
 
 
 def _published_json(published: Published) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from ledger.events import schema_events as e
 from ledger.events import snapshot_events as n
 from ledger.events import spec_events as p
 from ledger.events import table_events as t
+from ledger.events.born import iceberg as i
 from ledger.events.born.paimon import PaimonBranchUpdated
 from ledger.events.catalog_events import LedgerCopied, LedgerMoved, PlaceAliased
 from ledger.events.clock_events import ClockCorrected
@@ -150,6 +151,26 @@ CASES: list[tuple[object, str]] = [
     (
         PartitionStatisticsSet(snapshot_id=3, statistics_path="metadata/x", file_size_in_bytes=9),
         "published partition statistics of snapshot 3",
+    ),
+    (
+        i.StatisticsSet(
+            i.IcebergStatistics(
+                snapshot_id=3,
+                statistics_path="metadata/x.stats",
+                file_size_in_bytes=90,
+                file_footer_size_in_bytes=40,
+                blob_metadata=(
+                    i.StatisticsBlob(
+                        type="apache-datasketches-theta-v1",
+                        snapshot_id=3,
+                        sequence_number=3,
+                        fields=(1,),
+                        properties={"ndv": "7"},
+                    ),
+                ),
+            )
+        ),
+        "published statistics of snapshot 3",
     ),
     (n.TagCreated(tag_name="v1", snapshot_id=3), "tagged snapshot 3 as v1"),
     (n.TagReplaced(tag_name="v1", snapshot_id=3), "moved tag v1 to snapshot 3"),

@@ -131,7 +131,7 @@ def test_mistakes_are_told(shop: Run, orders: Table, asked: list[str], says: str
     assert orders.state.partition_statistics == {}
 
 
-def test_different_values_are_counted_in_spark_shown_and_handed_to_paimon(
+def test_different_values_are_counted_in_spark_shown_and_handed_to_readers(
     shop: Run, spark: SparkSession, tmp_path: Path
 ) -> None:
     del spark
@@ -143,6 +143,8 @@ def test_different_values_are_counted_in_spark_shown_and_handed_to_paimon(
 
     first = shop("stats", TABLE, "--analyze", "--output", "json")
     again = shop("stats", TABLE, "--analyze", "--publish", "paimon", "--output", "json").document
+    formats = ["--publish", "paimon", "--publish", "iceberg"]
+    both = shop("stats", TABLE, "--analyze", *formats, "--output", "json").document
     older = shop("stats", TABLE, "--analyze", "--at", "snapshot:1").out
 
     # Nested columns have no single value.
@@ -154,6 +156,15 @@ def test_different_values_are_counted_in_spark_shown_and_handed_to_paimon(
     table = open_ledger(str(tmp_path / "lake")).table(TABLE)
     text = (tmp_path / "lake" / table.path / published["path"]).read_text()
     assert '"distinctCount" : 3' in text
+    # Paimon's says the ANALYZE snapshot, whose files are those of the one before.
+    assert [(each["format"], each["snapshotId"], each["isNew"]) for each in both["published"]] == [
+        ("paimon", 2, False),
+        ("iceberg", 3, True),
+        ("iceberg", 3, True),
+    ]
+    (blob, _) = table.state.statistics[3].blob_metadata
+    assert (blob.fields, blob.properties, blob.snapshot_id) == ((0,), {"ndv": "3"}, 3)
+    assert shop("project", "iceberg", TABLE, "--verify").code == 0
     shown = [line.split() for line in older.splitlines() if line.split()[:1] in (["id"], ["day"])]
     assert shown == [["id", "2"], ["day", "1"]]
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import ledger
 from ledger import AddColumn, FileChange, InvalidInputError, LedgerError, Schema, Table
+from ledger.events.born.iceberg import IcebergStatistics, StatisticsBlob
 from ledger.events.snapshot_events import SnapshotCommitted, SnapshotFacts
 from ledger.evolution import bounds
 from ledger.evolution.bounds import COUNTS_BY_FIELD, FACTS, NUMBERS, Bound
@@ -82,6 +83,22 @@ def statistics(table: Table, facts: dict[str, Any]) -> None:
     table.set_partition_statistics(given["snapshot_id"], "p", given["file_size_in_bytes"])
 
 
+def sketches(table: Table, facts: dict[str, Any]) -> None:
+    given = {"snapshot_id": 1, "file_size_in_bytes": 9, "file_footer_size_in_bytes": 3, **facts}
+    table.set_statistics(
+        given["snapshot_id"],
+        "p",
+        given["file_size_in_bytes"],
+        given["file_footer_size_in_bytes"],
+        [],
+    )
+
+
+def blobs(table: Table, facts: dict[str, Any]) -> None:
+    given = {"type": "t", "snapshot_id": 1, "sequence_number": 1, "fields": (0,), **facts}
+    table.set_statistics(1, "p", 9, 3, [StatisticsBlob(**given)])
+
+
 def branches(table: Table, facts: dict[str, Any]) -> None:
     named = {"snapshot": facts.pop("snapshot_id", None), **facts}
     table.branch("new").create(**named)
@@ -104,6 +121,8 @@ DOORS: dict[type, Ask] = {
     ),
     SetBranch: branches,
     SetPartitionStatistics: statistics,
+    IcebergStatistics: sketches,
+    StatisticsBlob: blobs,
     Schema: evolves,
 }
 """How each kind of record comes in."""

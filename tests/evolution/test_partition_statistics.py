@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ledger import InvalidInputError, NotFoundError, Table
+from ledger.events.born.iceberg import IcebergStatistics, StatisticsBlob, StatisticsSet
 from ledger.events.commit import Commit, Transaction
 from ledger.events.snapshot_events import PartitionStatisticsSet
 from ledger.evolution.fold.table_builder import TableBuilder
@@ -21,6 +22,19 @@ def a_table(store: Store | None = None, snapshots: int = 3) -> Table:
     for number in range(snapshots):
         table.append([data_file(f"f{number}.parquet")])
     return table
+
+
+NDV = StatisticsBlob(
+    type="apache-datasketches-theta-v1",
+    snapshot_id=2,
+    sequence_number=2,
+    fields=(0,),
+    properties={"ndv": "3"},
+)
+
+
+def puffin(table: Table) -> dict[int, str]:
+    return {key: each.statistics_path for key, each in table.state.statistics.items()}
 
 
 def files(table: Table) -> dict[int, StatisticsFile]:
@@ -128,6 +142,82 @@ def test_statistics_of_a_snapshot_that_expired_meanwhile_are_a_conflict() -> Non
 
     with pytest.raises(CommitConflictError, match="cannot be read"):
         other.set_partition_statistics(2, "x", 1)
+
+
+def test_the_log_says_what_a_puffin_file_holds_and_the_same_again_is_no_event() -> None:
+    table = a_table()
+
+    version = table.set_statistics(2, "metadata/2.stats", 99, 40, [NDV]).version
+    again = table.set_statistics(2, "metadata/2.stats", 99, 40, [NDV]).version
+
+    (event,) = next(table.events(version)).transactions[0].events
+    said = IcebergStatistics(
+        snapshot_id=2,
+        statistics_path="metadata/2.stats",
+        file_size_in_bytes=99,
+        file_footer_size_in_bytes=40,
+        blob_metadata=(NDV,),
+    )
+    assert event == StatisticsSet(said)
+    assert table.state.statistics == table.state.puffin_files == {2: said}
+    assert table.at(version=version - 1).state.statistics == {}
+    assert next(table.events(again)).transactions[0].events == ()
+    table.set_statistics(2, "metadata/2-b.stats", 98, 40, [NDV])
+    assert puffin(table) == {2: "metadata/2-b.stats"}
+
+
+def test_puffin_files_go_when_no_snapshot_tag_or_branch_leads_to_them() -> None:
+    table = a_table(snapshots=5)
+    for number in range(1, 6):
+        table.set_statistics(number, f"s{number}", 9, 3, [NDV])
+    table.create_tag("one", snapshot=1)
+    table.branch("two").create(snapshot=2)
+
+    table.expire_snapshots(before=4)
+    assert sorted(puffin(table)) == [1, 2, 4, 5]
+    stream = TableStream()
+    read = stream.decode_state(stream.encode_state(table.state))
+    assert read == table.state
+    assert TableBuilder(read).freeze() == table.state
+
+    table.delete_tag("one")
+    assert sorted(puffin(table)) == [2, 4, 5]
+    table.branch("two").delete()
+    assert sorted(puffin(table)) == [4, 5]
+
+
+@pytest.mark.parametrize(
+    "blob",
+    [
+        StatisticsBlob(type=3, snapshot_id=1, sequence_number=1, fields=(0,)),  # type: ignore[arg-type]
+        StatisticsBlob(type="t", snapshot_id=1, sequence_number=1, fields=(object(),)),  # type: ignore[arg-type]
+        StatisticsBlob(
+            type="t",
+            snapshot_id=1,
+            sequence_number=1,
+            fields=(0,),
+            properties={"ndv": 3},  # type: ignore[dict-item]
+        ),
+        StatisticsBlob(type="t", snapshot_id=1, sequence_number=-1, fields=(0,)),
+        {"type": "t"},
+    ],
+)
+def test_a_blob_that_no_reader_would_take_is_refused(blob: StatisticsBlob) -> None:
+    table = a_table()
+    with pytest.raises(InvalidInputError):
+        table.set_statistics(1, "s", 9, 3, [blob])
+    assert table.state.statistics == {}
+
+
+def test_writers_who_set_different_puffin_files_conflict() -> None:
+    store = memory()
+    table = a_table(store)
+    mine, theirs = (lake_on(store).table("shop.orders") for _ in range(2))
+    assert mine.state == theirs.state == table.state
+
+    mine.set_statistics(2, "two", 9, 3, [NDV])
+    with pytest.raises(CommitConflictError, match="the Puffin file of snapshot 2 was changed"):
+        theirs.set_statistics(2, "other", 9, 3, [NDV])
 
 
 def test_writers_who_tag_the_same_snapshot_alike_both_win() -> None:

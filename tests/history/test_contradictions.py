@@ -7,10 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from ledger import DamagedLogError, SetOption
 from ledger.events import TableEvent
+from ledger.events.formats import format_of
 from ledger.log.codec import Codec, digest, encode
 from tests.history.ledgers import Place
 from tests.lakes import START_MILLIS, data_file, orders, ticking
@@ -32,7 +34,8 @@ def forge(place: Place, events: Events, **transaction: Any) -> int:
         "transactions": [{"id": f"forged-{version}", **transaction, "events": events}],
     }
     decoded = Codec[Any](TableEvent).decode(json.dumps(commit).encode(), "forged")
-    place.commit(version).write_bytes(encode(decoded))
+    needed = max(decoded.format, *map(format_of, decoded.transactions))
+    place.commit(version).write_bytes(encode(msgspec.structs.replace(decoded, format=needed)))
     return version
 
 
@@ -79,6 +82,11 @@ def rollback(place: Place, target: int, **facts: Any) -> dict[str, Any]:
         "targetSnapshotId": target,
         **facts,
     }
+
+
+def puffin(snapshot_id: int, path: str) -> dict[str, Any]:
+    sizes = {"fileSizeInBytes": 9, "fileFooterSizeInBytes": 3}
+    return {"snapshotId": snapshot_id, "statisticsPath": path, **sizes}
 
 
 def total(place: Place, change: int) -> int:
@@ -163,6 +171,10 @@ CONTRADICTIONS: dict[str, tuple[Callable[[Place], Events], str]] = {
                 "fileSizeInBytes": 1,
             }
         ],
+        "leads out",
+    ),
+    "a Puffin file that leads out": (
+        lambda _: [{"type": "setStatistics", "statistics": puffin(2, "../../../x")}],
         "leads out",
     ),
     "too many partition values": (

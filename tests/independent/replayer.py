@@ -290,6 +290,7 @@ class Table:
             "branches": {},
             "branchesEver": 0,
             "statistics": {},
+            "puffin": {},
             "rules": {},
             "created": [moment, None],
             "dropped": False,
@@ -627,13 +628,21 @@ class Table:
         file = [event["statisticsPath"], event["fileSizeInBytes"]]
         self.state["statistics"][event["snapshotId"]] = file
 
+    def setStatistics(self, event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
+        holds(commit["format"] == 2, "setStatistics is of format 2")
+        file = event["statistics"]
+        last = (self.state["snapshot"] or {"snapshotId": 0})["snapshotId"]
+        holds(1 <= file["snapshotId"] <= last, "statistics of no snapshot")
+        self.state["puffin"][file["snapshotId"]] = file
+
     def forget_statistics(self) -> None:
         """Let the statistics of snapshots go that nobody can read."""
         tagged = {each[0] for each in self.state["tags"].values()}
         tagged |= {each["base"] for each in self.state["branches"].values()}
-        kept = self.state["statistics"].items()
         earliest = self.state["earliest"]
-        self.state["statistics"] = {k: v for k, v in kept if k >= earliest or k in tagged}
+        for each in ("statistics", "puffin"):
+            kept = self.state[each].items()
+            self.state[each] = {k: v for k, v in kept if k >= earliest or k in tagged}
 
     # What stands in commits of format 2 alone
 

@@ -16,6 +16,7 @@ import pytest
 
 import ledger
 from ledger import FileChange, Ledger, LedgerError, SetIdentifierFields, SetOption, Table
+from ledger.events.born.iceberg import StatisticsBlob
 from ledger.events.catalog_events import AddDialect
 from ledger.evolution.state import TableState
 from ledger.model.snapshot import Branch
@@ -93,6 +94,9 @@ def outline(state: TableState) -> Doc:
         "statistics": {
             key: [each.path, each.file_size_in_bytes]
             for key, each in state.partition_statistics.items()
+        },
+        "puffin": {
+            key: msgspec.to_builtins(each, str_keys=True) for key, each in state.statistics.items()
         },
         "branches": {name: _branch(each) for name, each in state.branches.items()},
         "branchesEver": state.last_branch_number,
@@ -279,11 +283,11 @@ NOT_MADE_HERE = {
     *("clockCorrected", "formatRulesRaised", "upgradeLedger", "undropColumn"),
     *("moveLedger", "aliasLedger", "copyLedger"),
     *("setSnapshotRef", "removeSnapshotRef", "commitToBranch"),
-    "eraseValues",
+    *("eraseValues", "setStatistics"),
 }
 """They stand in logs of format 2 alone, and need a clock that is off, later rules, an old log.
 
-Columns that come back, branches, and ledgers that go about have tests of their own.
+Columns that come back, branches, Puffin files and ledgers that go about have tests of their own.
 """
 
 
@@ -361,6 +365,31 @@ def test_branches_are_read_the_same(tmp_path: Path) -> None:
         other.fold(commit)
     for name in table.state.branches:
         assert other.lines[name].keys() == {each.path for each in table.at(branch=name).files}
+
+
+def test_puffin_files_are_read_the_same_until_their_snapshots_are_gone(tmp_path: Path) -> None:
+    lake = lake_on(LocalStore(tmp_path))
+    lake.create_database("db")
+    table = lake.create_table("db.t", COLUMNS)
+    for number in range(1, 6):
+        table.append([FileChange(path=f"{number}", record_count=2, file_size_in_bytes=9)])
+        blob = StatisticsBlob(
+            type="apache-datasketches-theta-v1",
+            snapshot_id=number,
+            sequence_number=number,
+            fields=(0,),
+            properties={"ndv": str(number)},
+        )
+        table.set_statistics(number, f"{number}.stats", 90, 40, [blob])
+        table.set_statistics(number, f"{number}-b.stats", 90, 40, [blob] * (number % 2))
+    table.create_tag("one", snapshot=1)
+    table.branch("two").create(snapshot=2)
+    table.expire_snapshots(before=4)
+    table.delete_tag("one")
+    table.branch("two").delete()
+
+    assert sorted(table.state.statistics) == [4, 5]
+    assert agrees(tmp_path, lake) == table.state.version + 1
 
 
 def test_who_and_why_are_read_the_same_where_lines_do_not_hold_them(tmp_path: Path) -> None:

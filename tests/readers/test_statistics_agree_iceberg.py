@@ -7,17 +7,22 @@ Iceberg's Java computes partition statistics of its own.
 from __future__ import annotations
 
 from collections import Counter
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from pyiceberg.table import StaticTable
 
-from ledger import Ledger
+from ledger import Ledger, Schema
 from ledger.events.snapshot_events import RolledBack
 from projections.iceberg.materialise import project
 from projections.iceberg.names import Names
-from projections.statistics.publishing import publish_iceberg
+from projections.statistics.publishing import publish_distinct, publish_iceberg
+from projections.statistics.spark.analyze import analyze
 from tests.readers.iceberg_runtime import catalog_of
 from tests.readers.partition_lives import Course, Lived, a_lake, lived
 
@@ -210,3 +215,80 @@ def test_icebergs_java_goes_on_from_statistics_that_were_published_earlier(
     newest = publish_iceberg.publish(table, life.kept, table.at())
     java = JavaStatistics(iceberg, life)
     assert incremental == java.rows(java.named()[newest.snapshot_id])
+
+
+def test_java_reads_the_sketches_that_are_published_and_makes_the_same(
+    iceberg: SparkSession, lake: Ledger, tmp_path: Path
+) -> None:
+    columns = {"id": "BIGINT", "city": "STRING", "price": "DECIMAL(9, 2)", "on": "DATE"}
+    table = lake.create_table("shop.sketched", Schema.of(columns, options=dict(ICEBERG)))
+    for number in range(3):
+        rows = {
+            "id": pa.array(range(number * 50, number * 50 + 100)),
+            "city": pa.array([f"c{each % (5 + number)}" for each in range(99)] + [None]),
+            "price": pa.array([Decimal(each % 7).scaleb(-2) for each in range(100)]).cast(
+                pa.decimal128(9, 2)
+            ),
+            "on": pa.array([date(2024, 1, 1 + each % 3) for each in range(100)]),
+        }
+        path = tmp_path / f"{number}.parquet"
+        parquet.write_table(pa.table(rows), path)
+        table.add_files([str(path)])
+
+    found = analyze(table, spark=iceberg)
+    publish_distinct.publish(table, table.at(), found.snapshot_id, found.sketches, found.distinct)
+
+    assert list(found.distinct.values()) == [200, 7, 7, 3]
+    java = JavaSketches(iceberg, f"{catalog_of(table.ledger_url)}.`shop.db`.sketched")
+    named = java.named()
+    assert java.counts(named) == {key: str(each) for key, each in found.distinct.items()}
+    # What Java reads the data for gives the very bytes.
+    computed = java.computed()
+    assert java.counts(computed) == java.counts(named)
+    assert java.bodies(computed) == java.bodies(named)
+
+
+class JavaSketches:
+    """Iceberg's Java on one table: Puffin files that it reads and writes."""
+
+    def __init__(self, session: SparkSession, name: str) -> None:
+        jvm = session._jvm
+        assert jvm is not None
+        self._iceberg: Any = jvm.org.apache.iceberg
+        self._buffers: Any = jvm.org.apache.iceberg.util.ByteBuffers
+        self._session = session._jsparkSession
+        self._table = self._iceberg.spark.Spark3Util.loadIcebergTable(self._session, name)
+
+    def named(self) -> Any:
+        """Return the file that the metadata names."""
+        (file,) = self._table.statisticsFiles()
+        assert file.snapshotId() == self._table.currentSnapshot().snapshotId()
+        return file
+
+    def computed(self) -> Any:
+        """Return a file that Java computes for the newest snapshot, and writes."""
+        actions = self._iceberg.spark.actions.SparkActions.get(self._session)
+        return actions.computeTableStats(self._table).execute().statisticsFile()
+
+    def counts(self, file: Any) -> dict[int, str]:
+        """Return what a file says without being read: different values by field id."""
+        return {each.fields().get(0): each.properties().get("ndv") for each in file.blobMetadata()}
+
+    def bodies(self, file: Any) -> dict[int, bytes]:
+        """Return the sketches that stand in a file, by field id, as Java reads them."""
+        stored = self._table.io().newInputFile(file.path())
+        reader = (
+            self._iceberg.puffin.Puffin.read(stored)
+            .withFileSize(file.fileSizeInBytes())
+            .withFooterSize(file.fileFooterSizeInBytes())
+            .build()
+        )
+        blobs = reader.fileMetadata().blobs()
+        read = reader.readAll(blobs).iterator()
+        found = {}
+        while read.hasNext():
+            pair = read.next()
+            blob, body = pair.first(), pair.second()
+            assert blob.type() == "apache-datasketches-theta-v1"
+            found[blob.inputFields().get(0)] = bytes(self._buffers.toByteArray(body))
+        return found

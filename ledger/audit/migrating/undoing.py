@@ -159,7 +159,8 @@ def _beyond(before: TableState, after: TableState) -> Iterator[str]:
     yield from _of_branches(before, after)
     if before.earliest_snapshot_id != after.earliest_snapshot_id:
         yield "it expired snapshots, which are gone"
-    if before.partition_statistics != after.partition_statistics:
+    published = (before.partition_statistics, before.statistics)
+    if published != (after.partition_statistics, after.statistics):
         yield "it published statistics; publish others"
     if before.corrections != after.corrections:
         yield "it corrected the clock, which is no change of the table"

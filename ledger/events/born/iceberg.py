@@ -284,4 +284,4 @@ IcebergEvent = (
     | TableFactsSet
     | SourceFollowed
 )
-"""Every fact of a table that was born in Iceberg and no other has."""
+"""Every fact in Iceberg's words: of tables that were born there, and a few of others."""

@@ -20,6 +20,7 @@ from ledger.events.born.iceberg import (
     EncryptionKeyAdded,
     EncryptionKeyRemoved,
     IcebergEvent,
+    IcebergStatistics,
     LayoutsRemoved,
     MetadataLogUpdated,
     SchemaAdded,
@@ -43,6 +44,7 @@ from ledger.events.formats import (
     BIRTHS_ELSEWHERE,
     BRANCHES,
     PROMOTIONS,
+    PUFFIN_STATISTICS,
     RECORDED_RULES,
     UNDROPS,
 )
@@ -119,6 +121,7 @@ class TableBuilder:
         "_named_schema_ids",
         "_owns",
         "_paimon",
+        "_puffin",
         "_schema",
         "_schema_id",
         "_schema_millis",
@@ -149,6 +152,7 @@ class TableBuilder:
         self._owns = True
         self._tags: MutableMapping[str, Tag] = {}
         self._statistics: dict[int, StatisticsFile] = {}
+        self._puffin: dict[int, IcebergStatistics] = {}
         self._earliest_snapshot_id = 1
         self._named_schema_ids: tuple[int, ...] = ()
         self._snapshots = SnapshotTrail(None, Totals())
@@ -174,6 +178,7 @@ class TableBuilder:
         self._owns = False
         self._tags = cast("MutableMapping[str, Tag]", state.tags)
         self._statistics = cast("dict[int, StatisticsFile]", state.partition_statistics)
+        self._puffin = cast("dict[int, IcebergStatistics]", state.statistics)
         self._earliest_snapshot_id = state.earliest_snapshot_id
         self._branches = BranchTrail(state.branches, state.last_branch_number)
         if state.born is None:
@@ -584,6 +589,9 @@ class TableBuilder:
         if self._paimon is not None:
             self._fold_paimon(event, self._paimon)
             return
+        if self._born is None and isinstance(event, StatisticsSet):
+            self._set_puffin(event)
+            return
         self._trail(event).apply(event, self.version, moment)
         if isinstance(event, SnapshotsRemoved | StatisticsRemoved):
             gone = isinstance(event, SnapshotsRemoved)
@@ -612,6 +620,7 @@ class TableBuilder:
         if not self._owns:
             # What was read of a record stays as it is: whoever looks decodes it.
             self._tags, self._statistics = copy(self._tags), dict(self._statistics)
+            self._puffin = dict(self._puffin)
             self._owns = True
 
     def _tag(self, event: TagCreated | TagReplaced | TagDeleted, _author: str, moment: int) -> None:
@@ -665,14 +674,30 @@ class TableBuilder:
 
     def _set_statistics(self, event: PartitionStatisticsSet, _author: str, _moment: int) -> None:
         # In Iceberg a snapshot may be added after its statistics, or have gone before them.
-        if self._born is None and not 1 <= event.snapshot_id <= self._snapshots.last_id:
-            raise InvalidChangeError(
-                f"{event.statistics_path} is of snapshot {event.snapshot_id}; "
-                f"the newest is {self._snapshots.last_id}"
-            )
+        if self._born is None:
+            self._refuse_unknown(event.snapshot_id, event.statistics_path)
         file = StatisticsFile(event.statistics_path, event.file_size_in_bytes)
         self._own()
         self._statistics[event.snapshot_id] = file
+
+    def _set_puffin(self, event: StatisticsSet) -> None:
+        if self._wrote_format < PUFFIN_STATISTICS:
+            raise _too_early(event, self._wrote_format)
+        file = event.statistics
+        self._refuse_unknown(file.snapshot_id, file.statistics_path)
+        self._own()
+        self._puffin[file.snapshot_id] = file
+
+    def _refuse_unknown(self, snapshot_id: int, path: str) -> None:
+        """Refuse statistics of a snapshot that main never had.
+
+        Raises:
+            InvalidChangeError: It never did.
+        """
+        if not 1 <= snapshot_id <= self._snapshots.last_id:
+            raise InvalidChangeError(
+                f"{path} is of snapshot {snapshot_id}; the newest is {self._snapshots.last_id}"
+            )
 
     def _correct_clock(self, event: ClockCorrected, _author: str, moment: int) -> None:
         correction = correction_of(event, self.version, moment, self._wrote_format)
@@ -701,13 +726,14 @@ class TableBuilder:
         """Let statistics go with snapshots that can no longer be read."""
         if self._paimon is not None:
             self._paimon = self._paimon.keeping(self._tagged())
-        if not self._statistics:
+        if not self._statistics and not self._puffin:
             return
         self._own()
         held = self._tagged() | {each.base_snapshot_id for each in self.branches.values()}
-        for each in list(self._statistics):
+        for each in {*self._statistics, *self._puffin}:
             if each < self._earliest_snapshot_id and each not in held:
-                del self._statistics[each]
+                self._statistics.pop(each, None)
+                self._puffin.pop(each, None)
 
     def _freeze_schema(self) -> Schema:
         return self._schema.freeze(schema_id=self._schema_id, time_millis=self._schema_millis)
@@ -754,6 +780,7 @@ class TableBuilder:
             totals=totals,
             tags=self._tags if born is None else born.tags,
             partition_statistics=self._statistics,
+            statistics=self._puffin,
             named_schema_ids=self._named_schema_ids,
             created_at=created_at,
             created_by=created_by,

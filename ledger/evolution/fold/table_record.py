@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ledger.events import TableEvent
+from ledger.events.born.iceberg import IcebergStatistics
 from ledger.events.commit import OLDEST_FORMAT
 from ledger.evolution.fold.schema_record import (
     ReadSchema,
@@ -69,6 +70,7 @@ class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     keeps_outside: bool = False
     branches: dict[str, Branch] = {}
     last_branch_number: int = 0
+    statistics: dict[int, IcebergStatistics] = {}
 
 
 class _Read(_State, frozen=True, gc=False, rename="camel"):
@@ -82,7 +84,10 @@ _DECODER = msgspec.json.Decoder(_Read)
 _ENCODER = msgspec.json.Encoder()
 
 
-_CHANGED = {"schema", "totals", "tags", "partition_statistics", "format_rules", "branches"}
+_CHANGED = {
+    *("schema", "totals", "tags", "partition_statistics", "statistics", "format_rules"),
+    "branches",
+}
 """What a record holds in another shape, or another order, than the value."""
 
 _SAME = tuple(name for name in _State.__struct_fields__ if name not in _CHANGED)
@@ -178,6 +183,7 @@ class TableStream:
             totals=state.totals,
             tags=dict(sorted(state.tags.items())),
             partition_statistics=dict(sorted(state.partition_statistics.items())),
+            statistics=dict(sorted(state.statistics.items())),
             format_rules=dict(sorted(state.format_rules.items())),
             branches=dict(sorted(state.branches.items())),
         )
@@ -196,6 +202,7 @@ class TableStream:
             totals=read.totals or Totals(),
             tags=_Tags(bytes(read.tags), {}),
             partition_statistics=read.partition_statistics,
+            statistics=read.statistics,
             format_rules=read.format_rules,
             branches=read.branches,
         )

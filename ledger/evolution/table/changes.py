@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
+import msgspec
 from attrs import field, frozen
 
+from ledger.events.born.iceberg import IcebergStatistics, StatisticsBlob
 from ledger.events.schema_changes import SchemaChange
 from ledger.events.snapshot_events import BranchCommitted, ChangesReference, SnapshotCommitted
 from ledger.events.spec_changes import SpecChange
 from ledger.evolution.decide_clock import CorrectClock
 from ledger.evolution.layout.partition_filter import PartitionFilter
+from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange
+from ledger.model.messages.excerpt import excerpt
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Totals, branch_number
 
 Isolation = Literal["serializable", "snapshot"]
@@ -192,6 +196,30 @@ class SetPartitionStatistics:
 
 
 @frozen
+class SetStatistics:
+    """Let a snapshot have a Puffin file of statistics."""
+
+    statistics: IcebergStatistics
+
+    @classmethod
+    def of(cls, blobs: Iterable[StatisticsBlob], **facts: Any) -> SetStatistics:
+        """Return what a caller asks.
+
+        Raises:
+            InvalidInputError: A blob is none, or says what cannot stand in a log.
+        """
+        given = tuple(blobs)
+        for each in given:
+            if not isinstance(each, StatisticsBlob):
+                raise InvalidInputError(f"{excerpt(each)} is no StatisticsBlob; give those")
+        said = IcebergStatistics(blob_metadata=given, **facts)
+        try:
+            return cls(msgspec.convert(msgspec.to_builtins(said), IcebergStatistics))
+        except (msgspec.ValidationError, TypeError, OverflowError) as error:
+            raise InvalidInputError(f"{excerpt(given)} are no blobs: {error}") from error
+
+
+@frozen
 class AllowIncompatibleChanges:
     """Let this transaction make columns required although older rows may lack them."""
 
@@ -213,6 +241,7 @@ OtherChange = (
     | BranchChange
     | ExpireSnapshots
     | SetPartitionStatistics
+    | SetStatistics
     | CorrectClock
     | DropTable
 )

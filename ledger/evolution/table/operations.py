@@ -7,7 +7,12 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from ledger.events.born.iceberg import SnapshotRefRemoved, SnapshotRefSet, SnapshotsRemoved
+from ledger.events.born.iceberg import (
+    SnapshotRefRemoved,
+    SnapshotRefSet,
+    SnapshotsRemoved,
+    StatisticsSet,
+)
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.snapshot_events import (
@@ -42,6 +47,7 @@ from ledger.evolution.table.branches import (
 )
 from ledger.evolution.table.snapshots import (
     decide_expiry,
+    decide_puffin,
     decide_snapshot,
     decide_statistics,
     decide_tag,
@@ -201,6 +207,10 @@ def _statistics(fact: PartitionStatisticsSet) -> Iterator[tuple[Cell, Any]]:
     yield ("partitionStatistics", fact.snapshot_id), file
 
 
+def _puffin(fact: StatisticsSet) -> Iterator[tuple[Cell, Any]]:
+    yield ("statistics", fact.statistics.snapshot_id), fact.statistics
+
+
 def _created(_fact: TableCreated) -> Iterator[tuple[Cell, Any]]:
     yield ("table",), "created"
 
@@ -324,6 +334,14 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         sets=_statistics,
         claims=_statistics,
         says=lambda it: f"published partition statistics of snapshot {it.snapshot_id}",
+    ),
+    StateOperation(
+        asked=asked.SetStatistics,
+        facts=(StatisticsSet,),
+        decide=lambda course, change: decide_puffin(course.state, change),
+        sets=_puffin,
+        claims=_puffin,
+        says=lambda it: f"published statistics of snapshot {it.statistics.snapshot_id}",
     ),
     Operation(
         facts=(TablePromoted,),

@@ -10,7 +10,7 @@ import msgspec
 from attrs import evolve
 from msgspec import UNSET, Raw
 
-from ledger.events.born.iceberg import SnapshotsRemoved
+from ledger.events.born.iceberg import SnapshotsRemoved, StatisticsSet
 from ledger.events.snapshot_events import (
     NO_FILES,
     PartitionStatisticsSet,
@@ -42,6 +42,7 @@ from ledger.evolution.table.changes import (
     ReplaceTag,
     Rollback,
     SetPartitionStatistics,
+    SetStatistics,
     SnapshotChange,
     TagChange,
 )
@@ -382,12 +383,7 @@ def decide_statistics(
         InvalidChangeError: The path leaves the table's location, or a number its bounds.
         NotFoundError: The snapshot does not exist, or was expired.
     """
-    check_file_path(change.path)
-    check_reachable(state, change.snapshot_id)
-    if state.line_of(change.snapshot_id):
-        raise InvalidChangeError(
-            f"snapshot {change.snapshot_id} is of a branch; statistics are kept of main's"
-        )
+    _check_statistics(state, change.snapshot_id, change.path)
     bounds.check_numbers(change, f"file {change.path}")
     wanted = StatisticsFile(change.path, change.file_size_in_bytes)
     if state.partition_statistics.get(change.snapshot_id) == wanted:
@@ -397,3 +393,28 @@ def decide_statistics(
         statistics_path=change.path,
         file_size_in_bytes=change.file_size_in_bytes,
     )
+
+
+def decide_puffin(state: TableState, change: SetStatistics) -> StatisticsSet | None:
+    """Return the fact that a snapshot has a Puffin file, or None when it has that one already.
+
+    Raises:
+        InvalidChangeError: The path leaves the table's location, or a number its bounds.
+        NotFoundError: The snapshot does not exist, or was expired.
+    """
+    wanted = change.statistics
+    _check_statistics(state, wanted.snapshot_id, wanted.statistics_path)
+    bounds.check_numbers(wanted, f"file {wanted.statistics_path}")
+    for each in wanted.blob_metadata:
+        bounds.check_numbers(each, f"blob {each.type!r} of file {wanted.statistics_path}")
+    return None if state.puffin_files.get(wanted.snapshot_id) == wanted else StatisticsSet(wanted)
+
+
+def _check_statistics(state: TableState, snapshot_id: int, path: str) -> None:
+    """Refuse a file that leaves the table's location, or is of no snapshot of main."""
+    check_file_path(path)
+    check_reachable(state, snapshot_id)
+    if state.line_of(snapshot_id):
+        raise InvalidChangeError(
+            f"snapshot {snapshot_id} is of a branch; statistics are kept of main's"
+        )

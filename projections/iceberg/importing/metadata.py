@@ -18,6 +18,7 @@ from projections.iceberg.metadata import layout
 from projections.iceberg.metadata import snapshot as s
 from projections.iceberg.metadata.table import TableMetadata
 from projections.iceberg.table.layout import iceberg_order, iceberg_spec
+from projections.iceberg.table.statistics_files import puffin_file
 
 FORMATS = "ledger.formats"
 """The one option that a born table has besides its source's."""
@@ -70,7 +71,9 @@ def metadata_of(state: TableState, list_of: Callable[[int], str] = _of_nobody) -
         ),
         refs={name: _ref(each) for name, each in sorted(born.refs.items())},
         snapshots=tuple(_snapshot(each, list_of) for each in born.snapshots.values()),
-        statistics=tuple(map(_statistics, born.statistics.values())),
+        statistics=tuple(
+            puffin_file(each, each.statistics_path) for each in born.statistics.values()
+        ),
         partition_statistics=tuple(
             s.PartitionStatisticsFile(number, each.path, each.file_size_in_bytes)
             for number, each in sorted(state.partition_statistics.items())
@@ -131,12 +134,6 @@ def _snapshot(snapshot: e.IcebergSnapshot, list_of: Callable[[int], str]) -> s.S
 
 def _ref(ref: e.IcebergRef) -> s.SnapshotRef:
     return _part(ref, s.SnapshotRef, _REF)
-
-
-def _statistics(file: e.IcebergStatistics) -> s.StatisticsFile:
-    given = _given(file, {})
-    given["blob_metadata"] = tuple(_part(each, s.BlobMetadata) for each in file.blob_metadata)
-    return s.StatisticsFile(**given)
 
 
 def snapshot_part(snapshot: s.Snapshot) -> e.IcebergSnapshot:

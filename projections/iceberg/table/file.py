@@ -14,7 +14,7 @@ from projections.iceberg.metadata.snapshot import MAIN, SnapshotRef
 from projections.iceberg.metadata.table import TableMetadata
 from projections.iceberg.table.layout import iceberg_order, iceberg_spec
 from projections.iceberg.table.properties import NAME_MAPPING, name_mapping, properties
-from projections.iceberg.table.statistics_files import partition_statistics
+from projections.iceberg.table.statistics_files import partition_statistics, puffin_files
 from projections.iceberg.table.trail import Trail
 
 _REFS_END = "history.expire.max-ref-age-ms"
@@ -64,6 +64,7 @@ def metadata_file(
         current_snapshot_id=last or None,
         next_row_id=next_row_id,
         refs=_refs(state, trail),
+        statistics=puffin_files(state, facts),
         partition_statistics=partition_statistics(state, facts),
         snapshot_log=tuple(trail.snapshot_log),
         metadata_log=tuple(trail.metadata_log),

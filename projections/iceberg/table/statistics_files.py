@@ -1,4 +1,4 @@
-"""Files of statistics by partition: which of them a table's metadata names, and which go.
+"""Files of statistics: which of them a table's metadata names, and which go.
 
 They are written by whoever publishes statistics and named by the log, so that metadata stays a
 function of the log whatever the bytes of a Parquet file depend on.
@@ -9,28 +9,63 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from attrs import Factory, define
+from msgspec import UNSET
 
 from ledger.events import TableEvent
+from ledger.events.born.iceberg import IcebergStatistics, StatisticsSet
 from ledger.events.snapshot_events import PartitionStatisticsSet
 from ledger.evolution.state import TableState
 from projections.iceberg.manifests.facts import TableFacts
-from projections.iceberg.metadata.snapshot import PartitionStatisticsFile
+from projections.iceberg.metadata.snapshot import (
+    BlobMetadata,
+    PartitionStatisticsFile,
+    StatisticsFile,
+)
 from projections.iceberg.names import Names
 
 
 def partition_statistics(
     state: TableState, facts: TableFacts
 ) -> tuple[PartitionStatisticsFile, ...]:
-    """Return what a metadata file says of them, by snapshot."""
+    """Return what a metadata file says of those by partition, by snapshot."""
     return tuple(
         PartitionStatisticsFile(snapshot_id, facts.data_uri(file.path), file.file_size_in_bytes)
         for snapshot_id, file in sorted(state.partition_statistics.items())
     )
 
 
+def puffin_files(state: TableState, facts: TableFacts) -> tuple[StatisticsFile, ...]:
+    """Return what a metadata file says of those that are Puffin, by snapshot."""
+    return tuple(
+        puffin_file(file, facts.data_uri(file.statistics_path))
+        for _, file in sorted(state.statistics.items())
+    )
+
+
+def puffin_file(file: IcebergStatistics, uri: str) -> StatisticsFile:
+    """Return what a metadata file says of one, and where it is."""
+    return StatisticsFile(
+        snapshot_id=file.snapshot_id,
+        statistics_path=uri,
+        file_size_in_bytes=file.file_size_in_bytes,
+        file_footer_size_in_bytes=file.file_footer_size_in_bytes,
+        key_metadata=None if file.key_metadata is UNSET else file.key_metadata,
+        blob_metadata=tuple(
+            BlobMetadata(
+                each.type,
+                each.snapshot_id,
+                each.sequence_number,
+                each.fields,
+                None if each.properties is UNSET else each.properties,
+            )
+            for each in file.blob_metadata
+        ),
+    )
+
+
 @define
 class StatisticsFiles:
-    """The files that a run's log names, so that those of snapshots that are gone can be removed.
+    """The files that a run's log names, so that those that nothing names now can be removed.
 
     Attributes:
         names: Of the table's files; files of other names are somebody else's.
@@ -38,19 +73,32 @@ class StatisticsFiles:
 
     names: Names
     _snapshots: set[int] = Factory(set)
+    _puffin: dict[str, int] = Factory(dict)
 
     @classmethod
     def at(cls, names: Names, before: TableState | None) -> StatisticsFiles:
         """Return those that a state names; none before the first commit."""
-        return cls(names, set(before.partition_statistics) if before else set())
+        found = cls(names)
+        if before is not None:
+            found._snapshots.update(before.partition_statistics)
+            found._puffin.update(
+                {each.statistics_path: key for key, each in before.statistics.items()}
+            )
+        return found
 
     def learn(self, event: TableEvent) -> None:
         """Remember a file that an event names."""
         if isinstance(event, PartitionStatisticsSet):
             self._snapshots.add(event.snapshot_id)
+        elif isinstance(event, StatisticsSet):
+            self._puffin[event.statistics.statistics_path] = event.statistics.snapshot_id
 
     def garbage(self, target: TableState) -> Iterator[str]:
-        """Yield the files of snapshots that nobody can read any more."""
+        """Yield the files of snapshots that nobody can read any more, and those replaced since."""
         for snapshot_id in sorted(self._snapshots):
             if not target.reachable(snapshot_id):
                 yield self.names.partition_statistics(snapshot_id)
+        named = {each.statistics_path for each in target.statistics.values()}
+        for path, snapshot_id in sorted(self._puffin.items()):
+            if path not in named and self.names.holds_sketches(path, snapshot_id):
+                yield path

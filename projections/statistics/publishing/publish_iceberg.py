@@ -54,6 +54,7 @@ def publish(table: Table, kept: Kept, at: Instant, **options: Unpack[CommitOptio
         DamagedLogError: What has to be read of the log is missing or damaged.
     """
     check(table, at)
+    check_partitioned(table)
     # First, so that nothing is committed that no reader could come to see.
     project(table)
     head, snapshot_id = table.state, at.state.last_snapshot_id
@@ -67,7 +68,7 @@ def publish(table: Table, kept: Kept, at: Instant, **options: Unpack[CommitOptio
 
 
 def check(table: Table, at: Instant) -> None:
-    """Refuse to publish what Iceberg has no place for; raises as `publish`."""
+    """Refuse to publish what Iceberg's readers would not find; raises as `publish`."""
     head, snapshot_id = table.state, at.state.last_snapshot_id
     if "iceberg" not in Rules.of(head.schema.options).formats:
         raise UnsupportedError(
@@ -78,13 +79,22 @@ def check(table: Table, at: Instant) -> None:
         raise InvalidInputError(
             f"{table.identifier} has no snapshot yet, so nothing to publish: add files first"
         )
-    if not any(each.fields for each in head.specs):
+    check_reachable(head, snapshot_id)
+
+
+def check_partitioned(table: Table) -> None:
+    """Refuse what has no partitions, or personal ones; raises as `publish`."""
+    if not is_partitioned(table):
         raise UnsupportedError(
             f"{table.identifier} is not partitioned, and Iceberg keeps these statistics by "
-            "partition: partition it, or go without them"
+            "partition: partition it, or publish what --analyze finds of its columns"
         )
-    check_reachable(head, snapshot_id)
-    _refuse_personal(head)
+    _refuse_personal(table.state)
+
+
+def is_partitioned(table: Table) -> bool:
+    """Whether any of a table's specs has a field."""
+    return any(each.fields for each in table.state.specs)
 
 
 def _refuse_personal(head: TableState) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
+from ledger.evolution.declared.personal import Marked
 from ledger.files.change_table import arrow_owned
 from ledger.history.older import schemas_by_id
 from ledger.model.errors import InvalidInputError, UnsupportedError
@@ -52,12 +53,14 @@ class Analysis:
         distinct: By field id, about how many.
         is_exact: Whether every row of the live files is the table's; deletes are not subtracted.
         read_count: Data files that had to be read; what others hold was known.
+        sketches: By field id, the theta sketch of its values; of no column without any file.
     """
 
     snapshot_id: int
     distinct: Mapping[int, int] = field(hash=False)
     is_exact: bool
     read_count: int
+    sketches: Mapping[int, bytes] = field(factory=dict, hash=False, repr=False)
 
 
 def analyze(
@@ -65,7 +68,8 @@ def analyze(
 ) -> Analysis:
     """Estimate how many different values each column has, by reading the data in Spark.
 
-    Columns of nested types are left out. A file that lacks a column adds no value to it.
+    Columns of nested types are left out, and personal ones, since a sketch keeps hashes of values
+    that no erasure would reach. A file that lacks a column adds no value to it.
 
     Args:
         table: The table, in a ledger that other processes can reach: not `memory://`.
@@ -88,16 +92,24 @@ def analyze(
         )
     data = [each for each in instant.files if each.content == "data"]
     specs = {each.spec_id: each for each in instant.state.specs}
-    counted = {each.id: each.type for each in instant.schema.fields if is_counted(each.type)}
+    # What is personal by now was so by then, too.
+    marked = Marked.of(table.state.schema) or ()
+    counted = {
+        each.id: each.type
+        for each in instant.schema.fields
+        if is_counted(each.type) and each.id not in marked
+    }
     types = {key: format_type(each) for key, each in counted.items()}
     job = _Job(source, _columns(table, counted, data), types, specs)
     missing = job.missing(data)
     job.read(session, missing)
+    sketches = job.united(session, data)
     return Analysis(
         instant.state.last_snapshot_id,
-        job.united(session, data),
+        {key: sketches[key][0] if key in sketches else 0 for key in sorted(counted)},
         is_exact=len(data) == len(instant.files),
         read_count=len(missing),
+        sketches={key: sketch for key, (_, sketch) in sorted(sketches.items())},
     )
 
 
@@ -178,26 +190,26 @@ class _Job:
         )
         sketches.mapInArrow(partial(_keep, self.source, tuple(files)), _KEPT).collect()
 
-    def united(self, spark: SparkSession, data: Iterable[FileChange]) -> dict[int, int]:
-        """Return about how many different values the columns of some files have together."""
+    def united(
+        self, spark: SparkSession, data: Iterable[FileChange]
+    ) -> dict[int, tuple[int, bytes]]:
+        """Return about how many different values columns of some files have together, and why."""
         from pyspark.sql import functions as F
 
         names = tuple(self._kept())
-        types = {
-            one.field_id: format_type(one.type) for each in self.columns.values() for one in each
-        }
         live, types = frozenset(each.path for each in data), dict(self.types)
         if not names:
-            return dict.fromkeys(types, 0)
+            return {}
         places = spark.range(0, len(names), 1, min(len(names), cores_of(spark)))
         sketches = places.mapInArrow(partial(_sketches, self.source, names, live, types), _SKETCHES)
-        rows = (
-            sketches.groupBy("field_id")
-            .agg(F.theta_sketch_estimate(F.theta_union_agg("sketch")).alias("count"))
-            .collect()
+        united = sketches.groupBy("field_id").agg(F.theta_union_agg("sketch").alias("sketch"))
+        counted = united.select(
+            "field_id", "sketch", F.theta_sketch_estimate("sketch").alias("count")
         )
-        found = {int(each["field_id"]): int(each["count"]) for each in rows}
-        return {key: found.get(key, 0) for key in sorted(types)}
+        return {
+            int(each["field_id"]): (int(each["count"]), bytes(each["sketch"]))
+            for each in counted.collect()
+        }
 
     def _kept(self) -> list[str]:
         log = self.source.log()

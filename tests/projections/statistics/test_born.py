@@ -10,14 +10,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.table import StaticTable
 from pyiceberg.transforms import IdentityTransform
 
 import ledger
 from ledger import FileChange, Ledger, Table, UnsupportedError
 from ledger.table_at import TableAt
 from projections.dlf.table_views import table_snapshot
+from projections.iceberg.materialise import verify
+from projections.iceberg.names import Names
 from projections.statistics import Kept
 from projections.statistics.keeping.materialise import Local, refresh
+from projections.statistics.publishing import publish_distinct, publish_iceberg
 from projections.statistics.shown.query import Counted, growth, totals
 from projections.statistics.shown.report import brought_up_to_date, report_of
 from projections.statistics.shown.views import snapshot_statistics
@@ -25,6 +29,7 @@ from tests.projections.delta.importing.writing import Life
 from tests.projections.iceberg.importing.writing import COLUMNS, created
 from tests.projections.paimon.importing.paimon_source import PaimonSource
 from tests.projections.source.reading_all import rows_of
+from tests.projections.statistics.test_publish_distinct import ONE
 
 BY_NAME = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "name"), spec_id=0)
 
@@ -222,3 +227,31 @@ def test_a_summary_whose_counts_are_none_has_a_row(tmp_path: Path) -> None:
     metadata.write_text(re.sub(r'("added-data-files"):"1"', r'\1:"one"', metadata.read_text()))
     [row] = rows_of(mirrored(theirs, tmp_path).table("a.b"), "snapshots")
     assert (row["delta_file_count"], row["delta_record_count"], row["file_count"]) == (0, 1, 1)
+
+
+def test_a_promoted_tables_statistics_are_published_where_its_readers_look(tmp_path: Path) -> None:
+    theirs = iceberg_life(tmp_path / "t")
+    lake = mirrored(theirs, tmp_path)
+    lake.promote("a.b")
+    table = lake.table("a.b")
+    refresh(table.log)
+
+    of_partitions = publish_iceberg.publish(table, Kept.of(table.log), table.at())
+    newest = table.state.last_snapshot_id
+    of_columns = publish_distinct.publish(table, table.at(), newest, {1: ONE}, {1: 1})
+
+    root = Path(table.location.removeprefix("file://"))
+    named = StaticTable.from_metadata(
+        f"{table.location}/{Names(table.state.table_id).metadata(table.state.version)}"
+    ).metadata
+    ours = [each for each in named.statistics if each.snapshot_id == newest]
+    assert [each.statistics_path for each in ours] == [f"{table.location}/{of_columns.path}"]
+    (blob,) = ours[0].blob_metadata
+    snapshot = named.snapshot_by_id(newest)
+    assert snapshot is not None
+    assert blob.sequence_number == snapshot.sequence_number
+    assert (root / of_columns.path).stat().st_size == ours[0].file_size_in_bytes
+    (parts,) = named.partition_statistics
+    assert parts.statistics_path == f"{table.location}/{of_partitions.path}"
+    assert (root / of_partitions.path).exists()
+    assert verify(table).is_empty

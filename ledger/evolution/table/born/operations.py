@@ -58,10 +58,6 @@ def _no_layouts(fact: e.LayoutsRemoved) -> Iterator[tuple[Cell, Any]]:
         yield ("sortOrder", each), None
 
 
-def _statistics(fact: e.StatisticsSet) -> Iterator[tuple[Cell, Any]]:
-    yield ("statistics", fact.statistics.snapshot_id), fact.statistics
-
-
 def _no_statistics(fact: e.StatisticsRemoved) -> Iterator[tuple[Cell, Any]]:
     for each in fact.snapshot_ids:
         yield ("statistics", each), None
@@ -200,12 +196,6 @@ BORN_OPERATIONS: tuple[Operation, ...] = (
         says=lambda it: _says_gone(
             _many("partition spec", it.spec_ids), _many("sort order", it.order_ids)
         ),
-    ),
-    Operation(
-        facts=(e.StatisticsSet,),
-        sets=_statistics,
-        claims=_statistics,
-        says=lambda it: f"published statistics of snapshot {it.statistics.snapshot_id}",
     ),
     Operation(
         facts=(e.StatisticsRemoved,),

@@ -273,6 +273,7 @@ _SUBJECTS: Mapping[str, Callable[[_Names, Cell], str]] = {
     "branch": lambda _, cell: f"branch {cell[1]}",
     "ref": lambda _, cell: f"where branch {cell[1]} begins",
     "partitionStatistics": lambda _, cell: f"the statistics file of snapshot {cell[1]}",
+    "statistics": lambda _, cell: f"the Puffin file of snapshot {cell[1]}",
 }
 _VALUES: Mapping[str, Callable[[_Names, Any], str]] = {
     "name": lambda names, value: repr(value) if isinstance(value, str) else names.named(value),

@@ -18,6 +18,7 @@ import msgspec
 from attrs import frozen
 from msgspec import UNSET, Struct, UnsetType
 
+from ledger.events.born.iceberg import StatisticsSet
 from ledger.events.catalog_events import DatabaseCreated
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import ListingEvent, PartitionStatisticsSet, RolledBack
@@ -298,6 +299,7 @@ _PATHS: Final[dict[type, Callable[[Any], str]]] = {
     TableCreated: attrgetter("path"),
     DatabaseCreated: attrgetter("path"),
     PartitionStatisticsSet: attrgetter("statistics_path"),
+    StatisticsSet: attrgetter("statistics.statistics_path"),
 }
 
 

@@ -1,0 +1,126 @@
+"""Publishing how many different values columns have: a Puffin file that Iceberg's metadata names.
+
+The file is written first, then an event of the log names it, then the metadata is projected. Its
+name has a digest of what it holds, so that a later analysis which finds something else makes
+another file, and one that finds the same makes none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Unpack
+
+import msgspec
+
+from ledger.events.born.iceberg import StatisticsBlob
+from ledger.log.request import CommitOptions
+from ledger.model.errors import InvalidInputError
+from ledger.table import Table
+from ledger.table_at import TableAt
+from projections.iceberg.materialise import project
+from projections.iceberg.names import Names
+from projections.materialising import outputs_of
+from projections.statistics.columns.theta import plain
+from projections.statistics.publishing.published import Published
+from projections.statistics.publishing.puffin import Blob, Puffin, puffin_file
+
+THETA = "apache-datasketches-theta-v1"
+"""What Iceberg calls a theta sketch over single-value bytes; `ndv` says what it estimates."""
+
+_CREATED_BY = "lakeledger"
+
+
+class _Numbered(msgspec.Struct, rename="kebab"):
+    snapshot_id: int
+    sequence_number: int = 0
+
+
+class _Snapshots(msgspec.Struct):
+    snapshots: list[_Numbered]
+
+
+def publish(
+    table: Table,
+    at: TableAt,
+    analysed: int,
+    sketches: Mapping[int, bytes],
+    distinct: Mapping[int, int],
+    **options: Unpack[CommitOptions],
+) -> Published:
+    """Let Iceberg's readers find how many different values columns have at an instant's snapshot.
+
+    Args:
+        table: The table; that it may be published is checked before.
+        at: The instant.
+        analysed: The snapshot whose files were read: the instant's, or the one before its ANALYZE.
+        sketches: By field id, the theta sketch of a column's values.
+        distinct: By field id, about how many those are.
+        options: See CommitOptions.
+
+    Raises:
+        InvalidInputError: The analysis is of another snapshot.
+        NotFoundError: The snapshot was expired.
+        UnsupportedError: The table cannot be projected, or its ledger takes no such events.
+    """
+    snapshot_id = at.state.last_snapshot_id
+    _check_same_files(at, analysed)
+    # First, so that nothing is committed that no reader could come to see.
+    project(table)
+    sequence = _sequence_number(table, analysed)
+    blobs = [
+        Blob(THETA, analysed, sequence, (key,), plain(sketch), {"ndv": str(distinct[key])})
+        for key, sketch in sorted(sketches.items())
+    ]
+    check = hashlib.sha256(b"".join(each.body for each in blobs)).hexdigest()
+    path = Names(table.state.table_id).sketches(snapshot_id, check)
+    made = puffin_file(blobs, _CREATED_BY)
+    _write(table, path, made)
+    told = [
+        StatisticsBlob(
+            type=each.type,
+            snapshot_id=each.snapshot_id,
+            sequence_number=each.sequence_number,
+            fields=each.fields,
+            properties=dict(each.properties),
+        )
+        for each in blobs
+    ]
+    known = table.state.puffin_files.get(snapshot_id)
+    is_new = known is None or known.statistics_path != path
+    if is_new:
+        table.set_statistics(snapshot_id, path, len(made.body), made.footer_size, told, **options)
+    return Published("iceberg", snapshot_id, path, project(table), is_new)
+
+
+def _check_same_files(at: TableAt, analysed: int) -> None:
+    snapshot_id = at.state.last_snapshot_id
+    if analysed == snapshot_id:
+        return
+    is_analysis = at.snapshot is not None and at.snapshot.commit_kind == "ANALYZE"
+    if not (is_analysis and analysed == snapshot_id - 1):
+        raise InvalidInputError(
+            f"the analysis is of snapshot {analysed}, and snapshot {snapshot_id} may hold other "
+            "files: analyze the table again"
+        )
+
+
+def _sequence_number(table: Table, snapshot_id: int) -> int:
+    """Return the sequence number that the projected metadata gives a snapshot."""
+    born = table.state.born
+    if born is not None:
+        return born.snapshots[snapshot_id].sequence_number
+    body = outputs_of(table).read(Names(table.state.table_id).metadata(table.state.version))
+    found = msgspec.json.decode(body or b'{"snapshots":[]}', type=_Snapshots).snapshots
+    numbers = {each.snapshot_id: each.sequence_number for each in found}
+    return numbers.get(snapshot_id, 0)
+
+
+def _write(table: Table, path: str, made: Puffin) -> None:
+    """Write a file, and again where it was lost or damaged."""
+    outputs = outputs_of(table)
+    found = outputs.read(path)
+    if found is None:
+        outputs.put(path, made.body)
+    elif found != made.body:
+        outputs.store.replace(outputs.key(path), made.body)
