@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from attrs import evolve, field, frozen
@@ -162,6 +163,20 @@ class FileNames:
     def usual(self, path: str) -> str:
         """Return what a file is called where nobody says; one text a file."""
         return path if not is_absolute(path) and _is_plain(path) else self.spellings(path)[0]
+
+    def are_usual(self, paths: Sequence[str]) -> bool:
+        """Whether some paths are what their files are called, as a quick look tells.
+
+        False: ask for each.
+
+        Example:
+            >>> names = FileNames("file:///lake/t")
+            >>> names.are_usual(["a", "b/c"]), names.are_usual(["a", "file:///lake/t/b"])
+            (True, False)
+        """
+        joined = "/".join(paths)
+        # What is absolute has a colon, or begins with a segment that is empty.
+        return ":" not in joined and _is_plain(joined)
 
     def check(self, path: str) -> None:
         """Refuse a path that some reader takes for another file than others do.

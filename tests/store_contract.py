@@ -187,6 +187,15 @@ class StoreContract:
 
         assert next(found) == b"2"
 
+    def test_read_many_reads_a_whole_folder_that_comes_to_be_meanwhile(self, store: Store) -> None:
+        keys = [f"log/{number}" for number in range(700)]
+        found = store.read_many(["log/none", "log/0", *keys])
+        assert [next(found), next(found)] == [None, None]
+        for key in keys[::2]:
+            self.raw_write(store, key, key.encode())
+
+        assert list(found) == [key.encode() if at % 2 == 0 else None for at, key in enumerate(keys)]
+
     def test_keys_lists_a_folder_in_code_point_order(self, store: Store) -> None:
         names = ["a/b", "a-b", "a/b-c", "a/b/c", "a.b/c", "ab", "a/B", "a/é", "a/a/a/a"]
         names.remove("a/b")  # a local file cannot also be a folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final, Literal
 
 from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType
@@ -106,3 +107,23 @@ def inline_files(files: Raw) -> tuple[FileChange, ...]:
         return _DECODER.decode(files) if memoryview(files).nbytes else ()
     except UnicodeDecodeError as error:
         raise DecodeError(f"they are no text: {error}") from error
+
+
+_ALL = Decoder(list[tuple[FileChange, ...]])
+
+
+def inline_files_of_all(lists: Sequence[Raw]) -> list[tuple[FileChange, ...]] | None:
+    """Return the file changes of some events, as `inline_files` does of each.
+
+    None where it has to be asked about each.
+
+    Example:
+        >>> inline_files_of_all([Raw(b""), Raw(b"[]")]), inline_files_of_all([Raw(b"[[]]")])
+        ([(), ()], None)
+    """
+    bodies = [bytes(each) or b"[]" for each in lists]
+    try:
+        found = _ALL.decode(b"[%b]" % b",".join(bodies))
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return found if len(found) == len(lists) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from ledger.model.errors import InvalidInputError, InvalidNameError
@@ -46,6 +47,18 @@ def check_key(key: str) -> None:
             f"the key {key!r} is reserved: names that begin with {DRAFT_PREFIX!r} and the name "
             f"{LOCK_NAME!r} belong to the store; choose another name"
         )
+
+
+def are_keys(texts: Sequence[str]) -> bool:
+    """Say whether all of some texts can be keys, as a quick look tells; False: ask for each.
+
+    Example:
+        >>> are_keys(["log/1", "log/2"]), are_keys(["log/1", "../x"]), are_keys([".lock-free"])
+        (True, False, False)
+    """
+    joined = "/".join(texts)
+    # Every segment of theirs is one of this path's, and a text that is empty makes an empty one.
+    return DRAFT_PREFIX not in joined and LOCK_NAME not in joined and _is_path(joined) is not None
 
 
 def check_path(path: str) -> None:

@@ -4,9 +4,9 @@ A file is written under a temporary name beside its place, synced, and linked to
 refuses an existing name and never shows a part. Then the folder is synced, since a name is as
 lost as its content without that.
 
-No descriptor outlives a call, so threads, forked children and pickled copies share nothing. A
-folder that was removed and made again by others behind an open store is not synced into its
-parent again.
+No descriptor outlives a call, or what a call goes through, so threads, forked children and
+pickled copies share nothing. A folder that was removed and made again by others behind an open
+store is not synced into its parent again.
 """
 # ruff: noqa: PTH100, PTH103, PTH108, PTH112, PTH116, PTH118, PTH120 - a Path costs more than a small read
 
@@ -17,14 +17,25 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from typing import Final
 
 import ledger.stores.posix as posix  # noqa: PLR0402 - the door of this room imports this file
 from ledger.model.errors import StoreError
 from ledger.stores.base import Draft
 from ledger.stores.folder_lock import folder_lock
-from ledger.stores.key import LOCK_NAME, check_body, check_key, folder_of, folder_prefix
+from ledger.stores.key import (
+    LOCK_NAME,
+    are_keys,
+    check_body,
+    check_key,
+    folder_of,
+    folder_prefix,
+)
 from ledger.stores.refusals import NO_NAME, refusal, refusal_of_link
 from ledger.stores.several import do_each
+
+_TOGETHER: Final = 256
+"""So many files are asked for at a time, where somebody reads many."""
 
 
 class Durability(enum.Enum):
@@ -166,9 +177,18 @@ class LocalStore:
     def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
         """See `Store.read_many`."""
         base = self._base
-        for key in keys:
-            check_key(key)
-            yield posix.read(base + key)
+        begin, size = 0, 1
+        while begin < len(keys):
+            # Most ask for one and look whether it is there.
+            some = keys[begin : begin + size]
+            folder, names = _in_one_folder(some)
+            if names:
+                yield from posix.read_names(base + folder, names)
+            else:
+                for key in some:
+                    check_key(key)
+                    yield posix.read(base + key)
+            begin, size = begin + size, min(2 * size, _TOGETHER)
 
     def exists(self, key: str) -> bool:
         """See `Store.exists`."""
@@ -300,3 +320,14 @@ def _is_file(path: str) -> bool:
         return stat.S_ISREG(os.stat(path).st_mode)
     except posix.ABSENT:
         return False
+
+
+def _in_one_folder(keys: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the folder that several keys are in and their names there; no names: ask for each."""
+    if len(keys) == 1:
+        return "", []
+    folder = keys[0].rpartition("/")[0]
+    front = f"{folder}/"
+    names = [each.removeprefix(front) for each in keys]
+    are_there = sum(map(len, keys)) == sum(map(len, names)) + len(front) * len(names)
+    return (folder, names) if are_there and are_keys([folder]) and are_keys(names) else ("", [])

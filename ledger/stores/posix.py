@@ -7,7 +7,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
@@ -26,6 +26,7 @@ ABSENT: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 # Where a system lacks it, `refuse_other_systems` comes before anybody asks for it.
 _FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 _DRAFT: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+_FEW_BYTES: Final = 4096
 _READ_BYTES: Final = 65_536
 _is_draft = re.compile(rf"{re.escape(DRAFT_PREFIX)}[0-9a-f]{{16}}").fullmatch
 
@@ -122,16 +123,22 @@ def write(file: int, body: bytes) -> None:
         written += os.write(file, memoryview(body)[written:])
 
 
-def read(path: str) -> bytes | None:
-    """Return the whole file `path`, or None when there is no file."""
+def read(path: str, folder: int | None = None) -> bytes | None:
+    """Return the whole file `path`, or None when there is no file.
+
+    Args:
+        path: Where it is; a name where a folder is given.
+        folder: The descriptor of the folder that it is in.
+    """
     try:
-        file = os.open(path, os.O_RDONLY)
+        file = os.open(path, os.O_RDONLY, dir_fd=folder)
     except ABSENT:
         return None
     try:
-        body = os.read(file, _READ_BYTES)
+        # Most files are small, and room for more takes as long as reading them.
+        body = os.read(file, _FEW_BYTES)
         # Network file systems may answer short, so only an empty answer is the end.
-        more = os.read(file, 1 if len(body) < _READ_BYTES else _READ_BYTES)
+        more = os.read(file, 1 if len(body) < _FEW_BYTES else _READ_BYTES)
         if not more:
             return body
         with open(file, "rb", buffering=0, closefd=False) as rest:
@@ -140,6 +147,21 @@ def read(path: str) -> bytes | None:
         return None
     finally:
         os.close(file)
+
+
+def read_names(path: str, names: Iterable[str]) -> Iterator[bytes | None]:
+    """Yield the whole files of some names in the folder `path`, None for each that is not there."""
+    try:
+        folder = open_folder(path)
+    except (*ABSENT, PermissionError):
+        # It may come to be while others are asked for, or be closed to lists alone.
+        yield from (read(f"{path}/{name}") for name in names)
+        return
+    try:
+        for name in names:
+            yield read(name, folder)
+    finally:
+        os.close(folder)
 
 
 def make_folder(path: str) -> bool:
@@ -161,8 +183,12 @@ def walk(base: str, prefix: str) -> Iterator[str]:
 
     Names that no key can have are foreign, drafts or locks, and left out.
     """
+    # What a folder's name makes of its keys is the same for all of them.
+    is_folder = not prefix or is_key(f"{prefix}a")
     for key, entry in _entries(base, prefix):
-        if is_key(key) and entry.is_file():
+        name = entry.name
+        is_here = is_folder and len(key) == len(prefix) + len(name)
+        if (is_key(name) if is_here else is_key(key)) and entry.is_file():
             yield key
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, Final, Generic, NamedTuple, TypeVar, cast, get_args
 
 from attrs import field, frozen
@@ -16,7 +17,7 @@ from ledger.files.runs import Placed
 from ledger.locations import FileNames
 from ledger.log.layout import Layout
 from ledger.log.stream_log import StreamLog
-from ledger.model.file_change import FileChange
+from ledger.model.file_change import FileChange, inline_files_of_all
 from ledger.model.snapshot import branch_number
 from ledger.stores import Store
 
@@ -62,6 +63,10 @@ class Subject(Generic[S, E]):
     def usual(self, path: str) -> str:
         """Return what a data file is called, whatever its path's spelling; one text a file."""
         return self._names.usual(path)
+
+    def usual_of_all(self, paths: list[str]) -> list[str]:
+        """Return the same of some data files."""
+        return paths if self._names.are_usual(paths) else [*map(self._names.usual, paths)]
 
     def on(self, store: Store) -> StreamLog[S, E]:
         """Return the same stream on another store, cold, with all its caches."""
@@ -151,17 +156,43 @@ class CommitColumns:
             UpgradeRequiredError: A newer version wrote one.
         """
         found: list[Listed] = [()] * len(self.commits)
-        for number, event in self.listing:
-            some = (event, live.files_of(self.commits[number].version, event))
-            found[number] = (*found[number], some)
+        events = [event for _, event in self.listing]
+        stand_inside = all(each.changes is UNSET for each in events)
+        lists = inline_files_of_all([each.files for each in events]) if stand_inside else None
+        if lists is None:
+            lists = [live.files_of(self.commits[at].version, event) for at, event in self.listing]
+        for (number, event), files in zip(self.listing, lists, strict=True):
+            found[number] = (*found[number], (event, files))
         return found
 
-    def placed(self, listed: Sequence[Listed]) -> list[Placed]:
-        """Return the file changes of main that they list, in the log's order."""
-        return [
-            Placed(commit.version, event.snapshot_id, each)
-            for commit, some in zip(self.commits, listed, strict=True)
-            for event, files in some
+
+class Listings:
+    """The lists of files of some commits, flat.
+
+    Attributes:
+        versions: The commit's of each.
+        listed: They, each with the snapshot that it is of.
+        main: The file changes of main, in the log's order.
+    """
+
+    def __init__(self, columns: CommitColumns, listed: Sequence[Listed]) -> None:
+        self.listed = [*chain.from_iterable(listed)]
+        self.versions = [
+            commit.version
+            for commit, some in zip(columns.commits, listed, strict=True)
+            for _ in some
+        ]
+        self.main = [
+            Placed(version, event.snapshot_id, each)
+            for version, (event, files) in zip(self.versions, self.listed, strict=True)
             if not branch_number(event.snapshot_id)
             for each in files
         ]
+
+    @property
+    def branches(self) -> Iterator[tuple[int, int, FileChange]]:
+        """Each file change of a branch, with its commit's version and the branch's number."""
+        for version, (event, files) in zip(self.versions, self.listed, strict=True):
+            branch = branch_number(event.snapshot_id)
+            for each in files if branch else ():
+                yield version, branch, each

@@ -35,7 +35,7 @@ from ledger.history.verifying.spans.span import (
 from ledger.history.verifying.spans.workers import Died, Workers
 from ledger.history.verifying.subject import Subject
 from ledger.log.caches.segments.file import segment_of
-from ledger.log.layout import CHECKPOINT_INTERVAL, Layout
+from ledger.log.layout import CHECKPOINT_INTERVAL, SEGMENT_LENGTH, Layout
 from ledger.log.replay import START, Position
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import LedgerError
@@ -167,11 +167,15 @@ class Verification(Generic[S, E]):
         pending: deque[tuple[list[Span], Future[list[Report[E]]]]] = deque()
         spans = _spans(found)
         is_alive = True
+        begun = -1
         while True:
             while is_alive and len(pending) < _AHEAD * workers.count:
-                some = [*islice(spans, _TOGETHER)]
+                # Fewer towards the end, so that all processes come to it together.
+                left = (found.last - begun) // (SEGMENT_LENGTH * _AHEAD * workers.count)
+                some = [*islice(spans, min(max(left, 1), _TOGETHER))]
                 if not some:
                     break
+                begun = some[-1].last
                 some[0] = lane.begun(some[0]) if self._is_sound else following(some[0], None)
                 pending.append((some, workers.verify(task, some)))
             if not pending:

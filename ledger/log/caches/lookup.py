@@ -97,19 +97,6 @@ def given_id_key(commit_id: str) -> str:
     return f"{_GIVEN}{commit_id}"
 
 
-def id_hashes(commit_ids: Iterable[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the hashes of the keys of some ids: as ids that callers gave, and as ids made up.
-
-    Example:
-        >>> id_hashes(["a"]) == ((hashed(given_id_key("a")),), (hashed(made_id_key("a")),))
-        True
-    """
-    ids = [*commit_ids]
-    return hashed_all([f"{_GIVEN}{each}" for each in ids]), hashed_all(
-        [f"{_MADE}{each}" for each in ids]
-    )
-
-
 def made_id_key(commit_id: str) -> str:
     """Return what is remembered of a transaction's id that was made up."""
     return f"{_MADE}{commit_id}"

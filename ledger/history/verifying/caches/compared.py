@@ -8,10 +8,11 @@ one does not.
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 from attrs import frozen
@@ -27,6 +28,7 @@ from ledger.log.caches.checkpoint import Head, named_digest
 from ledger.log.caches.lookup import KeyIndex, KeyIndexes, tiles
 from ledger.log.caches.segments.file import MOST_BYTES, SegmentColumns, is_segment_of, write_segment
 from ledger.log.layout import SEGMENT_LENGTH, Layout
+from ledger.model.arrow_arrays import unsigned, unsigned_of
 from ledger.model.errors import UpgradeRequiredError
 from ledger.stores import Store
 
@@ -41,9 +43,6 @@ _piece_of = re.compile(
 ).fullmatch
 _filter_of = re.compile(r"filters/\d+-(\d{20})(?:\.\d{4,})?\.flt").fullmatch
 _checkpoint_of = re.compile(r"(\d{20})\.json").fullmatch
-
-_MOST_KEYS: Final = 65_536
-"""So many keys of a merged index are compared at a time."""
 
 Tile = tuple[int, int]
 """The first and last version of an index or a run."""
@@ -286,7 +285,7 @@ class Caches(Generic[S, E]):
         below = [KeyIndex.from_bytes(self._store.read(kind.file(each)) or b"") for each in parts]
         whole = [each for each in below if each is not None]
         if wrong.isdisjoint(map(kind.file, parts)) and len(whole) == len(parts):
-            right = KeyIndex.of_sorted(merged_pairs([*whole, KeyIndex.of(pairs)]))
+            right = merged_index([*whole, KeyIndex.of(pairs)])
         else:
             right = self.from_log(wrong).lookup.kinds[number].made(tile)
         yield from self._index(kind, tile, right)
@@ -386,17 +385,24 @@ def _placed(table: pa.Table) -> Iterator[Placed]:
     return iter(rows_of(parquet_of(table)))
 
 
-def merged_pairs(parts: Sequence[KeyIndex]) -> Iterator[tuple[int, int]]:
-    """Yield the (hash, version) of some indexes in order; few are held at a time."""
-    steps = 1 + sum(len(each.hashes) for each in parts) // _MOST_KEYS
-    width = -(-(2**64) // steps)
-    for step in range(steps):
-        found: list[tuple[int, int]] = []
-        for each in parts:
-            low, high = (each.before(bound) for bound in (step * width, (step + 1) * width))
-            found += zip(each.hashes[low:high], each.versions[low:high], strict=True)
-        found.sort()
-        yield from found
+def merged_index(parts: Sequence[KeyIndex]) -> KeyIndex:
+    """Return the index of all that some indexes hold.
+
+    Example:
+        >>> merged_index([KeyIndex.of([(7, 1)]), KeyIndex.of([(3, 2)])]).hashes.tolist()
+        [3, 7]
+    """
+    import pyarrow as pa
+    from pyarrow import compute
+
+    hashes, versions = array("Q"), array("Q")
+    for each in parts:
+        hashes.extend(each.hashes)
+        versions.extend(each.versions)
+    names = ["hash", "version"]
+    table = pa.Table.from_arrays([unsigned(hashes), unsigned(versions)], names)
+    order = compute.sort_indices(table, sort_keys=[(each, "ascending") for each in names])
+    return KeyIndex(*(unsigned_of(each.take(order)) for each in table.columns))
 
 
 @frozen

@@ -7,8 +7,9 @@ places only was itself damaged, and a file whose links on both sides are broken 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby, islice, pairwise
+from itertools import islice, pairwise
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from attrs import frozen
@@ -28,6 +29,8 @@ E = TypeVar("E")
 
 _DIGITS = 20
 _MOST_VERSIONS = f"{2**63 - 1:020d}"
+_TOGETHER = 1_000
+"""So many keys of a log's folder are looked at together."""
 _MOST_WRONG_DIGITS = 32
 """Two digests of different contents agree in half of their digits once in many ages."""
 
@@ -67,13 +70,15 @@ def extent(subject: Subject[S, E], *, most: int = 100) -> Extent:
     """
     newest, count = "", 0
     foreign: list[str] = []
-    is_commit = _is_commit(subject)
-    for key in subject.store.walk(_folder(subject)):
-        if is_commit(key):
-            count += 1
-            newest = max(newest, key)
-        elif len(foreign) < most:
-            foreign.append(key)
+    is_commit, are_commits = _is_commit(subject), _are_commits(subject)
+    keys = iter(subject.store.walk(_folder(subject)))
+    while some := [*islice(keys, _TOGETHER)]:
+        commits = some if are_commits(some) else [*filter(is_commit, some)]
+        count += len(commits)
+        newest = max([newest, *commits])
+        if len(commits) < len(some) and len(foreign) < most:
+            strange = (each for each in some if not is_commit(each))
+            foreign += islice(strange, most - len(foreign))
     last = _version(newest) if newest else -1
     gaps = () if count == last + 1 else tuple(islice(_gaps(subject), most))
     return Extent(last, tuple(sorted(foreign)), gaps)
@@ -95,6 +100,15 @@ def _is_commit(subject: Subject[S, E]) -> Callable[[str], object]:
     most = f"{_folder(subject)}/{_MOST_VERSIONS}.json"
     matches = re.compile(rf"{re.escape(_folder(subject))}/[0-9]{{{_DIGITS}}}\.json").fullmatch
     return lambda key: matches(key) and key <= most
+
+
+def _are_commits(subject: Subject[S, E]) -> Callable[[Sequence[str]], bool]:
+    """Return what tells whether several keys are commits' alone, as a quick look tells."""
+    one = rf"{re.escape(_folder(subject))}/[0-9]{{{_DIGITS}}}\.json"
+    # No key has a line's end in it.
+    matches = re.compile(rf"{one}(?:\n{one})*+").fullmatch
+    newest = f"{_folder(subject)}/{_MOST_VERSIONS}.json"
+    return lambda keys: matches("\n".join(keys)) is not None and max(keys) <= newest
 
 
 def _version(key: str) -> int:
@@ -256,8 +270,12 @@ class Chain(Generic[S, E]):
 
 def _batches(versions: Sequence[int]) -> Iterator[list[int]]:
     """Yield versions, those up to each checkpoint's together; version 0 stands alone."""
-    for _, some in groupby(versions, lambda each: -(-each // CHECKPOINT_INTERVAL)):
-        yield [*some]
+    begin = 0
+    while begin < len(versions):
+        boundary = -(-versions[begin] // CHECKPOINT_INTERVAL) * CHECKPOINT_INTERVAL
+        end = bisect_right(versions, boundary, lo=begin)
+        yield [*versions[begin:end]]
+        begin = end
 
 
 def _is_written_so(commit: Commit[Any], body: bytes) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain
-from operator import attrgetter
+from operator import attrgetter, le
 from types import NoneType
 from typing import Any, Final, get_args
 
@@ -27,7 +27,7 @@ from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import FileSums
 from ledger.evolution.table.snapshots import is_named
-from ledger.history.verifying.subject import CommitColumns, Listed
+from ledger.history.verifying.subject import CommitColumns, Listed, Listings
 from ledger.model.errors import LedgerError
 from ledger.model.file_change import FileChange, kept_at
 from ledger.model.messages.excerpt import excerpt
@@ -204,23 +204,29 @@ class TableFacts:
         self._sound: set[tuple[object, ...]] = set()
 
     def are_plain(self, listed: Listed) -> bool:
-        """Whether nothing is wrong with a commit's snapshots, as a quick look tells.
+        """Whether nothing is wrong with some snapshots, as a look at columns tells.
 
         False: look closely, as at what lists several files, or a partition for the first time.
         """
-        for event, files in listed:
-            if len(files) != 1 or event.__class__ is RolledBack or not _is_all_of(event, files):
-                return False
-            (file,) = files
-            is_plain = (
-                not escapes(file.path)
-                and file.schema_id <= event.schema_id
-                and file.lower_bounds is file.upper_bounds is UNSET
-                and _place(file) in self._sound
-            )
-            if not is_plain:
-                return False
-        return True
+        if not listed:
+            return True
+        events, lists = zip(*listed, strict=True)
+        if {*map(len, lists)} != {1} or RolledBack in {*map(type, events)}:
+            return False
+        files: list[FileChange] = [file for (file,) in lists]
+        schemas, lower, upper, paths, kinds, *made = zip(*map(_MADE, files), strict=True)
+        later, named, counts, *said = zip(*map(_SAID, events), strict=True)
+        return (
+            said == made
+            and {*kinds} == {"ADD"}
+            and {*counts} == {1}
+            and not any(named)
+            and lower.count(UNSET) == upper.count(UNSET) == len(files)
+            and all(map(le, schemas, later))
+            and all(paths)
+            and not _may_escape("\n".join(paths))
+            and {*map(_place, files)} <= self._sound
+        )
 
     def problems(self, listed: Listed, before: TableState | None) -> Iterator[str]:
         """Yield what is wrong with the snapshots of a commit.
@@ -240,7 +246,7 @@ class TableFacts:
     def _file_problems(self, event: ListingEvent, files: Sequence[FileChange]) -> Iterator[str]:
         for each in files:
             path = each.path
-            if (".." in path or not path or "\0" in path) and escapes(path):
+            if (not path or _may_escape(path)) and escapes(path):
                 yield f"the file path {excerpt(path)} leads out of its place"
             if each.schema_id > event.schema_id:
                 yield f"file {excerpt(path)} names schema {each.schema_id}, after its snapshot's"
@@ -286,6 +292,22 @@ class TableFacts:
         return None
 
 
+_MADE: Final = attrgetter(
+    *("schema_id", "lower_bounds", "upper_bounds", "path", "kind"),
+    *("record_count", "file_size_in_bytes", "creation_time"),
+)
+"""What is looked at of files, the last ones as `_SAID` has them of their snapshots."""
+
+_SAID: Final = attrgetter(
+    *("schema_id", "named_schema_ids", "delta_file_count"),
+    *("delta_record_count", "delta_file_size_in_bytes", "last_file_creation_time"),
+)
+
+
+def _may_escape(path: str) -> bool:
+    return ".." in path or "\0" in path
+
+
 def _place(file: FileChange) -> tuple[object, ...]:
     """Return what a file says of its partition."""
     partition = file.partition
@@ -321,21 +343,21 @@ def path_problems(commit: Commit[Any]) -> Iterator[str]:
                 yield f"its path {excerpt(path_of(event))} leads out of its place"
 
 
-def all_fit(columns: CommitColumns, listed: Sequence[Listed]) -> bool:
+def all_fit(columns: CommitColumns, listings: Listings) -> bool:
     """Whether all numbers and paths of some commits may be so, as a quick look at columns tells.
 
     False: look closely at each, which may find nothing.
 
     Args:
         columns: They.
-        listed: What each of them lists.
+        listings: What they list.
     """
     moments = [each.time_millis for each in columns.commits]
     if not _PATHS.keys().isdisjoint(columns.kinds) or (
         moments and not (min(moments) >= 0 and max(moments) <= _LONG[1])
     ):
         return False
-    files = [each for some in listed for _, changes in some for each in changes]
+    files = [each for _, some in listings.listed for each in some]
     return _numbers_of(FileChange).all_fit(files) and all(
         _numbers_of(kind).all_fit(found) for kind, found in columns.by_kind.items()
     )

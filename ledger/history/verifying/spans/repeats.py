@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import compress
 from operator import not_
 from typing import IO, Any, Final
@@ -20,10 +20,10 @@ from ledger.events.commit import Commit
 from ledger.events.snapshot_events import RolledBack
 from ledger.evolution.table.changes import snapshot_key
 from ledger.files.live import file_key
-from ledger.history.verifying.subject import CommitColumns, Listed
-from ledger.log.caches.lookup import given_id_key, hashed, hashed_all, id_hashes
+from ledger.history.verifying.subject import CommitColumns, Listed, Listings
+from ledger.log.caches.lookup import given_id_key, hashed, hashed_all, made_id_key
 from ledger.model.messages.excerpt import excerpt
-from ledger.model.snapshot import branch_number
+from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, branch_number
 
 _PARTS: Final = 64
 _BLOCK: Final = 1024
@@ -35,6 +35,9 @@ _SIZE: Final = 8
 
 Usual = Callable[[str], str]
 """Says what a file is called, whatever its path's spelling; one text a file."""
+
+UsualOfAll = Callable[[list[str]], list[str]]
+"""Says the same of some files."""
 
 
 class Hashes:
@@ -90,41 +93,42 @@ class Repeats:
         self.files: array[int] = array("Q")
 
     def learn(
-        self, columns: CommitColumns, listed: Sequence[Listed], usual: Usual
+        self, columns: CommitColumns, listings: Listings, usual_of_all: UsualOfAll
     ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
         """Take in some commits.
 
         Args:
             columns: They.
-            listed: What each of them lists.
-            usual: What a file is called.
+            listings: What they list.
+            usual_of_all: What files are called.
 
         Returns:
             The (hash, version) that each kind of index remembers of them.
         """
         transactions, versions = columns.transactions, columns.versions
-        given, made = id_hashes([each.id for each in transactions])
+        ids = [each.id for each in transactions]
         is_asked = [each.asked is not UNSET for each in transactions]
-        snapshots = _snapshot_keys(columns, listed)
-        snapshot_hashes = hashed_all([key for _, key in snapshots])
-        self.once.extend(given + snapshot_hashes)
-        named = [*zip(given, versions, strict=True)]
-        fresh = [*zip(made, versions, strict=True)]
+        # All of them by one kind of key, whoever gave them: one may not be named in two ways.
+        hashes = hashed_all([*map(made_id_key, ids)])
+        fresh = [*zip(hashes, versions, strict=True)]
+        named: list[tuple[int, int]] = []
         if any(is_asked):
-            named = [*compress(named, is_asked)]
             fresh = [*compress(fresh, map(not_, is_asked))]
-        else:
-            named = []
+            given = hashed_all([*map(given_id_key, compress(ids, is_asked))])
+            named = [*zip(given, compress(versions, is_asked), strict=True)]
+        snapshots = _snapshot_keys(listings)
+        snapshot_hashes = hashed_all([key for _, key in snapshots])
+        self.once.extend(hashes + snapshot_hashes)
         named += zip(snapshot_hashes, (version for version, _ in snapshots), strict=True)
-        return named + self._files(columns, listed, usual), fresh
+        return named + self._files(columns, listings, usual_of_all), fresh
 
     def _files(
-        self, columns: CommitColumns, listed: Sequence[Listed], usual: Usual
+        self, columns: CommitColumns, listings: Listings, usual_of_all: UsualOfAll
     ) -> list[tuple[int, int]]:
         """Take in the files of some commits; return the (hash, version) of each."""
-        main = columns.placed(listed)
+        main = listings.main
         paths = [each.change.path for each in main]
-        usuals = [*map(usual, paths)]
+        usuals = usual_of_all(paths)
         names = hashed_all([*map(file_key, paths)])
         # Most stand there by their usual names.
         known = names if usuals == paths else hashed_all([*map(file_key, usuals)])
@@ -135,24 +139,23 @@ class Repeats:
             ]
         )
         keys = zip(names, (each.version for each in main), strict=True)
-        return [*keys, *_branches_files(columns, listed)] if columns.has_branches else [*keys]
+        return [*keys, *_branches_files(listings)] if columns.has_branches else [*keys]
 
 
-def _branches_files(columns: CommitColumns, listed: Sequence[Listed]) -> Iterator[tuple[int, int]]:
-    for commit, some in zip(columns.commits, listed, strict=True):
-        for event, files in some:
-            branch = branch_number(event.snapshot_id)
-            for each in files if branch else ():
-                yield hashed(file_key(each.path, branch)), commit.version
+def _branches_files(listings: Listings) -> Iterator[tuple[int, int]]:
+    for version, branch, each in listings.branches:
+        yield hashed(file_key(each.path, branch)), version
 
 
-def _snapshot_keys(columns: CommitColumns, listed: Sequence[Listed]) -> list[tuple[int, str]]:
+def _snapshot_keys(listings: Listings) -> list[tuple[int, str]]:
     """Return the keys of the snapshots of some commits, and the version of each."""
     return [
-        (commit.version, key)
-        for commit, some in zip(columns.commits, listed, strict=True)
-        for event, _ in some
-        if not isinstance(event, RolledBack) and (key := snapshot_key(event)) is not None
+        (version, key)
+        for version, (event, _) in zip(listings.versions, listings.listed, strict=True)
+        # What has this one has no key.
+        if event.commit_identifier != BATCH_COMMIT_IDENTIFIER
+        and not isinstance(event, RolledBack)
+        and (key := snapshot_key(event)) is not None
     ]
 
 
@@ -220,7 +223,7 @@ class Culprits:
 def _once(commit: Commit[Any], listed: Listed) -> Iterator[tuple[str, str]]:
     """Yield each key of a commit that may be used once, and what it is for people."""
     for transaction in commit.transactions:
-        yield given_id_key(transaction.id), f"the commit id {excerpt(transaction.id)}"
+        yield made_id_key(transaction.id), f"the commit id {excerpt(transaction.id)}"
     for event, _ in listed:
         key = None if isinstance(event, RolledBack) else snapshot_key(event)
         if key is not None:

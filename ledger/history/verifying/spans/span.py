@@ -29,7 +29,7 @@ from ledger.history.verifying.spans.facts import (
     path_problems,
 )
 from ledger.history.verifying.spans.repeats import Repeats
-from ledger.history.verifying.subject import CommitColumns, Listed, Subject
+from ledger.history.verifying.subject import CommitColumns, Listed, Listings, Subject
 from ledger.log.caches.checkpoint import Head
 from ledger.log.caches.segments.file import SegmentColumns, segment_of
 from ledger.log.layout import CHECKPOINT_INTERVAL
@@ -277,24 +277,23 @@ class _Fold(Generic[S, E]):
         self, columns: CommitColumns, links: Sequence[Link[E]], listed: Sequence[Listed]
     ) -> None:
         """Fold the next commits, at most up to a checkpoint's, and compare the caches there."""
-        folded = self._folded(columns, listed)
+        listings = Listings(columns, listed)
+        folded = self._folded(columns, listed, listings)
         if folded < len(links):
-            columns, links, listed = (
-                CommitColumns(columns.commits[:folded]),
-                links[:folded],
-                listed[:folded],
-            )
-        self._keep(columns, links, listed)
+            columns, links = CommitColumns(columns.commits[:folded]), links[:folded]
+            listings = Listings(columns, listed[:folded])
+        self._keep(columns, links, listings)
         if not folded or self._report.damaged:
             return
         version = links[-1].commit.version
         if version and version % CHECKPOINT_INTERVAL == 0:
             self._boundary(version, links[-1].digest)
 
-    def _folded(self, columns: CommitColumns, listed: Sequence[Listed]) -> int:
+    def _folded(self, columns: CommitColumns, listed: Sequence[Listed], listings: Listings) -> int:
         """Fold commits and look at their facts; return how many fit."""
         builder, facts = self._builder, self._facts
-        is_plain = all_fit(columns, listed)
+        is_plain = all_fit(columns, listings)
+        are_plain = is_plain and (facts is None or facts.are_plain(listings.listed))
         goes_back = RolledBack in columns.kinds
         for number, (commit, some) in enumerate(zip(columns.commits, listed, strict=True)):
             before = builder.freeze() if goes_back and _goes_back(some) else None
@@ -303,7 +302,7 @@ class _Fold(Generic[S, E]):
             except LedgerError as error:
                 self._refused(commit, error)
                 return number
-            if is_plain and (not some or (facts is not None and facts.are_plain(some))):
+            if are_plain or (is_plain and (facts is None or facts.are_plain(some))):
                 continue
             self._check_facts(commit, some, before, is_plain=is_plain)
             if self._report.damaged:
@@ -316,15 +315,13 @@ class _Fold(Generic[S, E]):
         self._report.findings.append((False, of_error(self._subject, commit, error)))
         self._report.damaged = True
 
-    def _keep(
-        self, columns: CommitColumns, links: Sequence[Link[E]], listed: Sequence[Listed]
-    ) -> None:
+    def _keep(self, columns: CommitColumns, links: Sequence[Link[E]], listings: Listings) -> None:
         """Remember what caches are made of."""
         commits = columns.commits
-        named = self._report.repeats.learn(columns, listed, self._subject.usual)
+        named = self._report.repeats.learn(columns, listings, self._subject.usual_of_all)
         for pairs, found in zip(self._pairs, named, strict=True):
             pairs.extend(found)
-        self._rows += columns.placed(listed)
+        self._rows += listings.main
         self._columns.extend(commits, [each.body for each in links])
         if self._keeps_commits:
             self._report.commits += commits
