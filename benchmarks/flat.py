@@ -48,6 +48,9 @@ NOT_ASKED: Final = (
 )
 """What the rows leave out."""
 
+_FAR_REPEATS: Final = 3
+"""The first who asks finds less in memory than those after it, and the median counts."""
+
 _CHECKPOINTS_LESS: Final = 5
 """Every one takes a hundred commits to come to, and the short history is to stay one."""
 
@@ -164,7 +167,7 @@ def run(
             far = _sides(
                 kind, {each: copy(lakes[each], place / f"far-{each}") for each in lakes}, Counted
             )
-            _live(kind, far, 1)
+            _live(kind, far, _FAR_REPEATS)
             _meet(far, 1)
         cells += _cells(kind, near, far)
         versions |= {side.life.table.state.version - each for each, side in far.items()}

@@ -115,6 +115,18 @@ def test_whoever_asks_again_and_again_reads_no_more(store: MemoryStore) -> None:
     assert len(asked.read_keys) <= 2 + 8
 
 
+def test_whoever_asks_again_reads_a_small_filter_whole_and_then_nothing(
+    store: MemoryStore,
+) -> None:
+    asked = Asked(store)
+    table = table_on(asked)
+    read: list[int] = []
+    for number in range(4):
+        looked_up(table, [f"never-{number}.parquet"])
+        read.append(len(asked.read_keys))
+    assert read == [2, 3, 3, 3]
+
+
 def _harm(store: MemoryStore, harm: str) -> None:
     for key in [*filters_of(store)]:
         is_cut = key.count(".") == 3

@@ -16,7 +16,7 @@ import struct
 import sys
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from attrs import frozen
@@ -36,6 +36,8 @@ _LAST: Final = struct.Struct("<Q")
 
 _MOST_CUTS: Final = 8
 """Whoever asks more often is better off with the whole filter."""
+_SMALL: Final = 1 << 18
+"""A filter of no more prints, a megabyte, is read whole by whoever asks again."""
 
 
 class Layer(NamedTuple):
@@ -184,7 +186,7 @@ class KeyFilters:
     def ask(self, layer: Layer, hash_value: int) -> int:
         """Return the same after reading what is not in memory, or may have grown since."""
         kept = self._kept.setdefault(layer[:2], {})
-        number = _WHOLE if len(kept) >= _MOST_CUTS else _number(layer, hash_value)
+        number = _WHOLE if _is_better_whole(kept, layer) else _number(layer, hash_value)
         at = (*layer[:2], number)
         if self._asked.get(at, -1) < layer.last:
             self._asked[at] = layer.last
@@ -222,6 +224,14 @@ class KeyFilters:
 
 
 _WHOLE: Final = -1
+
+
+def _is_better_whole(kept: Mapping[int, KeyFilter], layer: Layer) -> bool:
+    """Whether a whole filter is read, given the cuts of it that were."""
+    # Hashes spread evenly, so that one cut says how much there is.
+    return len(kept) >= _MOST_CUTS or any(
+        len(each.prints) << layer.bits <= _SMALL for each in kept.values()
+    )
 
 
 def _number(layer: Layer, hash_value: int) -> int:
