@@ -314,6 +314,16 @@ def test_a_commit_that_contradicts_the_ones_before_it_is_found(short: Place) -> 
     assert "contradicts" in found.what
 
 
+def test_who_follows_another_file_is_looked_at_before_one_that_nobody_can_read(short: Place) -> None:
+    path = short.commit(10)
+    commit = msgspec.json.decode(path.read_bytes())
+    commit["parent"] = digest(b"another")
+    path.write_bytes(msgspec.json.encode(commit) + b"\n")
+    short.commit(11).write_bytes(b"{}\n")
+
+    assert [each.version for each in short.look().damages] == [9, 11]
+
+
 def test_a_log_that_is_another_altogether_ends_after_so_many_findings(long: Place) -> None:
     for version in range(200):
         long.commit(version).write_bytes(b"{}\n")

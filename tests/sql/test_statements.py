@@ -249,7 +249,9 @@ def test_a_type_is_sparks_or_the_ledgers(text: str, read: str) -> None:
         ("char", "CHAR needs a length"),
         ("string collate utf8_lcase", "cannot read type"),
         ("int) using parquet (", "cannot read type"),
+        ("array<" * 3_000 + "int" + ">" * 3_000, "nests deeper than 100"),
     ],
+    ids=lambda each: each[:30],
 )
 def test_what_a_type_says_is_never_left_out(text: str, said: str) -> None:
     with pytest.raises(InvalidInputError, match=said):

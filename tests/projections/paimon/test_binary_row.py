@@ -169,3 +169,11 @@ def test_a_wide_decimal_of_no_bytes_or_too_many_is_no_decimal(length: int) -> No
 
     with pytest.raises(InvalidInputError, match=f"a decimal of {length} bytes"):
         decode_row(bytes(body), [wide])
+
+
+def test_more_bytes_inside_a_slot_than_it_holds_are_refused() -> None:
+    body = bytearray(encode_row(["seven"], [t.STRING]))
+    body[19] = 0x80 | 8
+
+    with pytest.raises(InvalidInputError, match="8 bytes cannot stand in a slot of 8"):
+        decode_row(bytes(body), [t.STRING])
