@@ -161,6 +161,12 @@ def test_a_merged_index_and_its_cuts_are_compared_and_restored() -> None:
         assert {(each.kind, each.file) for each in look()} == {("absent", merged)}
         assert indexes() == whole
 
+    # A run that fits its check and is another one's.
+    run, part = (Layout(ROOT).file_run(0, last) for last in (newest, 800))
+    for end in ("", ".sha256"):
+        store.replace(run + end, store.read(part + end) or b"")
+    assert {(each.kind, each.file) for each in look()} == {("derived", run)}
+
 
 def test_filters_and_their_cuts_are_compared_as_far_as_they_go_and_restored() -> None:
     store, newest = memory(), 6_600
@@ -314,7 +320,7 @@ def test_a_commit_that_contradicts_the_ones_before_it_is_found(short: Place) -> 
     assert "contradicts" in found.what
 
 
-def test_who_follows_another_file_is_looked_at_before_one_that_nobody_can_read(short: Place) -> None:
+def test_who_follows_another_file_stands_before_one_that_nobody_can_read(short: Place) -> None:
     path = short.commit(10)
     commit = msgspec.json.decode(path.read_bytes())
     commit["parent"] = digest(b"another")

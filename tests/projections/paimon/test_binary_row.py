@@ -177,3 +177,14 @@ def test_more_bytes_inside_a_slot_than_it_holds_are_refused() -> None:
 
     with pytest.raises(InvalidInputError, match="8 bytes cannot stand in a slot of 8"):
         decode_row(bytes(body), [t.STRING])
+
+
+@pytest.mark.parametrize(
+    ("name", "length"),
+    [
+        *(("DECIMAL(18, 4)", 20), ("DECIMAL(19, 4)", 36)),
+        *(("TIMESTAMP(3)", 20), ("TIMESTAMP(4)", 28)),
+    ],
+)
+def test_a_null_keeps_the_room_of_what_a_slot_does_not_hold(name: str, length: int) -> None:
+    assert len(encode_row([None], [parse_type(name)])) == length
