@@ -670,10 +670,11 @@ class Ledger:
         """Own a table from now on that others owned, and that followed them until now.
 
         What is new at the source is taken over first. Where the source is a table of one of
-        PyIceberg's SQL catalogs, its pointer is swapped to the ledger's files, on the condition
-        that nobody committed meanwhile; elsewhere the result says what its owner has to do. From
-        then on the table takes commits, and lists its older files itself. Asked again, an
-        interrupted promotion is ended, and the catalog's pointer follows to the newest version.
+        PyIceberg's SQL catalogs, its pointer is swapped to the ledger's files; a Delta log gets
+        one more version, which keeps other writers out; both on the condition that nobody
+        committed meanwhile. Elsewhere the result says what its owner has to do. From then on the
+        table takes commits, and lists its older files itself. Asked again, an interrupted
+        promotion is ended, and a catalog's pointer follows to the newest version.
 
         Args:
             identifier: The table in this ledger.

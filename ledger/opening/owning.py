@@ -15,7 +15,7 @@ def promoter(identifier: Identifier, state: TableState) -> Any:
 
     Raises:
         InvalidInputError: The ledger made it.
-        UnsupportedError: It was born in Paimon or Delta, whose engines alone commit to it.
+        UnsupportedError: It was born in Paimon, whose engines alone commit to it.
     """
     if state.paimon is not None:
         raise UnsupportedError(
@@ -23,12 +23,7 @@ def promoter(identifier: Identifier, state: TableState) -> Any:
             "stay with them, and the ledger goes on following. To own its rows, write them into a "
             "table of the ledger's own (lakeledger create, then add-files)"
         )
-    if state.delta is not None:
-        raise UnsupportedError(
-            f"{identifier} was born in Delta, whose log stays its source's: the ledger goes on "
-            "following. To own its files, register them with a table of the ledger's own "
-            "(lakeledger create, then add-files)"
-        )
-    if state.born is None:
+    birth = state.born or state.delta
+    if birth is None:
         raise InvalidInputError(f"{identifier} is the ledger's own, and was never anybody else's")
-    return part("iceberg", "promoter")
+    return part(birth.format_name, "promoter")

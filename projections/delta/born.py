@@ -3,11 +3,14 @@
 Protocol and metadata are what the source says, so that every reader sees what it saw there. What
 differs is said in a few words: writers are kept out, the moments of versions stand in the log, and
 files, which stay where they are, have absolute paths.
+
+Once the ledger owns the table its log goes on as that of any other, from what was there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -18,11 +21,9 @@ from ledger.events import TableEvent
 from ledger.events.born.delta import DeltaFollowed
 from ledger.events.commit import Transaction
 from ledger.events.snapshot_events import SnapshotCommitted
-from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
+from ledger.evolution.table.born.delta import DeltaTable
 from ledger.files.change_file import event_files
-from ledger.log.replay import Read
-from ledger.log.travel import at_version
 from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.table import Table
@@ -36,84 +37,107 @@ from projections.delta.log.actions import (
     line,
     txn_line,
 )
-from projections.delta.log.delta_log import DeltaLog
-from projections.delta.position import Position
-from projections.delta.table.columns import physical_fields
-from projections.delta.table.metadata import checkpoint_interval, fenced
+from projections.delta.table.columns import members_of, physical_fields
+from projections.delta.table.fold import Schemas, TableFold
+from projections.delta.table.metadata import fenced, reader_features
 from projections.delta.table.values import StatisticsOf, partition_text
-from projections.materialising import Progress, new_commits
-from projections.outputs import Outputs
 
 _OF_ENABLING = (
     "delta.inCommitTimestampEnablementTimestamp",
     "delta.inCommitTimestampEnablementVersion",
 )
 _ENCODER = msgspec.json.Encoder()
+_TYPE_CHANGES = "delta.typeChanges"
 
 
-def project_born(
-    table: Table, outputs: Outputs, start: Position, target: TableState, on_progress: Progress
-) -> Position:
-    """Write what a stretch of the log brings; see `projections.delta.project.Projection`."""
-    run = _Run(table, outputs, start, target)
-    for read in new_commits(table, start, target, on_progress):
-        run.commit(read)
-    reached = Position(
-        version=target.version, commit=run.digest, corrections=len(target.corrections)
-    )
-    return run.log.finish(reached)
+def followed(
+    table: Table, event: DeltaFollowed, transaction: Transaction[TableEvent], state: TableState
+) -> Callable[[int], Iterator[bytes]]:
+    """Return what makes the lines of a version of the source, from its in-commit timestamp.
 
+    Args:
+        table: The table.
+        event: The version.
+        transaction: What has brought it.
+        state: The table right after it.
+    """
 
-class _Run:
-    def __init__(self, table: Table, outputs: Outputs, start: Position, target: TableState) -> None:
-        self._table = table
-        self.digest = start.commit
-        self._builder = TableBuilder(
-            at_version(table.log, start.version) if start.version >= 0 else None
-        )
-        self._oldest = 0 if target.delta is None else target.delta.oldest_version
-        self.log = DeltaLog(outputs, start, start.oldest if start.version >= 0 else None)
-
-    def commit(self, read: Read[TableEvent]) -> None:
-        """Project one commit of the ledger's."""
-        self.digest = read.digest
-        commit = read.commit
-        self._builder.begin(commit.version, commit.time_millis, commit.format)
-        for transaction in commit.transactions:
-            self._builder.add(transaction)
-            for event in transaction.events:
-                if isinstance(event, DeltaFollowed):
-                    self._follow(event, transaction, self._builder.freeze())
-
-    def _follow(
-        self, event: DeltaFollowed, transaction: Transaction[TableEvent], state: TableState
-    ) -> None:
-        if event.delta_version == self._oldest:
-            # Of what came before, the source no longer had all.
-            self.log.begin_at(event.delta_version)
-        version, millis = self.log.next(event.timestamp_millis)
-        lines = [_info(event, transaction, state.version, millis), *_table_lines(event)]
+    def lines(millis: int) -> Iterator[bytes]:
+        yield _info(event, transaction, state.version, millis)
+        yield from _table_lines(event)
         if not isinstance(event.txns, UnsetType):
-            lines += (txn_line(app, number, millis) for app, number in event.txns.items())
+            yield from (txn_line(app, number, millis) for app, number in event.txns.items())
         for each in transaction.events:
             if isinstance(each, SnapshotCommitted):
-                lines += self._file_lines(each, state, millis)
-        until = min(version, self._oldest)
-        self.log.put(lines, checkpoint_interval(state.schema), until)
+                yield from _file_lines(table, each, state, millis)
 
-    def _file_lines(
-        self, event: SnapshotCommitted, state: TableState, millis: int
-    ) -> Iterator[bytes]:
-        log = self._table.log
-        files = log.personal.columns.rendered(event_files(log.store, log.layout, event))
-        changes = event.commit_kind != "COMPACT"
-        rendering = _Files(state, data_below(self._table), changes=changes)
-        for each in files:
-            if each.kind == "DELETE":
-                yield line("remove", rendering.remove(each, millis))
-        for each in files:
-            if each.kind == "ADD":
-                yield line("add", rendering.add(each))
+    return lines
+
+
+def _file_lines(
+    table: Table, event: SnapshotCommitted, state: TableState, millis: int
+) -> Iterator[bytes]:
+    log = table.log
+    files = log.personal.columns.rendered(event_files(log.store, log.layout, event))
+    changes = event.commit_kind != "COMPACT"
+    rendering = _Files(state, data_below(table), changes=changes)
+    for each in files:
+        if each.kind == "DELETE":
+            yield line("remove", rendering.remove(each, millis))
+    for each in files:
+        if each.kind == "ADD":
+            yield line("add", rendering.add(each))
+
+
+def versions_of_source(table: Table, state: TableState) -> Iterator[tuple[SnapshotCommitted, int]]:
+    """Yield the snapshots that came from a source, each with its version there.
+
+    Args:
+        table: The table.
+        state: It, while it follows.
+    """
+    for read in table.log.commits(0, state.version):
+        for transaction in read.commit.transactions:
+            versions = [e.delta_version for e in transaction.events if isinstance(e, DeltaFollowed)]
+            for each in transaction.events:
+                if isinstance(each, SnapshotCommitted) and versions:
+                    yield each, versions[0]
+
+
+def fold_of_owned(table: Table, state: TableState, schemas: Schemas) -> TableFold:
+    """Return what protocol and metadata go on from once the ledger owns a table.
+
+    What readers have to know of it stays; what only other writers had to know goes.
+
+    Args:
+        table: The table.
+        state: It, right after the promotion.
+        schemas: Finds its schemas, as files call their columns.
+    """
+    delta = _delta(state)
+    return TableFold(
+        schemas,
+        features=reader_features(delta.protocol),
+        changes=dict(_type_changes(delta)),
+        live=dict(Counter(each.schema_id for each in table.at(version=state.version).files)),
+    )
+
+
+def _type_changes(delta: DeltaTable) -> Iterator[tuple[int, tuple[dict[str, str], ...]]]:
+    """Yield what types were before, as the source says it, by field id."""
+    metadata = msgspec.json.decode(delta.metadata)
+    schema = msgspec.json.decode(metadata["schemaString"])
+    configuration = metadata.get("configuration") or {}
+    for path, member in members_of(schema, configuration):
+        changes = (member.get("metadata") or {}).get(_TYPE_CHANGES)
+        if changes:
+            yield delta.columns[path], tuple(changes)
+
+
+def _delta(state: TableState) -> DeltaTable:
+    if state.delta is None:
+        raise UnsupportedError(f"table {state.table_id} was not born in Delta")
+    return state.delta
 
 
 def _info(
@@ -158,10 +182,9 @@ class _Files:
     """The files of one version, by the names that they hold."""
 
     def __init__(self, state: TableState, below: str, *, changes: bool) -> None:
-        if state.delta is None:
-            raise UnsupportedError(f"table {state.table_id} was not born in Delta")
+        delta = _delta(state)
         self._state, self._below, self._changes = state, below, changes
-        columns = _columns(state.delta.metadata, tuple(state.delta.columns.items()))
+        columns = _columns(delta.metadata, tuple(delta.columns.items()))
         self._fields = {each.id: each for each in columns}
         keeps = {each.source_id for each in state.spec.fields}
         self._statistics = StatisticsOf(

@@ -12,5 +12,6 @@ DELTA = LazyFormat(
     planned="projections.delta.planned:planned",
     importer="projections.delta.importing.importing:DELTA",
     import_command="projections.delta.importing.command:register",
+    promoter="projections.delta.importing.promoting:PROMOTE",
 )
 """Its rules, its files and what else the ledger asks of a format; see `ledger.formats`."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from attrs import frozen
 
 from ledger.events import TableEvent
+from ledger.events.born.delta import DeltaFollowed
 from ledger.events.born.iceberg import StatisticsSet
 from ledger.events.commit import Transaction
 from ledger.events.snapshot_events import (
@@ -23,6 +24,7 @@ from ledger.events.snapshot_events import (
     TagDeleted,
     TagReplaced,
 )
+from ledger.events.table_events import TablePromoted
 from ledger.evolution.declared.format import declared_by
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
@@ -35,7 +37,7 @@ from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER
 from ledger.table import Table
-from projections.delta.born import project_born
+from projections.delta.born import fold_of_owned, followed, versions_of_source
 from projections.delta.log.actions import data_below, line, txn_line
 from projections.delta.log.commits import (
     commit_info,
@@ -46,6 +48,7 @@ from projections.delta.log.commits import (
 from projections.delta.log.delta_log import DeltaLog
 from projections.delta.log.versions import Versions
 from projections.delta.position import Position
+from projections.delta.table.columns import CalledInFiles
 from projections.delta.table.files import TableFiles
 from projections.delta.table.fold import TableFold
 from projections.delta.table.metadata import checkpoint_interval
@@ -92,8 +95,6 @@ class Projection:
                 f"{self.table.identifier} is not declared to be a Delta table: add delta to its "
                 "option ledger.formats"
             )
-        if self.target.delta is not None:
-            return project_born(self.table, self.outputs, self.start, self.target, on_progress)
         run = _Run(self)
         for read in new_commits(self.table, self.start, self.target, on_progress):
             run.commit(read)
@@ -107,21 +108,44 @@ class _Run:
         self._digest, self._below = start.commit, data_below(table)
         before = at_version(table.log, start.version) if start.version >= 0 else None
         self._builder = TableBuilder(before)
-        self._known: dict[int, Schema] = {} if before is None else {before.schema.id: before.schema}
+        self._called = CalledInFiles.of(target)
+        self._known: dict[int, Schema] = {}
+        if before is not None:
+            self._know(before.schema)
         self._fold = TableFold.at(start, before, self._schemas)
-        last = 0 if before is None else before.last_snapshot_id
-        self._versions = Versions(start.snapshots, start.unlisted, last=last)
+        self._versions = self._versions_at(before)
         self._unsaid = dict(start.unsaid)
         self._oldest_snapshot = oldest_readable(target)
-        oldest = self._versions.version_of(self._oldest_snapshot)
-        self._log = DeltaLog(projection.outputs, start, oldest if self._oldest_snapshot > 1 else 0)
+        self._oldest_followed = 0 if target.delta is None else target.delta.oldest_version
+        self._log = DeltaLog(projection.outputs, start, self._oldest_there())
+
+    def _versions_at(self, before: TableState | None) -> Versions:
+        last = 0 if before is None else before.last_snapshot_id
+        found = Versions(self._start.snapshots, self._start.unlisted, last=last)
+        if before is not None and before.mirrored is not None and self._target.mirrored is None:
+            for event, version in versions_of_source(self._table, before):
+                found.add(event, version)
+        return found
+
+    def _oldest_there(self) -> int | None:
+        """Return the first version whose commit stands; None where it is still to come."""
+        if self._target.delta is not None and self._start.version < 0:
+            return None
+        if self._oldest_snapshot == 1:
+            return self._start.oldest
+        found = self._versions.version_of(self._oldest_snapshot)
+        return found if found is None else max(found, self._oldest_followed)
 
     def _schemas(self, schema_ids: Iterable[int]) -> Mapping[int, Schema]:
         wanted = set(schema_ids)
         missing = wanted - self._known.keys()
         if missing:
-            self._known |= schemas_by_id(self._table.log, missing)
+            for each in schemas_by_id(self._table.log, missing).values():
+                self._know(each)
         return {each: self._known[each] for each in sorted(wanted)}
+
+    def _know(self, schema: Schema) -> None:
+        self._known[schema.id] = self._called.schema(schema)
 
     def commit(self, read: Read[TableEvent]) -> None:
         """Project one commit."""
@@ -132,14 +156,52 @@ class _Run:
             stood = self._builder.schema_id if self._log.has_begun else -1
             self._builder.add(transaction)
             state = self._builder.freeze()
-            self._known[state.schema.id] = state.schema
-            happened = [each for each in transaction.events if not _is_snapshot(each)]
-            lines = list(self._fold.learn(state)) if _alters(happened) else []
-            if lines or state.schema.id != stood:
-                self._step(transaction, happened, lines, state, millis)
-            for event in transaction.events:
-                if isinstance(event, SnapshotCommitted | RolledBack):
-                    self._snapshot(transaction, event, state, millis)
+            self._know(state.schema)
+            if state.mirrored is None:
+                self._own(transaction, state, stood, millis)
+            else:
+                self._follow(transaction, state)
+
+    def _own(
+        self, transaction: Transaction[TableEvent], state: TableState, stood: int, millis: int
+    ) -> None:
+        if any(isinstance(each, TablePromoted) for each in transaction.events):
+            self._fold = fold_of_owned(self._table, state, self._schemas)
+        happened = [each for each in transaction.events if not _is_snapshot(each)]
+        lines = list(self._fold.learn(state)) if _alters(happened) else []
+        if lines or state.schema.id != stood:
+            self._step(transaction, happened, lines, state, millis)
+        for event in transaction.events:
+            if isinstance(event, SnapshotCommitted | RolledBack):
+                self._snapshot(transaction, event, state, millis)
+
+    def _follow(self, transaction: Transaction[TableEvent], state: TableState) -> None:
+        """Project a version of the source."""
+        for event in transaction.events:
+            if isinstance(event, DeltaFollowed):
+                self._begin_followed(event, transaction)
+                version, millis = self._log.next(event.timestamp_millis)
+                for each in transaction.events:
+                    if isinstance(each, SnapshotCommitted):
+                        self._versions.add(each, version)
+                lines = followed(self._table, event, transaction, state)(millis)
+                until = min(version, self._oldest_followed)
+                self._log.put(lines, checkpoint_interval(state.schema), until)
+
+    def _begin_followed(self, event: DeltaFollowed, transaction: Transaction[TableEvent]) -> None:
+        """Let the log begin with a version of the source, if nobody reads those before it."""
+        version, oldest = event.delta_version, self._oldest_snapshot
+        comes = oldest > 1 and any(
+            isinstance(each, SnapshotCommitted) and each.snapshot_id == oldest
+            for each in transaction.events
+        )
+        is_first = version == self._oldest_followed
+        if is_first:
+            # Of what came before, the source no longer had all.
+            self._log.skip_to(version)
+        was_there = oldest == 1 or self._versions.version_of(oldest) is not None
+        if (is_first and was_there) or (version >= self._oldest_followed and comes):
+            self._log.begin_at(version)
 
     def _step(
         self,
@@ -273,6 +335,13 @@ class _Run:
     def finish(self) -> Position:
         """Write the hint; return the position."""
         fold = self._fold
+        if self._target.mirrored is not None:
+            # What the log goes on from is found again once the ledger owns the table.
+            corrections = len(self._target.corrections)
+            version = self._target.version
+            return self._log.finish(
+                Position(version=version, commit=self._digest, corrections=corrections)
+            )
         if self._target.snapshot is None and fold.problem is not None:
             raise UnsupportedError(
                 f"{self._table.identifier} has no Delta version: {fold.problem.message}"

@@ -65,10 +65,13 @@ class Handover(Protocol):
             UnsupportedError: It cannot; the message names what stands against it.
         """
 
-    def hand_over(self, table: Table, source: str, options: Mapping[str, Any] | None) -> bool:
-        """Lead the source's readers to the ledger's files, if the source is as it came in.
+    def hand_over(
+        self, table: Table, source: str, options: Mapping[str, Any] | None, now_millis: int
+    ) -> bool:
+        """Make the ledger the source's owner there, if the source is as it came in.
 
-        Returns whether it is: no means that more has come there.
+        Its readers are led to the ledger's files, or its writers are kept out. Returns whether the
+        source is as it came in: no means that more has come there.
         """
 
     def follow(self, table: Table) -> None:
@@ -160,7 +163,7 @@ class Promoting:
                 ).transactions
             state = table.state
             events = self.handover.events(table, found)
-            if not self.handover.hand_over(table, found, storage_options):
+            if not self.handover.hand_over(table, found, storage_options, now_millis()):
                 continue
             try:
                 self._commit(table, state, events, now_millis())

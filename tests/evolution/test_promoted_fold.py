@@ -99,5 +99,7 @@ def test_a_table_from_delta_follows_no_more_once_it_is_promoted() -> None:
     builder.commit(commit(there, TablePromoted(source="/lake/t")))
     state = builder.freeze()
     assert (state.followed, state.promoted_from, state.lists_files) == (None, "/lake/t", True)
+    assert state.delta is not None
+    assert (state.delta.promoted_in, state.delta.followed_schema_id) == (there, state.schema.id)
     with pytest.raises(InvalidChangeError, match="follows /lake/t no more"):
         builder.commit(commit(there + 1, DeltaFollowed(delta_version=11, timestamp_millis=99)))

@@ -362,6 +362,7 @@ class FromDelta(Elsewhere):
             "metadata": "",
             "columns": {},
             "promotedIn": -1,
+            "followedSchemaId": -1,
         }
 
     def fold(self, commit: Doc) -> None:
@@ -387,3 +388,5 @@ class FromDelta(Elsewhere):
     def promoteTable(self, _event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
         holds(self.delta["promotedIn"] < 0, "a table is promoted once")
         self.delta["promotedIn"] = commit["version"]
+        # What its own transaction makes of the schema is the ledger's.
+        self.delta["followedSchemaId"] = self.state["schemaId"]

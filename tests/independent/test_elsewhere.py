@@ -179,8 +179,15 @@ def test_what_pyiceberg_wrote_is_read_the_same_before_and_after_its_promotion(
 
 def test_what_follows_a_delta_log_is_read_the_same(tmp_path: Path) -> None:
     source = written(tmp_path / "theirs")
-    lake_in(tmp_path / "lake").import_table("a.b", source, format_name="delta")
+    lake = lake_in(tmp_path / "lake")
+    lake.import_table("a.b", source, format_name="delta")
     assert agrees(tmp_path / "lake") == 5
+    lake.promote("a.b")
+    table = lake.table("a.b")
+    table.alter([AddColumn(("day",), "DATE")])
+    table.append([FileChange(path="new", record_count=1, file_size_in_bytes=9)])
+    table.create_tag("mine")
+    assert agrees(tmp_path / "lake") == 10
 
 
 @pytest.mark.parametrize(

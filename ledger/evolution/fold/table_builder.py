@@ -499,7 +499,7 @@ class TableBuilder:
         if self._born is not None:
             self._born.promote(event, self.version)
         elif self._delta is not None:
-            self._delta = self._delta.promoted(self.version)
+            self._delta = self._delta.promoted(self.version, self._schema_id)
         else:
             raise InvalidChangeError(
                 "TablePromoted stands in a table that follows nobody", kind="ILLEGAL_STATE"

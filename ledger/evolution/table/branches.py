@@ -187,10 +187,11 @@ def decide_branch(state: TableState, change: SetBranch, formats: Formats) -> Sna
         FormatError: One of the table's formats cannot have the name.
     """
     checked_name(change.name, "branch")
-    if state.born is not None:
+    birth = state.born or state.delta
+    if birth is not None:
         raise UnsupportedError(
-            f"the table was born in Iceberg, and the ledger commits to its main alone: "
-            f"{change.name!r} cannot begin here"
+            f"the table was born in {birth.format_name.title()}, and the ledger commits to its "
+            f"main alone: {change.name!r} cannot begin here"
         )
     bounds.check_numbers(change, f"branch {change.name!r}")
     if change.resets:

@@ -73,6 +73,10 @@ class DeltaLog:
         It is the newest, or one to come, and then nothing lies between.
         """
         self._oldest, self._writes = version, True
+        self.skip_to(version)
+
+    def skip_to(self, version: int) -> None:
+        """Go on with a version; there are none between it and the newest."""
         self._version = max(self._version, version - 1)
 
     def put(self, lines: Iterable[bytes], interval: int, removed_until: int) -> None:

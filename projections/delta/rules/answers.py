@@ -126,7 +126,7 @@ def _past_problems(batch: Batch) -> Iterator[Refusal]:
     returned = batch.ever_returned(older)
     for each in older if returned else ():
         yield from _step(batch, each).problems(batch.schema.fields, returned)
-    yield from held.past_problems(batch.schema, reach, batch.history)
+    yield from held.past_problems(batch, reach)
 
 
 def _returned_problems(batch: Batch, columns: Sequence[DataField]) -> Iterator[Refusal]:
@@ -136,8 +136,7 @@ def _returned_problems(batch: Batch, columns: Sequence[DataField]) -> Iterator[R
     reach = batch.history.reach(batch.before)
     for older in batch.history.schemas(reach.schema_ids - {batch.schema.id}):
         yield from _step(batch, older).problems(columns, batch.returned)
-    live = {each.schema_id for each in batch.history.live(batch.before)}
-    yield from held.returning_problems(batch.schema, live, batch.returned, batch.history)
+    yield from held.returning_problems(batch)
 
 
 def _step(batch: Batch, before: Schema) -> schemas.Step:

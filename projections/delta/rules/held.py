@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator
+from collections.abc import Collection, Iterator
 
-from ledger.evolution.declared.format import History, Reach, Refusal
+from ledger.evolution.declared.format import Batch, History, Reach, Refusal
 from ledger.evolution.state import TableState
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
+from ledger.model.types.walk import type_places
+from projections.delta.table.columns import CalledInFiles
 from projections.delta.table.mapping import HeldNames, clashes
 
 
@@ -23,11 +25,11 @@ def arriving_problems(
         history: Its past.
     """
     come = {each.schema_id for each in files if each.kind == "ADD"}
-    if not come or not schema.id or _was_never_renamed(schema, state, history):
+    if not come or not schema.id or _is_plain(schema, state, history):
         return
     gone = {each.path for each in files if each.kind == "DELETE"}
     live = {each.schema_id for each in history.live(state) if each.path not in gone}
-    for place, reason in clashes(schema, HeldNames.of(history.schemas(live | come))):
+    for place, reason in clashes(schema, _held(state, history, live | come)):
         yield Refusal(
             f"column {place.name}",
             f"one name has to find a column in all files, and {reason}",
@@ -35,10 +37,11 @@ def arriving_problems(
         )
 
 
-def past_problems(schema: Schema, reach: Reach, history: History) -> Iterator[Refusal]:
+def past_problems(batch: Batch, reach: Reach) -> Iterator[Refusal]:
     """Yield the columns that files which can be read hold under several names."""
     used = {each.schema_id for each in reach.files}
-    for place, reason in clashes(schema, HeldNames.of(history.schemas(used))):
+    held = _held(batch.before, batch.history, used)
+    for place, reason in clashes(batch.schema, held):
         yield Refusal(
             f"column {place.name}",
             f"one name has to find a column in all files, and {reason}",
@@ -46,24 +49,33 @@ def past_problems(schema: Schema, reach: Reach, history: History) -> Iterator[Re
         )
 
 
-def returning_problems(
-    schema: Schema, live: Collection[int], returned: Container[int], history: History
-) -> Iterator[Refusal]:
-    """Yield the columns that are back, and that live files hold under no one name.
-
-    Args:
-        schema: The table's, with them.
-        live: The schemas of live files.
-        returned: The ids of those columns.
-        history: The table's past.
-    """
-    for place, reason in clashes(schema, HeldNames.of(history.schemas(live))):
-        if place.field is not None and place.field.id in returned:
+def returning_problems(batch: Batch) -> Iterator[Refusal]:
+    """Yield the columns that are back, and that live files hold under no one name."""
+    live = {each.schema_id for each in batch.history.live(batch.before)}
+    held = _held(batch.before, batch.history, live)
+    for place, reason in clashes(batch.schema, held):
+        if place.field is not None and place.field.id in batch.returned:
             yield Refusal(
                 f"column {place.name}",
                 f"one name has to find a column in all files, and {reason}",
                 "overwrite the files under one name first",
             )
+
+
+def _held(state: TableState, history: History, schema_ids: Collection[int]) -> HeldNames:
+    called = CalledInFiles.of(state)
+    return HeldNames.of(map(called.schema, history.schemas(schema_ids)))
+
+
+def _is_plain(schema: Schema, state: TableState, history: History) -> bool:
+    """Whether all files surely call columns as the schema does."""
+    called = CalledInFiles.of(state)
+    is_named = any(
+        place.field is not None
+        and called.names.get(place.field.id, place.field.name) != place.field.name
+        for place in type_places(schema.fields)
+    )
+    return not is_named and _was_never_renamed(schema, state, history)
 
 
 def _was_never_renamed(schema: Schema, state: TableState, history: History) -> bool:

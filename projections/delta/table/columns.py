@@ -15,8 +15,10 @@ from typing import Any
 
 from attrs import Factory, define, evolve, frozen
 
+from ledger.evolution.state import TableState
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, InvalidTypeError, UnsupportedError
+from ledger.model.schema import Schema
 
 _PLAIN: Mapping[str, t.DataType] = {
     "boolean": t.BooleanType(),
@@ -49,6 +51,71 @@ def path_text(path: Path) -> str:
         'a.element.`b.c`'
     """
     return ".".join(map(_quoted, path))
+
+
+_LAST_NAME = re.compile(r"(?:`((?:[^`]|``)*)`|([^.`]*))$")
+
+
+def names_in_files(columns: Mapping[str, int]) -> dict[int, str]:
+    """Return what files call each column, by its id.
+
+    Args:
+        columns: The ids by the path of physical names, as `path_text` writes it.
+
+    Example:
+        >>> names_in_files({"a": 1, "a.element.`b.``c`": 2})
+        {1: 'a', 2: 'b.`c'}
+    """
+    found = {}
+    for text, field_id in columns.items():
+        last = _LAST_NAME.search(text)
+        if last is not None:
+            found[field_id] = last[2] if last[1] is None else last[1].replace("``", "`")
+    return found
+
+
+@frozen
+class CalledInFiles:
+    """What files call the columns of a table's schemas.
+
+    The ledger's own files call them as their schema does. Those that came from a source have its
+    physical names.
+
+    Attributes:
+        names: Those by field id.
+        last_schema_id: The last schema of the source; -1 where there is none.
+    """
+
+    names: Mapping[int, str]
+    last_schema_id: int
+
+    @classmethod
+    def of(cls, state: TableState) -> CalledInFiles:
+        """Return what files of a table call columns."""
+        delta = state.delta
+        if delta is None or delta.followed_schema_id < 0:
+            return cls({}, -1)
+        return cls(names_in_files(delta.columns), delta.followed_schema_id)
+
+    def schema(self, schema: Schema) -> Schema:
+        """Return a schema with its columns called as its files call them."""
+        if schema.id > self.last_schema_id:
+            return schema
+        return evolve(schema, fields=tuple(map(self._field, schema.fields)))
+
+    def _field(self, each: t.DataField) -> t.DataField:
+        return evolve(each, name=self.names.get(each.id, each.name), type=self._type(each.type))
+
+    def _type(self, kind: t.DataType) -> t.DataType:
+        match kind:
+            case t.RowType():
+                return evolve(kind, fields=tuple(map(self._field, kind.fields)))
+            case t.ArrayType():
+                return evolve(kind, element=self._type(kind.element))
+            case t.MapType():
+                return evolve(kind, key=self._type(kind.key), value=self._type(kind.value))
+            case _:
+                return kind
 
 
 def _quoted(name: str) -> str:
@@ -121,6 +188,14 @@ def physical_fields(
     return tuple(map(renamed, columns.fields))
 
 
+def members_of(
+    schema: Mapping[str, Any], configuration: Mapping[str, str]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield every column of a Delta schema, at every depth, by the path of its physical names."""
+    for path, member in _Reading(is_mapped(configuration), {}).all(schema, ()):
+        yield path_text(path), member
+
+
 @define
 class _Reading:
     mapped: bool
@@ -133,7 +208,7 @@ class _Reading:
         """Give ids to columns that nobody knew: Delta's own, in their order, where they are new."""
         unknown = [
             (self._own_id(member), place, path)
-            for place, (path, member) in enumerate(self._all(schema, ()))
+            for place, (path, member) in enumerate(self.all(schema, ()))
             if path_text(path) not in self.known
         ]
         for own, _, path in sorted(unknown, key=lambda each: each[:2]):
@@ -147,9 +222,10 @@ class _Reading:
         name = member.get("metadata", {}).get(_PHYSICAL) if self.mapped else None
         return str(member["name"] if name is None else name)
 
-    def _all(
+    def all(
         self, schema: Mapping[str, Any], around: Path
     ) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+        """Yield every column below a path of physical names."""
         for member in schema["fields"]:
             path = (*around, self._physical(member))
             yield path, member
@@ -159,7 +235,7 @@ class _Reading:
         if not isinstance(kind, Mapping):
             return
         if kind["type"] == "struct":
-            yield from self._all(kind, path)
+            yield from self.all(kind, path)
         elif kind["type"] == "array":
             yield from self._inside(kind["elementType"], (*path, "element"))
         elif kind["type"] == "map":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+import msgspec
 from attrs import Factory, define
 
 from ledger.evolution.state import TableState
@@ -128,9 +129,10 @@ class TableFold:
         changes = self._changed(schema)
         mapped = self.is_mapped or self._leaves_names(schema, physical)
         features = features_of(schema, self.features, is_mapped=mapped, changes=changes)
+        table_id, created_millis = _identity(state)
         made = TableMetadata(
-            state.table_id,
-            state.created_at,
+            table_id,
+            created_millis,
             schema,
             state.spec,
             Naming(physical if mapped else None, changes),
@@ -157,3 +159,16 @@ class TableFold:
                 if more:
                     changes[each] = (*changes.get(each, ()), *more)
         return changes
+
+
+def _identity(state: TableState) -> tuple[str, int]:
+    """Return the table's id and when it was created, as Delta's readers know them."""
+    if state.delta is None:
+        return state.table_id, state.created_at
+    found = msgspec.json.decode(state.delta.metadata, type=_Identity)
+    return found.id, state.created_at if found.created_time is None else found.created_time
+
+
+class _Identity(msgspec.Struct, rename="camel"):
+    id: str
+    created_time: int | None = None

@@ -107,12 +107,22 @@ def fenced(protocol: str) -> bytes:
         >>> fenced('{"minReaderVersion":1,"minWriterVersion":1}')[:60]
         b'{"minReaderVersion":1,"minWriterVersion":7,"writerFeatures":'
     """
+    return with_features(protocol, {IN_COMMIT_TIMESTAMP, FENCE})
+
+
+def with_features(protocol: str, more: Collection[str]) -> bytes:
+    """Return a protocol that asks writers for more features, and readers for what it asked before.
+
+    Args:
+        protocol: It, as JSON.
+        more: Features that only writers have to know.
+    """
     found: dict[str, Any] = msgspec.json.decode(protocol)
     reader, writer = found["minReaderVersion"], found["minWriterVersion"]
     reading = set(found.get("readerFeatures") or ())
     if reader == _MAPPING_READER:
         reader, reading = _FEATURE_READER, {*reading, COLUMN_MAPPING}
-    features = {*reading, *(found.get("writerFeatures") or ()), IN_COMMIT_TIMESTAMP, FENCE}
+    features = {*reading, *(found.get("writerFeatures") or ()), *more}
     if writer < _FEATURE_WRITER:
         old = {each for each, since in _OF_OLD_WRITERS.items() if since <= writer}
         features |= old if reader == _FEATURE_READER else old - {COLUMN_MAPPING}
@@ -120,6 +130,17 @@ def fenced(protocol: str) -> bytes:
     if reader == _FEATURE_READER:
         wanted["readerFeatures"] = sorted(reading)
     return _ENCODER.encode({**wanted, "writerFeatures": sorted(features)})
+
+
+def reader_features(protocol: str) -> frozenset[str]:
+    """Return the table features that a protocol asks readers for.
+
+    Example:
+        >>> sorted(reader_features('{"minReaderVersion":2,"minWriterVersion":5}'))
+        ['columnMapping']
+    """
+    found: dict[str, Any] = msgspec.json.decode(with_features(protocol, ()))
+    return frozenset(found.get("readerFeatures") or ())
 
 
 @frozen

@@ -61,8 +61,11 @@ class IcebergHandover:
         adopted = _adopted(table, state, born, last)
         return (said,) if adopted is None else (said, adopted)
 
-    def hand_over(self, table: Table, source: str, options: Mapping[str, Any] | None) -> bool:
+    def hand_over(
+        self, table: Table, source: str, options: Mapping[str, Any] | None, now_millis: int
+    ) -> bool:
         """Swap the catalog's pointer, if it is where the last import found it."""
+        del now_millis
         newest = open_source(source, options).newest.url
         if _is_own(table, newest):
             return True

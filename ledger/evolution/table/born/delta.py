@@ -29,6 +29,8 @@ class DeltaTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
         metadata: The newest metadata, as JSON.
         columns: The field id of every column that ever was, by the path of its physical names.
         promoted_in: The commit by which the ledger became its owner; -1 while others own it.
+        followed_schema_id: The last schema that its source gave: what files of that one and of
+            older ones call columns, `columns` says; -1 while others own it.
     """
 
     format_name: ClassVar[str] = "delta"
@@ -44,6 +46,7 @@ class DeltaTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
     metadata: str = ""
     columns: dict[str, int] = {}
     promoted_in: int = -1
+    followed_schema_id: int = -1
 
     @classmethod
     def of_birth(cls, birth: DeltaBirth) -> DeltaTable:
@@ -88,15 +91,19 @@ class DeltaTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
             columns={**self.columns, **columns} if columns else self.columns,
         )
 
-    def promoted(self, version: int) -> DeltaTable:
+    def promoted(self, version: int, schema_id: int) -> DeltaTable:
         """Return what it has once the ledger owns it.
+
+        Args:
+            version: The commit that says so.
+            schema_id: The schema before it.
 
         Raises:
             InvalidChangeError: It does already.
         """
         if self.promoted_in >= 0:
             raise InvalidChangeError("a table is promoted once", kind="ILLEGAL_STATE")
-        return replace(self, promoted_in=version)
+        return replace(self, promoted_in=version, followed_schema_id=schema_id)
 
 
 def _or(value: str | UnsetType, absent: str) -> str:

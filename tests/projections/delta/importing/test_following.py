@@ -183,19 +183,6 @@ def test_a_name_that_comes_back_is_the_column_that_had_it(tmp_path: Path) -> Non
     assert (back.field_names, back.field_id) == (("id",), 1)
 
 
-def test_it_is_promoted_by_instruction_alone(tmp_path: Path) -> None:
-    lake = lake_on(memory(), clock=now)
-    write(tmp_path, 0, PROTOCOL, metadata(ID, NAME), add("x"))
-    imported(lake, str(tmp_path))
-    version = lake.table("a.b").state.version
-    for dry_run in (True, False):
-        with pytest.raises(UnsupportedError, match="born in Delta.*create, then add-files"):
-            lake.promote("a.b", dry_run=dry_run)
-    assert lake.table("a.b").state.version == version
-    write(tmp_path, 1, add("y"))
-    assert imported(lake, str(tmp_path)).transactions == 1
-
-
 def test_a_mapped_table_keeps_its_ids_and_a_table_that_becomes_one_its_own(tmp_path: Path) -> None:
     def mapped(name: str, number: int, physical: str) -> dict[str, Any]:
         said = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical}

@@ -1,0 +1,189 @@
+"""Promoting a table from Delta: one more version of its log keeps all other writers out.
+
+A version of a Delta log is created once, whoever writes it. The last one that the source gets asks
+writers for a feature that no engine has, so that whoever commits after it is refused, and whoever
+was faster has committed before it: that is taken over first. It changes nothing that readers see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from ledger.events import TableEvent
+from ledger.events.schema_changes import RemoveOption
+from ledger.events.table_events import TablePromoted
+from ledger.evolution.state import TableState
+from ledger.evolution.table.born.delta import DeltaTable
+from ledger.history.older import schemas_by_id
+from ledger.model.errors import StoreError, UnsupportedError
+from ledger.stores import LocalStore, Store, open_store
+from ledger.table import Table
+from projections.delta.importing.importing import DELTA
+from projections.delta.importing.reading import Protocol
+from projections.delta.importing.source import Source
+from projections.delta.log.actions import line
+from projections.delta.log.names import FOLDER, commit_path
+from projections.delta.materialise import project
+from projections.delta.rules import schemas
+from projections.delta.table.columns import CalledInFiles, names_in_files
+from projections.delta.table.metadata import FENCE, is_reserved, with_features
+from projections.importing.files import place_of_source, plain
+from projections.importing.promoting import Promoting
+
+_TIMED = "delta.enableInCommitTimestamps"
+
+
+class DeltaHandover:
+    """See `projections.importing.promoting.Handover`."""
+
+    def source(self, table: Table) -> str:
+        """Return how the table's source is found."""
+        return _delta(table.state).source
+
+    def is_here(self, table: Table, source: str, options: Mapping[str, Any] | None) -> bool:
+        """Return no: a folder is its source for good, and its last version comes in, too."""
+        del table, source, options
+        return False
+
+    def events(self, table: Table, source: str) -> tuple[TableEvent, ...]:
+        """Return what the promotion says, and refuse what the ledger cannot own.
+
+        Raises:
+            UnsupportedError: Another ledger owns the table, or the ledger's own words do not say
+                its columns or what its files call them.
+        """
+        state = table.state
+        delta = _delta(state)
+        if FENCE in _features(delta) and not is_fenced(state):
+            raise UnsupportedError(
+                f"{source} is written by a ledger's table already, and by nobody else: commit "
+                "there; what it gets is followed here"
+            )
+        for problem in _problems(table):
+            raise UnsupportedError(f"{source} stays its owner's: {problem}")
+        kept = (RemoveOption(each) for each in sorted(state.schema.options) if is_reserved(each))
+        return (TablePromoted(source=delta.source), *kept)
+
+    def hand_over(
+        self, table: Table, source: str, options: Mapping[str, Any] | None, now_millis: int
+    ) -> bool:
+        """Write the version that keeps others out, if nobody has committed meanwhile.
+
+        It has then to come in, too. Where the source's storage knows no conditional create, its
+        owner has to stop its writers, and nothing is written there.
+        """
+        state = table.state
+        delta = _delta(state)
+        if Source(source, options).newest != delta.delta_version:
+            return False
+        store = None if is_fenced(state) else _store(source, options)
+        if store is None:
+            return True
+        path = commit_path(delta.delta_version + 1)
+        # Whoever was first: what stands there comes in now.
+        store.create(path.removeprefix(f"{FOLDER}/"), _last_version(table, delta, now_millis))
+        return False
+
+    def follow(self, table: Table) -> None:
+        """Bring the table's own log up to the newest version."""
+        project(table)
+
+    def catalog(self, source: str) -> str:
+        """Return nothing: no catalog leads to a folder."""
+        del source
+        return ""
+
+    def instructions(self, table: Table) -> tuple[str, ...]:
+        """Return what the table's former owner has to do, a sentence each."""
+        state, name = table.state, table.identifier
+        delta = _delta(state)
+        if is_fenced(state):
+            said = f"lead its writers to the ledger: {delta.source} refuses those that know table"
+            stop = f"{said} features since its version {delta.delta_version}"
+        else:
+            stop = f"stop all writers of {delta.source}: what commits there now is lost here"
+        read = f"let readers read {table.location}: its versions are the source's, and go on"
+        keep = (
+            f"keep the files below {delta.source}, and run no VACUUM there: older rows stay in it"
+        )
+        on = f"after later changes, bring the files up to date: lakeledger project delta {name}"
+        return (stop, read, keep, on)
+
+
+def is_fenced(state: TableState) -> bool:
+    """Whether a table's source lets nobody commit any more but this ledger's table."""
+    return _own_fence(state.table_id) in _features(_delta(state))
+
+
+def _own_fence(table_id: str) -> str:
+    return f"{FENCE}-{table_id}"
+
+
+def _delta(state: TableState) -> DeltaTable:
+    if state.delta is None:
+        raise UnsupportedError("the table was not born in Delta")
+    return state.delta
+
+
+def _features(delta: DeltaTable) -> tuple[str, ...]:
+    if not delta.protocol:
+        return ()
+    return msgspec.json.decode(delta.protocol, type=Protocol).writer_features or ()
+
+
+def _store(source: str, options: Mapping[str, Any] | None) -> Store | None:
+    """Return the log's folder as a store; None where a storage knows no conditional create."""
+    place = f"{plain(place_of_source(source))}/{FOLDER}"
+    try:
+        if "://" not in place:
+            return LocalStore(place)
+        return open_store(place, options)
+    except StoreError:
+        return None
+
+
+def _last_version(table: Table, delta: DeltaTable, now_millis: int) -> bytes:
+    """Return the commit by which a source's log ends for everybody else."""
+    configuration = msgspec.json.decode(delta.metadata).get("configuration") or {}
+    millis = max(now_millis, delta.timestamp_millis + 1)
+    timed = {"inCommitTimestamp": millis} if configuration.get(_TIMED) == "true" else {}
+    info = {
+        **timed,
+        "timestamp": millis,
+        "operation": "PROMOTE",
+        "operationParameters": {"owner": table.location},
+        "readVersion": delta.delta_version,
+        "isBlindAppend": False,
+        "userMetadata": f"the ledger's from here on: {table.location}",
+    }
+    fence = with_features(delta.protocol, {FENCE, _own_fence(table.state.table_id)})
+    return line("commitInfo", info) + line("protocol", msgspec.Raw(fence))
+
+
+def _problems(table: Table) -> Iterator[str]:
+    """Yield what stands against going on in the ledger's own words, a sentence each."""
+    state = table.state
+    schema = state.schema
+    for each in (
+        *schemas.column_problems(schema.fields),
+        *schemas.name_problems(schema),
+        *schemas.spec_problems(schema, state.spec),
+    ):
+        yield f"{each.what}: {each.rule}"
+    called = CalledInFiles(names_in_files(_delta(state).columns), schema.id)
+    if called.schema(schema) == schema:
+        return
+    unnumbered = {each.schema_id: each.path for each in table.at().files if not each.field_ids}
+    for schema_id, said in schemas_by_id(table.log, unnumbered).items():
+        if called.schema(said) != said:
+            yield (
+                f"file {unnumbered[schema_id]} has no field ids of the table's, and other names "
+                "for its columns, so that only Delta finds them; write its rows into a table of "
+                "the ledger's own (lakeledger create, then add-files)"
+            )
+
+
+PROMOTE = Promoting(DELTA, DeltaHandover())

@@ -1,0 +1,463 @@
+"""A promoted Delta table: its source lets nobody write any more, and its log goes on here."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyarrow import parquet
+
+import ledger
+from ledger import (
+    AddColumn,
+    AlreadyExistsError,
+    DropColumn,
+    FormatError,
+    InvalidInputError,
+    Ledger,
+    RenameColumn,
+    SetOption,
+    Table,
+    UnsupportedError,
+)
+from ledger.events.table_events import TablePromoted
+from ledger.stores import LocalStore, MemoryStore, Store
+from projections.delta.importing import promoting
+from projections.delta.materialise import DELTA
+from tests.faults import Died, DiesAfter
+from tests.lakes import lake_on, memory
+from tests.projections.delta.importing.test_following import (
+    ID,
+    PROTOCOL,
+    add,
+    info,
+    metadata,
+    now,
+    remove,
+    write,
+    written,
+)
+from tests.projections.delta.importing.writing import READERS, Life, deltalake
+from tests.readers.test_delta_readers import folder_of
+
+Read = tuple[list[str], list[tuple[Any, ...]]]
+ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "name": ["a", "b"]})
+
+
+def source(folder: Path) -> str:
+    """A table of three versions: two that come, one that deletes."""
+    for _ in range(2):
+        write_deltalake(str(folder), ROWS, mode="append")
+    DeltaTable(str(folder)).delete("id = 1")
+    return str(folder)
+
+
+def owned(tmp_path: Path, place: str) -> Table:
+    lake = ledger.open(str(tmp_path / "lake"))
+    lake.import_table("a.b", place, format_name="delta")
+    lake.promote("a.b")
+    return lake.table("a.b")
+
+
+def own_file(table: Table, file: str, ids: list[int], /, **columns: list[Any]) -> str:
+    """A data file in the ledger's place."""
+    path = Path(folder_of(table)) / "data" / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(pa.table({"id": pa.array(ids, pa.int64()), **columns}), path)
+    return f"{table.location}/data/{file}"
+
+
+def read(table: Table, version: int | None = None) -> Read:
+    """What all readers make of a version of the projected log, the newest if None."""
+    DELTA.project(table)
+    folder = folder_of(table)
+    at = DeltaTable(folder).version() if version is None else version
+    first, *others = (reader(folder, at) for reader in READERS)
+    assert all(each == first for each in others)
+    return first
+
+
+def is_sound(table: Table) -> bool:
+    DELTA.project(table)
+    found = DELTA.verify(table)
+    return found.is_empty and not found.foreign
+
+
+def changed(table: Table) -> Iterator[tuple[list[str], list[tuple[Any, ...]]]]:
+    """What an owner does, one change after the other, each with the rows that are there then."""
+    old = [(2, "b"), (2, "b")]
+    yield ["id", "name"], old
+    table.add_files(own_file(table, "one.parquet", [7], name=["z"]))
+    yield ["id", "name"], [*old, (7, "z")]
+    table.alter([RenameColumn(("name",), "title"), AddColumn(("age",), "INT")])
+    yield ["id", "title", "age"], [(2, "b", None), (2, "b", None), (7, "z", None)]
+    table.add_files(own_file(table, "two.parquet", [8], name=["y"]))
+    table.create_tag("mine")
+    yield ["id", "title", "age"], [(2, "b", None), (2, "b", None), (7, "z", None), (8, "y", None)]
+    theirs = str(table.state.promoted_from)
+    table.delete_files([each.path for each in table.at().files if theirs in each.path])
+    yield ["id", "title", "age"], [(7, "z", None), (8, "y", None)]
+    table.rollback(snapshot=1)
+    yield ["id", "title", "age"], [(1, "a", None), (2, "b", None)]
+    table.rollback(tag="mine")
+    table.alter([DropColumn(("title",))])
+    yield ["id", "age"], [(2, None), (2, None), (7, None), (8, None)]
+
+
+def test_rows_are_equal_before_and_after_for_every_reader_at_every_version(tmp_path: Path) -> None:
+    place = source(tmp_path / "t")
+    before = {n: [reader(place, n) for reader in READERS] for n in range(3)}
+    table = owned(tmp_path, place)
+    for names, rows in changed(table):
+        assert read(table) == (names, sorted(rows, key=repr))
+        assert is_sound(table)
+    for version, expected in before.items():
+        assert [reader(place, version) for reader in READERS] == expected
+        assert read(table, version) == expected[0]
+    assert read(table, 3) == READERS[0](place, 3) == before[2][0]
+    DELTA.rebuild(table)
+    assert read(table) == (names, rows)
+    table.alter([SetOption("ledger.formats", "delta,iceberg")])
+    assert sorted(map(str, table.at().to_arrow().to_pylist())) == sorted(
+        str(dict(zip(names, each, strict=True))) for each in rows
+    )
+    assert sorted(table.at(snapshot=2).to_arrow()["id"].to_pylist()) == [1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("key", [None, "text", "day"])
+def test_a_table_goes_on_in_its_partitions_and_types(tmp_path: Path, key: str | None) -> None:
+    life = Life(tmp_path / "t", 8, key)
+    for _ in range(5):
+        life.step()
+    table = owned(tmp_path, life.folder)
+    names, rows = READERS[0](life.folder, life.version)
+    assert read(table) == (names, rows)
+    gone = table.at().files[0]
+    table.delete_files(gone.path)
+    left = read(table)
+    assert len(left[1]) == len(rows) - gone.record_count
+    table.rollback(snapshot=table.state.last_snapshot_id - 1)
+    assert read(table) == (names, rows)
+    assert is_sound(table)
+
+
+def test_whoever_writes_at_the_source_is_refused_and_may_read(tmp_path: Path) -> None:
+    place = source(tmp_path / "t")
+    held = DeltaTable(place)
+    table = owned(tmp_path, place)
+    there = sorted(each.name for each in (tmp_path / "t/_delta_log").iterdir())
+    for it, said in ((held, "Protocol changed"), (place, r'Unknown\("lakeledger')):
+        with pytest.raises(deltalake.exceptions.DeltaError, match=said):
+            write_deltalake(it, ROWS, mode="append")
+    assert sorted(each.name for each in (tmp_path / "t/_delta_log").iterdir()) == there
+    assert DeltaTable(place).history(1)[0]["operationParameters"]["owner"] == table.location
+
+
+def test_who_commits_meanwhile_is_taken_in_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = source(tmp_path / "t")
+    lake = ledger.open(str(tmp_path / "lake"))
+    lake.import_table("a.b", place, format_name="delta")
+    found, left = promoting._store, [1, 2]
+
+    def raced(*asked: Any) -> Store | None:
+        if left:
+            left.pop()
+            write_deltalake(place, ROWS, mode="append")
+        return found(*asked)
+
+    monkeypatch.setattr(promoting, "_store", raced)
+    planned = lake.promote("a.b", dry_run=True)
+    assert (planned.version, planned.is_new, len(left)) == (None, True, 2)
+    done = lake.promote("a.b")
+    assert (done.transactions, done.files) == (3, 3)
+    assert len(read(lake.table("a.b"))[1]) == 6
+
+
+def test_a_source_that_never_stands_still_stays_its_owners(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = source(tmp_path / "t")
+    lake = ledger.open(str(tmp_path / "lake"))
+    lake.import_table("a.b", place, format_name="delta")
+    found = promoting._store
+
+    def raced(*asked: Any) -> Store | None:
+        write_deltalake(place, ROWS, mode="append")
+        return found(*asked)
+
+    monkeypatch.setattr(promoting, "_store", raced)
+    with pytest.raises(InvalidInputError, match="stop its writers"):
+        lake.promote("a.b")
+    assert lake.table("a.b").state.followed == place
+    write_deltalake(place, ROWS, mode="append")
+
+
+def facts(lake: Ledger) -> list[str]:
+    table = lake.table("a.b")
+    return [
+        type(each).__name__
+        for commit in table.events()
+        for transaction in commit.transactions
+        for each in transaction.events
+    ]
+
+
+def test_a_kill_at_any_write_is_ended_by_asking_again(tmp_path: Path) -> None:
+    for writes in itertools.count():
+        place = written(tmp_path / f"{writes}")
+        store = memory()
+        lake_on(store, clock=now).import_table("a.b", place, format_name="delta")
+        try:
+            lake_on(DiesAfter(store, writes), clock=now).promote("a.b")
+        except Died:
+            again = lake_on(store, clock=now)
+            assert again.table("a.b").state.followed in {place, None}
+            again.promote("a.b")
+            said = facts(again)
+            assert said.count("TablePromoted") == 1
+            assert said.count("DeltaFollowed") == 5
+            assert not again.promote("a.b").is_new
+            assert facts(again) == said
+            assert is_sound(again.table("a.b"))
+        else:
+            break
+    assert writes > 3
+
+
+def test_a_kill_before_or_after_the_sources_last_version_is_ended_by_asking_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = promoting._store
+    for writes in (0, 1):
+        place = written(tmp_path / f"{writes}")
+        lake = lake_on(memory(), clock=now)
+        lake.import_table("a.b", place, format_name="delta")
+
+        def dying(*asked: Any, left: int = writes) -> Store | None:
+            store = found(*asked)
+            return None if store is None else DiesAfter(store, left)
+
+        monkeypatch.setattr(promoting, "_store", dying)
+        with suppress(Died):
+            lake.promote("a.b")
+        monkeypatch.undo()
+        lake.promote("a.b")
+        assert facts(lake).count("DeltaFollowed") == 5
+        assert len(list((tmp_path / f"{writes}/_delta_log").iterdir())) == 5
+
+
+def test_where_nobody_can_be_kept_out_the_owner_is_told_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = source(tmp_path / "t")
+    monkeypatch.setattr(promoting, "_store", lambda *_: None)
+    lake = ledger.open(str(tmp_path / "lake"))
+    lake.import_table("a.b", place, format_name="delta")
+    done = lake.promote("a.b")
+    assert done.instructions[0].startswith(f"stop all writers of {place}")
+    write_deltalake(place, ROWS, mode="append")
+    assert len(read(lake.table("a.b"))[1]) == 2
+
+
+def test_it_is_promoted_once_and_by_one(tmp_path: Path) -> None:
+    place = source(tmp_path / "t")
+    lake, other = ledger.open(str(tmp_path / "lake")), ledger.open(str(tmp_path / "other"))
+    for each in (lake, other):
+        each.import_table("a.b", place, format_name="delta")
+    done = lake.promote("a.b")
+    assert (done.is_new, done.transactions, done.catalog) == (True, 1, "")
+    assert not lake.promote("a.b").is_new
+    with pytest.raises(AlreadyExistsError, match="was promoted: the ledger owns it"):
+        lake.import_table("a.b", place, format_name="delta")
+    with pytest.raises(UnsupportedError, match="is written by a ledger's table already"):
+        other.promote("a.b")
+    assert other.table("a.b").state.followed == place
+    assert facts(lake).count("TablePromoted") == 1
+
+
+def test_log_instants_blame_and_plans_go_on(tmp_path: Path) -> None:
+    table = owned(tmp_path, source(tmp_path / "t"))
+    promoted = table.state.version
+    table.alter([AddColumn(("age",), "INT")])
+    table.add_files(own_file(table, "one.parquet", [70], name=["z"]))
+    assert [len(table.at(snapshot=each).files) for each in (1, 2, 3, 4)] == [1, 2, 1, 2]
+    assert table.at(version=promoted).schema.names == ("id", "name")
+    assert table.blame("age")
+    (planned,) = table.at().plan("id > 50").files
+    assert planned.file.path.endswith("one.parquet")
+    assert table.state.totals.record_count == 3
+    with pytest.raises(UnsupportedError, match="main alone"):
+        table.create_branch("audit")
+    (said,) = (
+        e
+        for c in table.events(promoted)
+        for t in c.transactions
+        for e in t.events
+        if isinstance(e, TablePromoted)
+    )
+    assert said.source == str(tmp_path / "t")
+
+
+@pytest.mark.parametrize("often", [True, False])
+@pytest.mark.parametrize("oldest", [2, 3, 4])
+def test_a_log_begins_where_the_oldest_snapshot_does(
+    tmp_path: Path, oldest: int, *, often: bool
+) -> None:
+    lake = ledger.open(str(tmp_path / "lake"))
+    place = source(tmp_path / "t")
+    lake.import_table("a.b", place, format_name="delta")
+    table = lake.table("a.b")
+    if often:
+        DELTA.project(table)
+    lake.promote("a.b")
+    table.add_files(own_file(table, "one.parquet", [7], name=["z"]))
+    table.alter([SetOption("ledger.reader-grace", "0")])
+    table.expire_snapshots(before=oldest)
+    assert is_sound(table)
+    log = Path(folder_of(table)) / "_delta_log"
+    first = {2: 1, 3: 2, 4: 5}[oldest]
+    assert min(int(each.name[:20]) for each in log.glob("*.json")) == first
+    assert read(table)[1] == [(2, "b"), (2, "b"), (7, "z")]
+    assert len(read(table, first)[1]) == {2: 4, 3: 2, 4: 3}[oldest]
+
+
+MAPPED = {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}
+BY_NAME = {"delta.columnMapping.mode": "name", "delta.constraints.sound": "id > 0"}
+
+
+def mapped(name: str, number: int, **more: Any) -> dict[str, Any]:
+    said = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"col-{number}"}
+    return {**ID, "name": name, "metadata": said, **more}
+
+
+def mapped_file(folder: Path, name: str, ids: list[int], names: list[str]) -> dict[str, Any]:
+    """A file as Delta's mapping has it: with physical names, and Delta's ids."""
+    folder.mkdir(exist_ok=True)
+    kinds = (pa.int64(), pa.string())
+    schema = pa.schema(
+        pa.field(f"col-{number}", kind, metadata={"PARQUET:field_id": str(number)})
+        for number, kind in enumerate(kinds, 1)
+    )
+    parquet.write_table(pa.table([ids, names], schema=schema), folder / name)
+    stats = {"numRecords": len(ids), "minValues": {"col-1": min(ids)}, "nullCount": {"col-1": 0}}
+    return add(name, size=(folder / name).stat().st_size, stats=json.dumps(stats))
+
+
+def with_mapping(folder: Path) -> str:
+    """A table of four versions whose second column gets another name."""
+    label = {"type": "string"}
+    for version, name in ((0, "name"), (2, "label")):
+        columns = metadata(mapped("id", 1), mapped(name, 2, **label), configuration=BY_NAME)
+        said = (mapped_file(folder, "a.parquet", [1, 2], ["a", "b"]),) if not version else ()
+        write(folder, version, info(10 + version), *(() if version else (MAPPED,)), columns, *said)
+    write(folder, 1, info(11), mapped_file(folder, "b.parquet", [3], ["c"]))
+    write(folder, 3, info(13), mapped_file(folder, "c.parquet", [4], ["d"]), remove("b.parquet"))
+    return str(folder)
+
+
+def test_a_mapped_table_is_found_by_the_names_that_its_files_hold(tmp_path: Path) -> None:
+    place = with_mapping(tmp_path / "t")
+    table = owned(tmp_path, place)
+    assert dict(table.state.schema.options) == {"ledger.formats": "delta"}
+    for version in range(4):
+        assert read(table, version) == READERS[0](place, version)
+    rows = [(1, "a"), (2, "b"), (4, "d")]
+    assert read(table) == (["id", "label"], rows)
+    table.alter([RenameColumn(("label",), "title"), AddColumn(("age",), "INT")])
+    assert read(table) == (["id", "title", "age"], [(*each, None) for each in rows])
+    plain = own_file(table, "own.parquet", [7], title=["z"])
+    with pytest.raises(FormatError, match="files hold it as col-1 and as id"):
+        table.add_files(plain)
+    table.delete_files([each.path for each in table.at().files if "c.parquet" in each.path])
+    assert read(table)[1] == [(1, "a", None), (2, "b", None)]
+    table.overwrite(table.data_files([plain]))
+    assert read(table) == (["id", "title", "age"], [(7, "z", None)])
+    table.rollback(snapshot=3)
+    assert read(table)[1] == [(*each, None) for each in rows]
+    assert is_sound(table)
+    table.alter([SetOption("ledger.formats", "iceberg")])
+    assert [each["title"] for each in table.at().to_arrow().to_pylist()] == ["a", "b", "d"]
+
+
+def test_types_that_were_wider_and_readers_features_stay(tmp_path: Path) -> None:
+    before = [{"fromType": "short", "toType": "long"}]
+    wide = {**ID, "metadata": {"delta.typeChanges": before}}
+    features = ["typeWidening", "vacuumProtocolCheck"]
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features}
+    said = {"protocol": {**protocol, "writerFeatures": [*features, "changeDataFeed"]}}
+    write(tmp_path / "t", 0, info(1), said, metadata(wide), add("x"))
+    table = owned(tmp_path, str(tmp_path / "t"))
+    DELTA.project(table)
+    text = (Path(folder_of(table)) / f"_delta_log/{2:020d}.json").read_text()
+    lines = [json.loads(each) for each in text.splitlines()]
+    (asked,) = (each["protocol"] for each in lines if "protocol" in each)
+    assert asked["readerFeatures"] == features
+    (made,) = (each["metaData"] for each in lines if "metaData" in each)
+    (column,) = json.loads(made["schemaString"])["fields"]
+    assert (made["id"], column["metadata"]["delta.typeChanges"]) == ("u", before)
+
+
+def refused_variant(folder: Path) -> None:
+    write(folder, 0, info(1), PROTOCOL, metadata({**ID, "type": "variant"}), add("x"))
+
+
+def refused_names(folder: Path) -> None:
+    """Files of before the mapping, ids that are not Delta's, and a rename."""
+    write(folder, 0, info(1), PROTOCOL, metadata(ID), add("x"))
+    other = {"delta.columnMapping.id": 9, "delta.columnMapping.physicalName": "id"}
+    renamed = {**ID, "name": "new", "metadata": other}
+    write(folder, 1, info(2), MAPPED, metadata(renamed, configuration=BY_NAME), add("y"))
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (refused_variant, "stays its owner's: column id: Delta has no VARIANT"),
+        (refused_names, "stays its owner's: file .*/y has no field ids of the table's"),
+    ],
+)
+def test_what_the_ledger_cannot_go_on_with_is_refused_before_anything_is_written(
+    tmp_path: Path, make: Any, said: str
+) -> None:
+    make(tmp_path / "t")
+    lake = lake_on(memory(), clock=now)
+    lake.import_table("a.b", str(tmp_path / "t"), format_name="delta")
+    there = sorted((tmp_path / "t/_delta_log").iterdir())
+    for dry_run in (True, False):
+        with pytest.raises(UnsupportedError, match=said):
+            lake.promote("a.b", dry_run=dry_run)
+    assert sorted((tmp_path / "t/_delta_log").iterdir()) == there
+    assert lake.table("a.b").state.followed == str(tmp_path / "t")
+
+
+def test_times_rise_where_the_source_keeps_them_in_its_commits(tmp_path: Path) -> None:
+    timed = {"delta.enableInCommitTimestamps": "true"}
+    feature = {
+        "minReaderVersion": 1,
+        "minWriterVersion": 7,
+        "writerFeatures": ["inCommitTimestamp"],
+    }
+    later = now() + 50
+    first = {"commitInfo": {"inCommitTimestamp": later, "timestamp": later, "operation": "WRITE"}}
+    columns = metadata(ID, configuration=timed)
+    write(tmp_path / "t", 0, first, {"protocol": feature}, columns, add("x"))
+    lake = lake_on(LocalStore(tmp_path / "lake"), clock=now)
+    lake.import_table("a.b", str(tmp_path / "t"), format_name="delta")
+    lake.promote("a.b")
+    text = (tmp_path / f"t/_delta_log/{1:020d}.json").read_text()
+    assert json.loads(text.splitlines()[0])["commitInfo"]["inCommitTimestamp"] == later + 1
+
+
+def test_a_store_that_creates_once_is_found_for_a_place() -> None:
+    assert isinstance(promoting._store("/lake/t", {"key": "of another"}), LocalStore)
+    assert isinstance(promoting._store("memory://lake/t", None), MemoryStore)
+    assert promoting._store("sftp://host/lake/t", None) is None
