@@ -311,7 +311,7 @@ def _names(lake: Ledger, database: str | None) -> list[str]:
 
 def _columns(table: Table, when: When, screen: Screen, wanted: Wanted) -> None:
     read = columns_by_snapshot if wanted.history else columns_at
-    rows = read(table.log, when.of(table)).to_pylist()
+    rows = read(table, when.of(table)).to_pylist()
     if wanted.partition:
         rows = _rows_of(rows, wanted.partition)
     first = list(dict.fromkeys(each["partition"] for each in rows))[: wanted.top]
@@ -342,7 +342,7 @@ def _one(table: Table, when: When, engines: Engines, screen: Screen, wanted: Wan
         kept = brought_up_to_date(table, at, chosen, screen.notice, told)
     view, title = wanted.shapes.view, f"{table.identifier}{when}"
     if wanted.asking.ask is not None:
-        _answer(wanted.asking.ask, table, when, _kept(table, kept, "--ask"), screen, wanted)
+        _answer(wanted.asking.ask, table, when, kept, screen, wanted)
     elif view is not None:
         shown = view_document(view, kept, at)
         screen.result(shown, lambda to: print_view(to, title, shown))
@@ -362,14 +362,14 @@ def _kept(table: Table, counted: Counted, what: str) -> Kept:
     if not isinstance(counted, Kept):
         raise UnsupportedError(
             f"{what} asks for statistics that are kept, and the files of {table.identifier} stand "
-            "in its engine's manifests, of which none are: leave it out; the report, --at, "
-            "--history, --partition, --view and --columns are counted from there"
+            "in its engine's manifests, of which none are: leave it out; everything else is "
+            "counted from there"
         )
     return counted
 
 
 def _answer(
-    ask: Question, table: Table, when: When, kept: Kept, screen: Screen, wanted: Wanted
+    ask: Question, table: Table, when: When, kept: Counted, screen: Screen, wanted: Wanted
 ) -> None:
     at = when.of(table)
     # An instant that is named is asked as it was then.

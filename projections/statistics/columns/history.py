@@ -20,9 +20,11 @@ from ledger.model.schema import paths_of
 from ledger.model.transforms.values import Value, encode_value
 from ledger.model.types import DataType
 from ledger.model.types.text import format_type
+from ledger.table import Table
 from ledger.table_at import TableAt
 from projections.manifest_files.lists import names_lists, snapshot_events
 from projections.statistics.columns.sums import FilesSums, Readings
+from projections.statistics.keeping.engine_listed import EngineListed
 from projections.statistics.shown.query import rendering_of
 
 if TYPE_CHECKING:
@@ -53,43 +55,54 @@ point leave NaN out. `is_exact` is false where files may hold rows that the tabl
 _EQUALITY_DELETES = "equality-deletes"
 
 
-def columns_at(log: TableLog, at: TableAt) -> pa.Table:
+def columns_at(table: Table, at: TableAt) -> pa.Table:
     """Return every column of every partition that has data files at an instant.
 
     Args:
-        log: The table's.
+        table: The table.
         at: The instant; columns and partitions are shown by its schema.
 
     Raises:
-        UnsupportedError: An engine's manifests list the files, and not the ledger.
+        NotFoundError: A manifest of an engine is gone.
+        UnsupportedError: A snapshot of the ledger's own names an engine's manifest lists.
     """
     state = at.state
-    live = _Live(log, at)
+    live = _Live(table.log, at)
     live.apply(at.files)
     there = sorted(path for path, each in live.partitions.items() if each.data)
     return _table(live.rows(there, state.version, state.last_snapshot_id))
 
 
-def columns_by_snapshot(log: TableLog, at: TableAt) -> pa.Table:
+def columns_by_snapshot(table: Table, at: TableAt) -> pa.Table:
     """Return, for every snapshot up to an instant, the columns of the partitions that it changed.
 
     A row holds until the next one of its partition. A partition without files has none: its last
     rows say that `file_count` is 0.
 
     Args:
-        log: The table's.
+        table: The table.
         at: The instant; columns and partitions are shown by its schema.
 
     Raises:
-        UnsupportedError: An engine's manifests list the files, and not the ledger.
+        NotFoundError: A manifest of an engine is gone.
+        UnsupportedError: A snapshot of the ledger's own names an engine's manifest lists.
         DamagedLogError: A commit or a list of file changes is missing or damaged.
     """
-    return _table(_by_snapshot(log, at))
+    if at.state.lists_files:
+        changes = _listed_changes(table.log, at)
+    else:
+        changes = EngineListed(table, at).changes()
+    live = _Live(table.log, at)
+    return _table(
+        row
+        for version, snapshot_id, files in changes
+        for row in live.rows(live.apply(files), version, snapshot_id)
+    )
 
 
-def _by_snapshot(log: TableLog, at: TableAt) -> Iterator[dict[str, Any]]:
+def _listed_changes(log: TableLog, at: TableAt) -> Iterator[tuple[int, int, Iterable[FileChange]]]:
+    """Yield the version and the id of each snapshot up to an instant, and what it did."""
     state = at.state
-    live = _Live(log, at)
     for read in log.commits(0, state.version):
         for event in snapshot_events(read.commit):
             if event.snapshot_id > state.last_snapshot_id:
@@ -100,8 +113,8 @@ def _by_snapshot(log: TableLog, at: TableAt) -> Iterator[dict[str, Any]]:
                     "files say of columns is not in the ledger. Ask the engine"
                 )
             files = event_files(log.store, log.layout, event)
-            changed = live.apply(log.personal.columns.opened(files))
-            yield from live.rows(changed, read.commit.version, event.snapshot_id)
+            opened = log.personal.columns.opened(files)
+            yield read.commit.version, event.snapshot_id, opened
 
 
 def _table(rows: Iterable[dict[str, Any]]) -> pa.Table:

@@ -43,7 +43,7 @@ class Again:
         """Look at a table."""
         log.refresh()
         position = load(log.store, log.layout)
-        kept = Kept(TileFiles(log.store, folder(log.layout)), position, scan, log.personal.columns)
+        kept = Kept(TileFiles(log.store, folder(log.layout)), position, scan, log)
         # Where nothing is kept, nothing can be wrong with it.
         opening = opening_of(log, 0, 0) if position.version >= 0 else None
         return cls(kept, scan, step, opening)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from attrs import field, frozen
 from msgspec import UnsetType
+from msgspec.structs import replace
 
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born.iceberg import UNKNOWN, born_changes, born_totals
@@ -82,8 +83,39 @@ class EngineListed:
         return self._rows([(last, self.at.state.last_snapshot_id, before, self.at.engine_files)])
 
     def version_of(self, version: int, snapshot_id: int) -> int:
-        """Return the commit that brought a snapshot."""
-        return _added_in(self.at.state).get(snapshot_id, version)
+        """Return the commit that brought a snapshot, by its id or its place."""
+        named = self._line[version] if version < 0 and not snapshot_id else snapshot_id
+        return _added_in(self.at.state).get(named, version)
+
+    def moments(self, state: TableState, ahead: int = 1) -> SnapshotMoments:
+        """Return when snapshots were made at the source."""
+        del ahead
+        return SnapshotMoments(state, self._line)
+
+    def changes(self) -> Iterator[tuple[int, int, list[FileChange]]]:
+        """Yield the commit and the id of each snapshot that leads to the instant, and what it did.
+
+        What went comes first.
+        """
+        for place, snapshot_id, before, after in self._steps():
+            came, gone = _difference(before, after)
+            files = [*(replace(each, kind="DELETE") for each in gone), *came]
+            yield self.version_of(place, snapshot_id), snapshot_id, files
+
+    def there(self) -> Iterator[tuple[int, int, tuple[FileChange, ...]]]:
+        """Yield the moment, the id and the files of each snapshot that can be read.
+
+        Those that no longer lead to the instant are among them.
+        """
+        state = self.at.state
+        moments = self.moments(state)
+        for snapshot_id in state.snapshot_ids:
+            yield moments.of_snapshot(0, snapshot_id), snapshot_id, self._files(snapshot_id)
+
+    @property
+    def line(self) -> tuple[int, ...]:
+        """The snapshots that lead to the instant and are there, oldest first."""
+        return self._line
 
     def _steps(self) -> Iterator[_Step]:
         before: tuple[FileChange, ...] = ()
@@ -103,6 +135,30 @@ class EngineListed:
 
 _Step = tuple[int, int, tuple[FileChange, ...], tuple[FileChange, ...]]
 """The place of a snapshot, its id, the files before it, and after it."""
+
+
+@frozen
+class SnapshotMoments:
+    """When the snapshots of a source were made.
+
+    Attributes:
+        state: A state that has them.
+        line: Those that lead to it, oldest first; the last has the place -1.
+    """
+
+    state: TableState
+    line: tuple[int, ...]
+
+    def of(self, place: int) -> int:
+        """Return the moment of a snapshot by its place, Unix milliseconds."""
+        return self.of_snapshot(0, self.line[place])
+
+    def of_snapshot(self, _version: int, snapshot_id: int) -> int:
+        """Return the moment of a snapshot."""
+        if self.state.paimon is not None:
+            return self.state.paimon.every[snapshot_id].time_millis
+        born = self.state.born
+        return 0 if born is None else born.snapshots[snapshot_id].timestamp_millis
 
 
 def line_of(state: TableState) -> tuple[int, ...]:
@@ -143,9 +199,8 @@ def _entries(step: _Step) -> pa.Table:
     import pyarrow as pa
 
     version, snapshot_id, before, after = step
-    old, new = ({_same(each): each for each in files} for files in (before, after))
-    changes = [(1, each) for key, each in new.items() if key not in old]
-    changes += [(-1, each) for key, each in old.items() if key not in new]
+    came, gone = _difference(before, after)
+    changes = [(1, each) for each in came] + [(-1, each) for each in gone]
     rows: list[tuple[object, ...]] = [(version, snapshot_id, None, None, None, 0, 0, 0, None)]
     rows += [(version, snapshot_id, *_row(sign, each)) for sign, each in changes]
     schema = arrow_schema(ENTRIES)
@@ -153,6 +208,15 @@ def _entries(step: _Step) -> pa.Table:
         pa.array([row[place] for row in rows], each.type) for place, each in enumerate(schema)
     ]
     return pa.table(columns, schema=schema)
+
+
+def _difference(
+    before: Iterable[FileChange], after: Iterable[FileChange]
+) -> tuple[list[FileChange], list[FileChange]]:
+    """Return the files that came, and those that went."""
+    old, new = ({_same(each): each for each in files} for files in (before, after))
+    came = [each for key, each in new.items() if key not in old]
+    return came, [each for key, each in old.items() if key not in new]
 
 
 def _same(file: FileChange) -> tuple[object, ...]:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from attrs import field, frozen
 
+from ledger.evolution.state import TableState
 from ledger.log.outside.column_values import PersonalColumns
 from ledger.model.errors import DamagedLogError
 from projections.statistics.fold import between, concatenated, deltas, sums, up_to
 from projections.statistics.keeping.balance import balanced
+from projections.statistics.keeping.moments import CommitMoments
 from projections.statistics.keeping.position import Position, folder, load
 from projections.statistics.keeping.tile_file import TileFiles
 from projections.statistics.keeping.tiling import Tile, block_of, cover
@@ -46,7 +48,7 @@ class Kept:
         files: The tiles.
         position: How far they reach.
         scan: Makes what they lack.
-        columns: What is kept elsewhere of their partitions.
+        log: The table's.
         opening: The snapshot that what they lack begins with, if older ones cannot be read any
             more.
     """
@@ -54,7 +56,7 @@ class Kept:
     files: TileFiles
     position: Position
     scan: Scan = field(eq=False)
-    columns: PersonalColumns = field(eq=False)
+    log: TableLog = field(eq=False)
     opening: Opening | None = None
 
     @classmethod
@@ -63,7 +65,12 @@ class Kept:
         files = TileFiles(log.store, folder(log.layout))
         position = load(log.store, log.layout)
         opening = opening_of(log, position.version + 1, position.snapshot_id)
-        return cls(files, position, scan or local_scan(log), log.personal.columns, opening)
+        return cls(files, position, scan or local_scan(log), log, opening)
+
+    @property
+    def columns(self) -> PersonalColumns:
+        """What is kept elsewhere of partitions."""
+        return self.log.personal.columns
 
     def up_to(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
         """Yield deltas and sums that add up to a state, newest first.
@@ -87,6 +94,10 @@ class Kept:
     def version_of(self, version: int, _snapshot_id: int) -> int:
         """Return the commit of a snapshot, whose place is its version."""
         return version
+
+    def moments(self, state: TableState, ahead: int = 1) -> CommitMoments:
+        """Return when commits took effect."""
+        return CommitMoments(self.log, state, ahead)
 
     @property
     def opening_snapshot_id(self) -> int | None:

@@ -14,8 +14,6 @@ from typing import Any
 import msgspec
 from attrs import define
 
-from ledger.history.older import TableLog
-from ledger.log.travel import effective_millis
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError
 from ledger.model.partition import PartitionSpec
@@ -23,8 +21,7 @@ from ledger.model.transforms import Identity, Period, transform_of
 from ledger.model.transforms.paths import field_types
 from ledger.model.transforms.values import decode_value, unit_digits
 from projections.statistics.fold import up_to
-from projections.statistics.keeping.kept import Kept
-from projections.statistics.shown.query import Instant, rendering_of
+from projections.statistics.shown.query import Counted, Instant, rendering_of
 
 DAY_MILLIS = 86_400_000
 
@@ -46,12 +43,11 @@ class _Late:
     newest_millis: int = 0
 
 
-def late(kept: Kept, log: TableLog, at: Instant, late_days: int) -> Iterator[dict[str, Any]]:
+def late(kept: Counted, at: Instant, late_days: int) -> Iterator[dict[str, Any]]:
     """Yield a row for each partition that got rows late, that with the most of them first.
 
     Args:
         kept: The table's statistics.
-        log: Its log, which says when snapshots took effect.
         at: The instant.
         late_days: So many days after a partition's time was over, rows are late.
 
@@ -67,7 +63,7 @@ def late(kept: Kept, log: TableLog, at: Instant, late_days: int) -> Iterator[dic
         for block in kept.deltas(state.version)
         for row in _grown(up_to(block, version=state.version, snapshot_id=state.last_snapshot_id))
     )
-    moments = _Moments(log, at)
+    moments = kept.moments(state, _COMMITS_AT_ONCE)
     for row in rows:
         ended = ends.of(row["spec_id"], row["partition"])
         moment = moments.of(row["version"])
@@ -99,25 +95,6 @@ def _grown(rows: Any) -> list[dict[str, Any]]:
     is_data = pc.and_(pc.equal(rows["content"], "data"), pc.greater(rows["record_count"], 0))
     found: list[dict[str, Any]] = rows.filter(is_data).to_pylist()
     return found
-
-
-class _Moments:
-    """When commits took effect; each part of the log is read once."""
-
-    def __init__(self, log: TableLog, at: Instant) -> None:
-        self._log = log
-        self._state = at.state
-        self._known: dict[int, int] = {}
-
-    def of(self, version: int) -> int:
-        """Return a commit's moment; versions are asked for in their order."""
-        if version not in self._known:
-            last = min(version + _COMMITS_AT_ONCE - 1, self._state.version)
-            self._known = {
-                read.commit.version: effective_millis(read.commit, self._state.corrections)
-                for read in self._log.commits(version, last)
-            }
-        return self._known[version]
 
 
 _COMMITS_AT_ONCE = 64

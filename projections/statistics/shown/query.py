@@ -35,6 +35,16 @@ class Instant(Protocol):
         """The schema to read with."""
 
 
+class Moments(Protocol):
+    """When snapshots took effect, Unix milliseconds."""
+
+    def of(self, place: int) -> int:
+        """Return the moment of a row's `version`, which is a snapshot's place."""
+
+    def of_snapshot(self, version: int, snapshot_id: int, /) -> int:
+        """Return the moment of a snapshot, by the commit that brought it and its id."""
+
+
 class Counted(Protocol):
     """What a table's rows are counted by: what is kept of them, or its engine's manifests."""
 
@@ -60,6 +70,9 @@ class Counted(Protocol):
 
     def version_of(self, version: int, snapshot_id: int, /) -> int:
         """Return the commit of a snapshot, by its place."""
+
+    def moments(self, state: TableState, ahead: int = 1) -> Moments:
+        """Return when snapshots took effect; `ahead` says how many are asked for in their order."""
 
 
 @frozen(kw_only=True)
@@ -90,10 +103,24 @@ def partition_sums(kept: Counted, at: Instant) -> pa.Table:
     Raises:
         DamagedLogError: What has to be read of the log is missing or damaged.
     """
+    state = at.state
+    return _partition_sums(kept, kept.up_to(state.version, state.last_snapshot_id))
+
+
+def last_changes(kept: Counted, at: Instant) -> pa.Table:
+    """Return the same, `version` being the place of the snapshot that changed a partition last.
+
+    Raises:
+        DamagedLogError: What has to be read of the log is missing or damaged.
+    """
+    state = at.state
+    return _partition_sums(kept, kept.history(state.version, state.last_snapshot_id))
+
+
+def _partition_sums(kept: Counted, rows: Iterable[pa.Table]) -> pa.Table:
     import pyarrow.compute as pc
 
-    state = at.state
-    found = _told(kept, sums(kept.up_to(state.version, state.last_snapshot_id)))
+    found = _told(kept, sums(rows))
     return found.filter(pc.is_valid(found["spec_id"]))
 
 

@@ -17,12 +17,14 @@ from ledger.cli.screen import Screen
 from ledger.history.older import TableLog
 from ledger.model.errors import InvalidInputError
 from ledger.table_at import TableAt
-from projections.statistics.keeping.kept import Kept
 from projections.statistics.shown.filter_cost import filter_cost
 from projections.statistics.shown.lateness import DAY_MILLIS, late
 from projections.statistics.shown.query import (
+    Counted,
     Instant,
+    Moments,
     Totals,
+    last_changes,
     partition_sums,
     rendering_of,
     totals,
@@ -68,7 +70,9 @@ class Bounds:
             )
 
 
-def answer(question: Question, kept: Kept, log: TableLog, at: TableAt, bounds: Bounds) -> pa.Table:
+def answer(
+    question: Question, kept: Counted, log: TableLog, at: TableAt, bounds: Bounds
+) -> pa.Table:
     """Return what is asked, a row a partition, a day, or a partition spec.
 
     Args:
@@ -78,32 +82,33 @@ def answer(question: Question, kept: Kept, log: TableLog, at: TableAt, bounds: B
             `retention`: files that would go with older snapshots; `filter`: what a filter has to
             read under each partition spec.
         kept: The table's statistics.
-        log: Its log, which says when commits were made.
+        log: Its log.
         at: The instant.
         bounds: From where on something is told.
 
     Raises:
         DamagedLogError: What has to be read of the log is missing or damaged.
         InvalidInputError: No partition is of a time, or the filter cannot be read.
-        UnsupportedError: Files are asked about, and an engine's manifests list them.
+        UnsupportedError: Files are asked about that the ledger knows from no list or manifest.
     """
     import pyarrow as pa
 
     match question:
         case "compaction":
-            rows = _compaction(_partitions(kept, at), bounds.target_file_size)
+            rows = _compaction(_partitions(partition_sums(kept, at), at), bounds.target_file_size)
             return pa.Table.from_pylist(list(rows), schema=_schema(_COMPACTION))
         case "growth":
-            rows = _growth(totals(kept, at), log)
+            rows = _growth(totals(kept, at), kept.moments(at.state))
             return pa.Table.from_pylist(list(rows), schema=_schema(_GROWTH))
         case "untouched":
-            rows = _untouched(_partitions(kept, at), log, bounds)
+            rows = _untouched(kept, at, bounds)
             return pa.Table.from_pylist(list(rows), schema=_schema(_UNTOUCHED))
         case "late":
-            rows = late(kept, log, at, bounds.late_days)
+            rows = late(kept, at, bounds.late_days)
             return pa.Table.from_pylist(list(rows), schema=_schema(_LATE))
         case "retention":
-            rows = freed(log, at, bounds.now_millis - bounds.retained_days * DAY_MILLIS)
+            cut_millis = bounds.now_millis - bounds.retained_days * DAY_MILLIS
+            rows = freed(kept, log, at, cut_millis)
             return pa.Table.from_pylist(list(rows), schema=_schema(_FREED))
         case "filter":
             rows = filter_cost(at, bounds.where)
@@ -224,7 +229,7 @@ class _Partition:
     """A shown partition, with what all its specs' files add up to."""
 
     path: str
-    version: int = -1
+    place: int | None = None
     record_count: int = 0
     file_count: int = 0
     size: int = 0
@@ -232,14 +237,14 @@ class _Partition:
     data_size: int = 0
 
 
-def _partitions(kept: Kept, at: Instant) -> list[_Partition]:
-    """Return the partitions that have files."""
+def _partitions(sums: pa.Table, at: Instant) -> list[_Partition]:
+    """Return the partitions that have files, of what all that ever had some add up to."""
     rendering = rendering_of(at)
     found: dict[str, _Partition] = {}
-    for row in partition_sums(kept, at).to_pylist():
+    for row in sums.to_pylist():
         path = rendering.spec(row["spec_id"], row["partition"]).path
         one = found.setdefault(path, _Partition(path))
-        one.version = max(one.version, row["version"])
+        one.place = row["version"] if one.place is None else max(one.place, row["version"])
         one.record_count += row["record_count"]
         one.file_count += row["file_count"]
         one.size += row["file_size_in_bytes"]
@@ -268,9 +273,10 @@ def _compaction(partitions: list[_Partition], target: int) -> Iterator[_Row]:
         }
 
 
-def _growth(history: tuple[Totals, ...], log: TableLog) -> Iterator[_Row]:
+def _growth(history: tuple[Totals, ...], moments: Moments) -> Iterator[_Row]:
     def day_of(place: int) -> int:
-        return log.commit_at(history[place].version).time_millis // DAY_MILLIS
+        each = history[place]
+        return moments.of_snapshot(each.version, each.snapshot_id) // DAY_MILLIS
 
     before = Totals(
         version=-1,
@@ -299,18 +305,16 @@ def _growth(history: tuple[Totals, ...], log: TableLog) -> Iterator[_Row]:
         before, start = last, end
 
 
-def _untouched(partitions: list[_Partition], log: TableLog, bounds: Bounds) -> Iterator[_Row]:
-    times = {
-        version: log.commit_at(version).time_millis
-        for version in sorted({each.version for each in partitions})
-    }
-    for each in sorted(partitions, key=lambda each: (each.version, each.path)):
-        moment = times[each.version]
+def _untouched(kept: Counted, at: Instant, bounds: Bounds) -> Iterator[_Row]:
+    moments = kept.moments(at.state)
+    found = [(each.place or 0, each) for each in _partitions(last_changes(kept, at), at)]
+    for place, each in sorted(found, key=lambda pair: (pair[0], pair[1].path)):
+        moment = moments.of(place)
         days = (bounds.now_millis - moment) // DAY_MILLIS
         if days >= bounds.untouched_days:
             yield {
                 "partition": each.path,
-                "last_change_version": each.version,
+                "last_change_version": kept.version_of(place, 0),
                 "last_change": datetime.fromtimestamp(moment / 1000, UTC).isoformat(),
                 "untouched_days": days,
                 "record_count": each.record_count,

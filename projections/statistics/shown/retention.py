@@ -12,13 +12,15 @@ from typing import Any
 from attrs import define
 from msgspec import json
 
+from ledger.evolution.state import TableState
 from ledger.files.change_file import event_files
 from ledger.history.older import TableLog
 from ledger.log.travel import effective_millis
 from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import FileChange
 from projections.manifest_files.lists import names_lists, snapshot_events
-from projections.statistics.shown.query import Instant, rendering_of
+from projections.statistics.keeping.engine_listed import EngineListed
+from projections.statistics.shown.query import Counted, Instant, rendering_of
 
 
 @define
@@ -31,21 +33,24 @@ class _Freed:
     size: int = 0
 
 
-def freed(log: TableLog, at: Instant, cut_millis: int) -> Iterator[dict[str, Any]]:
+def freed(kept: Counted, log: TableLog, at: Instant, cut_millis: int) -> Iterator[dict[str, Any]]:
     """Yield a row for each partition that files of would go, that with the most bytes first.
 
     Args:
-        log: The table's.
+        kept: The table's statistics.
+        log: Its log.
         at: The instant.
         cut_millis: What stood at this moment stays, and all since; Unix milliseconds.
 
     Raises:
-        UnsupportedError: An engine's manifests list the files, and not the ledger.
+        UnsupportedError: A snapshot of the ledger's own names an engine's manifest lists.
         DamagedLogError: A commit or a list of file changes is missing or damaged.
     """
     rendering = rendering_of(at)
     found: dict[str, _Freed] = {}
-    for file in _Walk(log, at, cut_millis).freed():
+    listed = kept if isinstance(kept, EngineListed) else None
+    files = _Walk(log, at, cut_millis).freed() if listed is None else _of_engine(listed, cut_millis)
+    for file in files:
         path = rendering.spec(file.spec_id, json.encode(file.partition).decode()).path
         one = found.setdefault(path, _Freed(path))
         one.record_count += file.record_count if file.content == "data" else 0
@@ -58,6 +63,27 @@ def freed(log: TableLog, at: Instant, cut_millis: int) -> Iterator[dict[str, Any
             "freed_file_size_in_bytes": each.size,
             "freed_record_count": each.record_count,
         }
+
+
+def _of_engine(listed: EngineListed, cut_millis: int) -> list[FileChange]:
+    """Return the same where an engine lists the files: of its snapshots, whoever expires them."""
+    state = listed.at.state
+    moments = listed.moments(state)
+    older = [each for each in listed.line if moments.of_snapshot(0, each) <= cut_millis]
+    stays = {*listed.line[max(0, len(older) - 1) :], *_named(state)}
+    read: dict[str, FileChange] = {}
+    kept: set[str] = set()
+    for moment, snapshot_id, files in listed.there():
+        read |= {each.path: each for each in files}
+        if snapshot_id in stays or moment > cut_millis:
+            kept.update(each.path for each in files)
+    return [each for path, each in read.items() if path not in kept]
+
+
+def _named(state: TableState) -> set[int]:
+    """Return the snapshots that a source's branches and tags lead to."""
+    refs = () if state.born is None else state.born.refs.values()
+    return {*state.held_snapshot_ids, *(each.snapshot_id for each in refs)}
 
 
 class _Walk:

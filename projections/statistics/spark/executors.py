@@ -111,7 +111,7 @@ class _OpenTable:
         """Return its log, and what is kept."""
         log = self.source.log()
         files = TileFiles(log.store, folder(log.layout))
-        return log, Kept(files, self.position, local_scan(log), log.personal.columns, self.opening)
+        return log, Kept(files, self.position, local_scan(log), log, self.opening)
 
 
 def _runs(first: int, last: int, most: int) -> Iterator[tuple[int, int]]:

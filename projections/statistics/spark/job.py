@@ -10,6 +10,7 @@ from ledger.model.errors import UnsupportedError
 from ledger.table import Table
 from ledger.table_at import TableAt
 from projections.statistics.columns.history import columns_at, columns_by_snapshot
+from projections.statistics.keeping.engine_listed import EngineListed
 from projections.statistics.keeping.kept import Kept
 from projections.statistics.reading.opening import opening_of
 from projections.statistics.shown.query import Instant, rendering_of
@@ -119,12 +120,12 @@ def asked(
 
     Raises:
         DamagedLogError: A commit or a list of file changes is missing or damaged.
-        MissingDependencyError, UnsupportedError: As in `compute`.
+        MissingDependencyError: As in `compute`.
     """
     instant = at or table.at()
-    _refuse_engine_listed(table, instant)
     session = spark or spark_session()
-    rows = answer(question, Kept.of(table.log), table.log, instant, bounds)
+    kept = Kept.of(table.log) if instant.state.lists_files else EngineListed(table, instant)
+    rows = answer(question, kept, table.log, instant, bounds)
     return session.createDataFrame(rows)
 
 
@@ -146,15 +147,15 @@ def columns(
     """Return what a table's entries say of its columns; rows of `columns.history.COLUMNS`.
 
     Args:
-        table: The table; its log is read by this process.
+        table: The table; its log, or its engine's manifests, are read by this process.
         at: The instant; the table as it is, without.
         by_snapshot: Every snapshot that changed a partition up to then, and not only the instant.
         spark: As in `compute`.
 
     Raises:
-        UnsupportedError: An engine's manifests list the files, and not the ledger.
+        UnsupportedError: A snapshot of the ledger's own names an engine's manifest lists.
         MissingDependencyError: As in `compute`.
     """
     session = spark or spark_session()
     read = columns_by_snapshot if by_snapshot else columns_at
-    return session.createDataFrame(read(table.log, at or table.at()))
+    return session.createDataFrame(read(table, at or table.at()))

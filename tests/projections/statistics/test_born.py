@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,12 @@ from projections.dlf.table_views import table_snapshot
 from projections.iceberg.materialise import verify
 from projections.iceberg.names import Names
 from projections.statistics import Kept
+from projections.statistics.columns.history import columns_at, columns_by_snapshot
+from projections.statistics.keeping.engine_listed import line_of
 from projections.statistics.keeping.materialise import Local, refresh
 from projections.statistics.publishing import publish_distinct, publish_iceberg
 from projections.statistics.shown.query import Counted, growth, totals
+from projections.statistics.shown.questions import Bounds, Question, answer
 from projections.statistics.shown.report import brought_up_to_date, report_of
 from projections.statistics.shown.views import snapshot_statistics
 from tests.projections.delta.importing.writing import Life
@@ -255,3 +260,128 @@ def test_a_promoted_tables_statistics_are_published_where_its_readers_look(tmp_p
     assert parts.statistics_path == f"{table.location}/{of_partitions.path}"
     assert (root / of_partitions.path).exists()
     assert verify(table).is_empty
+
+
+def ask(table: Table, question: Question, **bounds: Any) -> list[dict[str, Any]]:
+    at = table.at()
+    given = Bounds(**{"now_millis": at.state.time_millis, **bounds})
+    found: list[dict[str, Any]] = answer(
+        question, counted(table, at), table.log, at, given
+    ).to_pylist()
+    return found
+
+
+def test_questions_about_an_iceberg_table_are_answered_by_its_own_snapshots_and_times(
+    tmp_path: Path,
+) -> None:
+    theirs = iceberg_life(tmp_path / "t")
+    table = mirrored(theirs, tmp_path).table("a.b")
+    plans = {
+        each.snapshot_id: {
+            task.file.file_path: task.file
+            for task in theirs.scan(snapshot_id=each.snapshot_id).plan_files()
+        }
+        for each in theirs.metadata.snapshots
+    }
+    line = line_of(table.at().state)
+    now = plans[line[-1]]
+
+    by_name = Counter(each.partition[0] for each in now.values())
+    rows = ask(table, "compaction")
+    assert {row["partition"]: row["file_count"] for row in rows} == {
+        f"name={name}": count for name, count in by_name.items()
+    }
+    grown = ask(table, "growth")
+    assert sum(row["snapshot_count"] for row in grown) == len(line)
+    assert grown[-1]["record_count"] == sum(each.record_count for each in now.values())
+
+    changed: dict[str, int] = {}
+    for before, after in pairwise((0, *line)):
+        old, new = plans.get(before, {}), plans[after]
+        for path in old.keys() ^ new.keys():
+            changed[f"name={(old | new)[path].partition[0]}"] = after
+    moments = {each.snapshot_id: each.timestamp_ms for each in theirs.metadata.snapshots}
+    there = {
+        row["partition"]: row["last_change"] for row in ask(table, "untouched", untouched_days=0)
+    }
+    assert there == {
+        each: datetime.fromtimestamp(moments[changed[each]] / 1000, UTC).isoformat()
+        for each in there
+    }
+    assert there.keys() == {f"name={name}" for name in by_name}
+
+    cut = line[-2]
+    stays = {path for each in line[line.index(cut) :] for path in plans[each]}
+    every = {path: file for plan in plans.values() for path, file in plan.items()}
+    gone = [every[path] for path in every.keys() - stays]
+    assert gone
+    freed = ask(table, "retention", now_millis=moments[cut], retained_days=0)
+    assert {row["partition"]: row["freed_file_count"] for row in freed} == {
+        f"name={name}": count for name, count in Counter(each.partition[0] for each in gone).items()
+    }
+    (cost,) = ask(table, "filter", where="name = 'c'")
+    assert (cost["file_count"], cost["files_read"]) == (len(now), by_name["c"])
+    assert ask(table, "late") == []
+
+
+def test_rows_of_an_iceberg_table_are_late_by_when_its_snapshots_were_made(tmp_path: Path) -> None:
+    theirs = created(tmp_path / "t", COLUMNS, spec=BY_NAME)
+    appended(theirs, "2024-01-01", "2024-01-01")
+    appended(theirs, "2024-01-01")
+    table = mirrored(theirs, tmp_path).table("a.b")
+
+    (row,) = ask(table, "late")
+
+    newest = datetime.fromtimestamp(theirs.metadata.snapshots[-1].timestamp_ms / 1000, UTC)
+    assert row["newest_arrival"] == newest.isoformat()
+    assert (row["partition"], row["snapshot_count"], row["late_record_count"]) == (
+        "name=2024-01-01",
+        2,
+        3,
+    )
+
+
+def test_questions_about_a_paimon_table_are_answered_by_its_own_snapshots(tmp_path: Path) -> None:
+    source = PaimonSource(tmp_path / "paimon")
+    for count in (2, 3, 1):
+        source.append(count)
+    lake = ledger.open(tmp_path / "lake", allowed_locations=[f"file://{tmp_path}"])
+    lake.import_table("a.b", str(source.folder), format_name="paimon")
+    table = lake.table("a.b")
+    live = len(table.at().files)
+
+    assert sum(row["file_count"] for row in ask(table, "compaction")) == live
+    assert ask(table, "growth")[-1]["record_count"] == 6
+    assert sum(row["file_count"] for row in ask(table, "untouched", untouched_days=0)) == live
+    # What only grows frees nothing.
+    assert ask(table, "retention", retained_days=0) == []
+    assert sum(row["file_count"] for row in ask(table, "filter")) == live
+
+
+def test_columns_of_an_iceberg_table_are_told_at_every_snapshot_that_led_there(
+    tmp_path: Path,
+) -> None:
+    theirs = iceberg_life(tmp_path / "t")
+    table = mirrored(theirs, tmp_path).table("a.b")
+    at = table.at()
+
+    def read(snapshot_id: int) -> dict[str, tuple[int, str, str]]:
+        rows = theirs.scan(snapshot_id=snapshot_id).to_arrow().to_pylist()
+        ids: dict[str, list[int]] = {}
+        for row in rows:
+            ids.setdefault(f"name={row['name']}", []).append(row["id"])
+        return {key: (len(each), str(min(each)), str(max(each))) for key, each in ids.items()}
+
+    def told(rows: list[dict[str, Any]]) -> dict[str, tuple[int, str, str]]:
+        return {
+            row["partition"]: (row["row_count"], row["lower"], row["upper"])
+            for row in rows
+            if row["column"] == "id" and row["file_count"]
+        }
+
+    assert told(columns_at(table, at).to_pylist()) == read(at.state.last_snapshot_id)
+    so_far: dict[str, dict[str, Any]] = {}
+    rows = [row for row in columns_by_snapshot(table, at).to_pylist() if row["column"] == "id"]
+    for snapshot_id in line_of(at.state):
+        so_far |= {row["partition"]: row for row in rows if row["snapshot_id"] == snapshot_id}
+        assert told(list(so_far.values())) == read(snapshot_id)

@@ -45,7 +45,7 @@ def counted(path: str, day: str | None, low: int, high: int, *, nulls: int = 0) 
 
 
 def told(table: Table, **instant: Any) -> list[tuple[Any, ...]]:
-    rows = columns_at(table.log, table.at(**instant)).to_pylist()
+    rows = columns_at(table, table.at(**instant)).to_pylist()
     names = ("partition", "column", "value_count", "null_count", "lower", "upper", "is_exact")
     return [tuple(each[name] for name in names) for each in rows]
 
@@ -82,7 +82,7 @@ def test_live_deletes_make_a_partition_inexact_and_those_of_equality_without_one
         "day=__DEFAULT_PARTITION__": True,
     }
     assert all(row[-1] for row in told(table, snapshot=1))
-    last = columns_by_snapshot(table.log, table.at()).to_pylist()[-1]
+    last = columns_by_snapshot(table, table.at()).to_pylist()[-1]
     assert (last["snapshot_id"], last["partition"]) == (2, "day=2024-01-01")
     assert not last["is_exact"]
 
@@ -118,13 +118,13 @@ def test_a_branch_tells_its_own_columns_and_main_notices_when_it_has_them() -> N
     branch = table.branch("audit")
     branch.append([counted("b", None, 9, 9)])
 
-    (there,) = columns_at(table.log, branch.at()).to_pylist()
+    (there,) = columns_at(table, branch.at()).to_pylist()
     assert (there["lower"], there["upper"], there["value_count"]) == ("1", "9", 5)
     assert [row[5] for row in told(table)] == ["4"]
 
     branch.fast_forward()
     assert [row[5] for row in told(table)] == ["9"]
-    rows = columns_by_snapshot(table.log, table.at()).to_pylist()
+    rows = columns_by_snapshot(table, table.at()).to_pylist()
     assert [(each["snapshot_id"], each["upper"]) for each in rows] == [(1, "4"), (2, "9")]
 
 
@@ -146,7 +146,7 @@ def test_every_snapshot_tells_what_the_table_at_it_tells(seed: int) -> None:
             )
     at = table.at()
 
-    rows = columns_by_snapshot(table.log, at).to_pylist()
+    rows = columns_by_snapshot(table, at).to_pylist()
 
     for snapshot in range(1, at.state.last_snapshot_id + 1):
         newest: dict[tuple[str, str], dict[str, Any]] = {}

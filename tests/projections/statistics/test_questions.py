@@ -62,6 +62,19 @@ def asked(table: Table, question: Question, **bounds: Any) -> list[dict[str, Any
     return found
 
 
+def test_days_of_imported_history_are_those_on_which_it_happened() -> None:
+    lake = lake_on(memory(), clock=lambda: (FIRST_DAY + 9) * DAY)
+    lake.create_database("shop")
+    schema = Schema.of({"id": "BIGINT", "day": "DATE"}, partition_keys=["day"])
+    table = lake.create_table("shop.orders", schema, effective_time=FIRST_DAY * DAY)
+    for number in (1, 2):
+        file = a_file(str(number), f"2024-10-0{4 + number}", 10)
+        table.append([file], effective_time=(FIRST_DAY + number) * DAY)
+
+    assert [row["day"] for row in asked(table, "growth")] == ["2024-10-05", "2024-10-06"]
+    assert [row["untouched_days"] for row in asked(table, "untouched", untouched_days=0)] == [9, 8]
+
+
 def test_small_files_skew_and_what_a_compaction_would_gain() -> None:
     rows = asked(a_table(), "compaction", target_file_size=150)
 
