@@ -8,6 +8,7 @@ import os
 import resource
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -246,3 +247,54 @@ class Spent:
         yield
         self.wall_s.append(time.perf_counter() - start)
         self.cpu_s.append(self.processor_s() - cpu)
+
+
+@define
+class Memory:
+    """How much memory a way held at most.
+
+    Attributes:
+        pid: Of the process that is watched alone; None: this one and all below it, together.
+        most_mb: The most that was seen.
+    """
+
+    pid: int | None = None
+    most_mb: float = 0.0
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Look twice a second at what is held while something goes on inside."""
+        over = threading.Event()
+
+        def look() -> None:
+            while not over.wait(0.5):
+                self.most_mb = max(self.most_mb, self._held_mb())
+
+        watcher = threading.Thread(target=look, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watcher.join()
+            self.most_mb = max(self.most_mb, self._held_mb())
+
+    def _held_mb(self) -> float:
+        if self.pid is not None:
+            return _held_kb(self.pid) / 1e3
+        below, _ = _processes()
+        found, todo = 0, [os.getpid()]
+        while todo:
+            pid = todo.pop()
+            found += _held_kb(pid)
+            todo += below.get(pid, [])
+        return found / 1e3
+
+
+def _held_kb(pid: int) -> int:
+    """Return a process's share of the memory that it maps; 0 if it is gone."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1])
+    return 0

@@ -191,6 +191,7 @@ def session_on(master: str) -> SparkSession:
     return (
         SparkSession.builder.master(master)
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.executorEnv.PYTHONPATH", str(Path(__file__).parents[1]))
         .getOrCreate()

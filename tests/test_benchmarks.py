@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,29 @@ from benchmarks import (
 )
 from benchmarks.history import lake_at
 from benchmarks.rival_writers import contestants
+
+PAGE = Path(__file__).parents[1] / "ledger/docs/performance.md"
+FIGURES = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in PAGE.read_text().partition("Where the time")[0].splitlines()
+    if line.startswith("| ") and "---" not in line
+][1:]
+COMMANDS = dict.fromkeys(each[-1].strip("`") for each in FIGURES if each[-1] != "the same")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_figure_of_the_page_of_speeds_has_a_command_that_there_is(command: str) -> None:
+    python, module, name, *options = command.split()
+    assert (python, module) == ("python", "-m")
+    main = import_module(name).main
+    given = dict(zip(options[::2], options[1::2], strict=True))
+    for option, value in given.items():
+        parameter = signature(main).parameters[option.removeprefix("--").replace("-", "_")]
+        assert type(parameter.default)(value) is not None
+    # Whoever changes it finds out by a test that runs it small.
+    short = name.rpartition(".")[2]
+    tests = (each.read_text() for each in Path(__file__).parent.rglob("test_*.py"))
+    assert any(f"{short}.run(" in each or f'"{name}"' in each for each in tests)
 
 
 def test_commit_latency_lands_the_same_commits_on_every_table(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pytest
 from pyarrow import parquet
 from pyiceberg.table import StaticTable
 
+from benchmarks import partition_statistics
 from ledger import Ledger, Schema
 from ledger.events.snapshot_events import RolledBack
 from projections.iceberg.materialise import project
@@ -246,6 +247,12 @@ def test_java_reads_the_sketches_that_are_published_and_makes_the_same(
     computed = java.computed()
     assert java.counts(computed) == java.counts(named)
     assert java.bodies(computed) == java.bodies(named)
+
+
+@pytest.mark.usefixtures("iceberg")
+def test_the_benchmark_of_partition_statistics_finds_what_java_finds(tmp_path: Path) -> None:
+    report = partition_statistics.run(tmp_path, commits=2, files=5, partitions=3, repeats=1)
+    assert report.fingerprint == "files=10 partitions=3"
 
 
 class JavaSketches:

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from benchmarks import statistics_many, statistics_refresh, statistics_spark
+
+ROOT = Path(__file__).parents[3]
 
 
 def test_the_benchmark_runs_small_and_agrees_with_duckdb(tmp_path: Path) -> None:
@@ -28,3 +33,15 @@ def test_spark_one_core_and_duckdb_count_the_same(tmp_path: Path) -> None:
 
     assert report.fingerprint == "entries=20000 partitions=50 files=16400"
     assert report.value("executors' part on local[2], the least") > 0
+
+
+@pytest.mark.long
+def test_one_executor_and_two_keep_the_same(tmp_path: Path) -> None:
+    # In a process of its own, as executors elsewhere need another session.
+    options = ["--size", "20000", "--partitions", "50", "--repeats", "1", "--output", "json"]
+    command = [sys.executable, "-m", "benchmarks.statistics_executors", *options]
+    place = ["--workdir", str(tmp_path)]
+    ran = subprocess.run([*command, *place], cwd=ROOT, check=True, capture_output=True, text=True)
+    report = json.loads(ran.stdout)
+    assert report["fingerprint"] == "entries=20000 partitions=50 files=16400"
+    assert all(each["value"] > 0 for each in report["figures"])
