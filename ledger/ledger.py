@@ -47,6 +47,7 @@ from ledger.model.identifier import Identifier
 from ledger.model.instant import millis
 from ledger.model.messages.excerpt import html_table, moment
 from ledger.model.schema import ViewSchema
+from ledger.observing.notices import is_heard, tell
 from ledger.observing.told import told_commit
 from ledger.opening.place import refuse_location
 from ledger.opening.root import ROOT_KEY, begin_root, read_root
@@ -590,7 +591,13 @@ class Ledger:
         asked = ["CreateTable", str(name), wanted.schema, location, *wanted.rest().items()]
         request = self._request(asked, commit)
         version = self._commit(make, request).version
-        return self._after(request, version, lambda: self._created_in(version, name))
+        table = self._after(request, version, lambda: self._created_in(version, name))
+        if is_heard():
+            from ledger.plan import birth_warnings
+
+            for said in birth_warnings(table.at(version=0).state):
+                tell("ledger.ledger", "readers_get_it_wrong", table=str(name), says=said)
+        return table
 
     @takes(
         source=its.text,

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 
 from cyclopts import (
     App,
+    Argument,
     CycloptsError,
+    Group,
+    MissingArgumentError,
     UnknownCommandError,
     UnknownOptionError,
     UnusedCliTokensError,
@@ -16,7 +19,7 @@ from cyclopts import (
 from ledger.cli.commands import NAMES, register
 from ledger.cli.exits import UsageError
 from ledger.cli.plugins import command_names, register_plugin
-from ledger.cli.version import version
+from ledger.cli.screen import colours
 from ledger.model.messages.similar import similar
 
 
@@ -64,13 +67,19 @@ def app_for(line: Sequence[str]) -> App:
 
 
 def _bare() -> App:
+    # By itself it would print nothing coloured then, and some of it bold.
+    plain = None
+    if colours() is None:
+        from rich.console import Console
+
+        plain = Console(color_system=None)
     return App(
         name="lakeledger",
-        version=version,
-        version_flags=["--version"],
+        version_flags=[],
         print_error=False,
         exit_on_error=False,
         help_format="markdown",
+        console=plain,
     )
 
 
@@ -82,6 +91,7 @@ def _usage(error: CycloptsError) -> UsageError:
         option = (error.token.keyword or error.token.value).partition("=")[0]
         known = [name for each in error.argument_collection for name in each.names]
         near = similar(option, [each for each in known if each.startswith("--")])
+        near += [each for each in _OTHER_OPTIONS.get(option, ()) if each.split()[0] in known]
         hint = f": did you mean {near[0]}?" if near else ""
         return UsageError(f"there is no option {option}{hint}; see: {see}")
     if isinstance(error, UnknownCommandError) and error.unused_tokens and error.app:
@@ -89,9 +99,32 @@ def _usage(error: CycloptsError) -> UsageError:
         return _no_command(words, error.unused_tokens[0], known)
     if isinstance(error, UnusedCliTokensError):
         extra = ", ".join(map(repr, error.unused_tokens or ()))
-        return UsageError(f"'{' '.join(words)}' has no use for {extra}; see: {see}")
+        own = _own_options(error)
+        hint = f"; its options are {', '.join(own)}" if own else ""
+        return UsageError(f"'{' '.join(words)}' has no use for {extra}{hint}; see: {see}")
+    if isinstance(error, MissingArgumentError) and error.argument is not None:
+        if error.keyword is not None:
+            return UsageError(f"{error.keyword} needs a value; see: {see}")
+        return UsageError(f"'{' '.join(words)}' needs {error.argument.name}; see: {see}")
     said = _GUESS.sub("", str(error)).rstrip(". ")
     return UsageError(f"{said}; see: {see}")
+
+
+def _own_options(error: CycloptsError) -> list[str]:
+    """Return the options of a command, without those that most commands have."""
+    if error.app is None or error.target is None:
+        return []
+    return [
+        each.name
+        for each in error.app.assemble_argument_collection()
+        if each.name.startswith("--") and not _groups(each) & _OF_MANY
+    ]
+
+
+def _groups(argument: Argument) -> set[str]:
+    group = argument.parameter.group
+    several = [group] if group is None or isinstance(group, str | Group) else group
+    return {str(getattr(each, "name", each)) for each in several}
 
 
 def _no_command(before: Sequence[str], name: str, known: Sequence[str]) -> UsageError:
@@ -104,6 +137,23 @@ def _no_command(before: Sequence[str], name: str, known: Sequence[str]) -> Usage
     see = " ".join(["lakeledger", *before, "--help"])
     return UsageError(f"there is no command '{f'{here} {name}'.strip()}'{hint}; see: {see}")
 
+
+_OF_MANY = frozenset({"Ledger and output", "Commit"})
+
+# What other commands, or other programs, call what an option here is called.
+_OTHER_OPTIONS = {
+    "--at": ("--until", "--version"),
+    "--branch": ("--at branch:NAME",),
+    "--filter": ("--where",),
+    "--partition": ("--where",),
+    "--select": ("--columns",),
+    "--snapshot-id": ("--snapshot", "--at snapshot:ID"),
+    "--table": ("--like",),
+    "--url": ("--ledger",),
+    "-m": ("--message",),
+    "-n": ("--limit",),
+    "-o": ("--output",),
+}
 
 _GUESS = re.compile(r" Did you mean [^?]*\?")
 

@@ -147,8 +147,22 @@ class Place:
         return lake
 
     def table(self, name: str) -> Table:
-        """Open a table of the ledger."""
-        return self.open().table(name)
+        """Open a table of the ledger.
+
+        Raises:
+            NotFoundError: There is none of that name.
+        """
+        lake = self.open()
+        if "." not in name:
+            named = named_so(lake, name)
+            hint = f"did you mean {' or '.join(named)}?" if named else "write DATABASE.TABLE"
+            raise UsageError(f"{name!r} is not a full name: {hint}")
+        return lake.table(name)
+
+
+def named_so(lake: Ledger, name: str) -> list[str]:
+    """Return tables that are called so in their databases; at most three."""
+    return [each for each in lake.tables() if each.partition(".")[2] == name][:3]
 
 
 @Parameter(name="*", group=_WHO)
@@ -266,9 +280,22 @@ def read_instant(text: str) -> dict[str, Any]:
         if not rest.isdecimal():
             raise UsageError(f"--at {text}: {rest!r} is no whole number")
         return {word: int(rest)}
-    return {"timestamp": read_time(rest if word == "timestamp" else text)}
+    if text.isdecimal() and len(text) < _DIGITS_OF_MILLIS:
+        raise UsageError(
+            f"--at {text}: {text} what? write version:{text}, snapshot:{text}, or -{text} for so "
+            "many commits ago"
+        )
+    try:
+        return {"timestamp": read_time(rest if word == "timestamp" else text)}
+    except UsageError as error:
+        raise UsageError(
+            f"{text!r} is no instant; write now, -3 (commits ago), tag:NAME, branch:NAME, "
+            f"snapshot:3, version:7, or a time: {_TIMES}"
+        ) from error
 
 
+_DIGITS_OF_MILLIS = 12
+_TIMES = "2013-01-31, 2013-01-31T12:00:00Z, yesterday, 30d, 12h or 15m ago, Unix milliseconds"
 _AGO = re.compile(r"(?P<count>[0-9]{1,6})(?P<unit>[dhm])", re.ASCII)
 _UNITS = {"d": "days", "h": "hours", "m": "minutes"}
 
@@ -281,7 +308,7 @@ def read_time(text: str) -> datetime | int:
     Raises:
         UsageError: It is neither.
     """
-    if text.isdecimal():
+    if text.isdecimal() and len(text) >= _DIGITS_OF_MILLIS:
         return int(text)
     try:
         ago = _AGO.fullmatch("1d" if text == "yesterday" else text)
@@ -294,10 +321,7 @@ def read_time(text: str) -> datetime | int:
             read += timedelta(days=1, microseconds=-1000)
         return read if read.tzinfo is not None else read.astimezone()
     except (ValueError, OverflowError) as error:
-        raise UsageError(
-            f"{text!r} is no instant; write tag:NAME, snapshot:3, version:7, or a time such as "
-            "2013-01-31T12:00:00Z"
-        ) from error
+        raise UsageError(f"{text!r} is no time; write {_TIMES}") from error
 
 
 def as_written(_type: Any, tokens: Sequence[Token]) -> tuple[str, ...]:

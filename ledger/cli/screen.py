@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,13 @@ Cell: TypeAlias = str | int | None
 # Nobody reads a pipe by the window's width, so nothing is cut there.
 _PIPE_WIDTH = 4_000
 
+# Texts from users are no markup.
+_PLAIN: Any = {"markup": False, "highlight": False, "emoji": False}
+
+# Longer words are torn: paths, hashes, values of nested columns.
+_LONGEST_WORD = 16
+_BETWEEN = 3
+
 
 def result_console(width: int | None) -> Console:
     """Return what prints results: texts as they are, never as markup.
@@ -34,7 +42,12 @@ def result_console(width: int | None) -> Console:
         def on_broken_pipe(self) -> None:
             raise  # noqa: PLE0704 - rich calls this while it handles the BrokenPipeError
 
-    return ResultConsole(file=sys.stdout, width=width, markup=False, highlight=False, emoji=False)
+    return ResultConsole(file=sys.stdout, width=width, **_PLAIN, color_system=colours())
+
+
+def colours() -> Literal["auto"] | None:
+    """Return what colours there are, as rich takes it: with NO_COLOR none, and nothing bold."""
+    return None if os.environ.get("NO_COLOR") else "auto"
 
 
 class Screen:
@@ -55,7 +68,7 @@ class Screen:
     def _notices(self) -> Console:
         from rich.console import Console
 
-        return Console(file=sys.stderr, markup=False, highlight=False, emoji=False, soft_wrap=True)
+        return Console(file=sys.stderr, soft_wrap=True, **_PLAIN, color_system=colours())
 
     def result(self, document: Document, text: Callable[[Screen], None]) -> None:
         """Print a command's result: the document under `--output json`, else what `text` prints.
@@ -99,7 +112,10 @@ class Screen:
         self._results.print(visible(text), style="bold")
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-        """Print a table; a column of numbers stands to the right. No rows: nothing is printed."""
+        """Print a table; a column of numbers stands to the right. No rows: nothing is printed.
+
+        Where there is no room for whole words, each row is a list of names and values instead.
+        """
         from rich import box
         from rich.table import Table as Grid
         from rich.text import Text
@@ -107,13 +123,34 @@ class Screen:
         lines = [tuple(row) for row in rows]
         if not lines:
             return
+        # By column, which is how wide they have to be.
+        wanted = {name: [*each] for name, *each in zip(columns, *lines, strict=True)}
+        if self._lacks(wanted):
+            wanted = {name: each for name, each in wanted.items() if any(map(_cell, each))}
+        if self._lacks(wanted):
+            self._records(wanted)
+            return
         grid = Grid(box=box.SIMPLE, pad_edge=False, header_style="dim")
-        for index, name in enumerate(columns):
-            numbers = all(isinstance(row[index], int | None) for row in lines)
-            grid.add_column(name, justify="right" if numbers else "left", overflow="fold")
-        for row in lines:
+        for name, each in wanted.items():
+            numbers = all(isinstance(cell, int | None) for cell in each)
+            justify: Literal["left", "right"] = "right" if numbers else "left"
+            grid.add_column(name, justify=justify, overflow="fold", min_width=_least(name, each))
+        for row in zip(*wanted.values(), strict=True):
             grid.add_row(*(Text(_cell(each)) for each in row))
         self._results.print(grid)
+
+    def _lacks(self, columns: Mapping[str, Sequence[Cell]]) -> bool:
+        """Return whether there is no room for the words of some columns beside each other."""
+        least = sum(_least(name, each) + _BETWEEN for name, each in columns.items())
+        return least > self._results.width
+
+    def _records(self, columns: Mapping[str, Sequence[Cell]]) -> None:
+        """Print rows below each other; what says nothing is left out."""
+        self.line()
+        for row in zip(*columns.values(), strict=True):
+            said = {name: _cell(each) for name, each in zip(columns, row, strict=True)}
+            self.facts({name: text for name, text in said.items() if text})
+            self.line()
 
     def facts(self, rows: Mapping[str, Cell]) -> None:
         """Print names and values, one a line; those without a value are left out."""
@@ -136,6 +173,13 @@ class Screen:
         with Progress(*columns, console=self._notices, transient=True, disable=hidden) as bar:
             task = bar.add_task(what, total=None)
             yield lambda done, of: bar.update(task, completed=done, total=of)
+
+
+def _least(name: str, cells: Iterable[Cell]) -> int:
+    """Return how wide a column has to be so that no word is torn but one that is very long."""
+    words = (word for text in (name, *map(_cell, cells)) for word in text.split())
+    longest = max(map(len, words), default=0)
+    return min(longest, _LONGEST_WORD)
 
 
 def _cell(value: Cell) -> str:

@@ -161,7 +161,8 @@ def refuse_live(
         if change.kind == "ADD":
             raise InvalidChangeError(
                 f"{path} is a live file already ({len(known)} of {len(adds)} were in the table); "
-                "register each file once"
+                "register each file once; table.new_files(paths), and add-files --new, leave out "
+                "what is there"
             )
         raise InvalidChangeError(
             f"{path} was in the table before and was removed; write the data under another name, "

@@ -62,6 +62,13 @@ NOTICES: Final[Mapping[str, Notice]] = {
         "another writer took the version; so many transactions are decided again",
         ("stream", "lost_version", "attempt", "transactions"),
     ),
+    # Tables.
+    "readers_get_it_wrong": Notice(
+        "warning",
+        "a table was created of which a reader gets something wrong, such as names that differ by "
+        "case alone",
+        ("table", "says"),
+    ),
     # Files of formats, and those who follow.
     "files_projected": Notice(
         "info",

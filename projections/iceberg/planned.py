@@ -59,6 +59,7 @@ planned = Planned()
 
 
 _MICROSECONDS = 6
+_KINDS = ("column ", "partition field ")
 
 
 @frozen
@@ -79,9 +80,17 @@ class Limit:
     brought: Callable[[TableState, TableState], Iterable[str]]
 
     def warnings(self, before: TableState, after: TableState) -> Iterator[str]:
-        """Yield a sentence for each thing that a change brings and the reader gets wrong."""
+        """Yield a sentence where a change brings what the reader gets wrong, however many things.
+
+        Things of one kind stand together: `columns a, b: ...`.
+        """
+        named: dict[str, list[str]] = {}
         for each in self.brought(before, after):
-            yield f"{each}: {self.reader} {self.version} {self.says}"
+            kind = next((kind for kind in _KINDS if each.startswith(kind)), "")
+            named.setdefault(kind, []).append(each.removeprefix(kind))
+        for kind, names in named.items():
+            several = f"{kind.rstrip()}s " if kind and len(names) > 1 else kind
+            yield f"{several}{', '.join(names)}: {self.reader} {self.version} {self.says}"
 
 
 def _columns(

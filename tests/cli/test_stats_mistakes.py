@@ -36,7 +36,7 @@ def orders(shop: Run, tmp_path: Path) -> Table:
             ["--partition", "dy=2013-01-01"],
             "dy=2013-01-01: partitions are told by day",
         ),
-        (["--partition", "day=2019-01-01"], "there is day=2013-01-01, say"),
+        (["--partition", "day=2019-01-01"], "there are: 'day=2013-01-01', "),
     ],
 )
 def test_an_unknown_partition_is_told_with_what_there_is(

@@ -84,6 +84,20 @@ def test_commits_conflicts_retries_and_refusals_are_told_with_their_keys() -> No
     assert repeated[0]["attempts"] == 2, "it lost its first attempt"
 
 
+def test_what_readers_get_wrong_of_a_new_table_is_told() -> None:
+    lake = lake_on(memory())
+    lake.create_database("shop")
+    with capture_logs() as told:
+        lake.create_table("shop.plain", {"a": "INT", "b": "INT"})
+        lake.create_table("shop.alike", {"A": "INT", "a": "INT"})
+
+    ours = [each for each in told if each["event"] == "readers_get_it_wrong"]
+    assert {each["table"] for each in ours} == {"shop.alike"}
+    assert ours[0]["says"].startswith("columns A and a: Spark")
+    for each in ours:
+        assert set(each) == {"event", "log_level", *NOTICES["readers_get_it_wrong"].keys}
+
+
 @pytest.mark.parametrize("name", ["paimon", "iceberg", "delta"])
 def test_projections_are_told_with_what_they_reached(name: str) -> None:
     table = orders(lake_on(memory()))

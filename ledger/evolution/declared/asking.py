@@ -12,6 +12,7 @@ from itertools import combinations
 from typing import Any
 
 from ledger.events.rules_events import FormatRulesRaised
+from ledger.evolution.declared.commit_rules import OWNERS, RULE_OPTIONS
 from ledger.evolution.declared.format import (
     Arrival,
     Batch,
@@ -22,10 +23,12 @@ from ledger.evolution.declared.format import (
     Refusal,
     declared_by,
 )
+from ledger.evolution.declared.personal import PERSONAL_OPTION
 from ledger.evolution.declared.rules import (
     DEFAULT_FORMATS,
     FOLLOW_OPTION,
     FORMATS_OPTION,
+    OWN_PREFIX,
     READER_GRACE_OPTION,
     Rules,
     followed,
@@ -34,6 +37,7 @@ from ledger.evolution.declared.rules import (
 from ledger.evolution.state import TableState
 from ledger.model.errors import FormatError, InvalidChangeError
 from ledger.model.file_change import FileChange
+from ledger.model.messages.similar import similar
 from ledger.model.schema import Schema
 from ledger.model.types import DataField
 from ledger.model.types.walk import type_places
@@ -54,6 +58,7 @@ def refuse_unknown(options: Mapping[str, str], before: Mapping[str, str], format
     """
     if options is before or options == before:
         return
+    _refuse_misspelt(options, before)
     _refuse_following(options, before)
     if options.get(READER_GRACE_OPTION) != before.get(READER_GRACE_OPTION):
         refuse_grace(options)
@@ -62,6 +67,19 @@ def refuse_unknown(options: Mapping[str, str], before: Mapping[str, str], format
     new = Rules.of(options).formats - declared_by(before).formats
     if not new <= set(formats.names()):
         raise _unknown(options, formats)
+
+
+def _refuse_misspelt(options: Mapping[str, str], before: Mapping[str, str]) -> None:
+    """Refuse what is almost an option of the ledger: nobody would heed it, and nobody would say."""
+    known = (FORMATS_OPTION, FOLLOW_OPTION, READER_GRACE_OPTION, PERSONAL_OPTION, *RULE_OPTIONS)
+    for key in options.keys() - before.keys():
+        if not key.startswith(OWN_PREFIX) or key in known or key.startswith(OWNERS):
+            continue
+        if near := similar(key, known):
+            raise InvalidChangeError(
+                f"there is no option {key}: did you mean {near[0]}? What begins with {OWN_PREFIX} "
+                "is the ledger's own; name yours otherwise"
+            )
 
 
 def _refuse_following(options: Mapping[str, str], before: Mapping[str, str]) -> None:
@@ -124,6 +142,7 @@ def refuse_birth(birth: Birth, formats: Formats) -> None:
         FormatError: As `refuse_inexpressible`.
         InvalidChangeError: It declares a format that there is not, or has an option that is wrong.
     """
+    _refuse_misspelt(birth.schema.options, {})
     _refuse_following(birth.schema.options, {})
     refuse_grace(birth.schema.options)
     if not birth.rules.formats <= set(formats.names()):

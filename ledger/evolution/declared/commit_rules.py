@@ -446,3 +446,6 @@ _RULES: Final[Mapping[str, _Rule]] = {
     OWNERS: _Rule(_owners, lambda said: _owned(said.key)),
     "ledger.freeze": _Rule(_freeze, lambda said: list(_windows(said.value))),
 }
+
+RULE_OPTIONS: Final = tuple(each for each in _RULES if each != OWNERS)
+"""Those whose names are whole."""

@@ -27,7 +27,7 @@ FORMAT_VERSION_OPTION = "format-version"
 DEFAULT_FORMATS = "paimon,iceberg"
 DEFAULT_FORMAT_VERSION = 2
 _VERSIONS = ("1", "2", "3")
-_OWN_PREFIX = "ledger."
+OWN_PREFIX = "ledger."
 
 
 def declares_rules(key: str) -> bool:
@@ -37,7 +37,7 @@ def declares_rules(key: str) -> bool:
         >>> declares_rules("ledger.formats"), declares_rules("bucket")
         (True, False)
     """
-    return key.startswith(_OWN_PREFIX) or key == FORMAT_VERSION_OPTION
+    return key.startswith(OWN_PREFIX) or key == FORMAT_VERSION_OPTION
 
 
 @frozen

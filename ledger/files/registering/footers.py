@@ -119,7 +119,7 @@ def _tail(path: str, filesystem: AbstractFileSystem, size: int) -> bytes:
     if size <= _TRAILER_BYTES or tail[-len(_MAGIC) :] != _MAGIC:
         raise InvalidInputError(
             f"{path} is no Parquet file, or is torn or encrypted ({size} bytes): it does not end "
-            "as one. Leave it out, for example by a glob such as folder/**/*.parquet"
+            f"as one. {_way_out(path)}"
         )
     length = int.from_bytes(tail[-_TRAILER_BYTES : -len(_MAGIC)], "little") + _TRAILER_BYTES
     if length > size:
@@ -129,6 +129,12 @@ def _tail(path: str, filesystem: AbstractFileSystem, size: int) -> bytes:
     if length > len(tail):
         tail = bytes(filesystem.cat_file(path, start=size - length, end=size))
     return tail
+
+
+def _way_out(path: str) -> str:
+    if path.endswith(".parquet"):
+        return "Write it again, or leave it out"
+    return "Leave it out, for example by a glob such as folder/**/*.parquet"
 
 
 def _creation_time(info: Mapping[str, Any]) -> int:

@@ -232,12 +232,11 @@ def _not_among(strange: Sequence[str], known: Mapping[str, DataField]) -> str:
     columns = "column" if len(strange) == 1 else "columns"
     they = "is" if len(strange) == 1 else "are"
     near = {each: similar(each, known) for each in strange}
-    hints = [f"for {name!r} {' or '.join(map(repr, each))}" for name, each in near.items() if each]
-    said = f"near: {', '.join(hints[:_MOST_HINTS])}" if hints else ""
+    hints = [f"{' or '.join(map(repr, each))} for {name!r}" for name, each in near.items() if each]
+    said = f"did you mean {', '.join(hints[:_MOST_HINTS])}?" if hints else ""
     if not all(near.values()):
-        said += f"{'; ' if said else ''}there are: {listed(known)}"
-    names = repr(strange[0]) if len(strange) == 1 else listed(strange)
-    return f"{columns} {names} {they} not among its columns ({said})"
+        said += f"{' ' if said else ''}there are: {listed(known)}"
+    return f"{columns} {listed(strange)} {they} not among its columns ({said})"
 
 
 def _refuse_foreign(columns: Sequence[FooterColumn], seen: Sequence[Schema], file: str) -> None:

@@ -42,7 +42,7 @@ def meant(name: str, known: Collection[str]) -> str:
         >>> meant("adr", ["id", "addr"])
         "did you mean 'addr'?"
         >>> meant("fax", ["id", "addr"])
-        "there are: ['id', 'addr']"
+        "there are: 'id', 'addr'"
     """
     near = similar(name, known)
     if near:
@@ -54,12 +54,12 @@ def listed(names: Collection[str]) -> str:
     """Return names as text, the first dozen of many.
 
     Example:
-        >>> listed([str(each) for each in range(100)])[-26:]
-        "', '10', '11'] and 88 more"
+        >>> listed([str(each) for each in range(100)])[-22:]
+        "'10', '11' and 88 more"
     """
-    shown = list(names)[:_MOST_LISTED]
-    more = len(names) - len(shown)
-    return f"{shown} and {more} more" if more else f"{shown}"
+    shown = ", ".join(map(repr, [*names][:_MOST_LISTED]))
+    more = len(names) - _MOST_LISTED
+    return f"{shown} and {more} more" if more > 0 else shown or "none"
 
 
 def _slips(left: str, right: str) -> int:

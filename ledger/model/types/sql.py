@@ -16,6 +16,8 @@ from ledger.model.types import MAX_DEPTH, DataType
 from ledger.model.types.wire import type_from_json
 
 _NESTED = re.compile(r"\s*(ROW|STRUCT|MAP|ARRAY|MULTISET)\s*<", re.IGNORECASE)
+# What Paimon's own text reads as a length of one, and nobody who writes it means.
+_BARE = re.compile(r"(VARCHAR|CHAR|VARBINARY|BINARY)(?:\s+(?:NOT\s+)?NULL)?", re.IGNORECASE)
 _QUOTES = "'`"
 _COLON = re.compile(r"^\s*(`(?:[^`]|``)+`|[^\s:`]+)\s*:\s*")
 _COMMENT = re.compile(r"\s+COMMENT\s+'((?:[^']|'')*)'\s*$", re.IGNORECASE)
@@ -25,7 +27,7 @@ def read_type(text: str) -> DataType:
     """Return the type that a text names.
 
     Raises:
-        InvalidTypeError: No such type.
+        InvalidTypeError: No such type, or VARCHAR and the like without a length.
 
     Example:
         >>> read_type("ROW<city STRING, lines ARRAY<STRING>> NOT NULL").nullable
@@ -42,6 +44,14 @@ def _plain(text: str) -> Any:
             return json.loads(text)
         except (json.JSONDecodeError, RecursionError) as error:
             raise InvalidTypeError(f"type {excerpt(text)} is no JSON: {error}") from error
+    bare = _BARE.fullmatch(text)
+    if bare is not None:
+        root = bare[1].upper()
+        whole = "STRING" if root.endswith("CHAR") else "BYTES"
+        raise InvalidTypeError(
+            f"{root} without a length holds one {'character' if whole == 'STRING' else 'byte'}: "
+            f"write {root}(20), or {whole} for any length"
+        )
     found = _NESTED.match(text)
     return text if found is None else _nested(found[1].upper(), text, found.end())
 

@@ -10,6 +10,7 @@ from attrs import evolve, frozen
 from ledger.evolution.state import TableState
 from ledger.log.outside.column_values import PersonalColumns
 from ledger.model.errors import NotFoundError
+from ledger.model.messages.similar import listed
 from ledger.model.schema import Schema
 from projections.dlf.objects.partitions import Partition, PartitionStatistics
 from projections.statistics.definition import PLACE_NAMES
@@ -223,7 +224,7 @@ def _unknown(spec: Mapping[str, str], there: tuple[Partition, ...]) -> str:
     if not known:
         return f"{problem}: there are no partitions; ask for the whole table"
     if any(each.keys() == spec.keys() for each in known):
-        return f"{problem}; there is {text(known[0])}, say: look at the listing"
+        return f"{problem}; there are: {listed([text(each) for each in known])}"
     return f"{problem}: partitions are told by {', '.join(known[0])}, as {text(known[0])} is"
 
 

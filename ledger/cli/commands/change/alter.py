@@ -86,6 +86,18 @@ def wanted_changes(
     return changes
 
 
+# What other statements ask is a command of its own.
+_ELSEWHERE = {
+    "CREATE": "create --help",
+    "DELETE": "delete-files --help",
+    "DESCRIBE": "show --help",
+    "DROP": "drop --help",
+    "INSERT": "add-files --help",
+    "SELECT": "head --help",
+    "SHOW": "ls --help",
+}
+
+
 def sql(
     statement: Annotated[str, Parameter(help="An ALTER TABLE statement.")],
     /,
@@ -102,6 +114,9 @@ def sql(
         lakeledger sql "ALTER TABLE shop.orders WRITE ORDERED BY id" \
             --message "ids come in order"
     """
+    first = statement.split(maxsplit=1)[0].upper() if statement.strip() else ""
+    if first in _ELSEWHERE:
+        raise UsageError(f"sql runs ALTER TABLE; for {first} see: lakeledger {_ELSEWHERE[first]}")
     read = parse(statement)
     name = ".".join(read.table)
     if isinstance(read, RenameStatement):

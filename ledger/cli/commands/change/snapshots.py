@@ -160,9 +160,9 @@ def expire(  # noqa: PLR0913 - each is an option of the command
     nothing = decide_expiry(state, ExpireSnapshots(before)) is None and not writing.commit_id
     if dry_run or nothing:
         document["version"] = state.version
-        title = (
-            f"{name} would lose" if dry_run else f"{name} stays at version {state.version}, losing"
-        )
+        title = f"{name} would lose"
+        if not dry_run:
+            title = f"{name} stays at version {state.version}: there is nothing to expire;"
         place.screen.result(document, lambda to: _print(to, title, effect))
         return
     appended = table.expire_snapshots(before=before, **writing.options())

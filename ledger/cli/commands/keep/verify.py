@@ -328,6 +328,10 @@ def _print(screen: Screen, run: _Run) -> None:
     for head in _heads(run):
         digest = head["head"] or "does not fit"
         screen.line(f"{head['stream']}  {head['version']}:{digest}")
+    if not run.found:
+        count = len(run.verified)
+        logs = "the log is" if count == 1 else f"all {count} logs are"
+        screen.notice(f"{logs} as written; keep what stands above elsewhere, for --expect")
 
 
 GROUP = "lakeledger.verifications"

@@ -9,7 +9,7 @@ from attrs import evolve
 from cyclopts import Parameter
 
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place, When, tables_of
+from ledger.cli.options import Place, When, named_so, tables_of
 from ledger.cli.plugins import view
 from ledger.cli.screen import Cell, Screen
 from ledger.ledger import Ledger
@@ -65,6 +65,8 @@ def listed(lake: Ledger, databases: list[str], screen: Screen) -> None:
     def text(to: Screen) -> None:
         to.line(lake.url)
         to.table(("database", "name", "kind"), rows())
+        if not found:
+            to.line("no database yet; lakeledger create NAME makes one")
 
     screen.result(document, text)
 
@@ -97,9 +99,10 @@ def show(
     if name is None or "." not in name:
         known = lake.databases()
         if name is not None and name not in known:
+            tables = named_so(lake, name)
+            hint = f"did you mean {' or '.join(tables)}?" if tables else meant(name, known)
             raise NotFoundError(
-                f"database {name} does not exist; {meant(name, known)} "
-                "To show a table, write DATABASE.TABLE"
+                f"database {name} does not exist; {hint} To show a table, write DATABASE.TABLE"
             )
         listed(lake, known if name is None else [name], place.screen)
         return
