@@ -130,6 +130,19 @@ class Place:
             )
         return root
 
+    def begun_or_not(self, author: str | None = None) -> Ledger:
+        """Open the place where a ledger is, or may begin.
+
+        Raises:
+            StoreError: Nobody answers there.
+        """
+        url, options = self.url(), self.storage_options()
+        if "://" not in url:
+            return open_ledger(url, options, author=author)
+        from ledger.stores.objects.first_answer import first_answer
+
+        return first_answer(lambda: open_ledger(url, options, author=author), url, options)
+
     def open(self) -> Ledger:
         """Open the ledger.
 
@@ -138,7 +151,7 @@ class Place:
         """
         profile = self.named()
         author = None if profile is None else profile.author
-        lake = open_ledger(self.url(), self.storage_options(), author=author)
+        lake = self.begun_or_not(author)
         lake.refuse_lost_root()
         if not lake.is_begun:
             raise NotFoundError(

@@ -20,7 +20,6 @@ from ledger.history.verifying.clocks import ahead as ahead_of
 from ledger.history.verifying.finding import Finding
 from ledger.history.verifying.subject import Subject
 from ledger.ledger import Ledger
-from ledger.ledger import open as open_ledger
 from ledger.log.clock import check_clock, is_far, millis_ahead
 from ledger.log.landing import Patience
 from ledger.log.request import fresh_id, now_millis
@@ -56,7 +55,7 @@ def init(
     if url is not None and place.ledger not in {None, url, os.environ.get("LAKELEDGER_URL")}:
         raise UsageError(f"two ledgers are named, {url} and {place.ledger}; name one")
     chosen = evolve(place, ledger=url or place.ledger)
-    lake = open_ledger(chosen.url(), chosen.storage_options())
+    lake = chosen.begun_or_not()
     known = lake.is_begun
     if known and erasable and not lake.is_erasable:
         raise UsageError(

@@ -1,0 +1,65 @@
+"""An address at which nobody answers is told soon, by one error and by no line of a client."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import ledger
+from ledger.model.errors import NotFoundError, StoreError
+from ledger.stores.objects.first_answer import first_answer
+
+KEY = "c2VjcmV0LWtleS1vZi1ub2JvZHk="
+
+
+@pytest.fixture(scope="module")
+def silent() -> Iterator[str]:
+    """The address of somebody who takes connections, and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+def options(scheme: str, address: str) -> dict[str, Any]:
+    account = f"AccountName=nobody;AccountKey={KEY};BlobEndpoint={address}/nobody"
+    return {
+        "s3": {"endpoint_url": address, "key": "nobody", "secret": KEY},
+        "gs": {"endpoint_url": address, "token": "anon"},
+        "abfs": {"connection_string": f"DefaultEndpointsProtocol=http;{account}"},
+    }[scheme]
+
+
+@pytest.mark.parametrize("scheme", ["s3", "gs", "abfs"])
+def test_who_does_not_answer_is_named_in_time(
+    silent: str, scheme: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    url, given = f"{scheme}://bucket/lake", options(scheme, silent)
+    begun = time.monotonic()
+    with pytest.raises(StoreError) as told:
+        first_answer(lambda: ledger.open(url, given), url, given, patience_s=0.5)
+
+    assert time.monotonic() - begun < 5
+    assert silent in str(told.value)
+    assert "no answer came within 0.5 s; look at the network" in str(told.value)
+    assert KEY not in str(told.value)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_the_first_request_finds_wrong_is_told_as_it_is() -> None:
+    def ask() -> None:
+        raise NotFoundError("nothing there")
+
+    for url in ("/a/folder", "memory://here", "s3://bucket/lake"):
+        with pytest.raises(NotFoundError, match="nothing there"):
+            first_answer(ask, url, {})
+
+
+def test_a_clients_own_timeout_is_no_time_that_ran_out_here() -> None:
+    def ask() -> None:
+        raise TimeoutError("the client's")
+
+    with pytest.raises(TimeoutError, match="the client's"):
+        first_answer(ask, "s3://bucket/lake", {})
