@@ -62,6 +62,8 @@ _PLAIN = {
     "field_ids": "bool",
     "first_row_id": "int64",
 }
+_REPEATED = ["kind", "format", "content"]
+"""Texts that most files share."""
 _LISTS = ("partition", "extra_files")
 _MAPS = {
     "value_counts": "int64",
@@ -214,9 +216,14 @@ def parquet_of(table: pa.Table) -> bytes:
     from pyarrow import parquet
 
     sink = pa.BufferOutputStream()
-    # A page that is small takes longer to begin to decompress than to decompress.
-    compression = "snappy" if table.num_rows < _FEW_ROWS else "zstd"
-    parquet.write_table(table, sink, compression=compression)
+    if table.num_rows < _FEW_ROWS:
+        # Of what is small, what stands beside the values takes longer to read than they do: a page
+        # of a dictionary a column, bounds that nobody asks for, and how to begin to decompress.
+        parquet.write_table(
+            table, sink, compression="snappy", use_dictionary=_REPEATED, write_statistics=False
+        )
+    else:
+        parquet.write_table(table, sink, compression="zstd")
     return bytes(sink.getvalue())
 
 
