@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 import attrs
-from attrs import field, frozen
+from attrs import frozen
 
 from ledger.audit.difference import Difference, differences
 from ledger.audit.migrating.trial import folded
@@ -22,6 +22,7 @@ from ledger.evolution.declared.asking import problems, refuse_unknown
 from ledger.evolution.declared.commit_rules import Asker, commit_refusals, rules_that_count
 from ledger.evolution.declared.format import Formats, History
 from ledger.evolution.declared.rules import Rules
+from ledger.evolution.operations import in_words
 from ledger.evolution.state import TableState
 from ledger.evolution.table.decision import Decided, TableWishes
 from ledger.formats import part_if_any
@@ -29,7 +30,7 @@ from ledger.log.stream_log import StreamLog
 from ledger.log.travel import at_timestamp, head_state
 from ledger.model.errors import FormatError, InvalidChangeError, InvalidInputError, NotFoundError
 from ledger.model.instant import TimestampInstant, millis
-from ledger.model.messages.excerpt import html_table
+from ledger.model.messages.excerpt import first_few, html_table
 
 
 @frozen
@@ -57,7 +58,7 @@ class Verdict:
         return not self.refusals
 
 
-@frozen
+@frozen(repr=False)
 class ChangePlan:
     """What changes would come to on the state that was met; nothing was written.
 
@@ -69,10 +70,18 @@ class ChangePlan:
             of the table and its database, where there are some.
     """
 
-    before: TableState = field(repr=False)
-    after: TableState = field(repr=False)
+    before: TableState
+    after: TableState
     events: tuple[TableEvent, ...]
     verdicts: tuple[Verdict, ...]
+
+    def __repr__(self) -> str:
+        said = [
+            f"{each.format} {'allows it' if each.is_allowed else 'refuses it'}"
+            for each in self.verdicts
+            if each.is_declared
+        ]
+        return f"{type(self).__name__}({first_few(map(in_words, self.events))}: {', '.join(said)})"
 
     def _repr_html_(self) -> str:
         changed = [(each.what, each.before, each.after) for each in self.differences]

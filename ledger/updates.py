@@ -32,6 +32,7 @@ from ledger.evolution.table.intent import TableIntent
 from ledger.evolution.update.update import SchemaUpdate
 from ledger.log.request import Appended, CommitOptions
 from ledger.model.errors import InvalidInputError
+from ledger.model.messages.excerpt import first_few
 from ledger.model.partition import Direction, NullOrder, PartitionSpec, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.types import DataType
@@ -132,6 +133,9 @@ class UpdateSchema:
         self._base = base
         self._commit = commit
         self._intend = intend
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({first_few(each.method.__name__ for each in self.calls)})"
 
     add_column = _later(SchemaUpdate.add_column)
     delete_column = _later(SchemaUpdate.delete_column)

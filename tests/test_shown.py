@@ -12,7 +12,7 @@ from pyiceberg.schema import Schema as IcebergSchema
 from pyiceberg.types import LongType, NestedField, StringType
 
 import ledger
-from ledger import AddColumn, InvalidInputError, Table
+from ledger import AddColumn, FileChange, InvalidInputError, Table
 from ledger.model.types.text import format_type
 from tests.lakes import lake_on, memory
 
@@ -30,8 +30,46 @@ def test_nothing_shows_a_page_of_state(table: Table) -> None:
     shown = [table, table.at(), appended, planned, table.diff(0), table.history()]
 
     assert all(len(repr(each)) < 600 for each in shown)
+    assert repr(planned) == (
+        "ChangePlan(['added column d INT (id 3)']: paimon allows it, iceberg allows it)"
+    )
+    assert repr(table.plan_undo(1)) == "Undoing(['dropped column c'])"
+    assert repr(table.at().schema) == "Schema(1: id BIGINT, <b> STRING, c INT)"
     assert repr(table.at()) == "TableAt(version=1, columns=('id', '<b>', 'c'))"
     assert repr(lake_on(memory())).startswith("Ledger('memory://")
+
+
+def test_what_is_long_shows_its_beginning_and_how_much_there_is(table: Table) -> None:
+    many = [AddColumn((f"c{number}",), "INT") for number in range(100)]
+    planned = table.plan(many)
+    table.alter(many, author="ann")
+    names = [f"{each}.parquet" for each in range(100)]
+    table.append([FileChange(path=each, record_count=10, file_size_in_bytes=9) for each in names])
+    (step, *_) = table.replay(first=1)
+    shown = [
+        planned,
+        table.plan_undo(1),
+        table.plan_revert(0),
+        table.diff(0),
+        table.blame(),
+        table.blame("c7")[0],
+        next(table.entries(author="ann")),
+        table.at().plan("id > 5"),
+        step,
+        table.update_schema().add_column("d", "INT"),
+    ]
+
+    assert all(len(repr(each)) < 600 for each in shown)
+    assert [repr(each)[:40] for each in shown if "more]" in repr(each)] == [
+        "ChangePlan(['added column c0 INT (id 2)'",
+        "Undoing(['dropped column c0', 'dropped c",
+        "Undoing(['dropped column c0', 'dropped c",
+        "TableDiff(versions 0 to 2: [('field 2', ",
+        "Blames(['column id', 'column <b>', 'colu",
+        "Entry(shop.orders version 1 by ann: ['ad",
+        "Step(version 1: ['added column c0 INT (i",
+    ]
+    assert repr(table.at().plan("id > 5")) == "FilePlan(100 of 100 files, 1000 rows)"
 
 
 def test_notebooks_get_tables_in_which_all_text_is_escaped(table: Table) -> None:
@@ -45,6 +83,8 @@ def test_notebooks_get_tables_in_which_all_text_is_escaped(table: Table) -> None
         table.diff(0),
         table.history(),
         table.blame(),
+        table.plan_undo(1),
+        table.at().plan("id > 5"),
     ):
         page: str = each._repr_html_()
         assert page.startswith("<table>")

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from attrs import field, frozen
+from attrs import frozen
 
 from ledger.audit.lives import Cause, Held, Life, Lives, Path
 from ledger.events.born.iceberg import IcebergRef
 from ledger.model.errors import ColumnNotFoundError
+from ledger.model.messages.excerpt import first_few
 from ledger.model.messages.similar import meant
 from ledger.model.path_text import shown_path
 
@@ -36,7 +37,7 @@ class Origin:
     repeats: int = 0
 
 
-@frozen
+@frozen(repr=False)
 class Blame:
     """What made one thing what it is.
 
@@ -54,9 +55,13 @@ class Blame:
     field_id: int | None
     path: Path
     origins: tuple[Origin, ...]
-    members: tuple[Blame, ...] = field(default=(), repr=False)
+    members: tuple[Blame, ...] = ()
     died: Cause | None = None
-    around: tuple[Cause, ...] = field(default=(), repr=False)
+    around: tuple[Cause, ...] = ()
+
+    def __repr__(self) -> str:
+        by = [f"version {each.version} by {each.author}" for each in self.causes]
+        return f"{type(self).__name__}({self.subject!r}, {first_few(by)})"
 
     @property
     def causes(self) -> tuple[Cause, ...]:

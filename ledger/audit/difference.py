@@ -13,7 +13,7 @@ from ledger.audit.migrating.migration import Change, Migration, migrate
 from ledger.audit.views import DIFFERENCES, as_rows
 from ledger.evolution.state import TableState
 from ledger.evolution.tree.past import PastColumns
-from ledger.model.messages.excerpt import html_table
+from ledger.model.messages.excerpt import first_few, html_table
 from ledger.model.partition import PartitionSpec, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.types import DataField, DataType
@@ -40,7 +40,7 @@ class TableDiff:
     def __repr__(self) -> str:
         shown = [(each.what, each.before, each.after) for each in self.rows]
         span = f"versions {self.before.version} to {self.after.version}"
-        return f"{type(self).__name__}({span}: {shown})"
+        return f"{type(self).__name__}({span}: {first_few(shown)})"
 
     def _repr_html_(self) -> str:
         shown = [(each.what, each.before, each.after) for each in self.rows]

@@ -21,6 +21,7 @@ from ledger.events.snapshot_events import (
     SnapshotCommitted,
     SnapshotFacts,
 )
+from ledger.evolution.operations import in_words
 from ledger.log.caches.segments.cache import WORTH
 from ledger.log.caches.segments.file import segment_of
 from ledger.log.codec import Sketch, SketchedTransaction
@@ -29,6 +30,7 @@ from ledger.log.travel import head_state
 from ledger.model.arguments import path_texts
 from ledger.model.errors import InvalidInputError
 from ledger.model.instant import millis
+from ledger.model.messages.excerpt import first_few
 
 _FIRST_READ = 64
 """So many of the newest commits are read at once; then twice as many, up to a segment."""
@@ -55,6 +57,12 @@ class Entry:
     transaction: Transaction[Any]
     then: str = ""
     is_dropped: bool = False
+
+    def __repr__(self) -> str:
+        who = f" by {self.transaction.author}" if self.transaction.author else ""
+        said = first_few(map(in_words, self.transaction.events))
+        place = f"{self.label or 'the catalog'} version {self.version}"
+        return f"{type(self).__name__}({place}{who}: {said})"
 
     @property
     def label(self) -> str:

@@ -16,7 +16,7 @@ from attrs import frozen
 from ledger.audit.blame import Blame, flat
 from ledger.audit.entries import Entry
 from ledger.evolution.operations import BY_FACT
-from ledger.model.messages.excerpt import html_table
+from ledger.model.messages.excerpt import first_few, html_table
 from ledger.model.path_text import shown_path
 
 if TYPE_CHECKING:
@@ -163,6 +163,9 @@ class Blames(tuple[Blame, ...]):
     def rows(self) -> Rows:
         """A row an aspect, nested columns behind those that they are in."""
         return Rows(BLAME, lambda: (row for each in flat(self) for row in _origins(each)))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({first_few(each.subject for each in self)})"
 
     def _repr_html_(self) -> str:
         return self.rows._repr_html_()

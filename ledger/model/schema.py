@@ -168,6 +168,12 @@ class Schema:
             comment=comment,
         )
 
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{each.name} {format_type(each.type)}" for each in self.fields)
+        keys = {"partitioned by": self.partition_keys, "key": self.primary_keys}
+        said = "".join(f"; {what} {', '.join(names)}" for what, names in keys.items() if names)
+        return f"{type(self).__name__}({self.id}: {columns}{said})"
+
     def _repr_html_(self) -> str:
         rows = [(e.id, e.name, format_type(e.type), e.description) for e in self.fields]
         return html_table(("id", "column", "type", "comment"), rows, caption=f"schema {self.id}")

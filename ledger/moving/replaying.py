@@ -16,11 +16,13 @@ from attrs import field, frozen
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.evolution.operations import in_words
 from ledger.evolution.state import TableState
 from ledger.log.stream_log import StreamLog
 from ledger.log.travel import at_version
 from ledger.model.errors import InvalidInputError
 from ledger.model.identifier import Identifier
+from ledger.model.messages.excerpt import first_few
 from ledger.moving.export import Exported, Out, Told, export, tell_nobody
 from ledger.opening.setting import Progress, TableSetting, no_progress
 from ledger.stores import open_store
@@ -59,6 +61,11 @@ class Step:
     commit: Commit[TableEvent]
     before: TableState | None = field(repr=False)
     after: TableState = field(repr=False)
+
+    def __repr__(self) -> str:
+        events = (each for some in self.commit.transactions for each in some.events)
+        said = first_few(map(in_words, events))
+        return f"{type(self).__name__}(version {self.version}: {said})"
 
     @property
     def version(self) -> int:

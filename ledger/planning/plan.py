@@ -12,6 +12,7 @@ from attrs import field, frozen
 
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange
+from ledger.model.messages.excerpt import html_table
 from ledger.model.partition import PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.transforms.paths import field_types
@@ -90,6 +91,20 @@ class FilePlan:
     by_spec: Mapping[int, str]
     counts: Mapping[int, SpecCounts]
     _pruned: Callable[[], Iterator[PrunedFile]] = field(eq=False, repr=False)
+
+    def __repr__(self) -> str:
+        total = sum(each.total for each in self.counts.values())
+        rows = sum(each.file.record_count for each in self.files)
+        return f"{type(self).__name__}({len(self.files)} of {total} files, {rows} rows)"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (spec_id, said, each.total, each.kept, each.by_partition, each.by_metrics)
+            for spec_id, said in self.by_spec.items()
+            if (each := self.counts.get(spec_id)) is not None
+        ]
+        header = ("spec", "asked of it", "files", "to read", "left out by partition", "by bounds")
+        return html_table(header, rows, caption="which files a filter has to read")
 
     def pruned(self) -> Iterator[PrunedFile]:
         """Yield the files that are not read, each with its reason; found out when asked for."""

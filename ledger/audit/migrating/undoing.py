@@ -16,10 +16,12 @@ from attrs import define, field, frozen
 
 from ledger.audit.migrating.columns import longest_rising
 from ledger.audit.migrating.migration import Change, Migration, migrate
+from ledger.evolution.operations import in_words
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import CreateTag, DeleteTag, ReplaceTag, TagChange
 from ledger.evolution.tree.past import PastColumns
 from ledger.model.errors import InvalidChangeError
+from ledger.model.messages.excerpt import first_few, html_table
 from ledger.model.partition import PartitionSpec, SortOrder
 from ledger.model.path_text import shown_path
 from ledger.model.schema import Schema, paths_of
@@ -27,7 +29,7 @@ from ledger.model.snapshot import Tag
 from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
 
 
-@frozen
+@frozen(repr=False)
 class Undoing:
     """What taking something back would come to; nothing was written.
 
@@ -44,6 +46,15 @@ class Undoing:
     migration: Migration
     tags: tuple[TagChange, ...]
     reasons: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        why = f", but: {'; '.join(self.reasons)}" if self.reasons else ""
+        return f"{type(self).__name__}({first_few(map(in_words, self.changes))}{why})"
+
+    def _repr_html_(self) -> str:
+        why = f"it cannot be done: {'; '.join(self.reasons)}" if self.reasons else ""
+        rows = [(in_words(each),) for each in self.changes]
+        return html_table(("what would happen",), rows, caption=why or "nothing was written")
 
     @property
     def is_possible(self) -> bool:

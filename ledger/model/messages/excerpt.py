@@ -23,6 +23,19 @@ def excerpt(value: object) -> str:
         return f"a huge {type(value).__name__}"
 
 
+def first_few(values: Iterable[object], most: int = 8) -> str:
+    """Return the beginning of a list as Python writes it, and how many more there are.
+
+    Example:
+        >>> first_few("abc"), first_few(range(99), most=2)
+        ("['a', 'b', 'c']", '[0, 1, ... 97 more]')
+    """
+    every = list(values)
+    shown = [repr(each) for each in every[:most]]
+    more = [f"... {len(every) - most} more"] if len(every) > most else []
+    return f"[{', '.join([*shown, *more])}]"
+
+
 def is_storable(text: str) -> bool:
     """Return whether a text can be written as UTF-8, which half of a surrogate pair cannot.
 
