@@ -1195,7 +1195,7 @@ class Table:
 
         def plan(head: TableState) -> list[TableChange]:
             then = self._at(head, instant_of(snapshot=snapshot, tag=tag))
-            files = self.live.difference(head, then.state)
+            files = self._way_to(head, then)
             target = then.state.last_snapshot_id
             return [
                 Rollback(
@@ -1209,6 +1209,12 @@ class Table:
             ]
 
         return self._commit(["rollback", snapshot, tag], options, plan)
+
+    def _way_to(self, head: TableState, then: TableAt) -> tuple[FileChange, ...]:
+        """Return what turns the live files into those of an instant, an engine's, too."""
+        if then.state.lists_files:
+            return self.live.difference(head, then.state)
+        return self.live.difference_to(head, then.engine_files)
 
     @takes(name=its.text, snapshot=its.whole.or_none(), time_retained_millis=its.whole.or_none())
     def create_tag(

@@ -340,6 +340,18 @@ class LiveFiles:
         removed, added = (gone, come) if older is before else (come, gone)
         return _sorted(removed, added)
 
+    def difference_to(
+        self, before: TableState, after: Iterable[FileChange]
+    ) -> tuple[FileChange, ...]:
+        """Return the changes that turn the files live at a state into others; as `difference`.
+
+        Args:
+            before: The state.
+            after: The files to come to, such as an engine's.
+        """
+        older, newer = self.at_state(before), {each.path: each for each in after}
+        return _apart(older, newer)
+
     def _branch_difference(self, before: TableState, after: TableState) -> tuple[FileChange, ...]:
         branch = after.seen_branch
         if before.on_branch is None and branch is not None:
@@ -350,10 +362,7 @@ class LiveFiles:
                 gone = self._lookup_at(net.deleted.keys() - net.added.keys(), base)
                 come = {p: each.change for p, each in net.added.items() if p not in net.deleted}
                 return _sorted(gone, come)
-        older, newer = self.at_state(before), self.at_state(after)
-        gone = {path: each for path, each in older.items() if path not in newer}
-        come = {path: each for path, each in newer.items() if path not in older}
-        return _sorted(gone, come)
+        return _apart(self.at_state(before), self.at_state(after))
 
     def _lookup_at(self, paths: Collection[str], state: TableState) -> dict[str, FileChange]:
         """Return those of some files that are live at a state; see `lookup`."""
@@ -427,6 +436,14 @@ class LiveFiles:
 def _among(wanted: Collection[str], changes: Iterable[Placed]) -> dict[str, FileChange]:
     """Return the newest change of each wanted file."""
     return {each.change.path: each.change for each in changes if each.change.path in wanted}
+
+
+def _apart(
+    older: Mapping[str, FileChange], newer: Mapping[str, FileChange]
+) -> tuple[FileChange, ...]:
+    gone = {path: each for path, each in older.items() if path not in newer}
+    come = {path: each for path, each in newer.items() if path not in older}
+    return _sorted(gone, come)
 
 
 def _sorted(

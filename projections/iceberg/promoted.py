@@ -165,7 +165,9 @@ class PromotedManifests:
         self, snapshot_id: int, files: tuple[FileChange, ...], facts: TableFacts
     ) -> Changes:
         gone = [each for each in files if each.kind == "DELETE"]
-        adders = self.adders.of([each.path for each in gone])
+        # What only a rollback brought, an engine's manifest holds, and that may hold any.
+        adders = dict.fromkeys((each.path for each in gone), snapshot_id)
+        adders |= self.adders.of_those_added(list(adders))
         removed = {
             facts.data_uri(each.path): (
                 adders[each.path],

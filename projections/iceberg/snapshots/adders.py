@@ -42,9 +42,18 @@ class Adders:
         Raises:
             DamagedLogError: Nothing in the log ever added one.
         """
+        found = self.of_those_added(paths)
+        for path in paths:
+            if path not in found:
+                key = self._table.log.layout.root
+                raise DamagedLogError(f"{key}: no commit ever added file {path}", key)
+        return found
+
+    def of_those_added(self, paths: Collection[str]) -> dict[str, int]:
+        """Return the same of those files that a snapshot of the ledger's ever added."""
         missing = [path for path in paths if path not in self._known]
         self._known.update(self._in_log(missing) if missing else {})
-        return {path: self._known[path] for path in paths}
+        return {path: self._known[path] for path in paths if path in self._known}
 
     def left(self, paths: Iterable[str]) -> dict[str, int]:
         """Return the snapshots that took away files which are not live, by path."""
@@ -97,9 +106,6 @@ class Adders:
                 if here := self._added({path}, version, version):
                     found |= here
                     break
-            else:
-                key = log.layout.root
-                raise DamagedLogError(f"{key}: no commit ever added file {path}", key)
         return found
 
     def _added(self, wanted: Collection[str], first: int, last: int) -> dict[str, int]:

@@ -138,6 +138,8 @@ def test_rows_are_equal_before_and_after_for_every_reader_at_every_snapshot(
         newest = table.state.last_snapshot_id
         now = by_ledger(table)
         assert by_pyiceberg(table) == now
+        assert sum(each.record_count for each in table.at().files) == len(now)
+        assert table.state.totals.record_count == len(now)
         folder = Path(table.location.removeprefix("file://"))
         assert sorted(duckdb_rows(folder), key=str) == now
         then.setdefault(newest, by_ledger(table, snapshot=newest))
@@ -147,6 +149,39 @@ def test_rows_are_equal_before_and_after_for_every_reader_at_every_snapshot(
     assert is_sound(table)
     rebuild(table)
     assert by_pyiceberg(table) == by_ledger(table)
+
+
+@pytest.mark.parametrize("often", [True, False])
+def test_what_only_a_rollback_brought_back_is_listed_and_goes_as_other_files_do(
+    tmp_path: Path, *, often: bool
+) -> None:
+    theirs = created(tmp_path / "t")
+    appended(theirs, 1, 2, name=["a", "b"])
+    second = appended(theirs, 3, name=["c"])
+    held = rows(theirs, second)
+    theirs.delete("id = 3")
+    lake = ledger.open(tmp_path / "lake")
+    lake.import_table("a.b", theirs.metadata_location)
+    lake.promote("a.b")
+    table = lake.table("a.b")
+
+    def shown() -> Rows:
+        if often:
+            table.project("iceberg")
+        return by_ledger(table)
+
+    table.add_files(own_file(table, "one.parquet", 10, name=["j"]))
+    assert [each["id"] for each in shown()] == [1, 10, 2]
+    table.rollback(snapshot=second)
+    assert shown() == held
+    assert [each.record_count for each in table.at().files] == [2, 1]
+    assert (table.state.totals.record_count, table.state.totals.file_count) == (3, 2)
+    (third,) = table.at().plan("id = 3").files
+    table.delete_files(third.file.path)
+    assert shown() == held[:2] == by_pyiceberg(table)
+    table.rollback(snapshot=second)
+    assert shown() == held == by_pyiceberg(table)
+    assert is_sound(table)
 
 
 def test_the_ledger_lists_all_files_plans_and_finds_what_is_there_twice(tmp_path: Path) -> None:
