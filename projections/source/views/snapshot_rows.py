@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from ledger.events.born.iceberg import IcebergSnapshot, SnapshotAdded
 from ledger.events.snapshot_events import RolledBack
+from ledger.evolution.state import TableState
 from ledger.evolution.table.born.iceberg import UNKNOWN, born_changes, born_snapshot, born_totals
+from ledger.evolution.table.born.paimon import paimon_totals
 from ledger.evolution.table.snapshot_fold import SnapshotTrail, snapshot_of
-from ledger.model.snapshot import Totals
+from ledger.model.snapshot import Snapshot, Totals
 from projections.source.views.batches import Row
 from projections.source.views.column import Column
 from projections.source.views.log_rows import PLACE, place
@@ -31,7 +33,7 @@ SNAPSHOTS = (
     Column("delta_file_count", "bigint", "files that came less files that went"),
     Column("delta_file_size_in_bytes", "bigint", "their bytes"),
     Column("record_count", "bigint", "rows in the table after it"),
-    Column("file_count", "bigint", "files in the table after it"),
+    Column("file_count", "bigint", "files in the table after it; -1: nobody says"),
     Column("file_size_in_bytes", "bigint", "their bytes"),
     Column(
         "last_file_creation_time",
@@ -56,20 +58,54 @@ TAGS = (
 def snapshot_rows(scan: Scan) -> Iterator[Row]:
     """Yield a row of `SNAPSHOTS` for every snapshot."""
     before = scan.before()
+    state = before or scan.final()
+    if state.born is not None:
+        yield from _of_icebergs(scan)
+    elif state.paimon is not None:
+        yield from _of_paimons(scan)
+    else:
+        yield from _of_the_ledgers(scan, before)
+
+
+def _of_the_ledgers(scan: Scan, before: TableState | None) -> Iterator[Row]:
     trail = SnapshotTrail(None, Totals())
     if before is not None:
         trail = SnapshotTrail(before.snapshot, before.totals)
     for step in scan.steps():
-        for added in step.transaction.events:
-            if isinstance(added, SnapshotAdded):
-                yield (*place(step), *_of_iceberg(added.snapshot))
         for event in step.snapshots:
             trail.apply(event, event.schema_id, step.effective_millis)
-            yield (*place(step), step.effective_millis * 1000, *_row(event, trail))
+            snapshot = snapshot_of(event, trail.newest_millis)
+            sums = trail.totals()
+            yield (*place(step), step.effective_millis * 1000, *_row(event, snapshot, sums))
 
 
-def _row(event: SnapshotEvent, trail: SnapshotTrail) -> Row:
-    snapshot = snapshot_of(event, trail.newest_millis)
+def _of_paimons(scan: Scan) -> Iterator[Row]:
+    """Yield snapshots as Paimon counts them: ids may come again, and files nobody counts."""
+    for step in scan.steps():
+        for event in step.snapshots:
+            snapshot = snapshot_of(event, step.effective_millis)
+            sums = paimon_totals(snapshot)
+            yield (*place(step), step.effective_millis * 1000, *_row(event, snapshot, sums))
+
+
+def _of_icebergs(scan: Scan) -> Iterator[Row]:
+    """Yield the snapshots that engines made, and the ledger's once it owns the table."""
+    for step, builder in scan.folded():
+        for added in step.transaction.events:
+            if isinstance(added, SnapshotAdded):
+                yield (*place(step), *_of_iceberg(added.snapshot, None))
+        own = tuple(step.snapshots)
+        born = builder.freeze().born if own else None
+        if born is not None:
+            made = ((_target(event), born.snapshots[event.snapshot_id]) for event in own)
+            yield from ((*place(step), *_of_iceberg(each, target)) for target, each in made)
+
+
+def _target(event: SnapshotEvent) -> int | None:
+    return event.target_snapshot_id if isinstance(event, RolledBack) else None
+
+
+def _row(event: SnapshotEvent, snapshot: Snapshot, after: Totals) -> Row:
     properties = snapshot.properties
     return (
         snapshot.id,
@@ -77,21 +113,21 @@ def _row(event: SnapshotEvent, trail: SnapshotTrail) -> Row:
         snapshot.commit_kind,
         snapshot.commit_user,
         snapshot.commit_identifier,
-        event.target_snapshot_id if isinstance(event, RolledBack) else None,
+        _target(event),
         event.delta_record_count,
         event.delta_file_count,
         event.delta_file_size_in_bytes,
-        trail.record_count,
-        trail.file_count,
-        trail.file_size_in_bytes,
-        trail.last_file_creation_time,
+        after.record_count,
+        after.file_count,
+        after.file_size_in_bytes,
+        after.last_file_creation_time,
         snapshot.watermark,
         snapshot.operation,
         None if properties is None else list(properties.items()),
     )
 
 
-def _of_iceberg(added: IcebergSnapshot) -> Row:
+def _of_iceberg(added: IcebergSnapshot, target_snapshot_id: int | None) -> Row:
     """Return what Iceberg says of a snapshot; counts that it leaves out are -1, changes 0."""
     snapshot, change, after = born_snapshot(added, UNKNOWN), born_changes(added), born_totals(added)
     return (
@@ -101,7 +137,7 @@ def _of_iceberg(added: IcebergSnapshot) -> Row:
         snapshot.commit_kind,
         snapshot.commit_user,
         snapshot.commit_identifier,
-        None,
+        target_snapshot_id,
         change.record_count,
         change.file_count,
         change.file_size_in_bytes,
