@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ledger
-from ledger import Table, UnsupportedError
+from ledger import RenameColumn, Table, UnsupportedError
 from projections.delta.materialise import DELTA
 from tests.readers.delta_runtime import delta_session
 from tests.readers.test_delta_readers import delta_rs_query, duckdb, folder_of
@@ -100,6 +100,40 @@ def test_spark_writes_into_no_projected_log(session: SparkSession, tmp_path: Pat
     folder = folder_of(mirrored(tmp_path, source))
     with pytest.raises(Py4JError, match="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE.*lakeledger"):
         session.sql(f"DELETE FROM delta.`{folder}`").collect()
+
+
+def test_a_table_of_sparks_is_the_ledgers_and_sparks_to_read(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    from py4j.protocol import Py4JError
+
+    source = written(session, tmp_path / "t")
+    lake = ledger.open(str(tmp_path / "lake"))
+    lake.import_table("a.b", source, format_name="delta")
+    lake.promote("a.b")
+    table = lake.table("a.b")
+    history = session.sql(f"DESCRIBE HISTORY delta.`{source}`").collect()
+    assert (history[0].operation, history[0].operationParameters["owner"]) == (
+        "PROMOTE",
+        table.location,
+    )
+    with pytest.raises(Py4JError, match="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE.*lakeledger"):
+        session.sql(f"DELETE FROM delta.`{source}`").collect()
+    readers = (read_by(session), delta_rs_query, duckdb)
+    for reader in readers:
+        for version in (1, history[0].version):
+            assert reader(folder_of(table), version) == reader(source, version), version
+    there = readers[0](source, history[0].version)
+    file = table.at().files[0]
+    table.alter([RenameColumn(("other",), "called")])
+    table.delete_files(file.path)
+    table.rollback(snapshot=table.state.last_snapshot_id - 1)
+    DELTA.project(table)
+    newest = history[0].version + 4
+    names = ["called" if each == "other" else each for each in there[0]]
+    for reader in readers:
+        assert reader(folder_of(table), newest) == (names, there[1])
+    assert len(duckdb(folder_of(table), newest - 1)[1]) == len(there[1]) - file.record_count
 
 
 def test_deletion_vectors_of_spark_are_refused_by_name(
