@@ -1,10 +1,11 @@
-"""Tables with random lives: every kind of snapshot, specs that evolve, expiry, many writers."""
+"""Tables with random lives: every kind of snapshot, branches, specs, expiry, many writers."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 
 from ledger import FileChange, LedgerError, RenameColumn, Schema, SnapshotPlan, Table
 from ledger.model.file_change import PartitionValue
@@ -111,6 +112,28 @@ class Life:
         old = next(each for each in names if each.startswith("kind"))
         self.table.alter([RenameColumn((old,), f"kind{self._files}_{self.table.at().version}")])
 
+    def branch(self) -> None:
+        """Let a branch begin, go on, come to main, begin anew or end; main's figures are main's."""
+        state = self.table.at().state
+        if "audit" not in state.branches:
+            if state.last_snapshot_id:
+                self.table.create_branch("audit")
+            return
+        branch = self.table.branch("audit")
+        match self._rng.randrange(6):
+            case 0:
+                branch.delete()
+            case 1:
+                # What main or the branch has meanwhile may stand in the way.
+                with suppress(LedgerError):
+                    branch.fast_forward()
+            case 2:
+                branch.reset()
+            case 3:
+                branch.overwrite(self.files(), where={"day": self._rng.choice(DAYS)})
+            case _:
+                branch.append(self.files())
+
     def crowd(self) -> None:
         """Let three writers commit at once; whatever of it is refused did not happen."""
         batches = [self.files(), self.files(), self.files()]
@@ -143,4 +166,6 @@ _HAPPENINGS: tuple[Callable[[Life], None], ...] = (
     Life.evolve_spec,
     Life.rename,
     Life.crowd,
+    Life.branch,
+    Life.branch,
 )
