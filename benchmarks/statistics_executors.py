@@ -4,7 +4,7 @@ The same table is kept from nothing by one executor and then by two, each a proc
 (`local-cluster`), after a first time that nobody counts, in which Java compiles and workers import.
 Told is how long the driver waits for executors, what is left of the whole, and the processor's
 time: where executors have no cores of their own, what the busiest of them took tells more than the
-clock. On two cores that nobody else uses a run takes four minutes, a table to be made included.
+clock. A run takes a minute and a half, a table to be made included.
 """
 
 from __future__ import annotations
