@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
 
 import attrs
 import msgspec
@@ -139,6 +140,19 @@ def test_a_rename_is_a_rename_and_a_swap_needs_a_name_between() -> None:
 
     assert all(isinstance(each, RenameColumn) for each in changes[:3])
     assert tried(before, changes).schema.fields == tried(before, swapped).schema.fields
+
+
+def test_what_is_new_is_not_looked_for_in_the_past() -> None:
+    def older() -> Iterator[Schema]:
+        read.append("a schema, of the thousands that a log may have had")
+        yield Schema.of({"old": "INT"})
+
+    read: list[str] = []
+    before = first_state("paimon")
+    after = tried(before, [AddColumn(("new",), "INT")])
+
+    assert len(migrate(before, after, PastColumns(older())).changes) == 1
+    assert read == []
 
 
 def test_a_column_keeps_its_id_where_another_one_came_and_went_before_it() -> None:

@@ -202,8 +202,11 @@ class _Planner:
         """Bring back what was dropped, outer ones first; what they hold becomes as it is wanted."""
         comes = False
         for field_id, (column, place) in self._target.items():
-            past = None if field_id in self._standing else self._past.by_id(field_id)
-            if past is None or field_id > self._before.highest_field_id:
+            # What is new has no past, and to look for it would read all that there is.
+            if field_id in self._standing or field_id > self._before.highest_field_id:
+                continue
+            past = self._past.by_id(field_id)
+            if past is None:
                 continue
             path, back = (*self._around(place.level), column.name), past.returned
             move = self._place_among(column, place.level) or Move(column.name, "LAST")
