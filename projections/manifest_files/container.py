@@ -8,8 +8,8 @@ Source: the Avro specification, object container files.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 from attrs import frozen
 
@@ -22,7 +22,7 @@ _BLOCK_BYTES = 65_536
 
 def write_container(
     schema: dict[str, Any],
-    records: Iterable[dict[str, Any]],
+    records: Iterable[dict[str, Any] | WrittenRecord],
     *,
     sync_marker: bytes,
     metadata: Mapping[str, str] | None = None,
@@ -31,7 +31,7 @@ def write_container(
 
     Args:
         schema: Avro's, decoded.
-        records: In order.
+        records: In order. What `fits` it is copied as it stands in another container.
         sync_marker: 16 bytes that stand between blocks; derive them from what the file is.
         metadata: Keys and values for the file's header.
     """
@@ -40,16 +40,67 @@ def write_container(
     if len(sync_marker) != SYNC_BYTES:
         raise ValueError(f"a sync marker has {SYNC_BYTES} bytes, not {len(sync_marker)}")
     out = io.BytesIO()
-    fastavro.writer(
-        out,
-        schema,
-        records,
-        codec="null",
-        sync_interval=_BLOCK_BYTES,
-        sync_marker=sync_marker,
-        metadata=dict(metadata or {}),
-    )
+    header = dict(metadata or {})
+    fastavro.writer(out, schema, (), codec="null", sync_marker=sync_marker, metadata=header)
+    parsed = fastavro.parse_schema(schema)
+    block, count = io.BytesIO(), 0
+    for each in records:
+        if isinstance(each, WrittenRecord):
+            block.write(each.body)
+        else:
+            fastavro.schemaless_writer(block, parsed, each)
+        count += 1
+        if block.tell() >= _BLOCK_BYTES:
+            out.write(_block(block.getvalue(), count, sync_marker))
+            block, count = io.BytesIO(), 0
+    if count:
+        out.write(_block(block.getvalue(), count, sync_marker))
     return out.getvalue()
+
+
+def _block(content: bytes, count: int, sync_marker: bytes) -> bytes:
+    return b"".join((_numeral(count), _numeral(len(content)), content, sync_marker))
+
+
+def _numeral(number: int) -> bytes:
+    """Return a number that is not negative as Avro writes a long."""
+    raw, found = number << 1, bytearray()
+    while raw >= _MORE:
+        found.append(raw & ~_MORE & 0xFF | _MORE)
+        raw >>= 7
+    found.append(raw)
+    return bytes(found)
+
+
+class WrittenRecord(NamedTuple):
+    """A record as it stands in a container.
+
+    Attributes:
+        schema: The container's, as `readable_schema` gives it.
+        body: Its bytes.
+    """
+
+    schema: Any
+    body: bytes
+
+
+def fits(schema: Any) -> Callable[[WrittenRecord], bool]:
+    """Return what tells whether a record may be copied into a container of a schema.
+
+    Args:
+        schema: Avro's, decoded.
+    """
+    wanted = readable_schema(schema)
+    known: dict[int, tuple[Any, bool]] = {}
+
+    def does(record: WrittenRecord) -> bool:
+        # Records of one container share its schema.
+        found = known.get(id(record.schema))
+        if found is None:
+            found = known[id(record.schema)] = record.schema, record.schema == wanted
+        return found[1]
+
+    return does
 
 
 def read_container(body: bytes, file: str) -> list[dict[str, Any]]:
@@ -57,6 +108,20 @@ def read_container(body: bytes, file: str) -> list[dict[str, Any]]:
 
     A file cut exactly behind a block reads as a shorter file: Avro keeps no total. Compare its
     size with the one that was recorded for it.
+
+    Args:
+        body: The whole file.
+        file: Its name, for errors.
+
+    Raises:
+        DamagedLogError: The bytes are no container, or are cut or changed.
+        MissingDependencyError: The package for the file's codec is not installed.
+    """
+    return [record for record, _ in read_written(body, file)]
+
+
+def read_written(body: bytes, file: str) -> list[tuple[dict[str, Any], WrittenRecord]]:
+    """Return a container's records as `read_container` does, each with its bytes.
 
     Args:
         body: The whole file.
@@ -79,7 +144,7 @@ def read_container(body: bytes, file: str) -> list[dict[str, Any]]:
         ) from error
 
 
-def _records(body: bytes) -> Iterator[dict[str, Any]]:
+def _records(body: bytes) -> Iterator[tuple[dict[str, Any], WrittenRecord]]:
     import fastavro
 
     stream = io.BytesIO(body)
@@ -90,17 +155,22 @@ def _records(body: bytes) -> Iterator[dict[str, Any]]:
         yield from _block_records(block, content, schema)
 
 
-def _block_records(block: Block, content: bytes, schema: Any) -> Iterator[Any]:
+def _block_records(
+    block: Block, content: bytes, schema: Any
+) -> Iterator[tuple[Any, WrittenRecord]]:
     import fastavro
 
     size = len(content)
     if not 0 <= block.count <= size:
         raise ValueError(f"{block.count} records cannot stand in {size} bytes")
-    stream = io.BytesIO(content)
+    stream, begin = io.BytesIO(content), 0
     for _ in range(block.count):
-        yield fastavro.schemaless_reader(stream, schema, None)
-    if stream.tell() != size:
-        raise ValueError(f"{size - stream.tell()} bytes follow a block's last record")
+        record = fastavro.schemaless_reader(stream, schema, None)
+        end = stream.tell()
+        yield record, WrittenRecord(schema, content[begin:end])
+        begin = end
+    if begin != size:
+        raise ValueError(f"{size - begin} bytes follow a block's last record")
 
 
 SYNC_BYTES: Final = 16

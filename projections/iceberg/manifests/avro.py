@@ -9,19 +9,31 @@ id, by which readers find it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from ledger.model.errors import DamagedLogError
-from projections.iceberg.manifests.entry import DELETED, ManifestEntry, from_avro, to_avro
+from projections.iceberg.manifests.entry import (
+    DELETED,
+    EXISTING,
+    ManifestEntry,
+    from_avro,
+    to_avro,
+)
 from projections.iceberg.manifests.file import ManifestFile
 from projections.iceberg.manifests.partition_struct import PartitionStruct
 from projections.iceberg.metadata.layout import PartitionField
 from projections.iceberg.metadata.table import ROW_IDS_SINCE, SEQUENCES_SINCE
-from projections.manifest_files.container import read_container, write_container
+from projections.manifest_files.container import (
+    WrittenRecord,
+    fits,
+    read_container,
+    read_written,
+    write_container,
+)
 
 _CONTENTS = ("data", "deletes")
 
@@ -59,8 +71,22 @@ def write_manifest(
     if format_version >= SEQUENCES_SINCE:
         metadata["content"] = _CONTENTS[content]
     avro = manifest_schema(format_version, [each.avro_field() for each in struct.columns])
-    records = (to_avro(each, struct, format_version=format_version) for each in entries)
+    records = _records(entries, struct, avro, format_version)
     return write_container(avro, records, sync_marker=sync_marker, metadata=metadata)
+
+
+def _records(
+    entries: Iterable[ManifestEntry], struct: PartitionStruct, avro: Avro, format_version: int
+) -> Iterator[dict[str, Any] | WrittenRecord]:
+    fit: Callable[[WrittenRecord], bool] | None = None
+    for each in entries:
+        written = each.written
+        if written is not None:
+            fit = fit or fits(avro)
+            if fit(written):
+                yield written
+                continue
+        yield to_avro(each, struct, format_version=format_version)
 
 
 class _Numbered(msgspec.Struct, rename="kebab"):
@@ -94,7 +120,7 @@ def read_manifest(
             manifest.path,
         )
     next_row_id = manifest.first_row_id
-    for record in read_container(body, manifest.path):
+    for record, written in read_written(body, manifest.path):
         entry = from_avro(
             record,
             struct,
@@ -106,6 +132,9 @@ def read_manifest(
         if entry.first_row_id is None and next_row_id is not None:
             entry = replace(entry, first_row_id=next_row_id)
             next_row_id += entry.records
+        elif entry.status == EXISTING and not manifest.is_of_engine:
+            # It says all of itself, so that the next manifest says it in the same bytes.
+            entry = replace(entry, written=written)
         yield entry
 
 

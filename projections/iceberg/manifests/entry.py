@@ -16,6 +16,7 @@ from ledger.model.file_change import FileChange
 from ledger.model.transforms.values import Value
 from projections.iceberg.manifests.partition_struct import PartitionStruct
 from projections.iceberg.metadata.table import ROW_IDS_SINCE, SEQUENCES_SINCE
+from projections.manifest_files.container import WrittenRecord
 
 EXISTING, ADDED, DELETED = 0, 1, 2
 
@@ -41,6 +42,7 @@ class ManifestEntry(msgspec.Struct, frozen=True, kw_only=True):
         spec_id: Its partition spec.
         partition: One value a field of the spec, in the form of `ledger.model.transforms.values`.
         file: The rest, as Avro has it.
+        written: How it stands in another manifest, where it stands there just so.
     """
 
     status: int
@@ -50,6 +52,7 @@ class ManifestEntry(msgspec.Struct, frozen=True, kw_only=True):
     spec_id: int
     partition: tuple[Value | None, ...]
     file: dict[str, Any]
+    written: WrittenRecord | None = None
 
     @property
     def path(self) -> str:

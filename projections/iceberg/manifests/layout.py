@@ -55,9 +55,9 @@ def _marked(
 ) -> Iterator[ManifestEntry]:
     for each in live:
         if each.path in gone:
-            yield replace(each, status=DELETED, snapshot_id=snapshot_id)
+            yield replace(each, status=DELETED, snapshot_id=snapshot_id, written=None)
         else:
-            yield replace(each, status=EXISTING)
+            yield each if each.status == EXISTING else replace(each, status=EXISTING)
 
 
 def formed(
