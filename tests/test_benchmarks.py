@@ -148,7 +148,7 @@ def test_projection_makes_one_commit_of_each_kind_each_time(tmp_path: Path) -> N
 
 def test_flat_compares_every_change_of_every_table(tmp_path: Path) -> None:
     report = flat.run(tmp_path, size=100, repeats=1, short=20)
-    assert report.fingerprint == "commits=100 landed=[81, 181]"
+    assert report.fingerprint == "commits=100 landed=[181, 281]"
     assert all(figure.value > 0 for figure in report.figures)
     assert all(figure.holds for figure in report.figures if figure.name.endswith(", requests"))
     assert sum(flat.AT in figure.name for figure in report.figures) == 3 * len(lives.KINDS)
