@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: 0 when done, else the reason (see `exits`).
     """
     if argv is None:
-        # Nothing of what is imported is ever garbage; looking for it takes a tenth of the time.
+        # Nothing of what is imported is ever garbage; looking for it takes a twentieth of the help.
         gc.set_threshold(50_000, 20, 20)
     line = sys.argv[1:] if argv is None else list(argv)
     try:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from attrs import frozen
 from cyclopts import App, Group, Parameter, validators
+from msgspec import UnsetType
 
 from ledger.cli.exits import UsageError
 from ledger.cli.families import help_and_example
@@ -421,7 +422,7 @@ def _report(  # noqa: PLR0913 - what a report is made of
     if wanted.plot is not None:
         from projections.statistics.shown.plot import draw
 
-        draw(wanted.plot, report, totals(kept, at))
+        draw(wanted.plot, report, totals(kept, at), lambda version: _time_of(table, version))
         document["plot"] = str(wanted.plot)
 
     def text(to: Screen) -> None:
@@ -598,3 +599,10 @@ def _difference_json(name: str, difference: Difference) -> dict[str, Any]:
         "changed": list(difference.changed),
         "foreign": list(difference.foreign),
     }
+
+
+def _time_of(table: Table, version: int) -> int:
+    """Return when a version was made, where it comes from: Unix milliseconds."""
+    commit = table.log.commit_at(version)
+    effective = commit.transactions[-1].effective_time_millis
+    return commit.time_millis if isinstance(effective, UnsetType) else effective

@@ -2,60 +2,111 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from attrs import frozen
 
 from ledger.model.errors import MissingDependencyError
+from ledger.model.messages.excerpt import moment, size
 from projections.statistics.shown.query import Totals
 from projections.statistics.shown.questions import Question
 from projections.statistics.shown.report import Report
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-_INCHES = (11, 4.5)
+_Unit = Literal["rows", "bytes"]
+
+_INCHES = (11, 5)
 _DOTS_AN_INCH = 120
+_MOST_DOTS = 50
+_COLOURS: dict[_Unit, str] = {"rows": "C0", "bytes": "C1"}
 
 
-def draw(path: Path, report: Report, history: Sequence[Totals]) -> None:
+def draw(path: Path, report: Report, history: Sequence[Totals], when: Callable[[int], int]) -> None:
     """Draw growth beside skew into a PNG file.
 
-    Left: rows and bytes at every snapshot. Right: the partitions from the greatest to the least,
-    by the share of all bytes that these and all greater ones hold; even partitions are a straight
-    line.
+    Left: rows and size at every snapshot, one below the other. Right: the partitions from the
+    greatest to the least, by the share of the size that these and all greater ones hold; even
+    partitions are a straight line.
 
     Args:
         path: The file, which is replaced.
         report: The table's partitions.
         history: Its totals at every snapshot.
+        when: When a version was, Unix milliseconds; asked of the few that are labelled.
 
     Raises:
         MissingDependencyError: matplotlib is not installed.
     """
     figure = _figure()
-    growth, skew = figure.subplots(1, 2)
+    panels = figure.subplot_mosaic([["rows", "skew"], ["size", "skew"]])
     figure.suptitle(f"{report.table}, snapshot {report.snapshot_id}")
+    _draw_growth(panels["rows"], history, [each.record_count for each in history], "rows")
+    _draw_growth(panels["size"], history, [each.file_size_in_bytes for each in history], "bytes")
+    panels["rows"].set(title="Rows")
+    panels["size"].set(title="Size", xlabel="snapshot, and its day (UTC)")
+    versions = {each.snapshot_id: each.version for each in history}
 
-    snapshots = [each.snapshot_id for each in history]
-    growth.set(title="Growth", xlabel="snapshot", ylabel="rows")
-    growth.step(snapshots, [each.record_count for each in history], where="post", color="C0")
-    sizes = growth.twinx()
-    sizes.set_ylabel("bytes")
-    sizes.step(snapshots, [each.file_size_in_bytes for each in history], where="post", color="C1")
-    growth.yaxis.label.set_color("C0")
-    sizes.yaxis.label.set_color("C1")
+    def day(snapshot: float, _position: object = None) -> str:
+        version = versions.get(round(snapshot))
+        if version is None or snapshot != round(snapshot):
+            return ""
+        return f"{round(snapshot)}\n{moment(when(version))[:10]}"
 
-    shares = cumulative_shares([each.file_size_in_bytes for each in report.partitions])
-    skew.set(title="Skew", xlabel="partitions, greatest first", ylabel="share of all bytes")
-    skew.plot(range(len(shares)), shares, color="C1")
-    skew.plot([0, max(1, len(shares) - 1)], [0, 1], linestyle=":", color="0.5")
-    skew.set_ylim(0, 1.02)
+    panels["size"].xaxis.set_major_formatter(day)
+    _draw_skew(panels["skew"], [each.file_size_in_bytes for each in report.partitions])
     figure.savefig(path, format="png", dpi=_DOTS_AN_INCH)
+
+
+def _draw_growth(
+    panel: Axes, history: Sequence[Totals], values: Sequence[int], unit: _Unit
+) -> None:
+    marker = "." if len(history) <= _MOST_DOTS else ""
+    snapshots = [each.snapshot_id for each in history]
+    panel.step(snapshots, values, where="post", marker=marker, color=_COLOURS[unit])
+    _whole(panel.xaxis)
+    _read_as(panel.yaxis, unit)
+    panel.set_ylim(0, max([1, *values]) * 1.05)
+    panel.grid(axis="y", color="0.9")
+
+
+def _draw_skew(panel: Axes, sizes: Sequence[int]) -> None:
+    shares = cumulative_shares(sizes)
+    panel.set(title="Skew", xlabel="partitions, greatest first", ylabel="share of the size")
+    panel.plot(range(len(shares)), shares, color=_COLOURS["bytes"], label="these partitions")
+    even = [0, max(1, len(shares) - 1)]
+    panel.plot(even, [0, 1], linestyle=":", color="0.5", label="if all were alike")
+    panel.set_ylim(0, 1.02)
+    panel.legend(loc="lower right")
+    panel.yaxis.set_major_formatter(lambda share, _position: f"{share:.0%}")
+    _whole(panel.xaxis)
+
+
+def _whole(axis: Axis) -> None:
+    """Label whole numbers alone, and few of them."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(nbins=5, integer=True))
+
+
+def _read_as(axis: Axis, unit: str) -> None:
+    """Label an axis as people read its unit: thousands apart, bytes in kB, MB, ..."""
+    from matplotlib.ticker import MaxNLocator
+
+    if unit == "bytes":
+        # Steps that a decimal says, since a size is told by one.
+        axis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
+        axis.set_major_formatter(lambda value, _position: size(round(value)).replace(".0 ", " "))
+    else:
+        _whole(axis)
+        axis.set_major_formatter(lambda value, _position: f"{value:,.0f}")
 
 
 def draw_answer(path: Path, question: Question, title: str, answer: pa.Table) -> None:
@@ -75,17 +126,22 @@ def draw_answer(path: Path, question: Question, title: str, answer: pa.Table) ->
     picture = _PICTURES[question]
     rows = answer.slice(0, _MOST_BARS).to_pylist()
     figure.suptitle(f"{title}: {question}")
-    axes.set(xlabel=picture.unit)
+    axes.set(xlabel="size" if picture.unit == "bytes" else picture.unit)
+    _read_as(axes.xaxis, picture.unit)
     height = _BAR / len(picture.measures)
     for nth, name in enumerate(picture.measures):
         places = [each + nth * height for each in range(len(rows))]
-        axes.barh(places, [each[name] for each in rows], height, label=name.replace("_", " "))
+        axes.barh(places, [each[name] for each in rows], height, label=_called(name))
     middle = (len(picture.measures) - 1) * height / 2
     labels = [str(each[picture.label]) or "all" for each in rows]
     axes.set_yticks([each + middle for each in range(len(rows))], labels)
     axes.invert_yaxis()
     axes.legend()
     figure.savefig(path, format="png", dpi=_DOTS_AN_INCH)
+
+
+def _called(measure: str) -> str:
+    return measure.replace("_in_bytes", "").replace("_", " ")
 
 
 @frozen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -302,11 +303,48 @@ def test_a_picture_is_a_png_of_growth_and_skew(tmp_path: Path) -> None:
     kept, at = Kept.of(table.log), table.at()
     path = tmp_path / "growth.png"
 
-    draw(path, report_of(table, kept, at, "local"), query.totals(kept, at))
+    draw(path, report_of(table, kept, at, "local"), query.totals(kept, at), lambda _: 0)
 
     assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     empty = a_table()
-    draw(path, report_of(empty, Kept.of(empty.log), empty.at(), "local"), ())
+    draw(path, report_of(empty, Kept.of(empty.log), empty.at(), "local"), (), lambda _: 0)
+
+
+def test_a_picture_says_rows_and_size_apart_in_peoples_units(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    drawn: list[Figure] = []
+    save = Figure.savefig
+
+    def saved(figure: Figure, path: Path, **options: Any) -> None:
+        drawn.append(figure)
+        save(figure, path, **options)
+
+    monkeypatch.setattr(Figure, "savefig", saved)
+    table = evolved()
+    history = [
+        query.Totals(
+            version=each,
+            snapshot_id=each,
+            record_count=1000 * each,
+            file_size_in_bytes=1_500_000 * each,
+            file_count=each,
+            last_file_creation_time=None,
+        )
+        for each in (1, 2)
+    ]
+    report = report_of(table, Kept.of(table.log), table.at(), "local")
+    draw(tmp_path / "growth.png", report, history, lambda version: version * 86_400_000)
+
+    rows, skew, size = drawn[0].axes
+    assert [each.get_title() for each in (rows, size, skew)] == ["Rows", "Size", "Skew"]
+    snapshots = [label.get_text() for label in size.get_xticklabels()]
+    assert [each for each in snapshots if each] == ["1\n1970-01-02", "2\n1970-01-03"]
+    assert {label.get_text() for label in size.get_yticklabels()} >= {"0 B", "1 MB", "3 MB"}
+    assert "2,000" in {label.get_text() for label in rows.get_yticklabels()}
 
 
 def test_without_matplotlib_a_picture_says_what_to_install(
@@ -317,4 +355,4 @@ def test_without_matplotlib_a_picture_says_what_to_install(
     report = report_of(table, Kept.of(table.log), table.at(), "local")
 
     with pytest.raises(MissingDependencyError, match=r"pip install 'lakeledger\[plot\]'"):
-        draw(tmp_path / "x.png", report, ())
+        draw(tmp_path / "x.png", report, (), lambda _: 0)
