@@ -114,7 +114,7 @@ def test_whoever_loses_a_race_is_judged_by_the_newest_rules(table: Table) -> Non
     assert lost.value.version == 1
 
 
-@pytest.mark.parametrize("key", ["freezer", "column-names-of-old", "require-message.soon"])
+@pytest.mark.parametrize("key", ["freezing-point", "column-names-of-old", "require-message.soon"])
 def test_an_option_that_only_begins_like_a_rule_is_none(table: Table, key: str) -> None:
     ruled(table, key, "(")
 

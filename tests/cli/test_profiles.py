@@ -65,7 +65,7 @@ def test_a_profile_gives_what_its_store_needs(run: Run, profiles: Path) -> None:
 
     assert ran.code != 0
     assert "cannot read '_ledger/ledger.json' at http://127.0.0.1:9: " in ran.err
-    assert "no answer came; look at the network and at the address" in ran.err
+    assert "no answer came within 6 s; look at the network, the address" in ran.err
     assert ran.err.count("\n") == 1
 
 

@@ -203,7 +203,7 @@ def test_a_date_is_shown_and_asked_for_as_a_date(run: Run, tmp_path: Path) -> No
     assert ("day=2013-01-01, part=1" in shown.out, "15706" in shown.out) == (True, False)
     assert [each.document["history"][0]["recordCount"] for each in asked] == [3, 3]
     assert asked[0].document["partitions"][0]["spec"] == {"day": "2013-01-01", "part": "1"}
-    assert "there is day=2013-01-01, part=1" in never.err
+    assert "there are: 'day=2013-01-01, part=1'" in never.err
     assert view["partitions"][0]["spec"] == {"day": "15706", "part": "1"}
 
 
