@@ -336,4 +336,4 @@ def test_the_rules_of_the_ledger_list_no_format() -> None:
         if isinstance(node, ast.Constant) and node.value == "iceberg"
     }
     policies = {f"evolution/columns/{each}.py" for each in ("creation", "iceberg_ids", "draft")}
-    assert named <= {*policies, "evolution/declared/rules.py", "evolution/table/born.py"}
+    assert named <= {*policies, "evolution/declared/rules.py", "evolution/table/born/iceberg.py"}
