@@ -69,7 +69,7 @@ _MAP = read_type("MAP<STRING NOT NULL, ROW<x INT>>")
 BROUGHT: dict[str, tuple[dict[str, Any], str, list[Change], set[str]]] = {
     "a list of structs": (
         {"id": "INT"}, "2", [AddColumn(("l",), type_to_wire(_STRUCTS))],
-        {"column l: PyIceberg", "column l: ClickHouse", "column l.element: ClickHouse"},
+        {"column l: PyIceberg", "columns l, l.element: ClickHouse"},
     ),
     "a map of structs": (
         {"id": "INT"}, "2", [AddColumn(("m",), type_to_wire(_MAP))],

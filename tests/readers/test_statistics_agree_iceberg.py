@@ -82,8 +82,12 @@ def by_day(rows: list[Row]) -> dict[str, Figures]:
         day = row["partition"]["day"]
         text = NULL if day is None else day.isoformat()
         figures = (
-            row["record_count"] + row["position_delete_record_count"],
-            row["file_count"] + row["position_delete_file_count"],
+            row["record_count"]
+            + row["position_delete_record_count"]
+            + row["equality_delete_record_count"],
+            row["file_count"]
+            + row["position_delete_file_count"]
+            + row["equality_delete_file_count"],
             row["total_data_file_size_in_bytes"],
         )
         before = found.get(text, (0, 0, 0))
