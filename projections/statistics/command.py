@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 
 from attrs import frozen
 from cyclopts import App, Group, Parameter, validators
-from msgspec import UnsetType
 
 from ledger.cli.exits import UsageError
 from ledger.cli.families import help_and_example
@@ -17,6 +16,7 @@ from ledger.cli.paths import key_and_value
 from ledger.cli.screen import Screen
 from ledger.ledger import Ledger
 from ledger.log.request import now_millis
+from ledger.log.travel import effective_millis
 from ledger.model.errors import (
     DamagedLogError,
     InvalidInputError,
@@ -603,6 +603,4 @@ def _difference_json(name: str, difference: Difference) -> dict[str, Any]:
 
 def _time_of(table: Table, version: int) -> int:
     """Return when a version was made, where it comes from: Unix milliseconds."""
-    commit = table.log.commit_at(version)
-    effective = commit.transactions[-1].effective_time_millis
-    return commit.time_millis if isinstance(effective, UnsetType) else effective
+    return effective_millis(table.log.commit_at(version), table.state.corrections)

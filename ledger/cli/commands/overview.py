@@ -17,6 +17,9 @@ from ledger.cli.exits import MEANINGS
 from ledger.cli.plugins import command_summaries
 from ledger.cli.screen import result_console
 
+PLUGINS: Final = "Look after formats"
+"""The family of what installed packages bring."""
+
 FAMILIES: Final = {
     "Begin": ("quickstart", "init", "create", "import"),
     "See what there is": ("ls", "show", "head", "snapshots"),
@@ -31,7 +34,7 @@ FAMILIES: Final = {
         "rollback",
         "expire",
     ),
-    "Look after formats": ("follow", "promote"),
+    PLUGINS: ("follow", "promote"),
     "Look after a ledger": (
         "verify",
         "maintain",
@@ -44,9 +47,6 @@ FAMILIES: Final = {
     ),
 }
 """The commands by what a person wants; where they are said, they stand as one begins."""
-
-PLUGINS: Final = "Look after formats"
-"""The family of what installed packages bring."""
 
 _WITHOUT_COMMAND: Final = {
     "--help": "Show this, or behind a command what it does, with examples.",

@@ -19,6 +19,7 @@ from ledger.evolution.state import TableState
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, InvalidTypeError, UnsupportedError
 from ledger.model.schema import Schema
+from ledger.model.types.walk import Part, parts_of, with_parts
 
 _PLAIN: Mapping[str, t.DataType] = {
     "boolean": t.BooleanType(),
@@ -107,15 +108,13 @@ class CalledInFiles:
         return evolve(each, name=self.names.get(each.id, each.name), type=self._type(each.type))
 
     def _type(self, kind: t.DataType) -> t.DataType:
-        match kind:
-            case t.RowType():
-                return evolve(kind, fields=tuple(map(self._field, kind.fields)))
-            case t.ArrayType():
-                return evolve(kind, element=self._type(kind.element))
-            case t.MapType():
-                return evolve(kind, key=self._type(kind.key), value=self._type(kind.value))
-            case _:
-                return kind
+        return with_parts(kind, [*map(self._part, parts_of(kind))])
+
+    def _part(self, each: Part) -> Part:
+        if each.field is None:
+            return each._replace(type=self._type(each.type))
+        called = self._field(each.field)
+        return each._replace(type=called.type, field=called)
 
 
 def _quoted(name: str) -> str:

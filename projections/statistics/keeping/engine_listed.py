@@ -52,11 +52,12 @@ class EngineListed:
     @property
     def opening_snapshot_id(self) -> int | None:
         """The oldest snapshot that is there, if ones before it are gone; else None."""
-        first = self._line[0] if self._line else None
+        first = self.line[0] if self.line else None
         return first if first is not None and _follows_one(self.at.state, first) else None
 
     @cached_property
-    def _line(self) -> tuple[int, ...]:
+    def line(self) -> tuple[int, ...]:
+        """The snapshots that lead to the instant and are there, oldest first."""
         return line_of(self.at.state)
 
     def up_to(self, version: int, snapshot_id: int) -> Iterator[pa.Table]:
@@ -79,18 +80,18 @@ class EngineListed:
     def block(self, block: Tile, last: int) -> pa.Table:
         """Return what the instant's own snapshot did."""
         del block
-        before = self._files(self._line[-2]) if len(self._line) > 1 else ()
+        before = self._files(self.line[-2]) if len(self.line) > 1 else ()
         return self._rows([(last, self.at.state.last_snapshot_id, before, self.at.engine_files)])
 
     def version_of(self, version: int, snapshot_id: int) -> int:
         """Return the commit that brought a snapshot, by its id or its place."""
-        named = self._line[version] if version < 0 and not snapshot_id else snapshot_id
+        named = self.line[version] if version < 0 and not snapshot_id else snapshot_id
         return _added_in(self.at.state).get(named, version)
 
     def moments(self, state: TableState, ahead: int = 1) -> SnapshotMoments:
         """Return when snapshots were made at the source."""
         del ahead
-        return SnapshotMoments(state, self._line)
+        return SnapshotMoments(state, self.line)
 
     def changes(self) -> Iterator[tuple[int, int, list[FileChange]]]:
         """Yield the commit and the id of each snapshot that leads to the instant, and what it did.
@@ -112,14 +113,9 @@ class EngineListed:
         for snapshot_id in state.snapshot_ids:
             yield moments.of_snapshot(0, snapshot_id), snapshot_id, self._files(snapshot_id)
 
-    @property
-    def line(self) -> tuple[int, ...]:
-        """The snapshots that lead to the instant and are there, oldest first."""
-        return self._line
-
     def _steps(self) -> Iterator[_Step]:
         before: tuple[FileChange, ...] = ()
-        for place, snapshot_id in enumerate(self._line, -len(self._line)):
+        for place, snapshot_id in enumerate(self.line, -len(self.line)):
             after = self._files(snapshot_id)
             yield place, snapshot_id, before, after
             before = after

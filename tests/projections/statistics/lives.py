@@ -131,7 +131,7 @@ class Life:
                 branch.reset()
             case 3:
                 branch.overwrite(self.files(), where={"day": self._rng.choice(DAYS)})
-            case _:
+            case 4 | 5:
                 branch.append(self.files())
 
     def crowd(self) -> None:
