@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, get_args
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from ledger.events.born.delta import DeltaFollowed
 from ledger.events.born.iceberg import IcebergEvent
@@ -56,13 +56,15 @@ PLACES: Final = 2
 VALUES_OUTSIDE: Final = 2
 """Since this format a transaction may keep author, message and properties outside of its line."""
 
+FILE_FACTS: Final = 2
+"""Since this format files say their sort order, and deletes what they delete from."""
+
 _SINCE: Final[dict[type, int]] = {
     LedgerUpgraded: 2,
     ValuesErased: VALUES_OUTSIDE,
     ClockCorrected: 2,
     FormatRulesRaised: RECORDED_RULES,
     ColumnUndropped: UNDROPS,
-    BranchCommitted: BRANCHES,
     **dict.fromkeys((LedgerMoved, PlaceAliased, LedgerCopied), PLACES),
     **dict.fromkeys(get_args(IcebergEvent), BIRTHS_ELSEWHERE),
     PaimonBranchUpdated: BIRTHS_ELSEWHERE,
@@ -92,9 +94,18 @@ def _since(event: object) -> int:
         return BIRTHS_ELSEWHERE
     if isinstance(event, SnapshotCommitted) and event.fast_forward_to is not UNSET:
         return BRANCHES
-    if isinstance(event, SnapshotFacts) and event.summary is not UNSET:
-        return PROMOTIONS
+    if isinstance(event, SnapshotFacts):
+        return _since_snapshot(event)
     return _SINCE.get(type(event), OLDEST_FORMAT)
+
+
+def _since_snapshot(event: SnapshotFacts) -> int:
+    known = BRANCHES if isinstance(event, BranchCommitted) else OLDEST_FORMAT
+    if event.summary is not UNSET:
+        known = max(known, PROMOTIONS)
+    if isinstance(event.files_format, UnsetType):
+        return known
+    return max(known, FILE_FACTS, event.files_format)
 
 
 def opened_format(events: Iterable[object]) -> int:

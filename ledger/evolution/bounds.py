@@ -95,6 +95,8 @@ SPEC_ID = Bound("partition spec id", 0, INT_MAX)
 BUCKET = Bound("bucket", -2, INT_MAX)
 LEVEL = Bound("level", 0, INT_MAX)
 ROW_ID = Bound("row id", 0, LONG_MAX)
+ORDER_ID = Bound("sort order id", 0, INT_MAX)
+OFFSET = Bound("offset in bytes", 0, LONG_MAX)
 IDENTIFIER = Bound("commit identifier", -LONG_MAX - 1, LONG_MAX)
 WATERMARK = Bound("watermark", -LONG_MAX - 1, LONG_MAX)
 LOG_BUCKET = Bound("bucket of log offsets", 0, INT_MAX)
@@ -131,6 +133,9 @@ NUMBERS: Mapping[type, Mapping[str, Bound]] = {
         "bucket": BUCKET,
         "level": LEVEL,
         "first_row_id": ROW_ID,
+        "sort_order_id": ORDER_ID,
+        "content_offset": OFFSET,
+        "content_size_in_bytes": SIZE,
     },
     CommitSnapshot: {"commit_identifier": IDENTIFIER},
     Rollback: {"target_snapshot_id": SNAPSHOT_ID},
@@ -204,6 +209,11 @@ def check_file(file: FileChange) -> None:
         InvalidChangeError: ILLEGAL_ARGUMENT.
     """
     check_numbers(file, f"file {file.path}")
+    ids: Any = file.equality_ids
+    for field_id in ids if isinstance(ids, tuple) else ():
+        FIELD_ID.check(field_id, f"file {file.path}")
+    if type(file.first_row_id) is int:
+        ROW_ID.check(file.first_row_id + file.record_count, f"after file {file.path}")
     counts: Any
     for counts in (file.value_counts, file.null_value_counts):
         for field_id, count in counts.items() if isinstance(counts, dict) else ():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from msgspec.structs import astuple
 
 from ledger.model.arrow_arrays import flags, numbers, texts
 from ledger.model.errors import UpgradeRequiredError
-from ledger.model.file_change import FileChange
+from ledger.model.file_change import LATER_FACTS, FileChange
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,9 +40,10 @@ def arrow_owned(body: bytes) -> pa.BufferReader:
 
 
 _FORMAT_KEY = b"lakeledger.changes"
-_FORMAT = 2
-_WITHOUT_OUTSIDE = 1
-"""What a list says that keeps nothing of its files elsewhere, so that older readers take it."""
+_FORMAT = 3
+_WITH_OUTSIDE = 2
+_OLDEST = 1
+"""What a list says whose files say nothing that came later, so that older readers take it."""
 _SMALL_BYTES = 1_000_000
 _FEW_ROWS = 1_000
 
@@ -61,10 +62,14 @@ _PLAIN = {
     "level": "int64",
     "field_ids": "bool",
     "first_row_id": "int64",
+    "sort_order_id": "int64",
+    "referenced_data_file": "string",
+    "content_offset": "int64",
+    "content_size_in_bytes": "int64",
 }
 _REPEATED = ["kind", "format", "content"]
 """Texts that most files share."""
-_LISTS = ("partition", "extra_files")
+_LISTS = {"partition": "string", "extra_files": "string", "equality_ids": "int64"}
 _MAPS = {
     "value_counts": "int64",
     "null_value_counts": "int64",
@@ -72,9 +77,10 @@ _MAPS = {
     "upper_bounds": "string",
     "outside": "string",
 }
-_OPTIONAL = frozenset({"first_row_id", "extra_files", *_MAPS})
+_OPTIONAL = frozenset({"first_row_id", "extra_files", *_MAPS, *LATER_FACTS})
 _OUTSIDE = "outside"
-"""The column that a list has only where a file says so."""
+_LATER = (_OUTSIDE, *LATER_FACTS)
+"""The columns that a list has only where a file says so."""
 
 
 def to_table(files: Sequence[FileChange]) -> pa.Table:
@@ -84,11 +90,17 @@ def to_table(files: Sequence[FileChange]) -> pa.Table:
     names = FileChange.__struct_fields__
     columns: list[Sequence[Any]] = [*zip(*map(astuple, files), strict=True)] or [() for _ in names]
     arrays = {name: _array(name, column) for name, column in zip(names, columns, strict=True)}
-    has_outside = arrays[_OUTSIDE].null_count < len(files)
-    if not has_outside:
-        del arrays[_OUTSIDE]
-    written = _FORMAT if has_outside else _WITHOUT_OUTSIDE
-    return pa.table(arrays).replace_schema_metadata({_FORMAT_KEY: str(written)})
+    for name in _LATER:
+        if arrays[name].null_count == len(files):
+            del arrays[name]
+    return pa.table(arrays).replace_schema_metadata({_FORMAT_KEY: str(_written(arrays))})
+
+
+def _written(names: Container[str]) -> int:
+    """Return the oldest format that has some columns."""
+    if any(each in names for each in LATER_FACTS):
+        return _FORMAT
+    return _WITH_OUTSIDE if _OUTSIDE in names else _OLDEST
 
 
 def _array(name: str, column: Sequence[Any]) -> pa.Array:
@@ -124,7 +136,9 @@ def _optional_type(name: str) -> pa.DataType:
 
     if name in _MAPS:
         return pa.map_(pa.int64(), getattr(pa, _MAPS[name])())
-    return pa.list_(pa.string()) if name in _LISTS else getattr(pa, _PLAIN[name])()
+    if name in _LISTS:
+        return pa.list_(getattr(pa, _LISTS[name])())
+    return getattr(pa, _PLAIN[name])()
 
 
 def _present(value: Any) -> Any:
@@ -161,9 +175,9 @@ def from_table(table: pa.Table) -> list[FileChange]:
     Raises:
         ValueError: The table is no such table.
     """
-    has_outside = _OUTSIDE in table.column_names
-    names = [each for each in FileChange.__struct_fields__ if each != _OUTSIDE or has_outside]
-    missing = sorted(set(names) - set(table.column_names))
+    there = set(table.column_names)
+    names = [each for each in FileChange.__struct_fields__ if each in there or each not in _LATER]
+    missing = sorted(set(names) - there)
     if missing:
         raise ValueError(f"it lacks the columns {missing}")
     columns = (_column(table, name) for name in names)

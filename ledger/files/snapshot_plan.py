@@ -170,6 +170,44 @@ def refuse_live(
         )
 
 
+def refuse_unreferenced(
+    live: LiveFiles, state: TableState, adds: Sequence[FileChange], gone: Sequence[FileChange]
+) -> None:
+    """Check that deletes which are of one data file are of a live one, and vectors the only one.
+
+    Reads the live files where deletion vectors come, and looks few up where other deletes do.
+
+    Raises:
+        InvalidChangeError: The data file is not in the table after the snapshot, or has a deletion
+            vector that stays.
+    """
+    deletes = [(each, each.referenced_data_file) for each in adds]
+    wanted = {of: each for each, of in deletes if isinstance(of, str)}
+    if not wanted:
+        return
+    usual, going = live.names.usual, {each.path for each in gone}
+    come = {usual(each.path) for each in adds if each.content == "data"}
+    old = [of for of in wanted if usual(of) not in come]
+    for each in live_among(live, state, old):
+        if each.path in going or each.content != "data":
+            raise InvalidChangeError(
+                f"{wanted[next(of for of in old if usual(of) == usual(each.path))].path} deletes "
+                f"rows of {each.path}, which is no data file of the table after this snapshot"
+            )
+    has_vector: dict[str, str] = {}
+    if any(each.is_vector for each in adds):
+        there = live.at_state(state).values()
+        for each in (*(e for e in there if e.path not in going), *adds):
+            if each.is_vector and isinstance(each.referenced_data_file, str):
+                data_file = usual(each.referenced_data_file)
+                other = has_vector.setdefault(data_file, each.path)
+                if other != each.path:
+                    raise InvalidChangeError(
+                        f"{data_file} has the deletion vector {other}, and can have one at most: "
+                        f"write both as one, and name {other} in delete="
+                    )
+
+
 def _refuse_twice(names: FileNames, paths: Iterable[str]) -> None:
     seen: dict[str, str] = {}
     for path in paths:
@@ -229,6 +267,7 @@ class SnapshotPlan:
         if where is not None:
             gone += files_in(live, head, where, opened)
         refuse_live(live, head, self.files, {each.path for each in gone})
+        refuse_unreferenced(live, head, self.files, gone)
         changes = (*removals(gone), *self.files)
         readable_files(changes)
         written = (*removals(gone), *seal(head, self.files))

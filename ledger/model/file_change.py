@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Final, Literal
 
 from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType
@@ -51,7 +52,7 @@ class FileChange(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True
         record_count: Rows.
         file_size_in_bytes: Bytes.
         creation_time: Unix time in milliseconds.
-        format: `parquet`, `orc` or `avro`.
+        format: `parquet`, `orc` or `avro`; of a deletion vector `puffin`.
         content: `data`, `position-deletes` or `equality-deletes`.
         spec_id: The partition spec that it was written with.
         bucket: Paimon's bucket; 0 for append tables.
@@ -61,8 +62,14 @@ class FileChange(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True
         null_value_counts: Nulls by field id.
         lower_bounds: By field id, hex of Iceberg's single-value bytes.
         upper_bounds: As `lower_bounds`.
-        first_row_id: The first row's id where rows are tracked.
+        first_row_id: The first row's id where rows are tracked; the others' follow.
         extra_files: Files that belong to it (Paimon's indexes).
+        sort_order_id: The sort order that its rows are in; one of the table's.
+        equality_ids: Of equality deletes: the columns that they compare, by field id.
+        referenced_data_file: Of position deletes that are of one data file: its path, as `path`.
+        content_offset: Of a deletion vector: where in its Puffin file it begins, in bytes; its
+            `path` is that file's, with `#` and this number behind.
+        content_size_in_bytes: Of a deletion vector: its length.
         outside: Where bounds of personal columns are kept, by field id, `<file>:<digest>`; empty
             where only values of its partition are kept elsewhere.
     """
@@ -87,6 +94,54 @@ class FileChange(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True
     first_row_id: int | UnsetType = UNSET
     extra_files: tuple[str, ...] | UnsetType = UNSET
     outside: dict[int, str] | UnsetType = UNSET
+    sort_order_id: int | UnsetType = UNSET
+    equality_ids: tuple[int, ...] | UnsetType = UNSET
+    referenced_data_file: str | UnsetType = UNSET
+    content_offset: int | UnsetType = UNSET
+    content_size_in_bytes: int | UnsetType = UNSET
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether it is a deletion vector, which stands in a Puffin file with others."""
+        return self.content == "position-deletes" and self.format.lower() == "puffin"
+
+    @property
+    def stored_at(self) -> str:
+        """The path of the file that holds it; other deletion vectors may stand there, too.
+
+        Example:
+            >>> vector = FileChange(
+            ...     path="a.puffin#4", content_offset=4, record_count=1, file_size_in_bytes=99
+            ... )
+            >>> vector.stored_at
+            'a.puffin'
+        """
+        if isinstance(self.content_offset, UnsetType):
+            return self.path
+        return self.path.removesuffix(f"#{self.content_offset}")
+
+
+LATER_FACTS: Final = (
+    "sort_order_id",
+    "equality_ids",
+    "referenced_data_file",
+    "content_offset",
+    "content_size_in_bytes",
+)
+"""What files say since format 2; a snapshot that lists such files says so."""
+
+_later_facts = attrgetter(*LATER_FACTS)
+_SAYS_NONE: Final = (UNSET,) * len(LATER_FACTS)
+
+
+def says_later_facts(files: Iterable[FileChange]) -> bool:
+    """Whether one of some files says what no file of format 1 could.
+
+    Example:
+        >>> says_later_facts([FileChange(path="a", record_count=1, file_size_in_bytes=9)])
+        False
+    """
+    return any(_later_facts(each) != _SAYS_NONE for each in files)
 
 
 _DECODER = Decoder(tuple[FileChange, ...])

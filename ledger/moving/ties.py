@@ -13,6 +13,7 @@ from typing import Final, Literal, Protocol
 
 import msgspec
 from attrs import frozen
+from msgspec import UnsetType
 
 from ledger.events import TableEvent
 from ledger.evolution.state import TableState
@@ -25,7 +26,13 @@ from ledger.model.file_change import FileChange
 from ledger.model.identifier import Identifier
 
 Kind = Literal[
-    "projection", "external", "position-deletes", "paths", "equality-deletes", "manifests"
+    "projection",
+    "external",
+    "position-deletes",
+    "deletion-vectors",
+    "paths",
+    "equality-deletes",
+    "manifests",
 ]
 
 CARRIED: Final[frozenset[Kind]] = frozenset({"projection", "external"})
@@ -141,7 +148,9 @@ def _files(table: Tied, files: Iterable[FileChange], roots: Sequence[str]) -> It
     name, live = str(table.identifier), list(files)
     deletes = next((each.path for each in live if each.content == "equality-deletes"), None)
     for each in live:
-        if root_of(each.path, roots) is not None:
+        if each.is_vector:
+            yield from _vector(name, each, roots)
+        elif root_of(each.path, roots) is not None:
             what = f"its file {each.path} is named by a whole URL"
             if deletes is None:
                 yield Tie(name, "paths", what, each.path)
@@ -159,6 +168,16 @@ def _files(table: Tied, files: Iterable[FileChange], roots: Sequence[str]) -> It
                     f"its position deletes {each.path} name {lost[0]}",
                     each.path,
                 )
+
+
+def _vector(name: str, file: FileChange, roots: Sequence[str]) -> Iterator[Tie]:
+    referenced = file.referenced_data_file
+    for each in (file.path, "" if isinstance(referenced, UnsetType) else referenced):
+        if root_of(each, roots) is not None:
+            # It is of that file: one by another name would be another, and have none.
+            what = f"its deletion vector {file.path} is named, or names its file, by a whole URL"
+            yield Tie(name, "deletion-vectors", what, file.path)
+            return
 
 
 def root_of(place: str, roots: Sequence[str]) -> str | None:

@@ -111,7 +111,6 @@ class EngineManifests:
 
     def _change(self, entry: ManifestEntry, struct: PartitionStruct) -> FileChange:
         file = entry.file
-        offset = file.get("content_offset")
         added_by = self.born.snapshots.get(entry.snapshot_id) or self.born.current
         values = zip(struct.columns, entry.partition, strict=True)
         try:
@@ -119,14 +118,14 @@ class EngineManifests:
         except (LedgerError, ValueError, TypeError) as error:
             raise UnsupportedError(f"the partition of {entry.path} is none: {error}") from error
         return FileChange(
-            path=entry.path if offset is None else f"{entry.path}#{offset}",
+            path=entry.path,
             partition=partition,
             schema_id=self.state.schema.id,
             record_count=entry.records,
             file_size_in_bytes=file["file_size_in_bytes"],
             creation_time=0 if added_by is None else added_by.timestamp_millis,
             format=str(file["file_format"]).lower(),
-            content=_CONTENTS[entry.content],
+            content=_CONTENTS[file["content"]],
             spec_id=entry.spec_id,
             field_ids=True,
             value_counts=_mapped(file, "value_counts"),
@@ -134,6 +133,12 @@ class EngineManifests:
             lower_bounds=_mapped(file, "lower_bounds"),
             upper_bounds=_mapped(file, "upper_bounds"),
             first_row_id=UNSET if entry.first_row_id is None else entry.first_row_id,
+            # What is in no order says nothing of it.
+            sort_order_id=file.get("sort_order_id") or UNSET,
+            equality_ids=tuple(file.get("equality_ids") or ()) or UNSET,
+            referenced_data_file=_said(file, "referenced_data_file"),
+            content_offset=_said(file, "content_offset"),
+            content_size_in_bytes=_said(file, "content_size_in_bytes"),
         )
 
 
@@ -144,6 +149,10 @@ def source_types(state: TableState, born: BornTable) -> Mapping[int, t.DataType]
         found |= field_types(born.schema_of(each, state.schema))
     wanted = {field.source_id for spec in state.specs for field in spec.fields}
     return {**dict.fromkeys(wanted, t.UnknownType()), **found}
+
+
+def _said(file: Mapping[str, Any], name: str) -> Any:
+    return UNSET if file.get(name) is None else file[name]
 
 
 def _mapped(file: Mapping[str, Any], name: str) -> dict[int, Any] | UnsetType:

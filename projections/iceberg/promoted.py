@@ -8,7 +8,6 @@ ledger's own. A rollback lists what its target lists.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 
 import msgspec
 from attrs import Factory, define
@@ -27,7 +26,7 @@ from ledger.model.file_change import FileChange
 from ledger.table import Table
 from projections.iceberg.engines import EngineManifests, source_types
 from projections.iceberg.importing.schemas import source_schema
-from projections.iceberg.manifests.entry import CONTENTS, ManifestEntry, Origin, entry_of
+from projections.iceberg.manifests.entry import ManifestEntry, entry_of
 from projections.iceberg.manifests.facts import TableFacts
 from projections.iceberg.manifests.file import ManifestFile, wherever
 from projections.iceberg.manifests.writing import Changes, Listed, Manifests
@@ -171,7 +170,7 @@ class PromotedManifests:
         removed = {
             facts.data_uri(each.path): (
                 adders[each.path],
-                (each.spec_id, CONTENTS.get(each.content, _DELETES)),
+                (each.spec_id, 0 if each.content == "data" else _DELETES),
             )
             for each in gone
         }
@@ -191,10 +190,13 @@ class PromotedManifests:
 def _entries(
     snapshot_id: int, come: Iterable[FileChange], facts: TableFacts
 ) -> Iterator[ManifestEntry]:
-    origin = Origin(snapshot_id, facts.sequence_number(snapshot_id))
     for each in come:
-        entry = partial(entry_of, uri=facts.data_uri(each.path), origin=origin)
-        yield entry(each, facts.struct(each.spec_id))
+        yield entry_of(
+            each,
+            facts.struct(each.spec_id),
+            uri_of=facts.data_uri,
+            origin=facts.origin(each, snapshot_id),
+        )
 
 
 def facts_of(

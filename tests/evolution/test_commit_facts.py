@@ -68,7 +68,7 @@ def refused(table: Table, wrong: FileChange) -> str:
     [
         ({"format": "lance"}, "files are parquet, orc, avro, and this one is 'lance'"),
         ({"content": "equality-deletes"}, "which columns equality deletes compare"),
-        ({"content": "changelog"}, "files hold data or position-deletes"),
+        ({"content": "changelog"}, "files hold data, position-deletes or equality-deletes"),
         ({"lower_bounds": {0: "zz"}}, "bounds are bytes in hex, and that of field 0 is 'zz'"),
         ({"upper_bounds": {99: "f"}}, "bounds are bytes in hex, and that of field 99"),
         ({"lower_bounds": {0: "010000"}}, "a bound of field 0, BIGINT, is 8 bytes"),
@@ -166,12 +166,29 @@ def test_format_version_3_takes_no_new_position_deletes_and_keeps_those_it_has()
     project(table)
 
 
-@pytest.mark.parametrize("version", ["1", "2", "3"])
-def test_no_format_version_takes_equality_deletes_or_vectors(version: str) -> None:
+@pytest.mark.parametrize(
+    ("version", "by_value", "vectors"),
+    [
+        ("1", "format version 1 has no files of deletes", "format version 1 has no deletion"),
+        ("2", "which columns equality deletes compare", "format version 2 has no deletion"),
+    ],
+)
+def test_a_format_version_refuses_the_deletes_that_it_has_not(
+    version: str, by_value: str, vectors: str
+) -> None:
     table = table_of(format_version=version)
-    assert "equality deletes" in refused(table, file("f", content="equality-deletes"))
-    vectors = file("f", content="position-deletes", format="puffin")
-    assert "files are parquet, orc, avro" in refused(table, vectors)
+    table.append([file("a.parquet")])
+    assert by_value in refused(table, file("f", content="equality-deletes"))
+    vector = file(
+        "f#4",
+        content="position-deletes",
+        format="puffin",
+        file_size_in_bytes=99,
+        referenced_data_file="a.parquet",
+        content_offset=4,
+        content_size_in_bytes=40,
+    )
+    assert vectors in refused(table, vector)
 
 
 def test_a_table_with_a_primary_key_does_not_list_its_files_itself() -> None:

@@ -47,6 +47,11 @@ changes = st.builds(
     upper_bounds=bounds,
     first_row_id=st.just(UNSET) | whole,
     extra_files=st.just(UNSET) | st.lists(texts, max_size=3).map(tuple),
+    sort_order_id=st.just(UNSET) | whole,
+    equality_ids=st.just(UNSET) | st.lists(whole, max_size=3).map(tuple),
+    referenced_data_file=st.just(UNSET) | texts,
+    content_offset=st.just(UNSET) | whole,
+    content_size_in_bytes=st.just(UNSET) | whole,
 )
 
 
@@ -74,7 +79,14 @@ def test_partition_values_keep_their_kind() -> None:
 
 
 def test_every_attribute_of_a_file_change_has_a_typed_column() -> None:
-    kept = replace(add("a"), outside={1: "where"})
+    later = {
+        "sort_order_id": 1,
+        "equality_ids": (1,),
+        "referenced_data_file": "b",
+        "content_offset": 4,
+        "content_size_in_bytes": 9,
+    }
+    kept = replace(add("a"), outside={1: "where"}, **later)
     table = parquet.read_table(pa.BufferReader(write_changes([kept])))
 
     assert tuple(table.column_names) == FileChange.__struct_fields__
@@ -138,7 +150,7 @@ def test_what_is_no_list_is_refused() -> None:
 def test_a_newer_format_asks_for_an_upgrade() -> None:
     table = parquet.read_table(pa.BufferReader(write_changes([add("a")])))
     sink = pa.BufferOutputStream()
-    parquet.write_table(table.replace_schema_metadata({"lakeledger.changes": "3"}), sink)
+    parquet.write_table(table.replace_schema_metadata({"lakeledger.changes": "4"}), sink)
 
     with pytest.raises(UpgradeRequiredError, match="upgrade lakeledger"):
         read_changes(bytes(sink.getvalue()))

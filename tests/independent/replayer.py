@@ -43,6 +43,16 @@ FIRST_PARTITION_FIELD = 1000
 BRANCH_IDS = 10**12
 
 
+LATER = {
+    "sort_order_id": "sortOrderId",
+    "equality_ids": "equalityIds",
+    "referenced_data_file": "referencedDataFile",
+    "content_offset": "contentOffset",
+    "content_size_in_bytes": "contentSizeInBytes",
+}
+"""Keys of a file change since format 2, by their columns in a list."""
+
+
 class BrokenError(Exception):
     """The bytes are not as FORMAT.md says."""
 
@@ -569,6 +579,7 @@ class Table:
 
     def changes(self, event: Doc) -> list[Doc]:
         """Return a snapshot's file changes, wherever they stand."""
+        holds(event.get("filesFormat", 2) == 2, "files are of another format")
         if "changes" not in event:
             found: list[Doc] = event.get("files", [])
             return found
@@ -585,6 +596,7 @@ class Table:
                 "fileSizeInBytes": each["file_size_in_bytes"],
                 "partition": [json.loads(value) for value in each["partition"]],
                 "specId": each["spec_id"],
+                **{key: each[name] for name, key in LATER.items() if each.get(name) is not None},
             }
             for each in rows
         ]

@@ -23,8 +23,11 @@ from ledger.model.snapshot import Branch
 from ledger.model.types import ArrayType, MapType, RowType, VarCharType
 from ledger.model.types.wire import field_to_wire, type_from_json
 from ledger.stores import LocalStore
+from tests.files.test_later_facts import data, table_on, vector
+from tests.files.test_later_facts import lived as lived_with_deletes
 from tests.histories import random_changes, start_schema
 from tests.independent.replayer import (
+    LATER,
     BrokenError,
     Catalog,
     Doc,
@@ -193,6 +196,10 @@ def agrees(root: Path, lake: Ledger) -> int:
         for path, change in other.files.items():
             assert change["recordCount"] == live[path].record_count
             assert list(change.get("partition", [])) == list(live[path].partition)
+            said = json.loads(msgspec.json.encode(live[path]))
+            assert {key: change.get(key) for key in LATER.values()} == {
+                key: said.get(key) for key in LATER.values()
+            }
     return compared
 
 
@@ -338,6 +345,15 @@ def test_a_column_that_came_back_is_read_the_same(tmp_path: Path) -> None:
     table.alter([ledger.UndropColumn(("again",), field_id=table.column_id("b"))])
 
     assert agrees(tmp_path, lake) > 8
+
+
+def test_what_files_say_of_order_and_deletes_is_read_the_same(tmp_path: Path) -> None:
+    table = table_on(LocalStore(tmp_path))
+    lived_with_deletes(table, random.Random(1), 20)
+    many = [data(f"many-{number}.parquet", sort_order_id=0) for number in range(1_001)]
+    table.append([*many, vector(many[0].path, 44, "many.puffin")])
+
+    assert agrees(tmp_path, lake_on(LocalStore(tmp_path))) > 20
 
 
 def test_branches_are_read_the_same(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
 from ledger.events.formats import (
     BIRTHS_ELSEWHERE,
     BRANCHES,
+    FILE_FACTS,
     PROMOTIONS,
     PUFFIN_STATISTICS,
     RECORDED_RULES,
@@ -69,6 +70,7 @@ from ledger.events.snapshot_events import (
     PartitionStatisticsSet,
     RolledBack,
     SnapshotCommitted,
+    SnapshotFacts,
     SnapshotsExpired,
     TagCreated,
     TagDeleted,
@@ -384,6 +386,7 @@ class TableBuilder:
     def _fold_snapshot(
         self, event: SnapshotCommitted | RolledBack, _author: str, moment: int
     ) -> None:
+        self._refuse_newer_files(event)
         if event.summary is not UNSET and self._born is None:
             raise InvalidChangeError(
                 f"snapshot {event.snapshot_id} has Iceberg's summary in a table that was not born "
@@ -408,8 +411,24 @@ class TableBuilder:
 
     def _fold_branch_snapshot(self, event: BranchCommitted, _author: str, moment: int) -> None:
         self._refuse_branches(event)
+        self._refuse_newer_files(event)
         self._branches.commit(event, self._schema_id + self._changes_schema, moment)
         self._name_schemas(event.named_schema_ids)
+
+    def _refuse_newer_files(self, event: SnapshotFacts) -> None:
+        """Refuse a snapshot whose files say what its commit's format has not.
+
+        Raises:
+            InvalidChangeError: They do.
+        """
+        if event.files_format is UNSET:
+            return
+        if self._wrote_format < FILE_FACTS or event.files_format != FILE_FACTS:
+            raise InvalidChangeError(
+                f"a commit of format {self._wrote_format} cannot hold snapshot "
+                f"{event.snapshot_id}, whose files are of format {event.files_format}",
+                kind="ILLEGAL_STATE",
+            )
 
     def _refuse_branches(self, event: TableEvent) -> None:
         """Refuse a branch's event where none can be: in older formats, and tables born elsewhere.

@@ -11,6 +11,7 @@ from attrs import evolve
 from msgspec import UNSET, Raw
 
 from ledger.events.born.iceberg import SnapshotsRemoved, StatisticsSet
+from ledger.events.formats import FILE_FACTS
 from ledger.events.snapshot_events import (
     NO_FILES,
     PartitionStatisticsSet,
@@ -25,11 +26,11 @@ from ledger.evolution import bounds
 from ledger.evolution.declared.asking import refuse_files, refuse_tag
 from ledger.evolution.declared.format import Formats
 from ledger.evolution.declared.personal import PERSONAL_OPTION, Marked
+from ledger.evolution.file_facts import check_later_facts, next_row_id
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born.iceberg import ROW_IDS_SINCE
 from ledger.evolution.table.born.promoted import (
     refuse_branch,
-    rows_added,
     snapshots_removed,
     summary_of,
 )
@@ -47,7 +48,7 @@ from ledger.evolution.table.changes import (
     TagChange,
 )
 from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
-from ledger.model.file_change import FileChange, inline_files
+from ledger.model.file_change import FileChange, inline_files, says_later_facts
 from ledger.model.identifier import checked_name
 from ledger.model.messages.credentials import advice, carries_credentials
 from ledger.model.snapshot import Snapshot, StatisticsFile, Totals
@@ -100,7 +101,7 @@ def decide_snapshot(
         )
     facts = committed_facts(change, state.snapshot, schema_id)
     if state.born is not None and state.born.format_version >= ROW_IDS_SINCE:
-        facts["next_row_id"] = state.born.next_row_id + rows_added(change.files)
+        facts["next_row_id"] = next_row_id(state.born.next_row_id, change.files)
     return SnapshotCommitted(**common, **facts)
 
 
@@ -152,6 +153,7 @@ def listed_facts(
         "summary": UNSET if state.born is None else summary_of(state.born, change),
         "files": Raw(listed) if inline else NO_FILES,
         "changes": _or_unset(change.reference),
+        "files_format": FILE_FACTS if says_later_facts(written) else UNSET,
     }
 
 
@@ -229,6 +231,7 @@ def _check_files(state: TableState, change: SnapshotChange, schema_id: int) -> N
         if each.kind == "ADD" and isinstance(change, CommitSnapshot):
             # What goes, or comes back, is as it once came.
             bounds.check_file(each)
+            check_later_facts(state, each, check_file_path)
         if each.path in seen:
             raise InvalidChangeError(f"file {each.path} is named twice in one commit")
         seen.add(each.path)

@@ -91,7 +91,7 @@ class DataFiles:
     def _problem(self, file: FileChange) -> Finding | None:
         """Return what is wrong with one file."""
         inside = not is_absolute(file.path)
-        url = f"{self.location}/{file.path}" if inside else file.path
+        url = f"{self.location}/{file.stored_at}" if inside else file.stored_at
         said = self._said(file, url)
         return None if said is None else Finding("data", said, file.path, None, FROM_BACKUP)
 

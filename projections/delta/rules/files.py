@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
+from msgspec import UnsetType
 
 from ledger.evolution.declared.format import Refusal
 from ledger.model.errors import UnsupportedError
@@ -100,6 +101,9 @@ def _kind(file: FileChange) -> Iterator[Refusal]:
     if file.content != "data":
         rule = f"it has no files of {excerpt(file.content)}"
         yield _refusal(file, rule, "rewrite the data files without the rows")
+    elif not isinstance(file.sort_order_id, UnsetType) and file.sort_order_id:
+        rule = f"its log says no sort order, and this file has {file.sort_order_id}"
+        yield _refusal(file, rule, "leave sort_order_id out")
     elif file.format.lower() != "parquet":
         rule = f"its files are Parquet, and this one is {excerpt(file.format)}"
         yield _refusal(file, rule, "write it again as Parquet")

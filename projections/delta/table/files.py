@@ -45,6 +45,8 @@ class TableFiles:
         """
         if file.content != "data":
             raise UnsupportedError(f"{file.path} holds {file.content}, and Delta has no such files")
+        if file.sort_order_id:
+            raise UnsupportedError(f"{file.path} has a sort order, and Delta's log says none")
         if file.format.lower() != "parquet":
             raise UnsupportedError(f"{file.path} is {file.format}, and Delta's files are Parquet")
         return Add(

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import UNSET, Raw
 
 from ledger.events import TableEvent
+from ledger.events.formats import FILE_FACTS
 from ledger.events.snapshot_events import NO_FILES, SnapshotCommitted
 from ledger.events.table_events import TablePromoted
 from ledger.evolution.state import TableState
@@ -17,7 +18,7 @@ from ledger.evolution.table.changes import FileSums
 from ledger.evolution.table.snapshots import readable_files
 from ledger.log.request import fresh_id
 from ledger.model.errors import UnsupportedError
-from ledger.model.file_change import FileChange
+from ledger.model.file_change import FileChange, says_later_facts
 from ledger.table import Table
 from projections.iceberg.engines import EngineManifests
 from projections.iceberg.importing import catalogs
@@ -151,6 +152,7 @@ def _adopted(
         summary=_summary(data, deletes),
         next_row_id=born.next_row_id + rows if is_numbered else UNSET,
         files=Raw(readable_files(files)) if files else NO_FILES,
+        files_format=FILE_FACTS if says_later_facts(files) else UNSET,
     )
 
 

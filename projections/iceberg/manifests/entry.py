@@ -5,6 +5,7 @@ Source: the Iceberg table specification, "Manifest Entry Fields" and "Data File 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -23,9 +24,19 @@ EXISTING, ADDED, DELETED = 0, 1, 2
 UNSORTED = 0
 """The id of the sort order that every table has, of rows in no order."""
 
-CONTENTS = {"data": 0, "position-deletes": 1}
+_CONTENTS = {"data": 0, "position-deletes": 1, "equality-deletes": 2}
 """Content of a data file by the ledger's word for it."""
 
+
+def manifest_content(change: FileChange) -> int:
+    """Return whether a file stands in a manifest of data (0) or of deletes (1)."""
+    # Equality deletes of older logs compare nobody knows what; a placeholder stands for them.
+    if change.content == "equality-deletes":
+        return 0 if change.equality_ids is UNSET else 1
+    return 1 if change.content == "position-deletes" else 0
+
+
+_BY_VALUE = _CONTENTS["equality-deletes"]
 _FORMATS = ("parquet", "orc", "avro")
 _BLOCK_SIZE = 64 * 1024 * 1024
 _MAPS = ("value_counts", "null_value_counts", "lower_bounds", "upper_bounds")
@@ -56,13 +67,14 @@ class ManifestEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def path(self) -> str:
-        """The file's URI."""
-        return str(self.file["file_path"])
+        """The file's URI; that of a deletion vector has where in the file it begins behind."""
+        path, offset = str(self.file["file_path"]), self.file.get("content_offset")
+        return path if offset is None else f"{path}#{offset}"
 
     @property
     def content(self) -> int:
-        """Whether it holds data (0) or position deletes (1)."""
-        return int(self.file["content"])
+        """Whether it stands in a manifest of data (0) or of deletes (1)."""
+        return 1 if self.file["content"] else 0
 
     @property
     def records(self) -> int:
@@ -83,7 +95,7 @@ class Origin:
         snapshot_id: The snapshot that first added it.
         sequence_number: That snapshot's.
         is_back: Whether it was in the table before, and comes back.
-        first_row_id: Of one that comes back: the id that its first row has had.
+        first_row_id: The id of its first row, where it has had one or says it.
     """
 
     snapshot_id: int
@@ -93,7 +105,7 @@ class Origin:
 
 
 def entry_of(
-    change: FileChange, struct: PartitionStruct, *, uri: str, origin: Origin
+    change: FileChange, struct: PartitionStruct, *, uri_of: Callable[[str], str], origin: Origin
 ) -> ManifestEntry:
     """Return the entry of a file that comes into a table, or comes back.
 
@@ -103,35 +115,36 @@ def entry_of(
     Args:
         change: The file.
         struct: Of its partition spec.
-        uri: Where it is.
+        uri_of: Where a file is whose path the log has.
         origin: Where it comes from.
 
     Raises:
         UnsupportedError: Iceberg cannot say the file.
     """
-    content = CONTENTS.get(change.content)
-    if content is None:
+    content = _CONTENTS.get(change.content)
+    if content is None or (content == _BY_VALUE and change.equality_ids is UNSET):
         raise UnsupportedError(
             f"{change.path} holds {change.content}, and the ledger does not know which columns "
             "they compare: rewrite them as position deletes"
         )
-    if change.format.lower() not in _FORMATS:
+    if change.format.lower() not in _FORMATS and not change.is_vector:
         raise UnsupportedError(
             f"{change.path} is a file of format {change.format}, which Iceberg's readers do not "
             f"know: rewrite it as one of {', '.join(_FORMATS)}"
         )
     file = {
         "content": content,
-        "file_path": uri,
+        "file_path": uri_of(change.stored_at),
         "file_format": change.format.upper(),
         "record_count": change.record_count,
         "file_size_in_bytes": change.file_size_in_bytes,
         # Readers of metadata tables fail where a map is absent, not where it is empty.
         "column_sizes": [],
         "nan_value_counts": [],
-        # The log does not know how a file's rows are sorted, and readers fail where this is null.
-        "sort_order_id": UNSORTED,
+        # Readers fail where this is null.
+        "sort_order_id": UNSORTED if change.sort_order_id is UNSET else change.sort_order_id,
         **{name: _pairs(getattr(change, name), change.path) for name in _MAPS},
+        **_deletes(change, uri_of),
     }
     return ManifestEntry(
         status=EXISTING if origin.is_back else ADDED,
@@ -142,6 +155,19 @@ def entry_of(
         partition=struct.values(change),
         file=file,
     )
+
+
+def _deletes(change: FileChange, uri_of: Callable[[str], str]) -> dict[str, Any]:
+    """Return what says which rows a file deletes; nothing where it does not say."""
+    found: dict[str, Any] = {}
+    if not isinstance(change.equality_ids, UnsetType):
+        found["equality_ids"] = list(change.equality_ids)
+    if not isinstance(change.referenced_data_file, UnsetType):
+        found["referenced_data_file"] = uri_of(change.referenced_data_file)
+    for name in ("content_offset", "content_size_in_bytes"):
+        if getattr(change, name) is not UNSET:
+            found[name] = getattr(change, name)
+    return found
 
 
 def placeholder(change: FileChange, struct: PartitionStruct) -> FileChange:

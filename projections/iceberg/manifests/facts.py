@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
+from msgspec import UnsetType
 from msgspec.structs import replace
 
 from ledger.log.outside.column_values import is_unknown
 from ledger.model import types as t
 from ledger.model.file_change import FileChange
 from ledger.model.partition import PartitionSpec
+from projections.iceberg.manifests.entry import Origin
 from projections.iceberg.manifests.partition_struct import PartitionStruct
 from projections.iceberg.metadata.table import ROW_IDS_SINCE, SEQUENCES_SINCE
 
@@ -64,6 +66,13 @@ class TableFacts:
         """Return a snapshot's sequence number; 0 for those of version 1."""
         is_sequenced = 0 < self.first_sequenced <= snapshot_id
         return snapshot_id - self.before_sequence if is_sequenced else 0
+
+    def origin(self, change: FileChange, snapshot_id: int) -> Origin:
+        """Return where a file comes from that a snapshot brings for the first time."""
+        origin, row_id = Origin(snapshot_id, self.sequence_number(snapshot_id)), change.first_row_id
+        if isinstance(row_id, UnsetType) or change.content != "data" or not self.has_row_ids:
+            return origin
+        return evolve(origin, first_row_id=row_id)
 
     def struct(self, spec_id: int) -> PartitionStruct:
         """Return the partition struct of a spec."""

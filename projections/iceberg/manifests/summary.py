@@ -21,10 +21,11 @@ class FileTotals(msgspec.Struct, frozen=True):
 
     Attributes:
         data_files: Files with data.
-        delete_files: Files with position deletes.
+        delete_files: Files with deletes, and deletion vectors.
         records: Rows in the files with data.
         size: Bytes of all files.
-        position_deletes: Rows in the files with position deletes.
+        position_deletes: Rows in the files with position deletes, and in deletion vectors.
+        equality_deletes: Rows in the files with equality deletes.
     """
 
     data_files: int = 0
@@ -32,6 +33,7 @@ class FileTotals(msgspec.Struct, frozen=True):
     records: int = 0
     size: int = 0
     position_deletes: int = 0
+    equality_deletes: int = 0
 
     def __add__(self, other: FileTotals) -> FileTotals:
         mine, theirs = msgspec.structs.astuple(self), msgspec.structs.astuple(other)
@@ -72,16 +74,31 @@ _COUNTS = frozenset(
 def totals_of(changes: Iterable[FileChange]) -> FileTotals:
     """Return the sums over some files."""
     data: list[FileChange] = []
-    deletes: list[FileChange] = []
+    by_position: list[FileChange] = []
+    by_value: list[FileChange] = []
+    sorts = {"data": data, "equality-deletes": by_value}
     for each in changes:
-        (data if each.content == "data" else deletes).append(each)
+        sorts.get(each.content, by_position).append(each)
     return FileTotals(
         data_files=len(data),
-        delete_files=len(deletes),
+        delete_files=len(by_position) + len(by_value),
         records=sum(each.record_count for each in data),
-        size=sum(each.file_size_in_bytes for each in (*data, *deletes)),
-        position_deletes=sum(each.record_count for each in deletes),
+        size=sum(each.file_size_in_bytes for each in (*data, *by_position, *by_value)),
+        position_deletes=sum(each.record_count for each in by_position),
+        equality_deletes=sum(each.record_count for each in by_value),
     )
+
+
+def _sort_counts(changes: Iterable[FileChange], word: str) -> dict[str, int]:
+    """Return how many files with deletes there are of each sort."""
+    deletes = [each for each in changes if each.content != "data"]
+    vectors = sum(each.is_vector for each in deletes)
+    by_value = sum(each.content == "equality-deletes" for each in deletes)
+    return {
+        f"{word}-position-delete-files": len(deletes) - vectors - by_value,
+        f"{word}-equality-delete-files": by_value,
+        f"{word}-dvs": vectors,
+    }
 
 
 def operation(kind: CommitKind, added: FileTotals, removed: FileTotals) -> str:
@@ -121,14 +138,16 @@ def summary(
         "deleted-data-files": removed.data_files,
         "added-delete-files": added.delete_files,
         "removed-delete-files": removed.delete_files,
-        "added-position-delete-files": added.delete_files,
-        "removed-position-delete-files": removed.delete_files,
+        **_sort_counts((each for each in changes if each.kind == "ADD"), "added"),
+        **_sort_counts((each for each in changes if each.kind == "DELETE"), "removed"),
         "added-records": added.records,
         "deleted-records": removed.records,
         "added-files-size": added.size,
         "removed-files-size": removed.size,
         "added-position-deletes": added.position_deletes,
         "removed-position-deletes": removed.position_deletes,
+        "added-equality-deletes": added.equality_deletes,
+        "removed-equality-deletes": removed.equality_deletes,
     }
     totals = {
         "changed-partition-count": len({(each.spec_id, each.partition) for each in changes}),
@@ -137,7 +156,7 @@ def summary(
         "total-records": after.records,
         "total-files-size": after.size,
         "total-position-deletes": after.position_deletes,
-        "total-equality-deletes": 0,
+        "total-equality-deletes": after.equality_deletes,
     }
     said = {
         "operation": operation(kind, added, removed),

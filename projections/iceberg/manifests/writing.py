@@ -109,6 +109,7 @@ class Manifests:
             DamagedLogError: A manifest of an earlier run is damaged or gone.
         """
         first_row_id = self.next_row_id
+        self.next_row_id = max(first_row_id, *map(_after, changes.added), 0)
         ordered = sorted(self._next(changes, facts), key=lambda each: each.part.place)
         listed = tuple(self._numbered(each, facts) for each in ordered)
         self.current = tuple(each for each in listed if each.live_files)
@@ -276,6 +277,11 @@ class Manifests:
         )
         self.outputs.put(path, body)
         self.list_check = hashlib.sha256(body).hexdigest()
+
+
+def _after(entry: ManifestEntry) -> int:
+    """Return the first row id after those of a file that says them; 0 if it does not."""
+    return 0 if entry.first_row_id is None else entry.first_row_id + entry.records
 
 
 def _header(listed: Listed, snapshot_id: int, parent: int, facts: TableFacts) -> dict[str, str]:

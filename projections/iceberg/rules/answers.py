@@ -75,9 +75,9 @@ class IcebergRules:
     def file_problems(self, arrival: Arrival) -> Iterator[Refusal]:
         """Yield what it cannot say of a snapshot's files."""
         state = arrival.state
-        known = files.FileRules(
-            state.schema, state.specs, arrival.rules.format_version, is_back=arrival.is_back
-        )
+        # A table that came from Iceberg has its version from there, and no option that says it.
+        version = arrival.rules.format_version if state.born is None else state.born.format_version
+        known = files.FileRules(state.schema, state.specs, version, is_back=arrival.is_back)
         return known.problems(arrival.files)
 
     def name_problems(

@@ -19,13 +19,14 @@ from ledger.model.partition import PartitionSpec
 from ledger.model.schema import Schema
 from ledger.model.transforms import transform_of
 from ledger.model.transforms.values import decode_value
-from ledger.model.types import DataType
+from ledger.model.types import DataField, DataType, RowType
 from ledger.model.types.single_value import single_value_bytes
 from ledger.model.types.text import bare_text
 from ledger.model.types.walk import walk_fields
 
 _FORMATS = ("parquet", "orc", "avro")
 _FIRST_VERSION_OF_DELETES = 2
+_INCOMPARABLE = frozenset({"FLOAT", "DOUBLE", "ARRAY", "MAP", "MULTISET", "ROW"})
 _FIRST_VERSION_OF_VECTORS = 3
 
 _WIDTHS = {
@@ -69,7 +70,7 @@ class FileRules:
             yield from self._bounds(each)
 
     def _kind(self, file: FileChange) -> Iterator[Refusal]:
-        if file.format.lower() not in _FORMATS:
+        if file.format.lower() not in _FORMATS and not file.is_vector:
             yield _refusal(
                 file,
                 f"files are {', '.join(_FORMATS)}, and this one is {excerpt(file.format)}",
@@ -78,28 +79,53 @@ class FileRules:
         match file.content:
             case "data":
                 return
+            case "position-deletes" if file.is_vector:
+                if self.format_version < _FIRST_VERSION_OF_VECTORS:
+                    rule = f"format version {self.format_version} has no deletion vectors"
+                    yield _refusal(
+                        file, rule, "set format-version=3 first, or commit position deletes"
+                    )
             case "position-deletes" if self.format_version >= _FIRST_VERSION_OF_VECTORS:
                 if not self.is_back:
                     rule = (
                         f"format version {self.format_version} has deletion vectors in place of "
                         "position delete files, and takes no new ones"
                     )
-                    yield _refusal(file, rule, "rewrite the data files without the rows")
+                    yield _refusal(
+                        file, rule, "commit vectors, or rewrite the data files without the rows"
+                    )
             case "position-deletes" if self.format_version >= _FIRST_VERSION_OF_DELETES:
                 return
-            case "position-deletes":
+            case "position-deletes" | "equality-deletes" if (
+                self.format_version < _FIRST_VERSION_OF_DELETES
+            ):
                 rule = f"format version {self.format_version} has no files of deletes"
                 yield _refusal(
                     file, rule, "set format-version=2 first, or rewrite the files without the rows"
                 )
             case "equality-deletes":
-                rule = (
-                    "it has to say which columns equality deletes compare, and no file change does"
-                )
-                yield _refusal(file, rule, "commit position deletes")
+                yield from self._compared(file)
             case other:
-                rule = f"files hold data or position-deletes, and this one {excerpt(other)}"
+                rule = (
+                    f"files hold data, position-deletes or equality-deletes, and this one "
+                    f"{excerpt(other)}"
+                )
                 yield _refusal(file, rule, "name its content by one of these words")
+
+    def _compared(self, file: FileChange) -> Iterator[Refusal]:
+        if isinstance(file.equality_ids, UnsetType):
+            rule = "it has to say which columns equality deletes compare, and this file does not"
+            yield _refusal(file, rule, "say their ids in equality_ids, or commit position deletes")
+            return
+        for each in file.equality_ids:
+            data_type = self._types.get(each)
+            if data_type is None:
+                continue
+            root = data_type.root
+            if root in _INCOMPARABLE or each not in self._comparable:
+                what = root if root in _INCOMPARABLE else "members of lists and maps"
+                rule = f"equality deletes compare no {what}, which field {each} is"
+                yield _refusal(file, rule, "compare other columns, or commit position deletes")
 
     def _partition(self, file: FileChange) -> Iterator[Refusal]:
         # Many files have one partition; without their types, 1 and True would be one key.
@@ -144,6 +170,10 @@ class FileRules:
     def _types(self) -> dict[int, DataType]:
         return {each.id: each.type for each in walk_fields(self.schema.fields)}
 
+    @cached_property
+    def _comparable(self) -> frozenset[int]:
+        return frozenset(_columns_and_members(self.schema.fields))
+
     def _partition_types(self, spec_id: int) -> list[tuple[str, DataType | None]]:
         # Of the specs that there ever were, files use few; of a column that is gone, nobody here
         # knows the type.
@@ -160,6 +190,13 @@ class FileRules:
                 for each in spec.fields
             ]
         return found
+
+
+def _columns_and_members(fields: Iterable[DataField]) -> Iterator[int]:
+    for each in fields:
+        yield each.id
+        if isinstance(each.type, RowType):
+            yield from _columns_and_members(each.type.fields)
 
 
 def key_problems(schema: Schema, path: str) -> Iterator[Refusal]:

@@ -16,11 +16,11 @@ from ledger.model.file_change import FileChange
 from ledger.model.snapshot import Snapshot
 from ledger.table import Table
 from projections.iceberg.manifests.entry import (
-    CONTENTS,
     DELETED,
     ManifestEntry,
     Origin,
     entry_of,
+    manifest_content,
     placeholder,
 )
 from projections.iceberg.manifests.facts import TableFacts, unlaid
@@ -131,7 +131,7 @@ class Snapshots:
         removed = {
             facts.data_uri(each.path): (
                 adders[each.path],
-                (each.spec_id, CONTENTS.get(each.content, 0)),
+                (each.spec_id, manifest_content(each)),
             )
             for each in gone
         }
@@ -149,8 +149,7 @@ class Snapshots:
         facts, paths = fold.facts, [each.path for each in come]
         if isinstance(event, SnapshotCommitted):
             self.adders.learn(paths, event.snapshot_id)
-            new = Origin(event.snapshot_id, facts.sequence_number(event.snapshot_id))
-            return dict.fromkeys(paths, new)
+            return {each.path: facts.origin(each, event.snapshot_id) for each in come}
         row_ids = self._row_ids(event, [e.path for e in come if e.content == "data"], fold)
         self.adders.come_back(paths)
         return {
@@ -195,8 +194,8 @@ class Snapshots:
         structs = {each.spec_id: fold.facts.struct(each.spec_id) for each in come}
         keyed = fold.schema is not None and bool(fold.schema.primary_keys)
         for each in come:
-            struct, uri = structs[each.spec_id], fold.facts.data_uri(each.path)
-            entry = partial(entry_of, struct=struct, uri=uri, origin=origins[each.path])
+            struct, origin = structs[each.spec_id], origins[each.path]
+            entry = partial(entry_of, struct=struct, uri_of=fold.facts.data_uri, origin=origin)
             if not keyed:
                 try:
                     yield entry(each)

@@ -7,6 +7,7 @@ main what counts for the whole table: row ids, and where files were first added.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from attrs import Factory, define, evolve, field
 from msgspec import UnsetType
@@ -22,10 +23,9 @@ from ledger.model.file_change import FileChange
 from ledger.model.snapshot import Branch, branch_number
 from ledger.table import Table
 from projections.iceberg.manifests.entry import (
-    CONTENTS,
     ManifestEntry,
-    Origin,
     entry_of,
+    manifest_content,
     placeholder,
 )
 from projections.iceberg.manifests.facts import unlaid
@@ -192,7 +192,7 @@ class Lines:
         removed = {
             facts.data_uri(each.path): (
                 adders[each.path],
-                (each.spec_id, CONTENTS.get(each.content, 0)),
+                (each.spec_id, manifest_content(each)),
             )
             for each in gone
         }
@@ -226,15 +226,16 @@ class Lines:
     ) -> Iterator[ManifestEntry]:
         facts = fold.facts
         structs = {each.spec_id: facts.struct(each.spec_id) for each in come}
-        origin = Origin(snapshot_id, facts.sequence_number(snapshot_id))
         if come and is_kept and fold.schema is not None and fold.schema.primary_keys:
             raise self.main.of_a_key(snapshot_id)
         for each in come:
-            struct, uri = structs[each.spec_id], facts.data_uri(each.path)
+            origin = facts.origin(each, snapshot_id)
+            entry = partial(
+                entry_of, struct=structs[each.spec_id], uri_of=facts.data_uri, origin=origin
+            )
             try:
-                yield entry_of(each, struct=struct, uri=uri, origin=origin)
+                yield entry(each)
             except UnsupportedError:
                 if is_kept:
                     raise
-                stand_in = placeholder(each, struct)
-                yield entry_of(stand_in, struct=struct, uri=uri, origin=origin)
+                yield entry(placeholder(each, structs[each.spec_id]))

@@ -224,7 +224,7 @@ def _snapshot_events(table: PaimonTable, snapshot: Snapshot) -> Iterator[TableEv
 
 _NOT_SAID = {
     *("snapshot_id", "files", "changes", "named_schema_ids", "last_file_creation_time"),
-    "summary",
+    *("summary", "files_format"),
 }
 _SAID = tuple(
     each

@@ -370,6 +370,11 @@ def _check_expressible(change: FileChange) -> None:
             f"file {change.path} holds {change.content}, which Paimon's manifests cannot say: "
             "compact the deletes into the data files first"
         )
+    if change.sort_order_id:
+        raise UnsupportedError(
+            f"file {change.path} has sort order {change.sort_order_id}, which Paimon's manifests "
+            "cannot say: add a file that says none"
+        )
     if not change.path.lower().endswith(f".{change.format.lower()}"):
         raise UnsupportedError(
             f"file {change.path} is {change.format} by another name, and Paimon knows a file's "

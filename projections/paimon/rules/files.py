@@ -117,6 +117,9 @@ def _name_problems(file: FileChange) -> Iterator[Refusal]:
     if file.content != "data":
         rule = f"its manifests list files of rows, and this one holds {excerpt(file.content)}"
         yield _refusal(file, rule, "compact the deletes into the data files first")
+    elif not isinstance(file.sort_order_id, UnsetType) and file.sort_order_id:
+        rule = f"its manifests say no sort order, and this file has {file.sort_order_id}"
+        yield _refusal(file, rule, "leave sort_order_id out")
     elif file.format.lower() not in _FORMATS:
         rule = f"files are {', '.join(_FORMATS)}, and this one is {excerpt(file.format)}"
         yield _refusal(file, rule, "write it again as one of them")

@@ -96,6 +96,7 @@ def arrow_type(column: Column) -> pa.DataType:
         "timestamp": pa.timestamp("us", "UTC"),
         "timestamp_ntz": pa.timestamp("us"),
         "array<string>": pa.list_(pa.string()),
+        "array<int>": pa.list_(pa.int32()),
         "map<string,string>": pa.map_(pa.string(), pa.string()),
         "map<int,bigint>": pa.map_(pa.int32(), pa.int64()),
         "map<int,string>": pa.map_(pa.int32(), pa.string()),

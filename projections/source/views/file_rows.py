@@ -37,7 +37,7 @@ FILES = (
     _SNAPSHOT,
     Column("kind", "string", "ADD or DELETE"),
     Column("path", "string", "relative to the table's location, or absolute outside of it"),
-    Column("format", "string", "parquet, orc or avro"),
+    Column("format", "string", "parquet, orc, avro, or puffin of a deletion vector"),
     _CONTENT,
     _SPEC,
     PARTITION,
@@ -54,6 +54,11 @@ FILES = (
     Column("lower_bounds", "map<int,string>", "by field id, hex", nullable=True),
     Column("upper_bounds", "map<int,string>", "by field id, hex", nullable=True),
     Column("extra_files", "array<string>", "files that belong to it", nullable=True),
+    Column("sort_order_id", "int", "the order that its rows are in", nullable=True),
+    Column("equality_ids", "array<int>", "fields that its deletes compare", nullable=True),
+    Column("referenced_data_file", "string", "the file that it deletes rows of", nullable=True),
+    Column("content_offset", "bigint", "where its deletion vector begins", nullable=True),
+    Column("content_size_in_bytes", "bigint", "how long that is", nullable=True),
 )
 
 PARTITION_CHANGES = (
@@ -146,6 +151,11 @@ def _file(change: FileChange, names: Names) -> Row:
         _items(change.lower_bounds),
         _items(change.upper_bounds),
         _present(change.extra_files),
+        _present(change.sort_order_id),
+        _present(change.equality_ids),
+        _present(change.referenced_data_file),
+        _present(change.content_offset),
+        _present(change.content_size_in_bytes),
     )
 
 

@@ -114,7 +114,9 @@ def test_icebergs_file_has_a_row_for_each_partition_of_each_spec() -> None:
     table = evolved()
     table.alter([SetOption("ledger.formats", "iceberg")])
     table.append([a_file("d", (None, 0), spec_id=1, content="position-deletes", record_count=2)])
-    vector = a_file("v", (None, 0), spec_id=1, content="position-deletes", format="puffin")
+    place = {"referenced_data_file": "b.parquet", "content_offset": 4, "content_size_in_bytes": 9}
+    sort = {"content": "position-deletes", "format": "puffin", **place}
+    vector = a_file("v.puffin#4", (None, 0), spec_id=1, **sort)
     record_file(table, vector)
     state = table.at().state
     sums = query.partition_sums(Kept.of(table.log), table.at())

@@ -7,9 +7,9 @@ and single snapshots go. Other tables never come here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, Self
 
-from attrs import define, frozen
+from attrs import Factory, define, frozen
 from msgspec import UNSET, UnsetType
 
 from ledger.events.born.iceberg import SchemaNamed, SnapshotsRemoved, TableFactsSet
@@ -142,8 +142,51 @@ class _Sums:
         self.size += file.file_size_in_bytes
 
 
+@define
+class _Side:
+    """What comes, or what goes, by the sort of file."""
+
+    data: _Sums = Factory(_Sums)
+    by_position: _Sums = Factory(_Sums)
+    vectors: _Sums = Factory(_Sums)
+    by_value: _Sums = Factory(_Sums)
+
+    @classmethod
+    def of(cls, files: Iterable[FileChange]) -> Self:
+        side = cls()
+        for each in files:
+            side._sums(each).take(each)
+        return side
+
+    def _sums(self, file: FileChange) -> _Sums:
+        if file.content == "data":
+            return self.data
+        if file.content == "equality-deletes":
+            return self.by_value
+        return self.vectors if file.is_vector else self.by_position
+
+    @property
+    def delete_files(self) -> int:
+        return self.by_position.files + self.vectors.files + self.by_value.files
+
+    @property
+    def size(self) -> int:
+        return sum(e.size for e in (self.data, self.by_position, self.vectors, self.by_value))
+
+    @property
+    def position_deletes(self) -> int:
+        return self.by_position.records + self.vectors.records
+
+
 _OPERATIONS: Final = {"APPEND": "append", "COMPACT": "replace", "ANALYZE": "replace"}
-_TOTALS: Final = ("data-files", "delete-files", "records", "files-size", "position-deletes")
+_TOTALS: Final = (
+    "data-files",
+    "delete-files",
+    "records",
+    "files-size",
+    "position-deletes",
+    "equality-deletes",
+)
 
 
 def summary_of(born: BornTable, change: SnapshotChange) -> dict[str, str]:
@@ -153,32 +196,36 @@ def summary_of(born: BornTable, change: SnapshotChange) -> dict[str, str]:
         born: The table before it.
         change: What it does.
     """
-    sums = {(kind, is_data): _Sums() for kind in ("ADD", "DELETE") for is_data in (True, False)}
-    for each in change.files:
-        sums[each.kind, each.content == "data"].take(each)
-    added, gone = sums["ADD", True], sums["DELETE", True]
-    more, less = sums["ADD", False], sums["DELETE", False]
+    more = _Side.of(each for each in change.files if each.kind == "ADD")
+    less = _Side.of(each for each in change.files if each.kind == "DELETE")
     counted = {
-        "added-data-files": added.files,
-        "deleted-data-files": gone.files,
-        "added-delete-files": more.files,
-        "removed-delete-files": less.files,
-        "added-records": added.records,
-        "deleted-records": gone.records,
-        "added-files-size": added.size + more.size,
-        "removed-files-size": gone.size + less.size,
-        "added-position-deletes": more.records,
-        "removed-position-deletes": less.records,
+        "added-data-files": more.data.files,
+        "deleted-data-files": less.data.files,
+        "added-delete-files": more.delete_files,
+        "removed-delete-files": less.delete_files,
+        "added-equality-delete-files": more.by_value.files,
+        "removed-equality-delete-files": less.by_value.files,
+        "added-dvs": more.vectors.files,
+        "removed-dvs": less.vectors.files,
+        "added-records": more.data.records,
+        "deleted-records": less.data.records,
+        "added-files-size": more.size,
+        "removed-files-size": less.size,
+        "added-position-deletes": more.position_deletes,
+        "removed-position-deletes": less.position_deletes,
+        "added-equality-deletes": more.by_value.records,
+        "removed-equality-deletes": less.by_value.records,
     }
     changed = {
-        "data-files": added.files - gone.files,
-        "delete-files": more.files - less.files,
-        "records": added.records - gone.records,
-        "files-size": added.size + more.size - gone.size - less.size,
-        "position-deletes": more.records - less.records,
+        "data-files": more.data.files - less.data.files,
+        "delete-files": more.delete_files - less.delete_files,
+        "records": more.data.records - less.data.records,
+        "files-size": more.size - less.size,
+        "position-deletes": more.position_deletes - less.position_deletes,
+        "equality-deletes": more.by_value.records - less.by_value.records,
     }
     return {
-        "operation": _operation(change, comes=bool(added.files or more.files), more=more),
+        "operation": _operation(change, more, less),
         **_said(change),
         **{key: str(count) for key, count in counted.items() if count},
         **_totals(born, changed),
@@ -186,11 +233,12 @@ def summary_of(born: BornTable, change: SnapshotChange) -> dict[str, str]:
     }
 
 
-def _operation(change: SnapshotChange, *, comes: bool, more: _Sums) -> str:
-    goes = any(each.kind == "DELETE" for each in change.files)
+def _operation(change: SnapshotChange, more: _Side, less: _Side) -> str:
+    comes = bool(more.data.files or more.delete_files)
+    goes = bool(less.data.files or less.delete_files)
     kind = change.commit_kind if isinstance(change, CommitSnapshot) else "OVERWRITE"
     known = _OPERATIONS.get(kind)
-    if known is not None and (known != "append" or not (goes or more.files)):
+    if known is not None and (known != "append" or not (goes or more.delete_files)):
         return known
     return "delete" if goes and not comes else "overwrite"
 
@@ -213,8 +261,3 @@ def _totals(born: BornTable, changed: Mapping[str, int]) -> dict[str, str]:
         for each in _TOTALS
         if before.get(key := f"total-{each}", "").isdecimal()
     }
-
-
-def rows_added(files: Iterable[FileChange]) -> int:
-    """Return how many rows come, which get ids in format version 3."""
-    return sum(each.record_count for each in files if each.kind == "ADD" and each.content == "data")

@@ -65,8 +65,9 @@ class FileWish:
     """What a writer's snapshots need of the files that others add and remove meanwhile.
 
     Attributes:
-        files: Line, kind and usual path of each file that comes or goes; a line is main or a
-            branch, by its number, and what happens on others does not matter.
+        files: What must not have happened: on which line, what, and to the file of which usual
+            path; a line is main or a branch, by its number, and what happens on others does not
+            matter.
         overwritten: What was replaced whole, and on which line, where files that others add are a
             conflict.
     """
@@ -89,13 +90,16 @@ class FileWish:
             if each.where is not None and each.isolation != "snapshot"
         ]
         files = frozenset(
-            (_line(each), file.kind, usual(file.path)) for each in snapshots for file in each.files
+            (_line(each), *one)
+            for each in snapshots
+            for file in each.files
+            for one in _unwanted(file, usual)
         )
         return cls(files, tuple(overwritten)) if files or overwritten else None
 
     def clashes(self, file: FileChange, state: TableState, line: int = 0) -> bool:
         """Say whether a file of somebody else, on some line, contradicts the wish, or may."""
-        if (line, file.kind, file.path) in self.files:
+        if any((line, *each) in self.files for each in _done(file, str)):
             return True
         if file.kind != "ADD":
             return False
@@ -103,6 +107,35 @@ class FileWish:
             own == line and where.matches(file, state.spec_by_id(file.spec_id)) is not False
             for own, where in self.overwritten
         )
+
+
+_DELETES_ROWS, _HAS_VECTOR = "deletes rows of", "has the deletion vector of"
+
+
+def _done(file: FileChange, usual: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+    """Yield what a file change does, and the usual path of the file that it does it to."""
+    yield file.kind, usual(file.path)
+    if file.kind == "ADD" and isinstance(file.referenced_data_file, str):
+        data_file = usual(file.referenced_data_file)
+        yield _DELETES_ROWS, data_file
+        if file.is_vector:
+            yield _HAS_VECTOR, data_file
+
+
+def _unwanted(file: FileChange, usual: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+    """Yield what nobody may have done, for a file change to be what its writer meant.
+
+    A data file that goes was rewritten without the rows that were deleted by then, and one whose
+    rows are deleted has to be there; it has one deletion vector at most.
+    """
+    yield file.kind, usual(file.path)
+    if file.kind == "DELETE" and file.content == "data":
+        yield _DELETES_ROWS, usual(file.path)
+    if file.kind == "ADD" and isinstance(file.referenced_data_file, str):
+        data_file = usual(file.referenced_data_file)
+        yield "DELETE", data_file
+        if file.is_vector:
+            yield _HAS_VECTOR, data_file
 
 
 def _line(change: CommitSnapshot) -> int:
@@ -202,7 +235,8 @@ class Touched:
             # All of a list or nothing, should it be unreadable.
             for place, file in enumerate(tuple(self._load_files(event))):
                 touch = Touch((number, 1, place), author, event, file=file)
-                self._files.setdefault((line, file.kind, self._usual(file.path)), touch)
+                for each in _done(file, self._usual):
+                    self._files.setdefault((line, *each), touch)
                 if file.kind == "ADD":
                     self._added.append(touch)
             del self._unread[0]

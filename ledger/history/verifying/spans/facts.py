@@ -29,7 +29,7 @@ from ledger.evolution.table.changes import FileSums
 from ledger.evolution.table.snapshots import is_named
 from ledger.history.verifying.subject import CommitColumns, Listed, Listings
 from ledger.model.errors import LedgerError
-from ledger.model.file_change import FileChange, kept_at
+from ledger.model.file_change import FileChange, kept_at, says_later_facts
 from ledger.model.messages.excerpt import excerpt
 from ledger.model.transforms import transform_of
 from ledger.model.transforms.values import decode_value
@@ -43,10 +43,14 @@ _FROM_ONE: Final = (1, 2**63 - 1)
 _RANGES: Final = {
     **dict.fromkeys(("field_id", "parent_id", "reference_id", "source_id", "field_ids"), _INT),
     **dict.fromkeys(("id", "element_id", "key_id", "value_id", "identifier_field_ids"), _INT),
-    **dict.fromkeys(("spec_id", "order_id", "schema_id", "named_schema_ids"), _INT),
+    **dict.fromkeys(
+        ("spec_id", "order_id", "schema_id", "named_schema_ids", "sort_order_id", "equality_ids"),
+        _INT,
+    ),
     **dict.fromkeys(("bucket", "level", "length"), (-(2**31), 2**31 - 1)),
     **dict.fromkeys(("snapshot_id", "target_snapshot_id", "earliest_snapshot_id"), _FROM_ONE),
     **dict.fromkeys(("time_retained_millis",), _FROM_ONE),
+    **dict.fromkeys(("content_offset", "content_size_in_bytes"), _COUNT),
     **dict.fromkeys(("record_count", "file_size_in_bytes", "first_row_id", "count"), _COUNT),
     "highest_field_id": (-1, 2**31 - 1),
 }
@@ -226,6 +230,7 @@ class TableFacts:
             and all(paths)
             and not _may_escape("\n".join(paths))
             and {*map(_place, files)} <= self._sound
+            and not says_later_facts(files)
         )
 
     def problems(self, listed: Listed, before: TableState | None) -> Iterator[str]:
@@ -242,12 +247,19 @@ class TableFacts:
                 yield from _sum_problems(event, files)
             if files:
                 yield from self._file_problems(event, files)
+                if event.files_format is UNSET and says_later_facts(files):
+                    yield "its files say what the oldest format cannot, and it says no filesFormat"
 
     def _file_problems(self, event: ListingEvent, files: Sequence[FileChange]) -> Iterator[str]:
         for each in files:
             path = each.path
             if (not path or _may_escape(path)) and escapes(path):
                 yield f"the file path {excerpt(path)} leads out of its place"
+            referenced = each.referenced_data_file
+            if isinstance(referenced, str) and escapes(referenced):
+                yield f"file {excerpt(path)} deletes rows of a file that is out of its place"
+            if each.content_offset is not UNSET and each.stored_at == path:
+                yield f"the deletion vector {excerpt(path)} is not called by where it begins"
             if each.schema_id > event.schema_id:
                 yield f"file {excerpt(path)} names schema {each.schema_id}, after its snapshot's"
             for bounds in (each.lower_bounds, each.upper_bounds):
