@@ -19,6 +19,7 @@ from ledger.events import SchemaChange, SpecChange
 from ledger.events.spec_changes import AddPartitionField, UpdatePartitionSpec
 from ledger.model.errors import FormatError
 from ledger.plan import ChangePlan, Verdict
+from projections.delta.materialise import verify
 from tests.lakes import data_file, lake_on, memory, orders
 
 
@@ -145,3 +146,16 @@ def test_what_holds_already_changes_nothing() -> None:
     planned = asked.plan([SetOption("ledger.formats", "paimon,iceberg")])
     assert told(planned) == []
     assert planned.refusals == ()
+
+
+def test_formats_that_have_no_branches_are_said_to_leave_them_out() -> None:
+    found = table(formats="iceberg")
+    found.append([data_file("a.parquet")])
+    found.branch("audit").create()
+    declared = SetOption("ledger.formats", "iceberg,paimon,delta")
+    said = [each for each in found.plan([declared]).warnings if "audit" in each]
+    assert sorted(each.partition(" ")[0] for each in said) == ["Delta's", "Paimon's"]
+    found.alter([declared])
+    assert not [each for each in found.plan([SetOption("k", "v")]).warnings if "audit" in each]
+    found.project("delta")
+    assert any("audit" in each for each in verify(found).unsaid)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 from cyclopts import Group, Parameter, Token
 
 from ledger.cli.exits import UsageError
@@ -19,6 +19,7 @@ from ledger.ledger import Ledger
 from ledger.ledger import open as open_ledger
 from ledger.log.request import CommitOptions
 from ledger.model.errors import NotFoundError
+from ledger.stores.log_alone import Trust
 from ledger.table import Table
 from ledger.table_at import TableAt
 
@@ -85,6 +86,14 @@ class Place:
         ),
     ] = None
 
+    trust: Annotated[
+        Trust,
+        Parameter(
+            env_var="LAKELEDGER_TRUST",
+            help="all: caches that fit the log, too; log: fold everything from the log alone.",
+        ),
+    ] = "all"
+
     @property
     def screen(self) -> Screen:
         """Where the command prints to."""
@@ -138,10 +147,16 @@ class Place:
         """
         url, options = self.url(), self.storage_options()
         if "://" not in url:
-            return open_ledger(url, options, author=author)
+            return open_ledger(url, options, author=author, trust=self.trust)
         from ledger.stores.objects.first_answer import first_answer
 
-        return first_answer(lambda: open_ledger(url, options, author=author), url, options)
+        return first_answer(
+            lambda: open_ledger(url, options, author=author, trust=self.trust), url, options
+        )
+
+    def with_caches(self) -> Place:
+        """Return the place for a command that is about caches, whatever others are to trust."""
+        return evolve(self, trust="all")
 
     def open(self) -> Ledger:
         """Open the ledger.

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from attrs import frozen
 
+from ledger.evolution.declared.format import declared_by
 from ledger.evolution.state import TableState
 from ledger.model.types.walk import type_places
 from projections.delta.log.names import FOLDER
 from projections.delta.rules.schemas import widened
 from projections.delta.table.mapping import renames_or_drops
+
+DELTA: Final = "delta"
 
 
 @frozen
@@ -54,13 +58,19 @@ def _warnings(before: TableState, after: TableState) -> Iterator[str]:
 
 
 def _unsaid(before: TableState, after: TableState) -> Iterator[str]:
-    """Yield the defaults for new rows that a change sets: only Delta's own writers knew them."""
-    had = {*unsaid(before)}
+    """Yield what a change brings that the log will not say; all of it, where it declares Delta."""
+    is_new = DELTA not in declared_by(before.schema.options).formats
+    had = set() if is_new else {*unsaid(before)}
     yield from (each for each in unsaid(after) if each not in had)
 
 
 def unsaid(state: TableState) -> Iterator[str]:
     """Yield in a sentence each what a table has that its Delta log does not say."""
+    if state.branches:
+        yield (
+            f"Delta's log has no branches: {', '.join(sorted(state.branches))} cannot be read "
+            "there, until main is fast-forwarded to it"
+        )
     for name, default in _defaults(state):
         yield (
             f"Delta's log says nothing of the default {default} of column {name}, since only "

@@ -14,7 +14,6 @@ from uuid import UUID, uuid5
 
 from attrs import frozen
 
-from ledger.evolution.state import TableState
 from ledger.model.errors import InvalidNameError
 from projections.manifest_files.lists import list_names
 from projections.paimon.manifests.tiers import Tile
@@ -186,15 +185,3 @@ class Names:
     def sync_marker(self, name: str) -> bytes:
         """Return the sixteen bytes between a file's Avro blocks."""
         return self._uuid(name).bytes
-
-
-def planned(before: TableState, after: TableState) -> tuple[str, ...]:
-    """Return the files that projecting a change writes, relative to the table's location.
-
-    Only a schema file: layouts other than the partition keys are nothing to Paimon.
-
-    Args:
-        before: The table before the change.
-        after: The table after it, with the same snapshots and tags.
-    """
-    return tuple(schema_path(each) for each in range(before.schema.id + 1, after.schema.id + 1))

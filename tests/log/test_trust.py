@@ -7,10 +7,12 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import pytest
 from attrs import evolve
 
 import ledger
 from ledger import FileChange, Ledger, SetOption, Table, UpdateComment
+from ledger.cli import exits, main
 from ledger.stores import LocalStore, Store
 from ledger.stores.log_alone import LogAlone
 from tests.faults import Wrapped
@@ -86,3 +88,19 @@ def test_a_forged_checkpoint_that_fits_the_log_deceives_others_alone(tmp_path: P
     truth = ledger.open(tmp_path, trust="log").table("shop.orders")
     assert truth.state.schema.comment == "the truth"
     assert truth.alter([SetOption("k", "1")]).version == 108
+
+
+@pytest.mark.parametrize("way", ["option", "environment", "none"])
+def test_the_command_line_trusts_as_it_is_told(
+    way: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    test_a_forged_checkpoint_that_fits_the_log_deceives_others_alone(tmp_path)
+    if way == "environment":
+        monkeypatch.setenv("LAKELEDGER_TRUST", "log")
+    trusting = ["--trust", "log"] if way == "option" else []
+    line = ["show", "shop.orders", "--version", "107", "--ledger", str(tmp_path)]
+    assert main([*line, *trusting, "--output", "json"]) == exits.OK
+    assert ("no truth!" in capsys.readouterr().out) == (way == "none")
+    # Who verifies looks at caches, whatever is trusted, and finds the forged ones.
+    assert main(["verify", "--ledger", str(tmp_path), *trusting]) != exits.OK
+    assert "caches/" in capsys.readouterr().out

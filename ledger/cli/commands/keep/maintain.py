@@ -79,7 +79,7 @@ def maintain(
     Example:
         lakeledger maintain --dry-run
     """
-    lake = place.open()
+    lake = place.with_caches().open()
     setting = TableSetting(lake.log.store, place.storage_options(), author="", gate=lake.log.gate)
     removed: list[_Removable] = []
     sealed: list[_Sealed] = []

@@ -272,7 +272,7 @@ def verify(
         lakeledger verify shop.flights
     """
     heads = [Expected.parse(each) for each in expect]
-    lake = place.open()
+    lake = place.with_caches().open()
     setting = TableSetting(lake.log.store, place.storage_options(), author="", gate=lake.log.gate)
     with Workers(setting.options_for) as workers:
         run = _Run(lake, setting, repair, data, place.screen, workers, heads)
