@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from uuid import UUID, uuid5
 
 from attrs import frozen
@@ -155,7 +156,7 @@ class Names:
     table_id: str
 
     def _uuid(self, what: str) -> UUID:
-        return uuid5(UUID(self.table_id), what)
+        return _uuid_of(self.table_id, what)
 
     def tile(self, tile: Tile) -> str:
         """Return the name of the manifest of a tile."""
@@ -185,3 +186,10 @@ class Names:
     def sync_marker(self, name: str) -> bytes:
         """Return the sixteen bytes between a file's Avro blocks."""
         return self._uuid(name).bytes
+
+
+@lru_cache(maxsize=1024)
+def _uuid_of(table_id: str, what: str) -> UUID:
+    # A snapshot asks for the names of all manifests that it lists, most of which the one before it
+    # listed, too.
+    return uuid5(UUID(table_id), what)

@@ -6,8 +6,8 @@ Parquet's bytes depend on the library that writes it, so checkpoints are compare
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
 import msgspec
 
@@ -16,16 +16,78 @@ from projections.delta.log.actions import Add, Reconciled, Remove, Txn, by_path
 
 _KINDS = ("protocol", "metaData", "txn", "add", "remove")
 
+_LEAST_BLOCK_BYTES: Final = 1 << 24
+"""Arrow reads JSON in blocks, none shorter than a line."""
+
 
 def to_parquet(found: Reconciled) -> bytes:
     """Return a checkpoint's bytes: one row an action, each kind a column of its own."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pa.Table.from_pylist(list(_rows(found)), schema=_schema())
     sink = io.BytesIO()
-    pq.write_table(table, sink, compression="snappy")
+    pq.write_table(_table(_rows(found)), sink, compression="snappy")
     return sink.getvalue()
+
+
+def _table(rows: Iterable[dict[str, Any]]) -> Any:
+    """Return rows as an Arrow table.
+
+    By Arrow's reader of JSON, which lets go of the interpreter meanwhile: given Python's objects,
+    Arrow looks for pandas, and loading that holds up every commit of the process.
+    """
+    import pyarrow as pa
+    import pyarrow.json as arrow_json
+
+    lines = [msgspec.json.encode(each) + b"\n" for each in rows]
+    kinds = _schema()
+    read = arrow_json.read_json(
+        pa.BufferReader(b"".join(lines)),
+        arrow_json.ReadOptions(
+            use_threads=False, block_size=max(_LEAST_BLOCK_BYTES, *map(len, lines))
+        ),
+        arrow_json.ParseOptions(
+            explicit_schema=pa.schema([(each.name, _as_json(each.type)) for each in kinds]),
+            unexpected_field_behavior="error",
+        ),
+    )
+    batches = [
+        pa.RecordBatch.from_arrays(
+            [
+                _from_json(array, kind.type)
+                for array, kind in zip(batch.columns, kinds, strict=True)
+            ],
+            schema=kinds,
+        )
+        for batch in read.to_batches()
+    ]
+    return pa.Table.from_batches(batches, kinds)
+
+
+def _as_json(kind: Any) -> Any:
+    """Return the type that Arrow reads from JSON for one: it reads no maps."""
+    import pyarrow as pa
+    import pyarrow.types as is_a
+
+    if is_a.is_struct(kind):
+        return pa.struct([(each.name, _as_json(each.type)) for each in kind])
+    if is_a.is_map(kind):
+        return pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)]))
+    return kind
+
+
+def _from_json(array: Any, kind: Any) -> Any:
+    """Return what was read from JSON as the type that was meant; maps are lists of entries."""
+    import pyarrow as pa
+    import pyarrow.types as is_a
+
+    if is_a.is_struct(kind):
+        parts = [_from_json(array.field(at), each.type) for at, each in enumerate(kind)]
+        return pa.Array.from_buffers(kind, len(array), array.buffers()[:1], children=parts)
+    if is_a.is_map(kind):
+        entry = pa.struct([kind.key_field, kind.item_field])
+        entries = _from_json(array.values, entry)
+        return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], children=[entries])
+    return array
 
 
 def from_parquet(body: bytes) -> Reconciled:
@@ -89,7 +151,7 @@ def _read(body: bytes) -> Any:
 def _rows(found: Reconciled) -> Iterator[dict[str, Any]]:
     yield {"protocol": msgspec.json.decode(found.protocol)}
     metadata = msgspec.json.decode(found.metadata)
-    configuration = list(metadata["configuration"].items())
+    configuration = _entries(metadata["configuration"])
     form = {**metadata["format"], "options": []}
     yield {"metaData": {**metadata, "format": form, "configuration": configuration}}
     for _, txn in sorted(found.txns.items()):
@@ -103,7 +165,11 @@ def _rows(found: Reconciled) -> Iterator[dict[str, Any]]:
 
 def _listed(action: Add | Remove) -> dict[str, Any]:
     fields: dict[str, Any] = msgspec.to_builtins(action)
-    return {**fields, "partitionValues": list(fields["partitionValues"].items())}
+    return {**fields, "partitionValues": _entries(fields["partitionValues"])}
+
+
+def _entries(said: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"key": key, "value": value} for key, value in said.items()]
 
 
 def _mapped(fields: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ Source: the schemas inside files that Paimon's Java wrote; AvroSchemaConverter.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any, TypeVar
 
 import attrs
@@ -91,16 +92,24 @@ def _written(
 def _to_avro(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_to_avro(each) for each in value]
-    if not attrs.has(type(value)):
+    kind: object = type(value)
+    names = _avro_names(kind)
+    if names is None:
         return value
-    names = _VECTOR_NAMES if isinstance(value, DeletionVectorRange) else {}
-    record = {
-        names.get(each.name, f"_{each.name.upper()}"): _to_avro(getattr(value, each.name))
-        for each in attrs.fields(type(value))
-    }
+    record = {avro: _to_avro(getattr(value, name)) for name, avro in names}
     if "_KIND" in record:
         record["_KIND"] = _KINDS.index(record["_KIND"])
     return record
+
+
+@cache
+def _avro_names(kind: type) -> tuple[tuple[str, str], ...] | None:
+    """Return the names of a record's fields here and in Avro; None for what is no record."""
+    if not attrs.has(kind):
+        return None
+    said = _VECTOR_NAMES if issubclass(kind, DeletionVectorRange) else {}
+    names = [each.name for each in attrs.fields(kind)]
+    return tuple((name, said.get(name, f"_{name.upper()}")) for name in names)
 
 
 def _read(body: bytes, file: str, record: type[_Record], version: int) -> tuple[_Record, ...]:
