@@ -15,7 +15,7 @@ from ledger.evolution.state import TableState
 from ledger.evolution.table.born.iceberg import BornTable, born_snapshot, born_totals
 from ledger.evolution.table.born.paimon import PaimonTable, paimon_totals
 from ledger.log.stream_log import StreamLog
-from ledger.log.travel import at_version, head_state, last_checkpoint_while, last_while
+from ledger.log.travel import at_version, head_state, last_checkpoint_while, last_while, onward
 from ledger.model.errors import InvalidInputError, NotFoundError
 from ledger.model.schema import Schema
 from ledger.model.snapshot import branch_number
@@ -258,7 +258,7 @@ def _schemas_up_to(log: TableLog, schema_id: int) -> dict[int, Schema]:
     start = nearest.state if nearest else None
     found = {start.schema.id: start.schema} if start else {}
     builder = TableBuilder(start)
-    for read in log.known_commits(start.version + 1 if start else 0, head_state(log).version):
+    for read in onward(log, nearest):
         for _ in _steps(log, builder, read.commit):
             if builder.schema_id not in found:
                 found[builder.schema_id] = builder.freeze().schema

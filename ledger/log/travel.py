@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -11,8 +11,9 @@ from msgspec import UNSET
 from ledger.events.commit import Commit
 from ledger.evolution.stream import StateLike
 from ledger.log.caches.checkpoint import Head
+from ledger.log.caches.segments.file import segment_of
 from ledger.log.layout import CHECKPOINT_INTERVAL
-from ledger.log.replay import START, Position
+from ledger.log.replay import START, Position, Read
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import NotFoundError
 from ledger.model.instant import ClockCorrection, true_millis
@@ -56,7 +57,8 @@ def at_version(log: StreamLog[S, E], version: int) -> S:
         return newest
     if not 0 <= version < newest.version:
         raise NotFoundError(f"version {version} does not exist; there are 0 to {newest.version}")
-    return _fold_while(log, log.checkpoints.at_or_before(version), lambda c: c.version <= version)
+    start = log.checkpoints.at_or_before(version)
+    return _fold_while(log, start, lambda commit: commit.version <= version)
 
 
 def at_timestamp(log: StreamLog[S, E], timestamp_millis: int) -> S:
@@ -140,9 +142,35 @@ def _fold_while(
     log: StreamLog[S, E], start: Head[S] | None, fits: Callable[[Commit[E]], bool]
 ) -> S:
     builder = log.stream.builder(start.state if start else None)
-    position = Position(start.state.version, start.digest) if start else START
-    for read in log.warm_reader.after(position, head_state(log).version):
+    for read in onward(log, start):
         if not fits(read.commit):
             break
         log.fold(builder, read.commit)
     return builder.freeze()
+
+
+def onward(log: StreamLog[S, E], start: Head[S] | None) -> Iterator[Read[E]]:
+    """Yield the commits after a checkpoint, up to the newest; None: from version 0 on.
+
+    For whoever looks for one that comes before the next checkpoint, as nearly all do. So nothing
+    is read ahead of that one, or where each file is a request, of the segment's end.
+    """
+    position, newest = _position(start), head_state(log).version
+    near = _end_of_interval if log.segments.is_near else _end_of_segment
+    for read in log.warm_reader.after(position, min(near(position.version + 1), newest)):
+        position = Position(read.commit.version, read.digest)
+        yield read
+    if position.version < newest:
+        yield from log.warm_reader.after(position, newest)
+
+
+def _position(start: Head[Any] | None) -> Position:
+    return Position(start.state.version, start.digest) if start else START
+
+
+def _end_of_interval(version: int) -> int:
+    return version + -version % CHECKPOINT_INTERVAL
+
+
+def _end_of_segment(version: int) -> int:
+    return segment_of(version)[1]

@@ -21,6 +21,7 @@ from ledger import DamagedLogError, SetOption
 from ledger.log.caches.checkpoint import Head
 from ledger.log.caches.segments.file import read_segment, write_segment
 from ledger.log.codec import digest
+from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.log.replay import START, Position
 from ledger.stores import LocalStore, MemoryStore, Store
 from tests.faults import Died, DiesAfter, RacesBefore, Wrapped
@@ -168,6 +169,32 @@ def test_few_commits_are_read_without_a_look_for_segments() -> None:
     log.catch_up()
 
     assert not [key for key in store.asked if "/segments/" in key]
+
+
+@pytest.mark.parametrize("is_near", [True, False])
+def test_an_older_state_is_read_from_what_lies_before_the_next_checkpoint(*, is_near: bool) -> None:
+    store = Counting(fresh(long_log(COMMITS)))
+    log = table_on(store.inner).log
+    builder = log.stream.builder(None)
+    for read in log.commits(0, COMMITS):
+        builder.commit(read.commit)
+        if read.commit.version % CHECKPOINT_INTERVAL == 0:
+            log.checkpoints.save(Head(builder.freeze(), read.digest))
+    table = table_on(store)
+    store.is_near = is_near
+    store.asked.clear()
+
+    assert table.at(version=450).version == 450
+    # Whether anything is new is asked first.
+    asked = [key for key in store.asked if "/caches/" not in key and key != commit_key(COMMITS + 1)]
+    # A file is cheap where it is near; elsewhere a segment is, and the commit that vouches for it.
+    expected = [*map(commit_key, range(401, 452))]
+    assert asked == (expected if is_near else [commit_key(800), key_of(SPANS[0])])
+
+    table.at(snapshot=200)
+    table.at(timestamp=table.at(version=777).state.time_millis)
+    if is_near:
+        assert not [key for key in store.asked if "/segments/" in key]
 
 
 def test_segments_that_are_not_there_cost_one_look_each() -> None:
