@@ -10,18 +10,26 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from ledger.cli.phrases import phrase
 from ledger.events import CatalogEvent, TableEvent
 from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
 from ledger.events.formats import needed_format
+from ledger.events.snapshot_events import ChangesReference, ListingEvent
+from ledger.files.change_file import event_files
 from ledger.log.codec import Codec, encode
+from ledger.log.layout import Layout
 from ledger.model.errors import DamagedLogError, UpgradeRequiredError
+from ledger.model.file_change import FileChange
 from tests.cli.test_phrases import CASES
 from tests.evolution.born import LIVES
 from tests.evolution.test_born_laws import changed, drop, exchange, more, places
+from tests.evolution.whole_events import whole
 from tests.independent.elsewhere import FromDelta, FromIceberg, FromPaimon
 from tests.independent.replayer import Catalog, Table
+from tests.lakes import memory
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests/data/kinds.jsonl"
@@ -55,9 +63,9 @@ ROWS = [
 
 
 def event_of_each() -> Iterator[Any]:
-    """Yield the cases of the tests of phrases and of tables born elsewhere, each once."""
+    """Yield what phrases and tables born elsewhere are tested with, and one with all its keys."""
     lives = (event for events in LIVES.values() for each in events for event in each)
-    for event in (*(each for each, _ in CASES), *lives):
+    for event in (*(each for each, _ in CASES), *lives, *map(whole, KINDS)):
         if type(event) in KINDS:
             yield event
 
@@ -68,7 +76,12 @@ def line(event: Any) -> bytes:
 
 
 def decoded(body: bytes, kind: type) -> Commit[Any]:
-    return (TABLES if kind in OF_TABLES else CATALOGS).decode(body, "file")
+    """Return what a line says, its lists of files as well."""
+    commit: Commit[Any] = (TABLES if kind in OF_TABLES else CATALOGS).decode(body, "file")
+    for event in commit.transactions[0].events:
+        if isinstance(event, ListingEvent):
+            event_files(memory(), Layout("t"), replace(event, changes=UNSET))
+    return commit
 
 
 def golden() -> dict[str, list[bytes]]:
@@ -85,6 +98,16 @@ def test_every_kind_has_bytes_that_are_frozen() -> None:
     kept = {each for some in golden().values() for each in some}
     assert golden().keys() == set(KINDS.values())
     assert kept == set(lines)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=KINDS.get)
+def test_every_key_of_a_kind_and_of_files_stands_in_bytes_that_are_frozen(kind: type) -> None:
+    said = [json.loads(each)["transactions"][0]["events"][0] for each in golden()[KINDS[kind]]]
+    keys = {each.encode_name for each in msgspec.structs.fields(kind)}
+    assert keys == {key for each in said for key in each} - {"type"}
+    if "files" in keys:
+        of_files = {each.encode_name for each in msgspec.structs.fields(FileChange)}
+        assert of_files == {key for each in said for file in each.get("files", ()) for key in file}
 
 
 def test_no_kind_is_new_to_the_first_format() -> None:
@@ -134,6 +157,22 @@ def test_every_kind_has_a_line_in_the_format_that_names_its_keys(kind: type) -> 
     known = f"{rows} {FORMAT}" if "the same" in rows or "the keys of" in rows else rows
     keys = msgspec.structs.fields(kind)
     assert [k.encode_name for k in keys if not re.search(rf"\b{k.encode_name}\b", known)] == []
+
+
+@pytest.mark.parametrize(
+    ("part", "begins"),
+    [
+        (FileChange, "A file change is "),
+        (Transaction, "| id |"),
+        (Commit, "| format |"),
+        (ChangesReference, "`files` holds the file changes"),
+    ],
+)
+def test_every_key_that_is_no_events_has_a_place_in_the_format(part: type, begins: str) -> None:
+    # A paragraph, or the table around a row.
+    (place,) = (each for each in FORMAT.split("\n\n") if f"\n{begins}" in f"\n{each}")
+    keys = [each.encode_name for each in msgspec.structs.fields(part)]
+    assert [key for key in keys if not re.search(rf"\b{key}\b", place)] == []
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=KINDS.get)
