@@ -12,8 +12,11 @@ FOLDER = "metadata"
 HINT = "metadata/version-hint.text"
 """The hint that holds the version of a Hadoop table's newest metadata file."""
 
-RENDERER = 2
-"""Counts the ways of making files from one log; it grows when any byte of them changes."""
+RENDERER = 3
+"""Counts the ways of making files from one log; it grows when any byte of them changes.
+
+The second names itself, place and commit. The third takes row ids from files that say them.
+"""
 
 
 @frozen
@@ -30,7 +33,7 @@ class Names:
     Example:
         >>> names = Names("01a1f54c-0000-7000-8000-000000000000")
         >>> names.metadata(3)
-        'metadata/00003-afdcf17a-2565-5794-9ddc-70044a5371f3.metadata.json'
+        'metadata/00003-43d55c3e-66be-5735-aadd-306a086787c6.metadata.json'
         >>> names.hadoop(3)
         'metadata/v3.metadata.json'
     """

@@ -31,19 +31,26 @@ def _named(source: str) -> tuple[AbstractContextManager[Any], tuple[str, ...]]:
     return closed_after(catalogs()(named["catalog"])), tuple(named["name"].split("."))
 
 
-def pointer_of(source: str) -> str:
-    """Return the metadata file that a catalog's table leads to.
+def pointer_of(source: str) -> str | None:
+    """Return the metadata file that a table of a SQL catalog leads to; None without such a table.
+
+    The file itself is not asked for: it may be gone where others were made in its place.
 
     Raises:
         StoreError: The catalog cannot be asked.
     """
+    from pyiceberg.catalog.sql import IcebergTables
+    from sqlalchemy import select
+    from sqlalchemy.exc import SQLAlchemyError
+
     opened, name = _named(source)
-    try:
-        with opened as catalog:
-            found: str = catalog.load_table(name).metadata_location
-    except Exception as error:
-        # Every kind of catalog has errors of its own.
-        raise StoreError(f"{source} cannot be asked for: {error}") from error
+    with opened as catalog:
+        try:
+            with catalog.engine.connect() as connection:
+                question = select(IcebergTables.metadata_location).where(*_row(catalog, name))
+                found: str | None = connection.execute(question).scalar_one_or_none()
+        except SQLAlchemyError as error:
+            raise StoreError(f"{source} cannot be asked for: {error}") from error
     return found
 
 
@@ -59,16 +66,11 @@ def swap_pointer(source: str, expected: str, new: str) -> bool:
     from sqlalchemy import update
     from sqlalchemy.exc import SQLAlchemyError
 
-    opened, (*space, name) = _named(source)
+    opened, name = _named(source)
     with opened as catalog:
         statement = (
             update(IcebergTables)
-            .where(
-                IcebergTables.catalog_name == catalog.name,
-                IcebergTables.table_namespace == ".".join(space),
-                IcebergTables.table_name == name,
-                IcebergTables.metadata_location == expected,
-            )
+            .where(*_row(catalog, name), IcebergTables.metadata_location == expected)
             .values(metadata_location=new, previous_metadata_location=expected)
         )
         try:
@@ -77,3 +79,15 @@ def swap_pointer(source: str, expected: str, new: str) -> bool:
         except SQLAlchemyError as error:
             raise StoreError(f"{source} cannot be led to {new}: {error}") from error
     return bool(done.rowcount == 1)
+
+
+def _row(catalog: Any, table: tuple[str, ...]) -> tuple[Any, ...]:
+    """Return what holds of the one row that a SQL catalog has of a table."""
+    from pyiceberg.catalog.sql import IcebergTables
+
+    *space, name = table
+    return (
+        IcebergTables.catalog_name == catalog.name,
+        IcebergTables.table_namespace == ".".join(space),
+        IcebergTables.table_name == name,
+    )

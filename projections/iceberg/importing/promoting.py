@@ -26,7 +26,7 @@ from projections.iceberg.importing.importing import ICEBERG
 from projections.iceberg.importing.sources import IN_CATALOG, open_source
 from projections.iceberg.materialise import project
 from projections.iceberg.metadata.table import ROW_IDS_SINCE
-from projections.iceberg.names import Names
+from projections.iceberg.names import RENDERER, Names
 from projections.importing.promoting import Promoting
 
 
@@ -85,7 +85,7 @@ class IcebergHandover:
             return
         at = catalogs.pointer_of(source)
         wanted = _metadata(table, version)
-        if at != wanted and _is_own(table, at):
+        if at not in (None, wanted) and _is_own(table, at):
             catalogs.swap_pointer(source, at, wanted)
 
     def catalog(self, source: str) -> str:
@@ -117,10 +117,11 @@ def _metadata(table: Table, version: int) -> str:
 
 
 def _is_own(table: Table, url: str) -> bool:
-    """Whether a metadata file is one that the ledger projected."""
+    """Whether a metadata file is one that the ledger projected, by whichever renderer."""
     own = f"{table.location}/"
     path = url.removeprefix(own)
-    return path != url and Names(table.state.table_id).version_of(path) is not None
+    names = (Names(table.state.table_id, each) for each in range(1, RENDERER + 1))
+    return path != url and any(each.version_of(path) is not None for each in names)
 
 
 def _adopted(

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from attrs import evolve
 from pyarrow import parquet
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.table import StaticTable
@@ -31,8 +32,10 @@ from ledger import (
 from ledger.events.table_events import TablePromoted
 from ledger.log.request import fresh_id
 from ledger.stores import LocalStore
+from projections.iceberg import position
 from projections.iceberg.importing import catalogs
 from projections.iceberg.materialise import rebuild, verify
+from projections.iceberg.names import Names
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on
 from tests.projections.iceberg.importing.writing import COLUMNS, appended, created, rows
@@ -322,6 +325,30 @@ def test_a_source_that_never_stands_still_stays_its_owners(
         lake.promote("a.b")
     assert lake.table("a.b").state.followed == "here:s.t"
     monkeypatch.undo()
+
+
+def test_a_pointer_to_an_older_renderers_files_is_led_on(
+    here: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = here.create_table("s.t", COLUMNS)
+    appended(theirs, 1, name=["a"])
+    lake = ledger.open(tmp_path / "lake")
+    lake.import_table("a.b", "here:s.t")
+    named = Names.__init__
+    with monkeypatch.context() as by_older:
+        by_older.setattr(Names, "__init__", lambda its, of, by=2: named(its, of, by))
+        lake.promote("a.b")
+    older = here.load_table("s.t").metadata_location
+    table = lake.table("a.b")
+    version, table_id = table.state.version, table.state.table_id
+    stood = position.FILE.load(table.log.store, table.log.layout)
+    position.FILE.save(table.log.store, table.log.layout, evolve(stood, renderer=2))
+    assert older == f"{table.location}/{Names(table_id, 2).metadata(version)}"
+
+    lake.promote("a.b")
+    newest = here.load_table("s.t")
+    assert newest.metadata_location == f"{table.location}/{Names(table_id).metadata(version)}"
+    assert rows(newest) == by_ledger(table)
 
 
 def facts(lake: Ledger) -> list[str]:
