@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger import AddColumn, DropColumn, RenameColumn, Schema, UndropColumn, evolve
+from ledger import AddColumn, DropColumn, DropPrimaryKey, RenameColumn, Schema, UndropColumn, evolve
 from ledger.audit.difference import TableDiff
 from ledger.audit.migrating.migration import Migration, migrate
 from ledger.audit.migrating.trial import tried
@@ -218,3 +218,19 @@ def test_columns_of_another_table_never_come_back_here() -> None:
     changes = mine.diff(other, mine).changes
 
     assert not any(isinstance(each, UndropColumn) for each in changes)
+
+
+def test_a_key_goes_before_the_columns_that_it_names() -> None:
+    lake = lake_on(memory())
+    keyed = orders(lake, Schema.of({"id": "BIGINT", "n": "INT"}, primary_keys=["id"]))
+    plain = lake.create_table("shop.plain", Schema.of({"n": "INT"}))
+    other = lake.create_table("shop.other", Schema.of({"m": "INT"}, primary_keys=["m"]))
+
+    migration = migrate(keyed.state, plain.state)
+
+    assert migration.refusal is None
+    assert migration.batches == ((DropPrimaryKey(),), (DropColumn(("id",)),))
+    reached = applied(keyed.state, migration).schema
+    assert (reached.names, reached.primary_keys) == (("n",), ())
+    # A key that stays a key is kept through it all.
+    assert DropPrimaryKey() not in migrate(keyed.state, other.state).changes

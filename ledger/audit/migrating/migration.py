@@ -2,7 +2,8 @@
 
 They are tried out on the earlier state, by the same decision that a commit meets, so that what is
 promised here is what a commit does. Mostly one batch is enough. Paimon maps old names to new ones
-once a batch, so that some sets of renames need a transaction each.
+once a batch, so that some sets of renames need a transaction each; and a column is dropped by the
+key that the table had before its batch, so that a key goes first.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def migrate(before: TableState, after: TableState, past: PastColumns | None = No
     target = attrs.evolve(after, schema=aligned.schema)
     refusals: list[str] = []
     first: tuple[Batch, ...] = ()
-    for plan in (_in_one, _rename_by_rename):
+    for plan in (_in_one, _one_by_one):
         try:
             batches = tuple(plan(before, target, aligned, known))
         except InvalidInputError as error:
@@ -96,15 +97,15 @@ def _in_one(
         yield batch
 
 
-def _rename_by_rename(
+def _one_by_one(
     before: TableState, target: TableState, aligned: Aligned, past: PastColumns
 ) -> Iterator[Batch]:
     steps = _steps(before, target, past, renames_first=True)
     state = before
-    for each in steps.renames:
+    for each in (*_keyless(before, target), *steps.renames):
         yield (each,)
         state = tried(state, [each])
-    columns = (*_keyless(state, target), *steps.drops, *steps.rest)
+    columns = (*steps.drops, *steps.rest)
     batch = _completed(state, target, columns, aligned, past)
     if batch:
         yield batch
