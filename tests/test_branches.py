@@ -600,3 +600,9 @@ def test_a_branch_of_a_table_from_iceberg_is_its_sources_and_says_where_it_leads
         with pytest.raises((InvalidChangeError, NotFoundError)):
             audit.delete()
         assert table.state == before
+
+
+@pytest.mark.parametrize("event", [followed, forwarded])
+def test_the_schemas_that_a_branchs_files_name_are_the_tables(event: Any) -> None:
+    assert after(event()).named_schema_ids == (0,)
+    assert after(event(named_schema_ids=(0, 7))).named_schema_ids == (0, 7)

@@ -21,6 +21,7 @@ from ledger.model.errors import (
     StoreError,
     UnsupportedError,
 )
+from ledger.opening.setting import TableSetting
 from ledger.stores import open_store
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory
@@ -253,3 +254,11 @@ def test_two_external_tables_of_racing_creators_do_not_share_a_place(tmp_path: P
     with pytest.raises(InvalidChangeError, match="given to a table before"):
         lake_on(store).create_table("shop.b", _SCHEMA, location=f"file://{tmp_path}/t/u")
     assert open_store(str(tmp_path / "t")).exists(f"_ledger/log/{0:020d}.json")
+
+
+def test_a_table_on_another_service_is_not_told_what_opens_the_ledgers() -> None:
+    setting = TableSetting(store=memory(), storage_options={"key": "secret"}, author="me")
+
+    assert setting.options_for("memory://elsewhere/t") == {"key": "secret"}
+    for far in ("s3://bucket/t", "file:///lake/t", "/lake/t"):
+        assert setting.options_for(far) == {}

@@ -70,3 +70,12 @@ def test_a_rule_that_many_columns_break_is_told_once(run: Run, tmp_path: Path) -
     assert ran.code == 1
     assert ran.out.count("Iceberg's time has microseconds") == 1
     assert "column c0 (and 13 more: column c1, column c2" in ran.out
+
+
+def test_the_text_says_which_schema_comes_of_it_where_another_one_does(shop: Run) -> None:
+    assert "schema 0 becomes schema 1" in shop("plan", "shop.orders", "--add", "zip STRING").out
+    order = '{"type": "replaceSortOrder", "columns": [{"source": ["amount"]}]}'
+    ran = shop("plan", "shop.orders", "--change", order)
+    assert (ran.code, ran.err) == (0, "")
+    assert "sort" in ran.out
+    assert "becomes schema" not in ran.out

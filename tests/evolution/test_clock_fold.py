@@ -13,6 +13,7 @@ from ledger.evolution.catalog.record import CatalogStream
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.fold.table_record import TableStream
 from ledger.model.errors import InvalidChangeError
+from tests.evolution.born import LIVES
 from tests.evolution.folds import grown
 
 
@@ -62,6 +63,18 @@ def test_a_correction_leaves_no_time_in_the_state_that_is_later() -> None:
     assert state.schema.time_millis <= 150
     builder.commit(table_commit(900, version=3, effective=170))
     assert builder.freeze().effective_millis == 170
+
+
+def test_a_correction_from_the_birth_on_corrects_the_birth_and_not_who_was_there() -> None:
+    builder = TableBuilder()
+    builder.begin(0, 900, 2)
+    (created,) = LIVES["delta"][0]
+    builder.add(Transaction(id="t0", author="ann", events=(created,)))
+    builder.commit(table_commit(900, correction(150, 0), effective=160))
+    state = builder.freeze()
+
+    assert (state.created_at, state.created_by, state.schema.time_millis) == (150, "ann", 150)
+    assert (state.updated_at, state.updated_by) == (160, "")
 
 
 WRONG = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,13 +19,15 @@ from ledger.events import CatalogEvent, TableEvent
 from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
 from ledger.events.formats import needed_format
 from ledger.events.snapshot_events import ChangesReference, ListingEvent
+from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.files.change_file import event_files
 from ledger.log.codec import Codec, encode
 from ledger.log.layout import Layout
-from ledger.model.errors import DamagedLogError, UpgradeRequiredError
+from ledger.model.errors import DamagedLogError, LedgerError, UpgradeRequiredError
 from ledger.model.file_change import FileChange
 from tests.cli.test_phrases import CASES
-from tests.evolution.born import LIVES
+from tests.evolution.born import LIVES, born, commit
+from tests.evolution.folds import grown
 from tests.evolution.test_born_laws import changed, drop, exchange, more, places
 from tests.evolution.whole_events import whole
 from tests.independent.elsewhere import FromDelta, FromIceberg, FromPaimon
@@ -114,6 +117,27 @@ def test_no_kind_is_new_to_the_first_format() -> None:
     """A new kind says in `ledger.events.formats` since when it is known."""
     cases = [event for event in event_of_each() if needed_format([event]) == OLDEST_FORMAT]
     assert {KINDS[type(each)] for each in cases} == OF_FORMAT_1
+
+
+Begun = Callable[[], TableBuilder]
+NEWER = [each for each in OF_TABLES if KINDS[each] not in OF_FORMAT_1]
+
+
+@pytest.mark.parametrize("kind", NEWER, ids=KINDS.get)
+def test_no_table_takes_a_newer_kind_from_a_commit_of_the_first_format(kind: type) -> None:
+    tables: list[Begun] = [grown, *(partial(born, 0, life) for life in LIVES)]
+    events: list[Any] = [each for each in event_of_each() if type(each) is kind]
+    said = {refusal(begun, event) for begun in tables for event in events}
+    assert any(each.startswith("a commit of format 1 cannot hold") for each in said), said
+
+
+def refusal(begun: Begun, event: TableEvent) -> str:
+    """Return why a table refuses an event in a commit of format 1."""
+    try:
+        begun().commit(commit(1, event, format_version=1))
+    except LedgerError as error:
+        return error.message
+    return ""
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=KINDS.get)

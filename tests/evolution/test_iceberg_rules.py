@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 
 from ledger.events.schema_changes import (
     AddColumn,
@@ -21,7 +22,7 @@ from ledger.evolution.columns.creation import create_schema, with_policy
 from ledger.evolution.declared.rules import PAIMON_RULES, Rules
 from ledger.model.errors import FormatError, InvalidChangeError, InvalidTypeError
 from ledger.model.schema import Schema
-from ledger.model.types import ArrayType
+from ledger.model.types import ArrayType, DataField
 from ledger.model.types.sql import read_type
 from ledger.model.types.walk import walk_ids
 from ledger.model.types.wire import type_to_wire
@@ -193,3 +194,21 @@ def test_an_id_given_to_an_element_and_a_column_is_refused() -> None:
 def test_unknown_is_never_required() -> None:
     with pytest.raises(InvalidTypeError):
         after(KEYED, INCOMPATIBLE, AddColumn(("x",), "UNKNOWN NOT NULL"))
+
+
+def test_a_new_tables_comments_are_orders_where_paimon_reads_it_alone() -> None:
+    floats = ArrayType(read_type("FLOAT"))
+    said = Schema(fields=(DataField(0, "v", floats, "__VECTOR_FIELD;3;of it"),))
+
+    assert create_schema(said, ICEBERG).fields == said.fields
+    ordered = create_schema(said, PAIMON_RULES)
+    assert (ordered.field("v").type.root, ordered.field("v").description) == ("VECTOR", "of it")
+    assert ordered.options == {"vector-field": "v"}
+
+
+def test_identifier_fields_follow_their_columns_and_have_to_be_some() -> None:
+    named = evolve(KEYED, identifier_field_ids=(0,))
+
+    assert with_policy(named, "iceberg").identifier_field_ids == (1,)
+    with pytest.raises(InvalidChangeError, match=r"identifier field ids \[7\] are no columns"):
+        with_policy(evolve(KEYED, identifier_field_ids=(0, 7)), "iceberg")

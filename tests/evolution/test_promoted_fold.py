@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from attrs import evolve
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from ledger.events import TableEvent
 from ledger.events import snapshot_events as n
 from ledger.events.born.delta import DeltaFollowed
+from ledger.events.born.iceberg import IcebergBirth
 from ledger.events.formats import needed_format
 from ledger.events.table_events import TablePromoted
 from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.evolution.table.born.promoted import iceberg_facts
 from ledger.model.errors import InvalidChangeError
 from tests.evolution import folds
-from tests.evolution.born import FIRST, OWN, PROMOTED, born, commit, own
+from tests.evolution.born import CREATED, FIRST, OWN, PROMOTED, born, commit, own
 
 
 def grown(until: int | None = None) -> TableBuilder:
@@ -103,3 +108,20 @@ def test_a_table_from_delta_follows_no_more_once_it_is_promoted() -> None:
     assert (state.delta.promoted_in, state.delta.followed_schema_id) == (there, state.schema.id)
     with pytest.raises(InvalidChangeError, match="follows /lake/t no more"):
         builder.commit(commit(there + 1, DeltaFollowed(delta_version=11, timestamp_millis=99)))
+
+
+def test_columns_stay_where_the_ledger_cannot_say_the_schemas_types() -> None:
+    said = {"type": "struct", "schema-id": 0, "fields": [{"type": "fixed[16]"}]}
+    assert isinstance(CREATED.born, IcebergBirth)
+    created = replace(CREATED, born=replace(CREATED.born, text=json.dumps(said)))
+    builder = TableBuilder()
+    builder.commit(commit(0, created))
+    builder.commit(commit(1, PROMOTED))
+    state = builder.freeze()
+    assert state.born is not None
+
+    owned = state.schema.with_options({"owner": "ann"})
+    assert iceberg_facts(state, state.born, owned).events == ()
+    less = evolve(state.schema, fields=())
+    with pytest.raises(InvalidChangeError, match=r"such as fixed\[16\], and its columns cannot"):
+        iceberg_facts(state, state.born, less)

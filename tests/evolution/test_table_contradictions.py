@@ -6,6 +6,7 @@ import pytest
 
 from ledger.events import TableEvent
 from ledger.events.schema_changes import SetOption
+from ledger.events.schema_events import ColumnDropped
 from ledger.events.snapshot_events import SnapshotsExpired, TagCreated, TagDeleted, TagReplaced
 from ledger.events.table_events import SchemaRecord, TableCreated, TableDropped
 from ledger.model.errors import InvalidChangeError, TableDroppedError
@@ -43,6 +44,11 @@ CONTRADICTIONS: dict[str, tuple[tuple[TableEvent, ...], TableEvent, str]] = {
         SnapshotsExpired(earliest_snapshot_id=1),
         "before 1 cannot expire: those from 2 to 2 are there",
     ),
+    "a drop of the last column": (
+        (),
+        ColumnDropped(field_names=("id",), field_id=0),
+        "id is the table's last column",
+    ),
     "a second birth": (
         (),
         TableCreated(identifier=NAME, table_id="t", path="p", schema=SchemaRecord((), 0)),
@@ -52,6 +58,7 @@ CONTRADICTIONS: dict[str, tuple[tuple[TableEvent, ...], TableEvent, str]] = {
 
 
 OF_ARGUMENTS = {
+    "a drop of the last column",
     "a tag of no snapshot",
     "a tag of a snapshot to come",
     "an expiry of all",

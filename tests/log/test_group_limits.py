@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ledger import InvalidInputError, SetOption, Table
+import pytest
+
+from ledger import CommitConflictError, InvalidInputError, SetOption, Table
+from ledger.events.catalog_events import DatabaseCreated
 from ledger.evolution.table.changes import CommitSnapshot, TableChange
 from ledger.evolution.table.intent import TableIntent
-from ledger.log.group.open_commit import MOST_BYTES
+from ledger.log.clock import Moment
+from ledger.log.codec import encode_transaction
+from ledger.log.group.open_commit import MOST_BYTES, OpenCommit
 from ledger.log.request import Appended, Request
-from tests.lakes import START_MILLIS
+from tests.lakes import START_MILLIS, lake_on, memory, ticking
 from tests.log.test_group_commit import Crowd, adds, appends, reopened
 
 
@@ -107,3 +112,33 @@ def test_a_twin_is_told_of_the_commit_that_it_stands_in_not_of_the_next() -> Non
 
     assert [version_of(each.result()) for each in asked] == [2, 2, 2, 3]
     assert [len(each.transactions) for each in reopened(crowd.table).events()] == [1, 1, 2, 1]
+
+
+def test_a_commit_is_full_once_its_transactions_are_more_than_it_may_hold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = lake_on(memory(), ticking()).log
+    commit = OpenCommit(log, log.head, Moment(START_MILLIS * 2), lambda _: None)
+    for name in ("a", "b"):
+        commit.join((DatabaseCreated(name=name, path=f"{name}.db"),), Request(commit_id=name))
+    size = sum(len(encode_transaction(each)) for each in commit.commit().transactions)
+
+    for most, is_full in ((size, False), (size - 1, True)):
+        monkeypatch.setattr("ledger.log.group.open_commit.MOST_BYTES", most)
+        assert commit.is_full == is_full
+
+
+def test_of_two_who_move_one_tag_in_one_group_the_second_is_told_of_the_first() -> None:
+    crowd = Crowd()
+    for name in "xyz":
+        appends(f"{name}.parquet")(crowd.table)
+    crowd.table.create_tag("v")
+
+    lands, loses = crowd.asks(
+        lambda table: table.replace_tag("v", snapshot=1),
+        lambda table: table.replace_tag("v", snapshot=2),
+    )
+
+    assert version_of(lands.result()) == 6
+    assert isinstance(loses.exception(), CommitConflictError)
+    assert reopened(crowd.table).state.tags["v"].snapshot_id == 1

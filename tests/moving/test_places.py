@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attrs import evolve
+from attrs import define, evolve
 
 import ledger
 from ledger import AddColumn, FileChange, InvalidChangeError, InvalidInputError, Schema, Table
@@ -18,15 +18,19 @@ from ledger.evolution.catalog.intent import CatalogIntent
 from ledger.evolution.catalog.record import CatalogStream
 from ledger.evolution.catalog.requests import AliasLedger, CopyLedger, MoveLedger
 from ledger.evolution.catalog.state import EMPTY_CATALOG
+from ledger.evolution.state import TableState
 from ledger.history.verifying.subject import Subject
 from ledger.history.verifying.verify import Verification
 from ledger.ledger import Ledger
 from ledger.model.errors import CommitConflictError
+from ledger.model.identifier import Identifier
+from ledger.moving.ties import ties_of
 from ledger.opening.setting import TableSetting
 from ledger.stores import LocalStore
 from projections.iceberg.materialise import verify
+from tests.evolution.born import born
 from tests.faults import Died, Mortal
-from tests.lakes import format_1, lake_on
+from tests.lakes import format_1, lake_on, memory, orders
 from tests.moving.test_lines import brought, exported
 from tests.readers.lakehouse import add_rows, folder_of
 
@@ -517,3 +521,32 @@ def test_a_copy_and_its_original_written_at_once_never_mix(tmp_path: Path) -> No
     for source, target in (("here", "there"), ("there", "here")):
         with pytest.raises(ledger.AlreadyExistsError):
             brought(exported(LocalStore(tmp_path / source)), LocalStore(tmp_path / target))
+
+
+@define
+class Found:
+    """A table of engines, as it was found."""
+
+    identifier: Identifier
+    path: str
+    location: str
+    log: Any
+    live: Any
+    state: TableState
+
+    def read_file(self, path: str) -> bytes | None:
+        """Engines' files are nothing that is looked at."""
+        raise AssertionError(path)
+
+
+@pytest.mark.parametrize("life", ["iceberg", "paimon"])
+def test_manifests_of_engines_tie_a_table_to_the_root_that_they_lie_in(life: str) -> None:
+    table = orders(lake_on(memory()))
+    state = evolve(born(life=life).freeze(), snapshot=None)
+    found = Found(table.identifier, "shop.db/orders", table.location, table.log, table.live, state)
+
+    (tie,) = ties_of(found, ["file:/other", "file:/lake"])
+
+    assert (tie.kind, tie.place) == ("manifests", "file:/lake/t")
+    assert "its manifests are those of the table at file:/lake/t" in str(tie)
+    assert list(ties_of(found, ["file:/other", "file:/lake/t/deeper"])) == []

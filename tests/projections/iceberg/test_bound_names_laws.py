@@ -321,3 +321,21 @@ def test_many_schemas_are_found_in_one_pass_over_the_log() -> None:
     found = other.past.schemas(range(1, 25))
     assert [each.id for each in found] == list(range(1, 25))
     assert store.reads - before <= version + 1
+
+
+def test_what_names_meant_is_believed_of_this_very_log_alone() -> None:
+    table = table_of({"id": "INT", "a": "INT"})
+    aged(table, 3)
+    table.past.save()
+    store, key = table.log.store, table.log.layout.names
+    forged = other_meaning(store.read(key) or b"")
+
+    def meant() -> list[list[int]]:
+        cold = lake_on(store, ticking(LATER)).table("shop.t")
+        return [sorted(each) for _, each in cold.past.names(cold.state, ()).meant()]
+
+    store.replace(key, forged)
+    assert [77] in meant()
+    # As of a log that was put back from an older copy, and went on otherwise.
+    store.replace(key, resealed(forged, head=digest(b"another")))
+    assert [77] not in meant()

@@ -9,6 +9,7 @@ import fastavro
 import pytest
 
 from ledger import FileChange, Schema, SetOption, SnapshotPlan, Table
+from projections.iceberg.manifests.avro import manifest_list_schema, manifest_schema
 from tests.lakes import lake_on, memory, orders
 from tests.projections.iceberg.projecting import Left
 
@@ -88,6 +89,26 @@ def test_headers_say_what_readers_look_for(version: str) -> None:
     assert _header(body) == lists
     for each in _records(body):
         assert _header(left.under(each["manifest_path"])) == manifests
+
+
+_FILE = {*range(100, 105), 108, 109, 110, 125, 128, 131, 132, 137, 140}
+_LISTED = {*range(500, 508), *range(512, 515), 519}
+IDS = {
+    "1": (_FILE | {105}, _LISTED),
+    "2": (_FILE | {134, 135, 143}, _LISTED | {515, 516, 517}),
+    "3": (_FILE | {134, 135, *range(142, 146)}, _LISTED | {515, 516, 517, 520}),
+}
+"""Of a file's facts and a manifest's, as the specification has them."""
+
+
+@pytest.mark.parametrize("version", IDS)
+def test_each_version_has_the_fields_that_the_specification_gives_it(version: str) -> None:
+    of_files, of_manifests = IDS[version]
+    entry = manifest_schema(int(version), [])
+    (file,) = (each["type"] for each in entry["fields"] if each["name"] == "data_file")
+    assert {each["field-id"] for each in file["fields"]} == of_files
+    listed = manifest_list_schema(int(version))
+    assert {each["field-id"] for each in listed["fields"]} == of_manifests
 
 
 def _header(body: bytes) -> set[str]:

@@ -157,7 +157,7 @@ class Touched:
         self._events = 0
         self._cells: dict[Cell, list[Touch]] = {}
         self._files: dict[tuple[int, str, str], Touch] = {}
-        self._added: list[Touch] = []
+        self._added: list[tuple[int, FileChange, Touch]] = []
         self._unread: list[tuple[int, str, ListingEvent]] = []
         self.snapshot_keys: set[str] = set()
 
@@ -221,9 +221,8 @@ class Touched:
 
     def _clashes(self, wanted: FileWish, state: TableState) -> Iterator[Touch]:
         yield from (self._files[each] for each in self._files.keys() & wanted.files)
-        for touch in self._added if wanted.overwritten else ():
-            line = branch_number(getattr(touch.event, "snapshot_id", 0))
-            if touch.file is not None and wanted.clashes(touch.file, state, line):
+        for line, file, touch in self._added if wanted.overwritten else ():
+            if wanted.clashes(file, state, line):
                 yield touch
                 break
 
@@ -238,7 +237,7 @@ class Touched:
                 for each in _done(file, self._usual):
                     self._files.setdefault((line, *each), touch)
                 if file.kind == "ADD":
-                    self._added.append(touch)
+                    self._added.append((line, file, touch))
             del self._unread[0]
 
 

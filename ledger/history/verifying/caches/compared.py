@@ -311,7 +311,7 @@ class Caches(Generic[S, E]):
             tables = [each for each in map(self._table, below) if each is not None]
             if rows:
                 tables.append(table_of(rows))
-            if _is_run_of(there, check, tables):
+            if is_run_of(there, check, tables):
                 return
             made: Any = Net(each for table in tables for each in _placed(table))
         else:
@@ -365,8 +365,14 @@ def _is_equal(one: pa.Table, other: pa.Table) -> bool:
     return one.schema.equals(other.schema) and bool(one.equals(other))
 
 
-def _is_run_of(there: bytes | None, check: bytes | None, tables: Sequence[pa.Table]) -> bool:
-    """Return whether a run is some tables, one after the other, where none of them takes away."""
+def is_run_of(there: bytes | None, check: bytes | None, tables: Sequence[pa.Table]) -> bool:
+    """Return whether a run is some tables, one after the other, where none of them takes away.
+
+    Args:
+        there: The run's bytes; None where there is none.
+        check: Its check's, likewise.
+        tables: What it merges, as they were found to fit.
+    """
     import pyarrow as pa
     from pyarrow import compute
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,7 +14,8 @@ from projections.iceberg.committing.creation import NewTable, creating
 from projections.iceberg.committing.fold import apply_updates
 from projections.iceberg.committing.requirements import StaleBaseError
 from projections.iceberg.metadata.layout import PartitionField, PartitionSpec, SortField, SortOrder
-from projections.iceberg.metadata.snapshot import SnapshotLogEntry
+from projections.iceberg.metadata.snapshot import MetadataLogEntry, SnapshotLogEntry
+from projections.iceberg.metadata.table import TableMetadata, check_clocks
 from projections.iceberg.metadata.table_json import read_metadata, write_metadata
 from tests.projections.iceberg.metadata.cases import UUID
 from tests.projections.iceberg.metadata.small_tables import (
@@ -181,3 +184,27 @@ def test_dropping_a_column_of_the_default_spec_is_refused() -> None:
             {"action": "add-schema", "schema": dropped},
             {"action": "set-current-schema", "schema-id": -1},
         )
+
+
+def snapshots_logged(base: TableMetadata, *times_ms: int) -> TableMetadata:
+    return evolve(base, snapshot_log=tuple(SnapshotLogEntry(each, 1) for each in times_ms))
+
+
+def files_logged(base: TableMetadata, *times_ms: int) -> TableMetadata:
+    return evolve(base, metadata_log=tuple(MetadataLogEntry(each, "m") for each in times_ms))
+
+
+@pytest.mark.parametrize("log", [snapshots_logged, files_logged])
+def test_clocks_of_writers_lie_a_minute_apart_at_most(
+    log: Callable[..., TableMetadata],
+) -> None:
+    made = table()
+    last = made.last_updated_ms
+    logged = partial(log, made)
+
+    for fine in ((), (last + 60_000,), (last, last - 60_000), (last - 200_000, last)):
+        check_clocks(logged(*fine))
+    with pytest.raises(InvalidInputError, match=r"is more than a minute before the last entry"):
+        check_clocks(logged(last, last + 60_001))
+    with pytest.raises(InvalidInputError, match=r"\[1\]: is more than a minute older"):
+        check_clocks(logged(last, last - 60_001, last))
