@@ -9,10 +9,13 @@ from typing import Any
 import msgspec
 from attrs import field, frozen
 
+from ledger.ledger import Ledger
+from ledger.ledger import open as open_ledger
 from ledger.log.layout import SEGMENT_LENGTH
 from ledger.model.identifier import Identifier
 from ledger.opening.setting import TableSetting
 from ledger.stores import client_options, open_store
+from ledger.stores.log_alone import Trust, trusting
 from ledger.table import Table
 
 
@@ -22,20 +25,26 @@ class Root:
 
     url: str
     storage_options: Mapping[str, Any] = field(factory=dict, hash=False)
+    trust: Trust = "all"
+
+    def open(self) -> Ledger:
+        """Return the ledger, opened anew."""
+        return open_ledger(self.url, self.storage_options, trust=self.trust)
 
     def setting(self) -> TableSetting:
         """Return what handles of its tables share; one client a process."""
         options = msgspec.json.encode(dict(self.storage_options), order="sorted")
-        return _setting(self.url, options)
+        return _setting(self.url, options, self.trust)
 
 
 @lru_cache(maxsize=16)
-def _setting(url: str, options: bytes) -> TableSetting:
+def _setting(url: str, options: bytes, trust: Trust) -> TableSetting:
     given: dict[str, Any] = msgspec.json.decode(options)
     return TableSetting(
-        store=open_store(url, given),
+        store=trusting(open_store(url, given), trust),
         storage_options=client_options(url, given),
         author="",
+        trust=trust,
     )
 
 

@@ -20,6 +20,7 @@ from ledger.log.stream_log import StreamLog
 from ledger.model.file_change import FileChange, inline_files_of_all
 from ledger.model.snapshot import branch_number
 from ledger.stores import Store
+from ledger.stores.log_alone import with_caches
 
 S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")
@@ -67,6 +68,11 @@ class Subject(Generic[S, E]):
     def usual_of_all(self, paths: list[str]) -> list[str]:
         """Return the same of some data files."""
         return paths if self._names.are_usual(paths) else [*map(self._names.usual, paths)]
+
+    def with_caches(self) -> Subject[S, E]:
+        """Return the stream with its caches, where it was opened to trust the log alone."""
+        whole = with_caches(self.store)
+        return self if whole is self.store else Subject(self.name, self.on(whole), self.has_files)
 
     def on(self, store: Store) -> StreamLog[S, E]:
         """Return the same stream on another store, cold, with all its caches."""

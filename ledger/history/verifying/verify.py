@@ -88,6 +88,8 @@ class Verification(Generic[S, E]):
         mends: bool = True,
         workers: Workers | None = None,
     ) -> None:
+        # What is trusted is asked by readers: here caches are what is looked at.
+        subject = subject.with_caches()
         self._subject = subject
         self._expected = tuple(expected)
         self._on_commit = on_commit

@@ -115,6 +115,8 @@ def _born(table: Table, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]
 
 def _stands(table: Table, at: TableAt) -> bool:
     """Whether the manifest list of the ledger's own snapshot can be read where it belongs."""
+    if table.setting.trust == "log":
+        return False
     position = positions.FILE.load(table.log.store, table.log.layout)
     if not position.leads_on(table.location):
         return False
@@ -129,6 +131,9 @@ def _stands(table: Table, at: TableAt) -> bool:
 
 def _standing(table: Table, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]] | None:
     """Return the newest metadata, turned back to an instant; None if it cannot be."""
+    if table.setting.trust == "log":
+        # Whoever may write there may change projected files, too: they are made in memory.
+        return None
     position = positions.FILE.load(table.log.store, table.log.layout)
     if position.renderer == RENDERER and not position.leads_on(table.location):
         # Somebody may read them where they lead; who asks for rows has not asked to take them over.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 import msgspec
 from attrs import frozen
@@ -14,6 +14,7 @@ from ledger.model.errors import InvalidInputError
 from ledger.model.identifier import Identifier
 from ledger.model.instant import Instant, TimestampInstant, instant_of
 from ledger.model.messages.similar import meant
+from ledger.stores.log_alone import Trust
 from projections.source.span import Root
 from projections.source.views.view import View, view_of
 
@@ -35,6 +36,7 @@ _OPTIONS = (
     "startingOffsets",
     "filters",
     "storageOptions",
+    "trust",
 )
 _KNOWN = {each.lower(): each for each in _OPTIONS}
 
@@ -109,7 +111,11 @@ class Asked:
             )
         tables = _tables(given.get("table", ""))
         return cls(
-            root=Root(url, _storage_options(given.get("storageoptions", "{}"))),
+            root=Root(
+                url,
+                _storage_options(given.get("storageoptions", "{}")),
+                _trust(given.get("trust", "all")),
+            ),
             tables=tables,
             view=view_of(given.get("view", "events")),
             instant=_instant(given, tables),
@@ -182,6 +188,12 @@ def _filters(text: str) -> Filters:
     if text.lower() not in ("checked", "pushed"):
         raise InvalidInputError(f"option filters is {text!r}; give checked or pushed")
     return cast("Filters", text.lower())
+
+
+def _trust(text: str) -> Trust:
+    if text.lower() not in get_args(Trust):
+        raise InvalidInputError(f"option trust is {text!r}; give all or log")
+    return cast("Trust", text.lower())
 
 
 def _storage_options(text: str) -> dict[str, Any]:

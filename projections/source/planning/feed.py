@@ -13,7 +13,6 @@ from typing import TypedDict
 from attrs import define, field
 
 from ledger.events.table_events import TableCreated, TableName, TableRenamed
-from ledger.ledger import open as open_ledger
 from ledger.model.errors import DamagedLogError, InvalidInputError
 from ledger.model.identifier import Identifier
 from ledger.table import Table
@@ -98,7 +97,7 @@ class Feed:
 
     def _look(self) -> None:
         """Take in what the catalog's log says since the last look."""
-        lake = open_ledger(self.asked.root.url, self.asked.root.storage_options)
+        lake = self.asked.root.open()
         for commit in lake.events(self._next):
             for transaction in commit.transactions:
                 for event in transaction.events:

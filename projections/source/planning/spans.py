@@ -8,7 +8,6 @@ from contextlib import suppress
 
 from ledger.evolution.state import TableState
 from ledger.history.older import TableLog
-from ledger.ledger import open as open_ledger
 from ledger.model.errors import NotFoundError
 from ledger.model.instant import (
     Instant,
@@ -35,7 +34,7 @@ def columns_of(asked: Asked) -> tuple[Column, ...]:
     view = asked.view
     if not (asked.tables.is_one and view.has_partition):
         return view.columns
-    table = open_ledger(asked.root.url, asked.root.storage_options).table(asked.tables.pattern)
+    table = asked.root.open().table(asked.tables.pattern)
     state = _end(table, asked.instant)[0]
     found = typed_column(state.schema, state.specs)
     return view.columns if found is None else (*view.columns, found)
@@ -51,7 +50,7 @@ def spans(asked: Asked, bounds: Bounds) -> list[Span]:
 
 
 def _tables(asked: Asked, bounds: Bounds) -> Iterator[Table]:
-    lake = open_ledger(asked.root.url, asked.root.storage_options)
+    lake = asked.root.open()
     if asked.tables.is_one:
         if bounds.identifiers is None or asked.tables.pattern in bounds.identifiers:
             yield lake.table(asked.tables.pattern)

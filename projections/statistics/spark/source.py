@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from attrs import evolve, field, frozen
 
 from ledger.model.errors import InvalidInputError
+from ledger.stores.log_alone import Trust
 from ledger.table import Table
 from projections.manifest_files.lists import names_lists, snapshot_events
 from projections.source.span import Root, TablePlace
@@ -41,6 +42,7 @@ class LogSource:
         identifier: The table's full name.
         path: Where its stream is.
         storage_options: How to reach the root.
+        trust: What is taken for true there.
         opening: Where the statistics begin, if not with the first snapshot.
         names_lists: Whether its snapshots are known to name manifest lists, so that it pays to
             read manifests by themselves; a snapshot that does is read either way.
@@ -50,6 +52,7 @@ class LogSource:
     identifier: str
     path: str
     storage_options: Mapping[str, Any] = field(factory=dict, hash=False)
+    trust: Trust = "all"
     opening: Opening | None = None
     names_lists: bool = False
 
@@ -79,12 +82,13 @@ class LogSource:
             identifier=str(table.identifier),
             path=table.path,
             storage_options=table.storage_options,
+            trust=table.setting.trust,
         )
 
     def log(self) -> TableLog:
         """Return the table's log, opened here; the catalog is not read."""
         place = TablePlace(self.identifier, "", self.path)
-        return place.open(Root(self.url, self.storage_options)).log
+        return place.open(Root(self.url, self.storage_options, self.trust)).log
 
     def entries(self, first: int, last: int) -> Iterator[pa.Table]:
         """Yield the entries of the commits in the range, both ends included.

@@ -47,6 +47,7 @@ def test_a_task_reads_whole_checkpoint_intervals() -> None:
         ({"path": "/lake", "table": "a.b", "timestamp": "2024-01-01"}, "no time zone"),
         ({"path": "/lake", "table": "*", "versionsPerPartition": "0"}, "at least 1"),
         ({"path": "/lake", "table": "*", "startingOffsets": "now"}, "earliest or latest"),
+        ({"path": "/lake", "table": "*", "trust": "none"}, "give all or log"),
         ({"path": "/lake", "table": "*", "filters": "on"}, "checked or pushed"),
         ({"path": "/lake", "table": "*", "storageOptions": "key"}, "no JSON object"),
     ],

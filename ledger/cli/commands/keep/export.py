@@ -16,7 +16,6 @@ from ledger.cli.screen import Screen
 from ledger.model.identifier import Identifier
 from ledger.moving.export import Told
 from ledger.moving.export import export as export_ledger
-from ledger.opening.setting import TableSetting
 
 _FIRST_NOTICE_S = 2.0
 _NOTICE_S = 10.0
@@ -62,11 +61,10 @@ def export(
     if sys.stdout.isatty():
         raise UsageError("this would fill the screen: lakeledger export > FILE")
     lake = place.open()
-    setting = TableSetting(lake.log.store, place.storage_options(), author="", gate=lake.log.gate)
     wanted = [Identifier.parse(each) for each in names]
     out = sys.stdout.buffer
     with telling(place.screen, "exporting") as told:
-        done = export_ledger(setting, out, wanted, version=version, told=told)
+        done = export_ledger(lake.setting, out, wanted, version=version, told=told)
     out.flush()
     place.screen.notice(
         f"exported {done.commits:,} commits of {len(done.streams):,} logs, and "

@@ -18,7 +18,6 @@ from ledger.formats import having, part
 from ledger.ledger import open as open_ledger
 from ledger.model.errors import NotFoundError
 from ledger.moving.bring import Brought, bring
-from ledger.opening.setting import TableSetting
 
 
 def import_ledger(
@@ -48,10 +47,9 @@ def import_ledger(
     Example:
         lakeledger import ledger backup.jsonl --ledger ./restored
     """
-    lake = open_ledger(place.url(), place.storage_options())
-    setting = TableSetting(lake.log.store, place.storage_options(), author="", gate=lake.log.gate)
+    lake = open_ledger(place.url(), place.storage_options(), trust=place.trust)
     with _opened(file) as lines, telling(place.screen, "importing") as told:
-        done = bring(setting, lines, as_copy=copy, told=told)
+        done = bring(lake.setting, lines, as_copy=copy, told=told)
     place.screen.result(_document(lake.url, done), lambda to: _print(to, lake.url, done))
 
 

@@ -30,6 +30,7 @@ from ledger.opening.setting import TableSetting
 from ledger.plan import UpgradePlan
 from ledger.stores import Store, open_store
 from ledger.stores.examination import examine
+from ledger.stores.log_alone import trusting
 from ledger.table import Table
 
 _ERASABLE = Parameter(
@@ -151,9 +152,15 @@ def _named(url: str | None, place: Place) -> tuple[Store, Place]:
     return open_store(chosen.url(), chosen.storage_options()), chosen
 
 
+def _setting(store: Store, place: Place) -> TableSetting:
+    """Return what handles of the ledger in a store share."""
+    trusted = trusting(store, place.trust)
+    return TableSetting(trusted, place.storage_options(), author="", trust=place.trust)
+
+
 def _ahead(store: Store, place: Place) -> Iterator[tuple[str, Finding]]:
     """Yield the streams of the ledger there, if there is one, whose times are ahead."""
-    setting = TableSetting(store, place.storage_options(), author="")
+    setting = _setting(store, place)
     lake = Ledger(setting)
     subjects: list[Subject[Any, Any]] = [Subject("catalog", lake.log, has_files=False)]
     for entry in lake.state.tables.values():
@@ -178,7 +185,7 @@ def _of_ledger(store: Store, place: Place) -> dict[str, str]:
         return {}
     # What cannot be read there is verify's to tell.
     with suppress(LedgerError, OSError):
-        state = Ledger(TableSetting(store, place.storage_options(), author="")).state
+        state = Ledger(_setting(store, place)).state
         if state.ledger_id:
             found = {"ledgerId": state.ledger_id, "copiedFrom": state.copied_from}
     return found
@@ -187,7 +194,7 @@ def _of_ledger(store: Store, place: Place) -> dict[str, str]:
 def _whereabouts(store: Store, place: Place) -> Findings | None:
     """Return what is known of the ledger's place; what cannot be read there is verify's to tell."""
     try:
-        return Ledger(TableSetting(store, place.storage_options(), author="")).whereabouts()
+        return Ledger(_setting(store, place)).whereabouts()
     except (LedgerError, OSError):
         return None
 
@@ -202,7 +209,7 @@ def _stale(store: Store, place: Place) -> list[tuple[str, Freshness]]:
     """Return how far behind followed formats are, by table; what cannot be read is verify's."""
     found: list[tuple[str, Freshness]] = []
     with suppress(LedgerError):
-        setting = TableSetting(store, place.storage_options(), author="")
+        setting = _setting(store, place)
         for entry in Ledger(setting).state.tables.values():
             with suppress(LedgerError, OSError):
                 table = Table(entry.identifier, entry.path, setting)

@@ -1,0 +1,302 @@
+"""Whoever trusts the log alone reads nothing else: every public reader, where all caches lie."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import ledger
+from ledger import (
+    FileChange,
+    Ledger,
+    LedgerError,
+    RenameColumn,
+    Schema,
+    Table,
+    TableAt,
+    TableBranch,
+)
+from ledger.cli import exits, main
+from ledger.history.verifying.subject import Subject
+from ledger.history.verifying.verify import Verification
+from ledger.model.schema import ViewSchema
+from ledger.stores import LocalStore
+from projections.source.planning.asked import Asked
+from projections.source.planning.bounds import Bounds
+from projections.source.planning.spans import columns_of, spans
+from projections.source.views.reading import read
+from projections.source.views.view import VIEWS
+from projections.statistics.spark.source import LogSource
+
+CACHE = re.compile(
+    r"(^|/)_ledger/(caches|checkpoints|names|segments|statistics|projections|leaving)/"
+    r"|/(metadata|schema|snapshot|tag|manifest|_delta_log)/"
+)
+"""What FORMAT.md calls a cache."""
+COMMITS = 105
+
+Reads = dict[str, Callable[[Any], object]]
+
+
+def perhaps(of: Callable[[Any], object]) -> Callable[[Any], object]:
+    """Return what may find nothing to do."""
+
+    def ask(it: Any) -> None:
+        with suppress(LedgerError):
+            of(it)
+
+    return ask
+
+
+def each(of: Callable[[Any], Iterable[object]]) -> Callable[[Any], object]:
+    return lambda it: list(of(it))
+
+
+OF_LEDGERS: Reads = {
+    "databases": lambda it: it.databases(),
+    "entries": each(lambda it: it.entries(last=500)),
+    "events": each(lambda it: it.events()),
+    "find_commit": lambda it: it.find_commit("id-there"),
+    "format": lambda it: it.format,
+    "history": lambda it: it.history(),
+    "is_begun": lambda it: it.is_begun,
+    "is_erasable": lambda it: it.is_erasable,
+    "ledger_id": lambda it: it.ledger_id,
+    "plan_clock_correction": perhaps(lambda it: it.plan_clock_correction()),
+    "plan_erasure": perhaps(lambda it: it.plan_erasure(author="ann")),
+    "plan_upgrade": lambda it: it.plan_upgrade(),
+    "refuse_lost_root": lambda it: it.refuse_lost_root(),
+    "report": lambda it: it.report(),
+    "setting": lambda it: it.setting,
+    "state": lambda it: it.state,
+    "table": lambda it: it.table("shop.orders"),
+    "tables": lambda it: it.tables(),
+    "url": lambda it: it.url,
+    "view": lambda it: it.view("shop.seen"),
+    "views": lambda it: it.views("shop"),
+    "whereabouts": lambda it: it.whereabouts(),
+}
+OF_TABLES: Reads = {
+    "again": lambda it: it.again(),
+    "at": lambda it: [it.at(version=7), it.at(snapshot=3), it.at(tag="v1")],
+    "blame": lambda it: it.blame(),
+    "branch": lambda it: it.branch("audit"),
+    "column_id": lambda it: it.column_id("date"),
+    "data_location": lambda it: it.data_location,
+    "diff": lambda it: it.diff(1, COMMITS),
+    "entries": each(lambda it: it.entries(last=500)),
+    "events": each(lambda it: it.events()),
+    "find_commit": lambda it: it.find_commit("id-50"),
+    "folder": lambda it: it.folder,
+    "freshness": lambda it: it.freshness(),
+    "head": lambda it: it.head(3),
+    "history": lambda it: it.history(),
+    "ledger_url": lambda it: it.ledger_url,
+    "location": lambda it: it.location,
+    "plan": lambda it: it.plan([RenameColumn(("date",), "at")]),
+    "plan_clock_correction": perhaps(lambda it: it.plan_clock_correction()),
+    "plan_revert": lambda it: it.plan_revert(1),
+    "plan_undo": lambda it: it.plan_undo(1),
+    "reached": lambda it: it.reached,
+    "replay": lambda it: list(it.replay()),
+    "report": lambda it: it.report(),
+    "schema": lambda it: it.schema,
+    "schemas": each(lambda it: it.schemas()),
+    "setting": lambda it: it.setting,
+    "snapshots": lambda it: it.snapshots(),
+    "state": lambda it: it.state,
+    "storage_options": lambda it: it.storage_options,
+}
+OF_INSTANTS: Reads = {
+    "engine_files": lambda it: it.engine_files,
+    "files": lambda it: it.files,
+    "head": lambda it: it.head(3),
+    "options": lambda it: it.options,
+    "plan": lambda it: it.plan("id = 1"),
+    "scan": lambda it: it.scan(),
+    "schema": lambda it: it.schema,
+    "snapshot": lambda it: it.snapshot,
+    "state": lambda it: it.state,
+    "tags": lambda it: it.tags,
+    "to_arrow": lambda it: it.to_arrow(),
+    "totals": lambda it: it.totals,
+    "version": lambda it: it.version,
+}
+OF_BRANCHES: Reads = {"state": lambda it: it.state, "at": lambda it: it.at().files}
+WRITERS = {
+    *("adopt_table", "alter_database", "alter_view", "close", "correct_clock", "create_database"),
+    *("create_table", "create_view", "drop_database", "drop_table", "drop_view", "erase"),
+    *("import_table", "import_tables", "init", "promote", "record_alias", "record_copy"),
+    *("record_move", "rename_table", "rename_view", "upgrade", "add_files", "alter", "append"),
+    *("commit_files", "commit_planned", "commit_snapshot", "create_branch", "create_tag"),
+    *("delete_files", "delete_tag", "expire_snapshots", "keep_outside", "overwrite", "outsourced"),
+    *("project", "replace_sort_order", "replace_tag", "revert", "rollback", "seal", "sql"),
+    *("set_partition_statistics", "set_statistics", "take_over", "undo", "update_schema"),
+    *("update_spec", "create", "delete", "fast_forward", "reset"),
+}
+OF_WHAT_THEY_ARE_GIVEN = {
+    *("plan_import", "tables_to_import", "data_files", "may_fetch", "new_files", "read_file"),
+    *("shown_at", "snapshot_plan", "state_at"),
+}
+"""They read another's files, or what their caller read."""
+ABOUT_FILES = {"freshness", "whereabouts"}
+"""What they tell is how far projected files are, and where these lead."""
+
+
+class LyingError(AssertionError):
+    """A cache was asked for."""
+
+
+@pytest.fixture
+def lies(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """Return what lets no store of this process give a cache away, and tells which were asked."""
+    asked: list[str] = []
+
+    def told(method: Callable[[LocalStore, str], object]) -> Callable[[LocalStore, str], object]:
+        def ask(its: LocalStore, key: str) -> object:
+            if CACHE.search(f"/{key}") and not _is_about_files():
+                asked.append(key)
+                raise LyingError(key)
+            return method(its, key)
+
+        return ask
+
+    def lie() -> list[str]:
+        for name in ("read", "exists", "confirm"):
+            monkeypatch.setattr(LocalStore, name, told(getattr(LocalStore, name)))
+        monkeypatch.setattr(LocalStore, "read_many", lambda it, keys: map(it.read, keys))
+        return asked
+
+    return lie
+
+
+def _is_about_files() -> bool:
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+        if frame.f_code.co_name in ABOUT_FILES:
+            return True
+    return False
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a ledger with caches of every kind, and projected files, that is only read."""
+    root = tmp_path_factory.mktemp("lived")
+    lake = ledger.open(root, author="ann")
+    lake.create_database("shop", commit_id="id-there")
+    lake.create_view("shop.seen", ViewSchema(fields=(), query="SELECT 1"))
+    schema = Schema.of({"id": "INT", "day": "INT"}, options={"ledger.formats": "iceberg"})
+    table = lake.create_table("shop.orders", schema)
+    file = Path(table.folder) / "real.parquet"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(
+        pa.table({"id": pa.array([1], "int32"), "day": pa.array([2], "int32")}), file
+    )
+    table.add_files(str(file))
+    names = [f"{number}.parquet" for number in range(COMMITS)]
+    for number, name in enumerate(names):
+        lost = FileChange(path=name, record_count=1, file_size_in_bytes=9)
+        table.append([lost], commit_id=f"id-{number}")
+    table.create_tag("v1", snapshot=2)
+    table.branch("audit").create()
+    table.delete_files(names)
+    table.alter([RenameColumn(("day",), "date")])
+    table.project("iceberg")
+    assert main(["stats", "shop.orders", "--ledger", str(root)]) == exits.OK
+    lake.close()
+    return root
+
+
+def of_every_handle(root: Path) -> list[tuple[Reads, Callable[[], Any], type]]:
+    def lake() -> Ledger:
+        return ledger.open(root, trust="log")
+
+    def table() -> Table:
+        return lake().table("shop.orders")
+
+    return [
+        (OF_LEDGERS, lake, Ledger),
+        (OF_TABLES, table, Table),
+        (OF_INSTANTS, lambda: table().at(), TableAt),
+        (OF_BRANCHES, lambda: table().branch("audit"), TableBranch),
+    ]
+
+
+def test_every_public_reader_reads_the_log_alone(
+    lived: Path, lies: Callable[[], list[str]]
+) -> None:
+    asked = lies()
+    with pytest.raises(LyingError):
+        ledger.open(lived).table("shop.orders")
+    asked.clear()
+    for reads, handle, kind in of_every_handle(lived):
+        public = {name for name in dir(kind) if not name.startswith("_")}
+        assert public == {*reads, *(WRITERS | OF_WHAT_THEY_ARE_GIVEN) & public}
+        for name, how in reads.items():
+            with suppress(LyingError):
+                how(handle())
+            assert asked == [], f"{kind.__name__}.{name}"
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_spark_reads_the_log_alone_where_it_is_told_to(
+    view: str, lived: Path, lies: Callable[[], list[str]]
+) -> None:
+    lies()
+    options = {"path": str(lived), "table": "shop.orders", "view": view, "trust": "log"}
+    asked = Asked.of(options)
+    assert columns_of(asked)
+    rows = [b.num_rows for each in spans(asked, Bounds()) for b in read(each, view)]
+    assert sum(rows) > 0
+    with pytest.raises(LyingError):
+        spans(Asked.of({**options, "trust": "all"}), Bounds())
+
+
+COMMANDS = [
+    *("ls", "show shop.orders", "show shop.orders --version 50", "head shop.orders"),
+    *("snapshots shop.orders", "log shop.orders", "log --all", "diff shop.orders 1 50"),
+    *("blame shop.orders", "replay shop.orders", "plan shop.orders --rename date=at"),
+    *("stats shop.orders", "stats shop.orders --history", "stats shop.orders --ask growth"),
+    *("view list shop", "erase --author nobody --dry-run", "upgrade --dry-run"),
+]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_commands_read_the_log_alone_where_they_are_told_to(
+    line: str, lived: Path, lies: Callable[[], list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = lies()
+    code = main([*line.split(), "--ledger", str(lived), "--trust", "log"])
+    assert asked == []
+    assert code == exits.OK, capsys.readouterr()
+
+
+def test_executors_that_count_statistics_read_the_log_alone_as_their_table_does(
+    lived: Path, lies: Callable[[], list[str]]
+) -> None:
+    table = ledger.open(lived, trust="log").table("shop.orders")
+    asked = lies()
+    assert LogSource.place(table).log().refresh() == table.state
+    assert asked == []
+
+
+def test_who_verifies_looks_at_caches_whatever_is_trusted(lived: Path, tmp_path: Path) -> None:
+    root = tmp_path / "lake"
+    shutil.copytree(lived, root)
+    log = ledger.open(root, trust="log").table("shop.orders").log
+    subject = Subject("shop.orders", log, has_files=True)
+    assert [*Verification(subject).run()] == []
+    (checkpoint,) = root.glob("shop.db/orders/_ledger/caches/*/*0.json")
+    checkpoint.write_bytes(b"{}")
+    (found,) = Verification(subject).run()
+    assert found.file.endswith(checkpoint.name)
