@@ -3,14 +3,18 @@
 The log's newest entries, a filter that no entry passes (so that all are read), blame, and a diff;
 then the same of git, on one file of as many lines as the table has columns, a line changed a
 commit. Through sealed segments; warm file cache. Processor time, since other work may share cores.
+How much memory all of them need is asked of a tenth of the commits, too, in processes of their own.
 """
 
 from __future__ import annotations
 
-import resource
+import gc
+import multiprocessing
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 
@@ -23,44 +27,42 @@ from benchmarks.measure import (
     Figure,
     Output,
     Report,
+    highest_memory_mb,
     in_turn,
     processor_ns,
     question_of,
     show,
 )
+from ledger.audit.lives import Asked, lives_of
 from ledger.history.sealing import unsealed
 from ledger.history.verifying.subject import Subject
+from ledger.log.layout import SEGMENT_LENGTH
 
 AT_MOST_S = 1.0
+MEMORY_AT_MOST = 1.25
 PAGE_AT_MOST_S = 10.0
 SECOND = 1e9
 
 
 def run(workdir: Path, *, size: int, repeats: int, width: int = WIDTH) -> Report:
-    table = ledger.open(str(lake_at(workdir, size, width=width))).table(TABLE)
+    tenth = size // 10
+    memory = {each: _memory_mb(workdir, each, width) for each in (tenth, size)}
+    table = _sealed(workdir, size, width)
     assert table.state.version >= size
-    for each in unsealed(Subject(TABLE, table.log, has_files=True)):
-        table.log.store.replace(each.path, each.body)
     with tempfile.TemporaryDirectory(dir=workdir) as folder:
         git = _git(Path(folder), size, width)
-        before_kib = _memory_kib()
         times = in_turn(
             {
-                "log, the newest 50": lambda: list(islice(table.entries(), 50)),
-                "log, all filtered by author": lambda: list(table.entries(author="nobody")),
-                "log, all filtered by a column": lambda: list(fresh(table).entries(column="c5")),
-                "blame, every column": lambda: fresh(table).blame(),
-                "diff over a tenth of the history": lambda: table.diff(size - size // 10).changes,
+                **_questions(table),
                 "git log, the newest 50": git("log", "-n", "50"),
                 "git log, all filtered by author": git("log", "--author=nobody"),
                 "git blame": git("blame", "columns.txt"),
-                "git diff over a tenth of the history": git("diff", f"HEAD~{size // 10}"),
+                "git diff over a tenth of the history": git("diff", f"HEAD~{tenth}"),
             },
             repeats,
             processor_ns,
         )
         page = in_turn({"the audit page": table.report}, 1, processor_ns)
-        grown = (_memory_kib() - before_kib) / 1024
     figures = [
         Figure(
             name,
@@ -74,7 +76,16 @@ def run(workdir: Path, *, size: int, repeats: int, width: int = WIDTH) -> Report
         Figure(name, each.minimum_ns / SECOND, "s", at_most=PAGE_AT_MOST_S)
         for name, each in page.items()
     ]
-    figures.append(Figure("memory that all of them needed beside", grown, "MiB"))
+    figures += [
+        Figure(f"memory of all of them at {each:,} commits", used, "MB")
+        for each, used in memory.items()
+    ]
+    ratio = memory[size] / memory[tenth]
+    # What is read at once is a segment, which the short history has to fill.
+    bound = MEMORY_AT_MOST if tenth > SEGMENT_LENGTH else None
+    figures.append(Figure("memory, long / short", ratio, "x", at_most=bound))
+    kept = _kept(table)
+    figures.append(Figure("columns kept for each that there is", kept, "x", at_most=1))
     print_of = f"version {table.state.version}, blames {len(table.blame())}"
     return Report(question_of(__doc__), print_of, tuple(figures))
 
@@ -84,8 +95,48 @@ def fresh(table: ledger.Table) -> ledger.Table:
     return table.again()
 
 
-def _memory_kib() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def _questions(table: ledger.Table) -> dict[str, Callable[[], object]]:
+    newest = table.state.version
+    return {
+        "log, the newest 50": lambda: list(islice(table.entries(), 50)),
+        "log, all filtered by author": lambda: list(table.entries(author="nobody")),
+        "log, all filtered by a column": lambda: list(fresh(table).entries(column="c5")),
+        "blame, every column": lambda: fresh(table).blame(),
+        "diff over a tenth of the history": lambda: table.diff(newest - newest // 10).changes,
+    }
+
+
+def _sealed(workdir: Path, size: int, width: int) -> ledger.Table:
+    table = ledger.open(str(lake_at(workdir, size, width=width))).table(TABLE)
+    for each in unsealed(Subject(TABLE, table.log, has_files=True)):
+        table.log.store.replace(each.path, each.body)
+    return table
+
+
+def _kept(table: ledger.Table) -> float:
+    """Return how many columns blame keeps of the log, for each one that there is."""
+    there = frozenset(each.id for each in table.schema.fields)
+    return len(lives_of(table.log, table.state.version, Asked(ids=there)).by_id) / len(there)
+
+
+def _memory_mb(workdir: Path, size: int, width: int) -> float:
+    """Return how much more memory a new process needs to ask everything, libraries left out."""
+    _sealed(workdir, size, width)
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn) as apart:
+        return apart.submit(_asked_mb, workdir, size, width).result()
+
+
+def _asked_mb(workdir: Path, size: int, width: int) -> float:
+    # What they import is the same however long the log is.
+    for name in ("jinja2", "pyarrow.compute", "pyarrow.parquet"):
+        import_module(name)
+    table = ledger.open(str(lake_at(workdir, size, width=width))).table(TABLE)
+    before = highest_memory_mb()
+    for ask in (*_questions(table).values(), table.report):
+        ask()
+        gc.collect()
+    return highest_memory_mb() - before
 
 
 def _git(folder: Path, size: int, width: int) -> Callable[..., Callable[[], object]]:

@@ -291,6 +291,16 @@ class Memory:
         return found / 1e3
 
 
+def highest_memory_mb() -> float:
+    """Return the most memory that this process ever held."""
+    with suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            # What a process held before it became this program counts in resource's figure.
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1e3
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+
+
 def _held_kb(pid: int) -> int:
     """Return a process's share of the memory that it maps; 0 if it is gone."""
     with suppress(OSError):

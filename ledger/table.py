@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from ledger.audit.entries import Entry
     from ledger.audit.lives import Lives
     from ledger.audit.migrating.undoing import Undoing
+    from ledger.audit.partitions import RunningSums
     from ledger.audit.views import Blames, Rows
     from ledger.events.born.iceberg import StatisticsBlob
     from ledger.evolution.declared.commit_rules import Asker, House
@@ -645,11 +646,11 @@ class Table:
         from ledger.audit.blame import blame_column, blame_columns, blame_settings
         from ledger.audit.views import Blames
 
-        lives = self._lives()
         if column is None:
+            lives = self._lives()
             return Blames((*blame_columns(lives), *blame_settings(lives)))
         path = whole_path(column) if isinstance(column, str) else tuple(column)
-        return Blames((blame_column(lives, path),))
+        return Blames((blame_column(self._lives(path), path),))
 
     @takes(**WANTED_ENTRIES)
     def entries(  # noqa: PLR0913 - each is a question of its own
@@ -763,17 +764,25 @@ class Table:
             >>> orders.report().startswith("<!doctype html>")
             True
         """
-        from ledger.audit.partitions import partition_sums
+        from ledger.audit.partitions import RunningSums
         from ledger.audit.report.page import table_page
 
         at = self.at()
-        return table_page(
-            str(self.identifier),
-            at.state,
-            self.events(0, at.version),
-            self.schemas(),
-            partition_sums(at.state, at.files),
-        )
+        commits, sums = self.events(0, at.version), RunningSums(at.state)
+        if at.state.lists_files:
+            # Beside the commits, which are read anyway: so no list of all live files is needed.
+            commits = self._summed(commits, sums)
+        else:
+            sums.take(at.files)
+        name = str(self.identifier)
+        return table_page(name, at.state, commits, self.schemas(), sums.by_path)
+
+    def _summed(
+        self, commits: Iterator[Commit[TableEvent]], sums: RunningSums
+    ) -> Iterator[Commit[TableEvent]]:
+        for commit in commits:
+            sums.take(self.log.personal.columns.opened(self.live.changes_of(commit)))
+            yield commit
 
     @takes(column=its.column)
     def column_id(self, column: str | Sequence[str]) -> int:
@@ -792,12 +801,17 @@ class Table:
         path = whole_path(column) if isinstance(column, str) else tuple(column)
         now = dict(paths_of(self.state.schema))
         found = now.get(path)
-        return blame_column(self._lives(), path).field_id or 0 if found is None else found
+        return blame_column(self._lives(path), path).field_id or 0 if found is None else found
 
-    def _lives(self) -> Lives:
-        from ledger.audit.lives import lives_of
+    def _lives(self, path: tuple[str, ...] = ()) -> Lives:
+        """Return the columns that are there, and what else was ever at a path."""
+        from ledger.audit.lives import Asked, lives_of
 
-        return lives_of(self.log, self.state.version)
+        head = self.state
+        there = dict(paths_of(head.schema))
+        is_older = bool(path) and path not in there
+        asked = Asked(path=path) if is_older else Asked(ids=frozenset(there.values()))
+        return lives_of(self.log, head.version, asked)
 
     @takes(version=its.whole, transaction=its.text.or_none())
     def plan_undo(self, version: int, *, transaction: str | None = None) -> Undoing:

@@ -159,7 +159,9 @@ def test_audit_asks_the_ledger_and_git_the_same(tmp_path: Path) -> None:
     report = audit.run(tmp_path, size=120, repeats=1, width=6)
 
     assert report.fingerprint.startswith("version 120")
-    assert len(report.figures) == 11
+    assert len(report.figures) == 14
+    # What is kept of a log goes with what there is, however many commits there were.
+    assert report.value("columns kept for each that there is") == 1
 
 
 def test_importing_takes_each_snapshot_once(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def _of_life(lives: Lives, life: Life) -> Blame:
     members = (lives.by_id[each] for _, order in orders for each in order.ids)
     origins = [
         *_own(life),
-        *(Origin("lost", _lost(each), each) for each in life.lost),
+        *(Origin("lost", _lost(each), each) for each in life.lost.values()),
         *(Origin("order", None, each) for _, order in orders for each in order.causes()),
     ]
     return Blame(
@@ -144,7 +144,7 @@ def _around(life: Life) -> Iterator[Cause]:
 
 
 def _own(life: Life) -> Iterator[Origin]:
-    yield Origin("created", life.names[0][0], life.born)
+    yield Origin("created", life.first_name, life.born)
     for aspect, held in life.aspects.items():
         if held.cause is not life.born:
             yield Origin(_aspect(aspect), _value(held.value, aspect[0]), held.cause, held.repeats)

@@ -266,10 +266,10 @@ def entries(log: StreamLog[Any, Any], table: str, wanted: Wanted) -> Iterator[En
 def _touching(log: StreamLog[Any, Any], column_id: int, last: int) -> dict[int, list[int]]:
     """Return which transactions touched a column, by version, oldest first."""
     # A log that no column is asked of knows nothing of columns, nor of what may be done with them.
-    from ledger.audit.lives import lives_of
+    from ledger.audit.lives import Asked, lives_of
 
     found: dict[int, list[int]] = {}
-    for version, place in lives_of(log, last).touching(column_id):
+    for version, place in lives_of(log, last, Asked(column=column_id)).touching(column_id):
         found.setdefault(version, []).append(place)
     return found
 

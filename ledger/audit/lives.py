@@ -1,18 +1,20 @@
 """Every column that a table ever had, by id: what made it what it is, through all its names.
 
 One pass over a log, oldest commit first, keeps of each thing that can be set its value and the fact
-that made it so. How much is kept goes with the number of things, not with the number of commits.
+that made it so. How much is kept goes with the number of things that there are and that are asked
+for, not with the number of commits: a column that goes is forgotten unless it is asked for.
 """
 
 from __future__ import annotations
 
 from array import array
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from attrs import define, field
+from attrs import define, field, frozen
 from msgspec import Struct, UnsetType
 
 from ledger.events import TableEvent
@@ -99,6 +101,10 @@ class Held(Struct, gc=False):
         return True
 
 
+MOST_NAMES: Final = 20
+"""Of a column's names the newest so many are known."""
+
+
 @define(eq=False)
 class Life:
     """One column's life.
@@ -112,10 +118,12 @@ class Life:
         back: What brought it back last; None where nothing had to.
         died: What dropped it, or what it was in; None while it lives.
         aspects: What is set of it.
-        names: What it was called, and since which cause.
-        lost: What dropped members of it, newest value last.
-        touched: What touched it, oldest first: a commit's version times `_MOST_PLACES`, plus the
-            place of the transaction in it.
+        first_name: What it was called first.
+        names: What it was called last, and since which cause; no more than `MOST_NAMES`.
+        lost: What dropped members of it, by their ids.
+        is_meant: Whether its name ever was the one at its place in the path that is asked for.
+        touched: What touched it or what is in it, oldest first, where that is asked for: a commit's
+            version times `_MOST_PLACES`, plus the place of the transaction in it.
     """
 
     field_id: int
@@ -126,8 +134,10 @@ class Life:
     back: Cause | None = None
     died: Cause | None = None
     aspects: dict[Aspect, Held] = field(factory=dict, repr=False)
-    names: list[tuple[str, Cause]] = field(factory=list, repr=False)
-    lost: list[Cause] = field(factory=list, repr=False)
+    first_name: str = ""
+    names: deque[tuple[str, Cause]] = field(factory=partial(deque, maxlen=MOST_NAMES), repr=False)
+    lost: dict[int, Cause] = field(factory=dict, repr=False)
+    is_meant: bool = False
     touched: array[int] = field(factory=partial(array, "q"), repr=False)
 
     @property
@@ -142,22 +152,13 @@ class Life:
         return (*around, *self.hops, self.name)
 
     def was_at(self, path: Path) -> bool:
-        """Whether its path could be read so, each name on it being one that there ever was."""
-        if len(path) != self.depth or path[-1] not in {name for name, _ in self.names}:
+        """Whether the path that is asked for could be read so, by names that there ever were."""
+        if len(path) != self.depth or not self.is_meant:
             return False
         around = path[: len(path) - 1 - len(self.hops)]
         if path[len(around) : -1] != self.hops:
             return False
         return self.parent is None or self.parent.was_at(around)
-
-    def is_within(self, field_id: int) -> bool:
-        """Whether it is a column, or inside it."""
-        life: Life | None = self
-        while life is not None:
-            if life.field_id == field_id:
-                return True
-            life = life.parent
-        return False
 
 
 _MOST_PLACES: Final = 1 << 24
@@ -175,13 +176,44 @@ _NO_SETTINGS = frozenset(
 )
 
 
-class Lives:
-    """A table's columns and settings while facts go in, oldest first."""
+@frozen
+class Asked:
+    """Which columns are kept although they are gone; those that are there always are.
 
-    def __init__(self) -> None:
+    Attributes:
+        ids: Those of these ids, such as all that are there in the end: they may come back.
+        path: What was ever read at this path, and what touched it.
+        column: The column of this id, and what touched it.
+        newest: So many of those that went last.
+    """
+
+    ids: frozenset[int] = frozenset()
+    path: Path = ()
+    column: int | None = None
+    newest: int = 0
+
+
+class Lives:
+    """A table's columns and settings while facts go in, oldest first.
+
+    Args:
+        asked: What of its columns is asked for.
+
+    Attributes:
+        by_id: The columns that are there, and those that are kept.
+        settings: What is set, and by what.
+        orders: Of each struct, the order of its members.
+        count: How many columns there ever were.
+    """
+
+    def __init__(self, asked: Asked) -> None:
+        self.count = 0
         self.by_id: dict[int, Life] = {}
         self.settings: dict[Cell, Held] = {}
         self.orders: dict[tuple[int | None, Path], Order] = {}
+        self._asked = asked
+        self._gone: dict[int, None] = {}
+        self._highest = self._highest_before = -1
         self._place = 0
         self._builder: TableBuilder | None = None
 
@@ -192,6 +224,7 @@ class Lives:
                 self._builder = TableBuilder()
             if self._builder is not None:
                 self._builder.commit(commit)
+            self._highest_before = self._highest
             for self._place, transaction in enumerate(commit.transactions):
                 for fact in transaction.events:
                     kind = type(fact)
@@ -204,17 +237,23 @@ class Lives:
         return (each for each in self.by_id.values() if each.died is None)
 
     def find(self, path: Path) -> Life | None:
-        """Return the column at a path: one that is there, or the last one that was."""
-        gone: Life | None = None
-        for each in self.by_id.values():
-            if each.name == path[-1] and each.path == path:
-                if each.died is None:
-                    return each
-                gone = each
-        if gone is not None:
-            return gone
-        # What it and those around it were called before counts, too; the newest first.
-        return next((each for each in reversed(self.by_id.values()) if each.was_at(path)), None)
+        """Return the column at a path: one that is there, or the last one that was.
+
+        One that is gone, or has another name by now, is only found at the path asked for.
+        """
+        found = [each for each in self.by_id.values() if each.name == path[-1]]
+        found = [each for each in found if each.path == path]
+        found = [each for each in found if each.died is None] or found
+        if not found and path == self._asked.path:
+            # What it and those around it were called before counts, too; the newest first.
+            found = [each for each in self.by_id.values() if each.was_at(path)]
+        return max(found, key=lambda each: each.field_id, default=None)
+
+    def answers(self, asked: Asked) -> bool:
+        """Return whether what is asked for was kept here."""
+        life = None if asked.column is None else self.by_id.get(asked.column)
+        is_followed = life is not None and self._is_followed(life)
+        return asked == self._asked or (is_followed and asked == Asked(column=asked.column))
 
     # Settings: options, comment, keys, layout, tags.
 
@@ -225,7 +264,10 @@ class Lives:
 
     def _hold(self, cell: Cell, value: Any, cause: Cause) -> None:
         there = self.settings.get(cell)
-        if there is None:
+        if value is None:
+            # Tags come and go by the thousand.
+            self.settings.pop(cell, None)
+        elif there is None:
             self.settings[cell] = Held(value, cause)
         else:
             there.sets(value, cause)
@@ -233,30 +275,51 @@ class Lives:
     # Columns.
 
     def touching(self, field_id: int) -> list[tuple[int, int]]:
-        """Return what touched a column, or what was in it: versions and places, oldest first."""
-        within = (each for each in self.by_id.values() if each.is_within(field_id))
-        found = {said for each in within for said in each.touched}
-        return [divmod(each, _MOST_PLACES) for each in sorted(found)]
+        """Return what touched a column asked for, or what was in it: versions and places.
+
+        Oldest first.
+        """
+        life = self.by_id.get(field_id)
+        return [] if life is None else [divmod(each, _MOST_PLACES) for each in life.touched]
 
     def _note(self, life: Life, cause: Cause) -> None:
         moment = cause.version * _MOST_PLACES + self._place
-        touched = life.touched
-        if not touched or touched[-1] != moment:
-            touched.append(moment)
+        around: Life | None = life
+        while around is not None:
+            touched = around.touched
+            if self._is_followed(around) and (not touched or touched[-1] != moment):
+                touched.append(moment)
+            around = around.parent
+
+    def _is_followed(self, life: Life) -> bool:
+        return life.is_meant or life.field_id == self._asked.column
+
+    def _call(self, life: Life, name: str, cause: Cause) -> None:
+        life.names.append((name, cause))
+        path = self._asked.path
+        life.is_meant = life.is_meant or path[life.depth - 1 : life.depth] == (name,)
+
+    def _count(self, field_id: int) -> None:
+        """Count a column of which nothing is known, unless it is back: ids only ever grow."""
+        self.count += field_id > self._highest_before
+        self._highest = max(self._highest, field_id)
 
     def _bear(self, column: DataField, parent: Life | None, hops: Path, cause: Cause) -> Life:
         """Let a column begin, and all that is inside it."""
         depth = len(hops) + 1 + (0 if parent is None else parent.depth)
         life = self.by_id.get(column.id)
         if life is None or life.died is None:
-            life = Life(column.id, parent, hops, depth, cause)
+            self._count(column.id)
+            life = Life(column.id, parent, hops, depth, cause, first_name=column.name)
         else:
             # What comes back is what is said of it now, whatever it was and lost before.
             life.back, life.died = cause, None
+            life.parent, life.hops, life.depth = parent, hops, depth
+            self._gone.pop(column.id, None)
             life.aspects.clear()
             life.lost.clear()
         self.by_id[column.id] = life
-        life.names.append((column.name, cause))
+        self._call(life, column.name, cause)
         aspects = life.aspects
         aspects[("name",)] = Held(column.name, cause)
         aspects[("comment",)] = Held(column.description, cause)
@@ -318,10 +381,10 @@ class Lives:
             self._order(parent, hops).place_newest(move.type, reference)
 
     def _undrop(self, fact: ColumnUndropped, cause: Cause) -> None:
-        life = self.by_id.get(fact.field_id)
-        if life is not None and life.parent is not None and life.died in life.parent.lost:
+        parent, _ = self._owner(tuple(fact.field_names[:-1]))
+        if parent is not None:
             # What it was in has lost nothing then.
-            life.parent.lost.remove(life.died)
+            parent.lost.pop(fact.field_id, None)
         self._add(fact, cause)
 
     def _owner(self, around: Path) -> tuple[Life | None, Path]:
@@ -343,14 +406,14 @@ class Lives:
     def _rename(self, fact: ColumnRenamed, cause: Cause) -> None:
         life = self.by_id[fact.field_id]
         if life.aspects["name",].sets(fact.new_name, cause):
-            life.names.append((fact.new_name, cause))
+            self._call(life, fact.new_name, cause)
             self._note(life, cause)
 
     def _drop(self, fact: ColumnDropped, cause: Cause) -> None:
         life = self.by_id[fact.field_id]
         self._die(life, cause)
         if life.parent is not None:
-            life.parent.lost.append(cause)
+            life.parent.lost[life.field_id] = cause
         self._order(life.parent, life.hops).remove(life.field_id)
 
     def _die(self, life: Life, cause: Cause) -> None:
@@ -361,6 +424,11 @@ class Lives:
                 for each in order.ids:
                     self._die(self.by_id[each], cause)
                 del self.orders[owner, _]
+        if not self._is_followed(life) and life.field_id not in self._asked.ids:
+            self._gone[life.field_id] = None
+        if len(self._gone) > self._asked.newest:
+            forgotten = next(iter(self._gone))
+            del self._gone[forgotten], self.by_id[forgotten]
 
     def _retype(self, fact: ColumnTypeUpdated, cause: Cause) -> None:
         life = self.by_id[fact.field_id]
@@ -386,7 +454,8 @@ class Lives:
         for aspect in _inner(life, rest):
             del life.aspects[aspect]
         # Of what is there no more it does not matter what it lost before.
-        life.lost[:] = [each for each in life.lost if _inside(each, life)[: len(rest)] != rest]
+        for key in [k for k, e in life.lost.items() if _inside(e, life)[: len(rest)] == rest]:
+            del life.lost[key]
 
     def _allow_null(self, fact: ColumnNullabilityUpdated, cause: Cause) -> None:
         life = self.by_id[fact.field_id]
@@ -431,14 +500,14 @@ class Lives:
             self._die(each, cause)
             order.remove(each.field_id)
             if parent is not None:
-                parent.lost.append(cause)
+                parent.lost[each.field_id] = cause
         for column in fields:
             life = self.by_id.get(column.id)
             if life is None or life.died is not None:
                 self._bear(column, parent, hops, cause)
                 continue
             if life.aspects["name",].sets(column.name, cause):
-                life.names.append((column.name, cause))
+                self._call(life, column.name, cause)
                 self._note(life, cause)
             for aspect, value in (
                 ("comment", column.description),
@@ -501,20 +570,21 @@ def _text(data_type: DataType) -> str:
             return bare_text(data_type)
 
 
-def lives_of(log: StreamLog[Any, Any], last: int) -> Lives:
+def lives_of(log: StreamLog[Any, Any], last: int, asked: Asked) -> Lives:
     """Return a table's columns and settings at a version, from its log's beginning on.
 
-    Those of the version that was asked for last are kept as long as the stream is open: whoever
-    asks for a column by an older name, then for what touched it, reads the log once.
+    Those that were asked for last are kept as long as the stream is open: whoever asks for a column
+    by an older name, then for what touched it, reads the log once.
 
     Args:
         log: The table's stream.
         last: The version.
+        asked: What of its columns is asked for.
     """
     kept = _KEPT.get(log)
-    if kept is not None and kept[0] == last:
+    if kept is not None and kept[0] == last and kept[1].answers(asked):
         return kept[1]
-    found = _read(log, last)
+    found = _read(log, last, asked)
     _KEPT[log] = last, found
     return found
 
@@ -522,8 +592,8 @@ def lives_of(log: StreamLog[Any, Any], last: int) -> Lives:
 _KEPT: Final[WeakKeyDictionary[StreamLog[Any, Any], tuple[int, Lives]]] = WeakKeyDictionary()
 
 
-def _read(log: StreamLog[Any, Any], last: int) -> Lives:
-    lives = Lives()
+def _read(log: StreamLog[Any, Any], last: int, asked: Asked) -> Lives:
+    lives = Lives(asked)
     birth = log.commit_at(0)
     if _is_born_elsewhere(birth):
         lives.take(log.personal.each_told(read.commit for read in log.commits(0, last)))

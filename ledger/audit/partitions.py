@@ -19,12 +19,38 @@ def partition_sums(state: TableState, files: Iterable[FileChange]) -> dict[str, 
         state: Whose specs the files were written with.
         files: Live ones.
     """
-    found: dict[str, Sums] = {}
-    for each in files:
-        path = _path(state, each)
-        rows, count, length = found.get(path, (0, 0, 0))
-        found[path] = rows + each.record_count, count + 1, length + each.file_size_in_bytes
-    return found
+    running = RunningSums(state)
+    running.take(files)
+    return running.by_path
+
+
+class RunningSums:
+    """The sums of each partition while file changes go in, of each file its ADD before its DELETE.
+
+    Args:
+        state: Whose specs the files were written with.
+
+    Attributes:
+        by_path: The sums, by the partition's path as the spec of its files names it.
+    """
+
+    def __init__(self, state: TableState) -> None:
+        self._state = state
+        self.by_path: dict[str, Sums] = {}
+
+    def take(self, changes: Iterable[FileChange]) -> None:
+        """Take file changes, in the log's order."""
+        for each in changes:
+            path = _path(self._state, each)
+            sign = 1 if each.kind == "ADD" else -1
+            rows, count, length = self.by_path.get(path, (0, 0, 0))
+            rows += sign * each.record_count
+            length += sign * each.file_size_in_bytes
+            count += sign
+            if count:
+                self.by_path[path] = rows, count, length
+            else:
+                del self.by_path[path]
 
 
 def _path(state: TableState, file: FileChange) -> str:

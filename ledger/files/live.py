@@ -130,6 +130,14 @@ class LiveFiles:
         """
         return self._changes(first, last, _MAIN)
 
+    def changes_of(self, commit: Commit[TableEvent]) -> list[FileChange]:
+        """Return main's file changes of one commit.
+
+        Raises:
+            DamagedLogError: A list of file changes is missing or damaged.
+        """
+        return [each.change for each in self._placed(commit, _MAIN)]
+
     def branch_changes(self, branch: Branch, last: int) -> Iterator[Placed]:
         """Yield the file changes of a branch's own snapshots, up to a version and its newest one.
 

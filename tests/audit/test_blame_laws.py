@@ -11,27 +11,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger import (
+    AddColumn,
     ColumnNotFoundError,
     DropColumn,
     InvalidInputError,
+    RemoveOption,
     RenameColumn,
     SetOption,
     Table,
 )
 from ledger.audit.blame import blame_column, blame_columns, blame_settings, flat
-from ledger.audit.lives import Lives
+from ledger.audit.lives import Asked, Lives
 from ledger.events import SchemaEvent, TableEvent
 from ledger.events.schema_events import ColumnAdded, ColumnUndropped
 from ledger.evolution.fold.schema_builder import SchemaBuilder
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.log.codec import Codec
+from ledger.model.schema import paths_of as paths_of_schema
 from ledger.model.types import DataField
 from ledger.model.types.walk import walk_fields, walk_ids
 from ledger.model.types.wire import type_from_wire
 from tests.audit.lives import random_changes
 from tests.audit.removal import ContradictionError, Step, paths_of, without
 from tests.histories import start_schema
-from tests.lakes import lake_on, memory, orders
+from tests.lakes import data_file, lake_on, memory, orders
 from tests.thorough import examples
 
 seeds = st.integers(0, 2**32 - 1)
@@ -65,8 +68,11 @@ def steps_of(table: Table) -> tuple[list[Step], list[object]]:
     return steps, [each.fact for each in steps]
 
 
-def lives_of(table: Table) -> Lives:
-    lives = Lives()
+EVERYTHING = Asked(newest=10**6)
+
+
+def lives_of(table: Table, asked: Asked = EVERYTHING) -> Lives:
+    lives = Lives(asked)
     lives.take(table.events())
     return lives
 
@@ -148,7 +154,7 @@ def test_a_log_filtered_by_a_column_finds_exactly_what_diffs_show_for_it(
         if column != (columns[version - 1] if version else None)
     ]
 
-    touching = [version for version, _ in lives_of(table).touching(watched)]
+    touching = [version for version, _ in lives_of(table, Asked(column=watched)).touching(watched)]
 
     moved = {
         commit.version
@@ -176,7 +182,7 @@ def test_settings_are_blamed_and_a_dropped_column_is_found_by_its_name() -> None
     table.alter([SetOption("k", "2")], author="bob")
     table.alter([RenameColumn(("amount",), "total")])
     table.alter([DropColumn(("total",))], author="eve")
-    lives = lives_of(table)
+    lives = lives_of(table, Asked(path=("amount",)))
 
     found = {each.subject: each for each in blame_settings(lives)}
     assert [(c.author, c.version) for c in found["option k"].causes] == [("bob", 2)]
@@ -191,7 +197,7 @@ def test_a_table_that_was_born_in_iceberg_is_blamed_through_columns_that_return(
     codec: Codec[TableEvent] = Codec(TableEvent)
     lines = (Path(__file__).parents[1] / "data/born/commits.jsonl").read_bytes().splitlines()
     commits = [codec.decode(each, "a line") for each in lines]
-    lives, builder = Lives(), TableBuilder()
+    lives, builder = Lives(Asked()), TableBuilder()
     for commit in commits:
         lives.take([commit])
         builder.commit(commit)
@@ -202,3 +208,54 @@ def test_a_table_that_was_born_in_iceberg_is_blamed_through_columns_that_return(
     settings_ = {each.subject: each.origins[0].value for each in blame_settings(lives)}
     assert settings_["ref main"] == "branch at snapshot 7000000000000000001"
     assert settings_["option owner"] == "ann"
+
+
+@settings(deadline=None, max_examples=examples(30))
+@given(seed=seeds, formats=st.sampled_from(["iceberg", "paimon"]), data=st.data())
+def test_what_is_forgotten_of_a_log_is_what_nobody_asks_for(
+    seed: int, formats: str, data: st.DataObject
+) -> None:
+    table = random_table(seed, formats, steps=25)
+    whole = lives_of(table)
+    there = frozenset(key for _, key in paths_of_schema(table.state.schema))
+
+    few = lives_of(table, Asked(ids=there))
+    assert list(flat(blame_columns(few))) == list(flat(blame_columns(whole)))
+    assert set(few.by_id) <= there
+    assert lives_of(table, Asked(newest=2)).count == len(whole.by_id)
+
+    # Every path that could ever be read leads to the column of the whole that it led to.
+    paths = {path for each in table.schemas() for path, _ in paths_of_schema(each)}
+    path = data.draw(st.sampled_from(sorted(paths)))
+    one, other = (lives_of(table, Asked(path=path, newest=newest)) for newest in (0, 10**6))
+    if other.find(path) is not None:
+        assert blame_column(one, path) == blame_column(other, path)
+    for field_id in whole.by_id:
+        asked = Asked(column=field_id)
+        narrow, wide = lives_of(table, asked), lives_of(table, attrs.evolve(asked, newest=10**6))
+        assert narrow.touching(field_id) == wide.touching(field_id)
+
+
+def test_what_is_kept_of_a_log_goes_with_the_columns_not_with_the_changes() -> None:
+    """Columns that come, are renamed, and go; options and tags that are set and taken away."""
+    table = orders(lake_on(memory()))
+    table.append([data_file("a.parquet")])
+
+    def churn(times: int) -> tuple[int, ...]:
+        for _ in range(times):
+            at = table.state.version
+            table.alter([AddColumn((f"c{at}",), "INT"), RenameColumn(("amount",), f"a{at}")])
+            table.alter([DropColumn((f"c{at}",)), RenameColumn((f"a{at}",), "amount")])
+            table.create_tag(f"t{at}")
+            table.delete_tag(f"t{at}")
+            table.alter([SetOption(f"k{at}", "1")])
+            table.alter([RemoveOption(f"k{at}")])
+        ids = frozenset(key for _, key in paths_of_schema(table.state.schema))
+        sizes = []
+        for asked in (Asked(ids=ids), Asked(path=("c1",)), Asked(ids=ids, newest=20)):
+            lives = lives_of(table, asked)
+            names = sum(len(each.names) for each in lives.by_id.values())
+            sizes += [len(lives.by_id), names, len(lives.settings)]
+        return tuple(sizes)
+
+    assert churn(30) == churn(60)

@@ -31,7 +31,7 @@ import ledger
 from ledger import Table
 from ledger.audit.blame import blame_columns, flat
 from ledger.audit.entries import Wanted, entries
-from ledger.audit.lives import lives_of
+from ledger.audit.lives import Asked, lives_of
 from ledger.audit.migrating.migration import Migration, migrate
 from ledger.audit.migrating.trial import tried
 from ledger.audit.migrating.undoing import reverted, undone
@@ -171,7 +171,7 @@ def order(state: TableState) -> list[int]:
 def test_blame_says_what_is_and_since_when_no_version_says_otherwise(seed: int) -> None:
     table, states = life(seed)
     now = by_id(shape(states[-1]))
-    blamed = [*flat(blame_columns(lives_of(table.log, len(states) - 1)))]
+    blamed = [*flat(blame_columns(lives_of(table.log, len(states) - 1, Asked())))]
     assert {each.field_id for each in blamed} == set(now)
     for blame in blamed:
         assert blame.field_id is not None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ledger import SetOption, Table, UpdateColumnComment
 from ledger.audit.entries import Entry
-from ledger.audit.lives import Lives, lives_of
+from ledger.audit.lives import Asked, Lives, lives_of
 from ledger.stores import Store
 from tests.faults import Wrapped
 from tests.lakes import data_file, lake_on, memory, orders
@@ -40,7 +40,7 @@ def table() -> Table:
     return made
 
 
-class Asked(Wrapped):
+class Watched(Wrapped):
     """A store that remembers which keys many were asked for at once."""
 
     def __init__(self, inner: Store) -> None:
@@ -77,16 +77,17 @@ def test_a_filtered_log_is_the_whole_log_filtered(
 
 def test_lives_from_segments_are_those_of_every_commit(table: Table) -> None:
     newest = table.state.version
-    whole = Lives()
+    asked = Asked(newest=10)
+    whole = Lives(asked)
     whole.take(read.commit for read in table.log.commits(0, newest))
 
-    fast = lives_of(table.log, newest)
+    fast = lives_of(table.log, newest, asked)
 
     assert fast.settings == whole.settings
     assert {key: each.aspects for key, each in fast.by_id.items()} == {
         key: each.aspects for key, each in whole.by_id.items()
     }
-    assert lives_of(table.log, newest) is fast
+    assert lives_of(table.log, newest, asked) is fast
 
 
 def test_most_of_a_segment_is_decoded_for_nobody(table: Table) -> None:
@@ -107,13 +108,13 @@ def test_most_of_a_segment_is_decoded_for_nobody(table: Table) -> None:
 
 
 def test_a_log_by_column_reads_beside_its_columns_lives_only_what_touched_it() -> None:
-    store = Asked(memory())
+    store = Watched(memory())
     made = orders(lake_on(store))
     for number in range(SEGMENT):
         made.append([data_file(f"{number}.parquet")])
     touched = made.alter([UpdateColumnComment(("amount",), "said once")]).version
     made.log.wait_for_caches()
-    lives_of(made.log, made.state.version)
+    lives_of(made.log, made.state.version, Asked(column=made.column_id("amount")))
     store.asked.clear()
 
     assert [each.version for each in made.entries(column="amount")] == [touched, 0]

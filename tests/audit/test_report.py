@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ledger import AddColumn, DropColumn, RenameColumn, Schema, SetOption, Table
+from ledger.audit.partitions import RunningSums, partition_sums
 from ledger.audit.report.page import table_page
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
@@ -74,6 +75,28 @@ def test_the_page_says_who_changed_what_and_why(table: Table) -> None:
     assert "day=2013-01-01" in page
     assert "v1" in page
     assert page.index("dropped column plain") < page.index("say it plainly")
+
+
+def test_partitions_are_summed_as_their_files_come_and_go() -> None:
+    columns = {"id": "BIGINT NOT NULL", "day": "STRING"}
+    table = orders(lake_on(memory()), Schema.of(columns, partition_keys=["day"]))
+    table.append([data_file("a.parquet", "1"), data_file("b.parquet", "2")])
+    table.create_branch("late")
+    table.branch("late").append([data_file("c.parquet", "2"), data_file("d.parquet", "3")])
+    table.branch("late").fast_forward()
+    table.overwrite([data_file("e.parquet", "1")], where={"day": "1"})
+    table.delete_files(["d.parquet"])
+    table.rollback(snapshot=1)
+    table.create_branch("never")
+    table.branch("never").append([data_file("f.parquet", "4")])
+    state = table.state
+    sums = RunningSums(state)
+
+    for commit_ in table.events():
+        sums.take(table.live.changes_of(commit_))
+
+    assert sums.by_path == partition_sums(state, table.at().files)
+    assert sorted(sums.by_path) == ["day=1", "day=2"]
 
 
 def test_ten_thousand_commits_are_less_than_a_megabyte() -> None:

@@ -229,8 +229,8 @@ def _rank(life: Life, order: dict[int, int]) -> tuple[bool, int, tuple[str, ...]
 
 def _bar(life: Life, begin: int, end: int) -> Bar:
     last = end if life.died is None else life.died.time_millis
-    names = life.names[-20:]
-    stops = [*(cause.time_millis for _, cause in names[1:]), last]
+    names = life.names
+    stops = [*(cause.time_millis for _, cause in islice(names, 1, None)), last]
 
     def place(millis: int) -> float:
         return round(1000 * (millis - begin) / (end - begin), 1)
@@ -246,7 +246,7 @@ def _bar(life: Life, begin: int, end: int) -> Bar:
     )
     told = f"since {moment(life.born.time_millis)} by {life.born.author}"
     if len(life.names) > 1:
-        told += "; before: " + ", ".join(name for name, _ in life.names[:-1][-5:])
+        told += "; before: " + ", ".join(name for name, _ in [*life.names][:-1][-5:])
     if life.died is not None:
         told += f"; dropped {moment(life.died.time_millis)} by {life.died.author}"
     return Bar(text(shown_path(life.path)), life.field_id, life.died is None, parts, text(told))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ledger.audit.entries import Entry
-from ledger.audit.lives import Lives
+from ledger.audit.lives import Asked, Lives
 from ledger.audit.report import facts as told
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
@@ -18,7 +18,7 @@ from ledger.evolution.operations import BY_FACT
 from ledger.evolution.state import TableState
 from ledger.model.errors import MissingDependencyError
 from ledger.model.messages.excerpt import moment, size
-from ledger.model.schema import Schema
+from ledger.model.schema import Schema, paths_of
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -40,13 +40,14 @@ def table_page(
         state: It as it is.
         commits: All of its commits, oldest first; read once.
         schemas: Its schemas, newest first; only as many are read as there is room for.
-        partitions: Rows, files and bytes of each partition.
+        partitions: Rows, files and bytes of each partition; looked at after the commits.
 
     Raises:
         MissingDependencyError: jinja2 is not installed.
     """
     template = _template()
-    gathered, lives = told.Gathered(), Lives()
+    there = frozenset(key for _, key in paths_of(state.schema))
+    gathered, lives = told.Gathered(), Lives(Asked(ids=there, newest=told.MOST_COLUMNS))
     snapshots: list[dict[str, Any]] = []
     for commit in commits:
         lives.take((commit,))
@@ -60,7 +61,7 @@ def table_page(
     bars = told.bars_of(lives, begin, state.updated_at)
     found: dict[str, Any] = {
         "bars": bars,
-        "more_columns": len(lives.by_id) - len(bars),
+        "more_columns": lives.count - len(bars),
         "begin": moment(begin),
         "end": moment(state.updated_at),
         "curves": told.curves_of(gathered.growth),
