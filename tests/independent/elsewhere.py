@@ -6,7 +6,6 @@ import copy
 from typing import Any
 
 from tests.independent.replayer import (
-    SCHEMA_EVENTS,
     BrokenError,
     Doc,
     Table,
@@ -14,6 +13,7 @@ from tests.independent.replayer import (
     ids_in,
 )
 
+COLUMNS_SAID = frozenset({"replaceSchema", "nameSchema", "setCurrentSchema"})
 OWN_IDS_END = 10**12
 SEQUENCES_SINCE, ROW_IDS_SINCE = 2, 3
 
@@ -33,6 +33,12 @@ class Elsewhere(Table):
         holds(commit["format"] == 2, "tables that were born elsewhere are of format 2")
         super().fold(commit)
 
+    def makes_schema(self, event: Doc) -> bool:
+        """Whether a transaction with an event makes the next schema."""
+        return (
+            event["type"] in COLUMNS_SAID or "lastColumnId" in event or super().makes_schema(event)
+        )
+
     def replaceSchema(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         self.stand(event["fields"])
         self.state["identifierFieldIds"] = event.get("identifierFieldIds", [])
@@ -43,10 +49,6 @@ class Elsewhere(Table):
         given = [found for each in fields for found in (each["id"], *ids_in(each["type"]))]
         holds(len(set(given)) == len(given), "an id stands twice")
         self.state["highestFieldId"] = max(self.state["highestFieldId"], *given)
-
-    def updateKeys(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
-        self.state["partitionKeys"] = event.get("partitionKeys", [])
-        self.state["primaryKeys"] = event.get("primaryKeys", [])
 
 
 class FromIceberg(Elsewhere):
@@ -186,11 +188,21 @@ class FromIceberg(Elsewhere):
         holds(version >= self.born["formatVersion"], "the format version goes down")
         said = ("formatVersion", "tableUuid", "location", "lastSequenceNumber", "nextRowId")
         self.born |= {key: event[key] for key in said if key in event}
-        self.state["highestFieldId"] = event.get("lastColumnId", self.state["highestFieldId"])
+        for key, of in (("lastColumnId", "highestFieldId"), ("lastPartitionId", "lastPartitionId")):
+            self.state[of] = event.get(key, self.state[of])
 
     def followSource(self, event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
         self.born["followedIn"] = commit["version"]
         self.born |= {key: event[key] for key in ("metadataFile", "lastUpdatedMillis")}
+
+    def clockCorrected(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
+        super().clockCorrected(event, moment, commit)
+        latest, table = event["trueTimeMillis"], self.born
+        own = table["promotedIn"] >= 0 and range(table["followedLastId"] + 1, OWN_IDS_END)
+        for each in (*table["snapshots"].values(), *table["snapshotLog"]):
+            if own and each["snapshotId"] in own:
+                each["timestampMillis"] = min(each["timestampMillis"], latest)
+        table["taggedAt"] = {name: min(at, latest) for name, at in table["taggedAt"].items()}
 
     # Once the ledger owns it
 
@@ -233,6 +245,7 @@ class FromIceberg(Elsewhere):
         table["refs"]["main"] = ref
         entry = {"timestampMillis": moment, "snapshotId": event["snapshotId"]}
         table["snapshotLog"] = [*table["snapshotLog"], entry]
+        self.name(event)
         self.apply(self.files, event)
 
     def createTag(self, event: Doc, moment: int, _commit: Doc) -> None:  # noqa: N802
@@ -260,9 +273,9 @@ class FromPaimon(Elsewhere):
 
     def createTable(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
         super().createTable(event, moment, commit)
-        told = event["bornInPaimon"]
+        self.told = told = event["bornInPaimon"]
         self.current = told["schemaId"]
-        self.schemas = {self.current: self.all_of_it()}
+        self.schemas = {self.current: self.all_of_it(self.current, moment)}
         self.snapshots: dict[int, Doc] = {}
         self.kept: dict[int, Doc] = {}
         self.added_in: dict[int, int] = {}
@@ -274,17 +287,17 @@ class FromPaimon(Elsewhere):
         super().fold(commit)
         self.state["schemaId"] = self.current
 
-    def all_of_it(self) -> Doc:
-        """Return the columns, keys, options and comment as they stand."""
+    def all_of_it(self, schema_id: int, moment: int) -> Doc:
+        """Return the columns, keys, options and comment as they stand, as a schema."""
         names = ("partitionKeys", "primaryKeys", "comment", "identifierFieldIds", "highestFieldId")
-        return copy.deepcopy(
-            {"fields": self.fields, "options": self.options, **{n: self.state[n] for n in names}}
-        )
+        kept = {name: self.state[name] for name in (*names, "policy")}
+        times = {"schemaId": schema_id, "schemaTime": moment}
+        return copy.deepcopy({**kept, **times, "fields": self.fields, "options": self.options})
 
-    def nameSchema(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
+    def nameSchema(self, event: Doc, moment: int, _commit: Doc) -> None:  # noqa: N802
         holds(event["schemaId"] not in self.schemas, "the schema is there")
         self.current = event["schemaId"]
-        self.schemas[self.current] = self.all_of_it()
+        self.schemas[self.current] = self.all_of_it(self.current, moment)
 
     def setCurrentSchema(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         self.current = event["schemaId"]
@@ -318,6 +331,7 @@ class FromPaimon(Elsewhere):
     def expireSnapshots(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         for each in [key for key in self.snapshots if key < event["earliestSnapshotId"]]:
             self.kept[each] = self.snapshots.pop(each)
+        self.state["earliest"] = event["earliestSnapshotId"]
         self.keep_tagged()
 
     def removeSnapshots(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
@@ -364,15 +378,6 @@ class FromDelta(Elsewhere):
             "promotedIn": -1,
             "followedSchemaId": -1,
         }
-
-    def fold(self, commit: Doc) -> None:
-        """Take one commit in; a replaced schema is the next one, too."""
-        before = self.state.get("schemaId", 0)
-        super().fold(commit)
-        for transaction in commit["transactions"]:
-            kinds = {each["type"] for each in transaction.get("events", [])}
-            if "replaceSchema" in kinds and not kinds & SCHEMA_EVENTS:
-                self.state["schemaId"] = before + 1
 
     def followDelta(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         delta, version = self.delta, event["deltaVersion"]

@@ -1,7 +1,7 @@
 """A second reader of a ledger's bytes, written from FORMAT.md alone; it imports nothing of it.
 
-`streams(root)` checks the chains and yields every stream's commits; `Table` and `Catalog` fold
-them. What they come to is plain JSON, for somebody else to compare.
+`commits(folder)` checks a chain and yields its commits; `Table` and `Catalog` fold them, and
+`tests.independent.states` says the bytes of what they come to.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 from pyarrow import parquet
 
 Doc = dict[str, Any]
+Name = tuple[str, str]
 
 SCHEMA_EVENTS = frozenset(
     {
@@ -34,11 +35,6 @@ SCHEMA_EVENTS = frozenset(
         "setIdentifierFields",
     }
 )
-SNAPSHOT_FACTS = (
-    *("snapshotId", "schemaId", "commitUser", "totalRecordCount", "deltaRecordCount"),
-    *("watermark", "statistics", "snapshotProperties", "deltaManifestList", "baseManifestList"),
-)
-NO_IDENTIFIER = 2**63 - 1
 FIRST_PARTITION_FIELD = 1000
 BRANCH_IDS = 10**12
 
@@ -256,24 +252,34 @@ class Table:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.state: Doc = {}
+        self.format = 1
+        self.is_outside = False
         self.files: dict[str, Doc] = {}
         self.held: dict[int, dict[str, Doc]] = {}
         self.lines: dict[str, dict[str, Doc]] = {}
 
     def fold(self, commit: Doc) -> None:
         """Take one commit in."""
+        self.format = max(self.format, commit["format"])
         for transaction in commit["transactions"]:
             moment = transaction.get("effectiveTimeMillis", commit["timeMillis"])
             events = transaction.get("events", [])
+            self.is_outside |= "outside" in transaction
             for event in events:
                 holds(not self.state.get("dropped"), "nothing can follow a seal")
                 holds(self.state or event["type"] == "createTable", "a table begins with its birth")
                 getattr(self, event["type"])(event, moment, commit)
-            if commit["version"] and any(each["type"] in SCHEMA_EVENTS for each in events):
+            if commit["version"] and any(map(self.makes_schema, events)):
                 self.state["schemaId"] += 1
                 self.state["schemaTime"] = moment
             self.state["updated"] = [moment, said_by(transaction)]
-        self.state["version"] = commit["version"]
+            if not commit["version"]:
+                self.state["created"] = [moment, said_by(transaction)]
+        self.state |= {"version": commit["version"], "timeMillis": commit["timeMillis"]}
+
+    def makes_schema(self, event: Doc) -> bool:
+        """Whether a transaction with an event makes the next schema."""
+        return event["type"] in SCHEMA_EVENTS
 
     # Birth and end
 
@@ -288,6 +294,7 @@ class Table:
             "external": event.get("isExternal", False),
             "schemaId": 0,
             "schemaTime": moment,
+            "policy": event.get("fieldIdPolicy", "paimon"),
             "comment": schema.get("comment"),
             "highestFieldId": schema["highestFieldId"],
             "partitionKeys": schema.get("partitionKeys", []),
@@ -302,14 +309,15 @@ class Table:
             "statistics": {},
             "puffin": {},
             "rules": {},
-            "created": [moment, None],
+            "corrections": [],
+            "named": [],
             "dropped": False,
         }
-        self.state["orders"] = {0: []}
-        self.state["order"] = 0
         self.lay_out_by_keys()
         if "partitionSpec" in event:
             self.state["specs"] = {0: event["partitionSpec"]}
+            self.state["lastPartitionId"] = FIRST_PARTITION_FIELD - 1
+            self.give_out_partition_ids(event["partitionSpec"])
         if "sortOrder" in event:
             self.state["orders"] = {1: event["sortOrder"]}
             self.state["order"] = 1
@@ -325,7 +333,14 @@ class Table:
             }
             for number, name in enumerate(self.state["partitionKeys"])
         ]
-        self.state["specs"], self.state["spec"] = {0: fields}, 0
+        self.state |= {"specs": {0: fields}, "spec": 0, "orders": {0: []}, "order": 0}
+        self.state["lastPartitionId"] = FIRST_PARTITION_FIELD - 1
+        self.give_out_partition_ids(fields)
+
+    def give_out_partition_ids(self, fields: list[Doc]) -> None:
+        """Keep the highest id that a partition field ever had."""
+        last = self.state["lastPartitionId"]
+        self.state["lastPartitionId"] = max([last, *(each["fieldId"] for each in fields)])
 
     def dropTable(self, _event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         self.state["dropped"] = True
@@ -458,6 +473,8 @@ class Table:
 
     def updatePartitionSpec(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         spec_id = event["specId"]
+        if spec_id not in self.state["specs"]:
+            self.give_out_partition_ids(event["fields"])
         there = self.state["specs"].setdefault(spec_id, event["fields"])
         holds(there == event["fields"], f"spec {spec_id} has other fields")
         if event.get("setDefault", True):
@@ -491,15 +508,14 @@ class Table:
         count += event.get("deltaFileCount", 0)
         newest = [each for each in (created, event.get("lastFileCreationTime")) if each is not None]
         self.state["totals"] = [records, size, count, max(newest, default=None)]
-        facts = {key: event[key] for key in SNAPSHOT_FACTS if key in event}
-        self.state["snapshot"] = {
-            **facts,
-            "commitKind": commit_kind,
-            "commitIdentifier": event.get("commitIdentifier", NO_IDENTIFIER),
-            "timeMillis": moment,
-        }
+        self.state["snapshot"] = {**event, "commitKind": commit_kind, "timeMillis": moment}
+        self.name(event)
         self.apply(self.files, event)
         self.held[event["snapshotId"]] = dict(self.files)
+
+    def name(self, event: Doc) -> None:
+        """Keep the schemas whose names a snapshot's files use."""
+        self.state["named"] = sorted({*self.state["named"], *event.get("namedSchemaIds", [])})
 
     def apply(self, files: dict[str, Doc], event: Doc) -> None:
         """Let files come and go."""
@@ -519,12 +535,18 @@ class Table:
         there = self.state["branches"].get(name)
         if there is None:
             self.state["branchesEver"] += 1
-            first = self.state["branchesEver"] * BRANCH_IDS + 1
+            number = self.state["branchesEver"]
+            first = number * BRANCH_IDS + 1
         else:
-            first = there["next"]
+            number, first = there["number"], there["next"]
         kept = ("minSnapshotsToKeep", "maxSnapshotAgeMillis", "maxRefAgeMillis")
         self.state["branches"][name] = {
+            "number": number,
             "base": ref["snapshotId"],
+            "baseVersion": base["version"],
+            "since": commit["version"],
+            "first": first,
+            "snapshot": None,
             "earliest": first,
             "next": first,
             "head": ref["snapshotId"],
@@ -543,7 +565,7 @@ class Table:
         del self.state["branches"][event["refName"]]
         self.forget_statistics()
 
-    def commitToBranch(self, event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
+    def commitToBranch(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
         holds(commit["format"] == 2, "commitToBranch is of format 2")
         branch = self.state["branches"][event["branchName"]]
         holds(event["parentSnapshotId"] == branch["head"], "it follows another")
@@ -558,6 +580,8 @@ class Table:
         ]
         holds(branch["totals"][0] == event["totalRecordCount"], "the total is another")
         branch["head"], branch["next"] = event["snapshotId"], event["snapshotId"] + 1
+        branch["snapshot"] = {**event, "timeMillis": moment}
+        self.name(event)
         self.apply(self.lines[event["branchName"]], event)
 
     def take_branch_over(self, event: Doc, commit: Doc) -> None:
@@ -571,7 +595,11 @@ class Table:
         holds(self.lines[head["branchName"]].keys() == self.files.keys(), "main has other files")
         branch |= {
             "base": event["snapshotId"],
+            "baseVersion": commit["version"],
+            "since": commit["version"],
+            "snapshot": None,
             "head": event["snapshotId"],
+            "first": branch["next"],
             "earliest": branch["next"],
             "totals": list(self.state["totals"]),
         }
@@ -663,10 +691,11 @@ class Table:
         latest = event["trueTimeMillis"]
         holds(event["firstVersion"] < commit["version"] and latest <= moment, "no such correction")
         self.state["schemaTime"] = min(self.state["schemaTime"], latest)
+        self.state["corrections"].append({"version": commit["version"], "trueTimeMillis": latest})
         self.state["created"][0] = min(self.state["created"][0], latest)
-        if self.state["snapshot"]:
-            time_millis = self.state["snapshot"]["timeMillis"]
-            self.state["snapshot"]["timeMillis"] = min(time_millis, latest)
+        lines = (each["snapshot"] for each in self.state["branches"].values())
+        for snapshot in filter(None, (self.state["snapshot"], *lines)):
+            snapshot["timeMillis"] = min(snapshot["timeMillis"], latest)
         for tag in self.state["tags"].values():
             tag[1] = min(tag[1], latest)
 
@@ -675,10 +704,6 @@ class Table:
         rules = self.state["rules"]
         holds(all(v > rules.get(k, 1) for k, v in event["rules"].items()), "rules go down")
         rules |= event["rules"]
-
-    def outline(self) -> Doc:
-        """Return all that was found, as JSON has it."""
-        return {**self.state, "fields": self.fields, "options": self.options}
 
 
 def set_or_remove(field: Doc, key: str, value: str | None) -> None:
@@ -694,19 +719,33 @@ class Catalog:
 
     def __init__(self) -> None:
         self.format = 1
+        self.is_outside = False
+        self.version = self.placed_version = -1
+        self.time_millis = self.effective_millis = 0
+        self.corrections: list[Doc] = []
         self.databases: dict[str, Doc] = {}
-        self.tables: dict[str, Doc] = {}
-        self.views: dict[str, Doc] = {}
+        self.tables: dict[Name, Doc] = {}
+        self.views: dict[Name, Doc] = {}
         self.paths: set[str] = set()
         self.place = self.ledger_id = self.copied_from = ""
         self.aliases: set[str] = set()
+        self.now: list[Any] = []
 
     def fold(self, commit: Doc) -> None:
         """Take one commit in."""
         self.format = max(self.format, commit["format"])
+        self.version, self.time_millis = commit["version"], commit["timeMillis"]
         for transaction in commit["transactions"]:
+            moment = transaction.get("effectiveTimeMillis", commit["timeMillis"])
+            self.is_outside |= "outside" in transaction
+            self.now = [moment, said_by(transaction)]
             for event in transaction.get("events", []):
                 getattr(self, event["type"])(event)
+            self.effective_millis = max(self.effective_millis, moment)
+
+    def made(self, **said: Any) -> Doc:
+        """Return an entry that is new."""
+        return {**said, "created": self.now, "updated": self.now}
 
     def take(self, path: str) -> None:
         """Give out a location, once for ever."""
@@ -716,17 +755,18 @@ class Catalog:
     def createDatabase(self, event: Doc) -> None:  # noqa: N802
         holds(event["name"] not in self.databases, "the database is there")
         self.take(event["path"])
-        self.databases[event["name"]] = dict(event.get("options", {}))
+        options = dict(event.get("options", {}))
+        self.databases[event["name"]] = self.made(path=event["path"], options=options)
 
     def alterDatabase(self, event: Doc) -> None:  # noqa: N802
-        options = self.databases[event["name"]]
+        database = self.databases[event["name"]]
         for key in event.get("removals", []):
-            options.pop(key, None)
-        options |= event.get("updates", {})
+            database["options"].pop(key, None)
+        database["options"] |= event.get("updates", {})
+        database["updated"] = self.now
 
     def dropDatabase(self, event: Doc) -> None:  # noqa: N802
-        prefix = f"{event['name']}."
-        inside = [each for each in (*self.tables, *self.views) if each.startswith(prefix)]
+        inside = [each for each in (*self.tables, *self.views) if each[0] == event["name"]]
         holds(not inside, "the database is not empty")
         del self.databases[event["name"]]
 
@@ -734,7 +774,12 @@ class Catalog:
         name = full(event["identifier"])
         self.check_free(name)
         self.take(event["path"])
-        self.tables[name] = {"tableId": event["tableId"], "path": event["path"]}
+        self.tables[name] = self.made(
+            tableId=event["tableId"],
+            path=event["path"],
+            isExternal=event.get("isExternal", False),
+            version=self.version,
+        )
 
     def renameTable(self, event: Doc) -> None:  # noqa: N802
         self.rename(self.tables, event, "tableId")
@@ -746,11 +791,13 @@ class Catalog:
     def createView(self, event: Doc) -> None:  # noqa: N802
         name = full(event["identifier"])
         self.check_free(name)
-        self.views[name] = {"viewId": event["viewId"], **copy.deepcopy(event["schema"])}
+        schema = copy.deepcopy(event["schema"])
+        self.views[name] = self.made(viewId=event["viewId"], schema=schema)
 
     def alterView(self, event: Doc) -> None:  # noqa: N802
-        view = self.views[full(event["identifier"])]
-        holds(view["viewId"] == event["viewId"], "another view has that name")
+        entry = self.views[full(event["identifier"])]
+        holds(entry["viewId"] == event["viewId"], "another view has that name")
+        view, entry["updated"] = entry["schema"], self.now
         for each in event["changes"]:
             match each["type"]:
                 case "setOption":
@@ -777,17 +824,23 @@ class Catalog:
     def eraseValues(self, event: Doc) -> None:  # noqa: N802
         holds(self.format >= 2 and event["values"] >= event["transactions"] > 0, "erases nothing")
 
-    def clockCorrected(self, _event: Doc) -> None:  # noqa: N802
-        """Change times, which are not followed here."""
+    def clockCorrected(self, event: Doc) -> None:  # noqa: N802
+        latest = event["trueTimeMillis"]
+        holds(event["firstVersion"] < self.version and latest <= self.now[0], "no such correction")
+        self.corrections.append({"version": self.version, "trueTimeMillis": latest})
+        self.effective_millis = min(self.effective_millis, latest)
+        for each in (*self.databases.values(), *self.tables.values(), *self.views.values()):
+            for key in ("created", "updated"):
+                each[key] = [min(each[key][0], latest), each[key][1]]
 
     def moveLedger(self, event: Doc) -> None:  # noqa: N802
-        self.place, self.aliases = event["place"], set()
+        self.place, self.placed_version, self.aliases = event["place"], self.version, set()
 
     def aliasLedger(self, event: Doc) -> None:  # noqa: N802
         self.aliases.add(event["place"])
 
     def copyLedger(self, event: Doc) -> None:  # noqa: N802
-        self.place, self.aliases = event["place"], set()
+        self.moveLedger(event)
         self.ledger_id, self.copied_from = event["ledgerId"], event["copiedFrom"]
         without = set(event.get("without", ()))
         there = {each["tableId"] for each in self.tables.values()}
@@ -796,19 +849,19 @@ class Catalog:
             name: each for name, each in self.tables.items() if each["tableId"] not in without
         }
 
-    def rename(self, entries: dict[str, Doc], event: Doc, key: str) -> None:
+    def rename(self, entries: dict[Name, Doc], event: Doc, key: str) -> None:
         """Give an entry another name."""
         self.check_free(full(event["destination"]))
         entry = entries.pop(full(event["source"]))
         holds(entry[key] == event[key], "another one has that name")
-        entries[full(event["destination"])] = entry
+        entries[full(event["destination"])] = {**entry, "updated": self.now}
 
-    def check_free(self, name: str) -> None:
+    def check_free(self, name: Name) -> None:
         """Refuse a name that is taken, or in no database."""
-        holds(name.partition(".")[0] in self.databases, f"{name} is in no database")
+        holds(name[0] in self.databases, f"{name} is in no database")
         holds(name not in self.tables and name not in self.views, f"{name} is taken")
 
 
-def full(identifier: Doc) -> str:
-    """Return a name as people write it."""
-    return f"{identifier.get('databaseName')}.{identifier.get('tableName')}"
+def full(identifier: Doc) -> Name:
+    """Return a name, its database first."""
+    return identifier["databaseName"], identifier["tableName"]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -18,19 +16,16 @@ import ledger
 from ledger import FileChange, Ledger, LedgerError, SetIdentifierFields, SetOption, Table
 from ledger.events.born.iceberg import StatisticsBlob
 from ledger.events.catalog_events import AddDialect
-from ledger.evolution.state import TableState
-from ledger.model.snapshot import Branch
 from ledger.model.types import ArrayType, MapType, RowType, VarCharType
-from ledger.model.types.wire import field_to_wire, type_from_json
+from ledger.model.types.wire import type_from_json
 from ledger.stores import LocalStore
 from tests.files.test_later_facts import data, table_on, vector
 from tests.files.test_later_facts import lived as lived_with_deletes
 from tests.histories import random_changes, start_schema
+from tests.independent.agreeing import agrees
 from tests.independent.replayer import (
-    LATER,
     BrokenError,
     Catalog,
-    Doc,
     commits,
     people,
     tables,
@@ -61,146 +56,6 @@ COLUMNS = ledger.Schema.of(
     },
     options={"ledger.formats": "iceberg"},
 )
-
-
-def outline(state: TableState) -> Doc:
-    """Return a state as the other reader says it."""
-    schema, snapshot, totals = state.schema, state.snapshot, state.totals
-    found: Doc = {
-        "tableId": state.table_id,
-        "path": state.path,
-        "external": state.is_external,
-        "schemaId": schema.id,
-        "schemaTime": schema.time_millis,
-        "comment": schema.comment,
-        "highestFieldId": schema.highest_field_id,
-        "partitionKeys": list(schema.partition_keys),
-        "primaryKeys": list(schema.primary_keys),
-        "identifierFieldIds": list(schema.identifier_field_ids),
-        "fields": msgspec.to_builtins([field_to_wire(each) for each in schema.fields]),
-        "options": dict(schema.options),
-        "specs": {each.spec_id: [_camel(f) for f in each.fields] for each in state.specs},
-        "spec": state.default_spec_id,
-        "orders": {each.order_id: [_camel(f) for f in each.fields] for each in state.sort_orders},
-        "order": state.default_order_id,
-        "earliest": state.earliest_snapshot_id,
-        "totals": [
-            totals.record_count,
-            totals.file_size_in_bytes,
-            totals.file_count,
-            totals.last_file_creation_time,
-        ],
-        "tags": {
-            each.name: [each.snapshot_id, each.create_time_millis, each.time_retained_millis]
-            for each in state.tags.values()
-        },
-        "statistics": {
-            key: [each.path, each.file_size_in_bytes]
-            for key, each in state.partition_statistics.items()
-        },
-        "puffin": {
-            key: msgspec.to_builtins(each, str_keys=True) for key, each in state.statistics.items()
-        },
-        "branches": {name: _branch(each) for name, each in state.branches.items()},
-        "branchesEver": state.last_branch_number,
-        "rules": dict(state.format_rules),
-        "created": [state.created_at, None],
-        "updated": [state.updated_at, state.updated_by],
-        "dropped": state.dropped,
-        "version": state.version,
-        "snapshot": None,
-    }
-    if snapshot is not None:
-        found["snapshot"] = {
-            "snapshotId": snapshot.id,
-            "schemaId": snapshot.schema_id,
-            "commitUser": snapshot.commit_user,
-            "commitIdentifier": snapshot.commit_identifier,
-            "commitKind": snapshot.commit_kind,
-            "timeMillis": snapshot.time_millis,
-            "totalRecordCount": snapshot.total_record_count,
-            "deltaRecordCount": snapshot.delta_record_count,
-        }
-        more = {
-            "watermark": snapshot.watermark,
-            "statistics": snapshot.statistics,
-            "snapshotProperties": snapshot.properties,
-            "deltaManifestList": snapshot.delta_manifest_list,
-            "baseManifestList": snapshot.base_manifest_list,
-        }
-        found["snapshot"] |= {key: value for key, value in more.items() if value is not None}
-    return found
-
-
-def _branch(branch: Branch) -> Doc:
-    totals = branch.totals
-    return {
-        "base": branch.base_snapshot_id,
-        "earliest": branch.earliest_snapshot_id,
-        "next": branch.next_id,
-        "head": branch.head_id,
-        "totals": [
-            totals.record_count,
-            totals.file_size_in_bytes,
-            totals.file_count,
-            totals.last_file_creation_time,
-        ],
-        "kept": [
-            branch.min_snapshots_to_keep,
-            branch.max_snapshot_age_millis,
-            branch.max_ref_age_millis,
-        ],
-    }
-
-
-def _camel(field: Any) -> Doc:
-    names = {
-        "source_id": "sourceId",
-        "field_id": "fieldId",
-        "name": "name",
-        "transform": "transform",
-        "direction": "direction",
-        "null_order": "nullOrder",
-    }
-    return {names[key]: getattr(field, key) for key in names if hasattr(field, key)}
-
-
-def agrees(root: Path, lake: Ledger) -> int:
-    """Compare both readers at every version of every table; return how many versions that were."""
-    catalog = Catalog()
-    for commit in commits(root / "_ledger"):
-        catalog.fold(commit)
-    state = lake.state
-    assert catalog.databases == {name: dict(each.options) for name, each in state.databases.items()}
-    assert catalog.tables == {
-        str(name): {"tableId": each.table_id, "path": each.path}
-        for name, each in state.tables.items()
-    }
-    assert {name: view["query"] for name, view in catalog.views.items()} == {
-        str(name): each.schema.query for name, each in state.views.items()
-    }
-    compared = 0
-    for name, entry in catalog.tables.items():
-        table = lake.table(name)
-        other = Replayed(root / entry["path"] / "_ledger")
-        for commit in commits(other.folder):
-            other.fold(commit)
-            mine = table.at(version=commit["version"])
-            assert json.loads(json.dumps(other.outline())) == json.loads(
-                json.dumps(outline(mine.state))
-            ), (name, commit)
-            compared += 1
-        # As lines have them.
-        live = table.live.at_state(table.state)
-        assert other.files.keys() == live.keys()
-        for path, change in other.files.items():
-            assert change["recordCount"] == live[path].record_count
-            assert list(change.get("partition", [])) == list(live[path].partition)
-            said = json.loads(msgspec.json.encode(live[path]))
-            assert {key: change.get(key) for key in LATER.values()} == {
-                key: said.get(key) for key in LATER.values()
-            }
-    return compared
 
 
 def courses(rng: random.Random, table: Table, number: int) -> list[Callable[[], object]]:

@@ -724,6 +724,8 @@ class TableBuilder:
         self._corrections = (*self._corrections, correction)
         self._snapshots.correct(latest)
         self._branches.correct(latest)
+        if self._born is not None:
+            self._born.correct(latest)
         self._schema_millis = min(self._schema_millis, latest)
         self._frozen_schema = None
         self._created = (min(self._created[0], latest), self._created[1])

@@ -399,6 +399,24 @@ class BornTrail:
         )
         self._set_ref(e.SnapshotRefSet(event.tag_name, ref), version, moment)
 
+    def correct(self, latest_millis: int) -> None:
+        """Let none of the times that the ledger gave be later than one; the source's stay."""
+        self._own()
+        for key, snapshot in self.snapshots.items():
+            if self._is_own(key) and snapshot.timestamp_millis > latest_millis:
+                self.snapshots[key] = replace(snapshot, timestamp_millis=latest_millis)
+        self._facts["snapshot_log"] = tuple(
+            replace(each, timestamp_millis=min(each.timestamp_millis, latest_millis))
+            if self._is_own(each.snapshot_id)
+            else each
+            for each in self._facts["snapshot_log"]
+        )
+        for name, moment in self.tagged_at.items():
+            self.tagged_at[name] = min(moment, latest_millis)
+
+    def _is_own(self, snapshot_id: int) -> bool:
+        return self.is_promoted and self._facts["followed_last_id"] < snapshot_id < BRANCH_IDS
+
     def name_schema(
         self, event: e.SchemaNamed, fields: Iterable[DataField], keys: tuple[int, ...]
     ) -> None:
