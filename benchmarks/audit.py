@@ -33,7 +33,7 @@ from benchmarks.measure import (
     question_of,
     show,
 )
-from ledger.audit.lives import Asked, lives_of
+from ledger.audit.lives import AskedLives, lives_of
 from ledger.history.sealing import unsealed
 from ledger.history.verifying.subject import Subject
 from ledger.log.layout import SEGMENT_LENGTH
@@ -116,7 +116,7 @@ def _sealed(workdir: Path, size: int, width: int) -> ledger.Table:
 def _kept(table: ledger.Table) -> float:
     """Return how many columns blame keeps of the log, for each one that there is."""
     there = frozenset(each.id for each in table.schema.fields)
-    return len(lives_of(table.log, table.state.version, Asked(ids=there)).by_id) / len(there)
+    return len(lives_of(table.log, table.state.version, AskedLives(ids=there)).by_id) / len(there)
 
 
 def _memory_mb(workdir: Path, size: int, width: int) -> float:

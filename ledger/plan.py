@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 from attrs import frozen
 
-from ledger.audit.difference import Difference, differences
+from ledger.audit.difference import DiffRow, differences
 from ledger.audit.migrating.trial import folded
 from ledger.events import SchemaChange, SpecChange, TableEvent
 from ledger.events.commit import NEWEST_FORMAT, OLDEST_FORMAT
@@ -107,7 +107,7 @@ class ChangePlan:
         return tuple(said for each in self.verdicts if each.is_declared for said in each.warnings)
 
     @property
-    def differences(self) -> tuple[Difference, ...]:
+    def differences(self) -> tuple[DiffRow, ...]:
         """What is not as it was, in schema, options and layout."""
         return tuple(differences(self.before, self.after))
 

@@ -805,12 +805,12 @@ class Table:
 
     def _lives(self, path: tuple[str, ...] = ()) -> Lives:
         """Return the columns that are there, and what else was ever at a path."""
-        from ledger.audit.lives import Asked, lives_of
+        from ledger.audit.lives import AskedLives, lives_of
 
         head = self.state
         there = dict(paths_of(head.schema))
         is_older = bool(path) and path not in there
-        asked = Asked(path=path) if is_older else Asked(ids=frozenset(there.values()))
+        asked = AskedLives(path=path) if is_older else AskedLives(ids=frozenset(there.values()))
         return lives_of(self.log, head.version, asked)
 
     @takes(version=its.whole, transaction=its.text.or_none())

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ledger.planning.plan import FilePlan
 
 
-class Origin(Protocol):
+class WholeTable(Protocol):
     """The table that an instant is of."""
 
     log: TableLog
@@ -45,7 +45,7 @@ class TableAt:
 
     state: TableState
     schema: Schema
-    _origin: Origin
+    _origin: WholeTable
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(version={self.version}, columns={self.schema.names})"

@@ -15,7 +15,7 @@ from cyclopts import App, Parameter
 
 from ledger.cli import families
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place, TableName
+from ledger.cli.options import LedgerFlags, TableName
 from ledger.cli.screen import Screen
 from ledger.cli.stopping import ends_at_once
 from ledger.formats import having, part
@@ -39,7 +39,7 @@ class OwnFlags(Protocol):
 
 
 @frozen
-class Reader:
+class PythonReader:
     """A library of others that reads a format in Python, and how.
 
     Attributes:
@@ -78,7 +78,7 @@ class FormatCommand:
     kept: Materialisation[Any]
     flags: type[OwnFlags]
     files: str
-    reader: Reader
+    reader: PythonReader
     opens: str = ""
 
     def opened(self, location: str, version: int) -> str:
@@ -102,7 +102,7 @@ class FormatCommand:
             follow: _Follow = False,
             verify: _Verify = False,
             rebuild: _Rebuild = False,
-            place: Place = Place(),  # noqa: B008 - frozen
+            place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
         ) -> None:
             given = {each: value is not None for each, value in asdict(own).items()}
             asked = given | {"follow": follow, "verify": verify, "rebuild": rebuild}

@@ -6,7 +6,7 @@ damaged, somebody else's, an older renderer's or half a run's, verifying, rebuil
 behind the log the files are. A format gives the rest as one `FileFormat`:
 
 - what it is called, the folders that are its own, and the hints among their files;
-- its `Position`: a frozen attrs class that says how far a run came, kept by a `PositionFile`;
+- its `FilesPosition`: a frozen attrs class that says how far a run came, kept by a `PositionFile`;
 - `run`: the pure projection of a stretch of the log onto outputs, incremental and idempotent. It
   writes new files first and pointers last, reads the log by `new_commits`, and only says in its
   position what is to be taken away, since the position until then may still need it;
@@ -40,7 +40,7 @@ from ledger.stores import Store
 from ledger.table import Table
 from projections.leaving import NOTHING, Gone, Leaving
 from projections.outputs import Gathering, MemoryOutputs, Outputs, StoreOutputs
-from projections.position_file import P, Position, PositionFile
+from projections.position_file import FilesPosition, P, PositionFile
 
 _MOST_DIGITS = 20
 _FEW = 64
@@ -204,7 +204,7 @@ class FileFormat(Protocol[P]):
 
 
 @frozen
-class Freshness:
+class Lag:
     """How far behind the log a table's files are.
 
     Attributes:
@@ -246,9 +246,9 @@ class Materialisation(Generic[P]):
         outputs = outputs_of(table)
         return any(True for folder in self.format.folders for _ in outputs.paths(folder))
 
-    def freshness(self, table: Table) -> Freshness:
+    def freshness(self, table: Table) -> Lag:
         """Return how far behind the log a table's files are."""
-        return Freshness(self.position(table).version, target_state(table, None).version)
+        return Lag(self.position(table).version, target_state(table, None).version)
 
     def project(
         self, table: Table, *, version: int | None = None, on_progress: Progress = nobody
@@ -661,7 +661,7 @@ class Materialisation(Generic[P]):
         return clean
 
 
-def _version(position: Position) -> int:
+def _version(position: FilesPosition) -> int:
     return position.version
 
 
@@ -704,7 +704,7 @@ def files_of(file_format: FileFormat[P], table: Table, target: TableState) -> di
 
 
 def new_commits(
-    table: Table, start: Position, target: TableState, on_progress: Progress
+    table: Table, start: FilesPosition, target: TableState, on_progress: Progress
 ) -> Iterator[Read[TableEvent]]:
     """Yield the commits after a position, up to a state.
 

@@ -15,7 +15,7 @@ from ledger.stores import Store
 _T = TypeVar("_T")
 
 
-class Position(Protocol):
+class FilesPosition(Protocol):
     """How far a format's files have come; what else a run needs to go on is the format's own."""
 
     @property
@@ -44,7 +44,7 @@ class Position(Protocol):
         """Return this position with other garbage and another such time."""
 
 
-P = TypeVar("P", bound=Position)
+P = TypeVar("P", bound=FilesPosition)
 
 
 class _File(msgspec.Struct, rename="camel"):

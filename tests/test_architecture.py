@@ -46,6 +46,8 @@ ROOMS = [
 PURE = ["ledger.model", "ledger.events", "ledger.evolution", "ledger.transforms", "ledger.sql"]
 IMPURE_MODULES = {"os", "io", "time", "random", "uuid", "socket", "fsspec", "structlog"}
 DIALECTS = ["dlf", "paimon", "iceberg", "delta"]
+SAID_TWICE = {"DropTable"}
+"""One wish, which the catalog's stream and the table's take each in its own words."""
 
 
 def module_of(path: Path) -> str:
@@ -154,6 +156,19 @@ def test_dialects_do_not_know_each_other(path: Path) -> None:
         others = [f"projections.{each}" for each in DIALECTS if each != parts[1]]
         for imported in imports_of(path):
             assert not any(within(imported, other) for other in others), imported
+
+
+def test_a_word_means_one_thing() -> None:
+    """A dialect's room speaks its format's language; all other rooms speak one."""
+    named: dict[str, list[str]] = {}
+    for path in SOURCES:
+        room, *inside = module_of(path).split(".")
+        if room == "projections" and inside and inside[0] in DIALECTS:
+            continue
+        for name in re.findall(r"^ *class ([A-Z]\w*)[:(]", path.read_text(), re.MULTILINE):
+            named.setdefault(name, []).append(module_of(path))
+    twice = {name: where for name, where in named.items() if len(where) > 1}
+    assert twice.keys() == SAID_TWICE, f"one name, two classes: {twice}"
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_of)

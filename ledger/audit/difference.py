@@ -58,7 +58,7 @@ class TableDiff:
         return self.migration.changes
 
     @property
-    def rows(self) -> tuple[Difference, ...]:
+    def rows(self) -> tuple[DiffRow, ...]:
         """What is not as it was, columns by their field id first."""
         return tuple(differences(self.before, self.after))
 
@@ -85,7 +85,7 @@ def as_json(changes: Sequence[Change]) -> list[dict[str, Any]]:
 
 
 @frozen
-class Difference:
+class DiffRow:
     """One thing that is not as it was; None where it was not there, or is no longer."""
 
     what: str
@@ -93,7 +93,7 @@ class Difference:
     after: str | None
 
 
-def differences(before: TableState, after: TableState) -> Iterator[Difference]:
+def differences(before: TableState, after: TableState) -> Iterator[DiffRow]:
     """Yield what differs, columns by their field id first.
 
     Example:
@@ -116,7 +116,7 @@ def differences(before: TableState, after: TableState) -> Iterator[Difference]:
     yield from _mapped("", _contents(before), _contents(after))
 
 
-def _columns(before: Schema, after: Schema) -> Iterator[Difference]:
+def _columns(before: Schema, after: Schema) -> Iterator[DiffRow]:
     yield from _mapped("field ", _described(before), _described(after))
 
 
@@ -153,7 +153,7 @@ def _mapped(
     noun: str,
     before: Mapping[int, str] | Mapping[str, str],
     after: Mapping[int, str] | Mapping[str, str],
-) -> Iterator[Difference]:
+) -> Iterator[DiffRow]:
     old = {str(key): value for key, value in before.items()}
     new = {str(key): value for key, value in after.items()}
     for key in dict.fromkeys((*old, *new)):
@@ -179,9 +179,9 @@ def _contents(state: TableState) -> dict[str, str]:
     }
 
 
-def _texts(what: str, before: str | None, after: str | None) -> Iterator[Difference]:
+def _texts(what: str, before: str | None, after: str | None) -> Iterator[DiffRow]:
     if before != after:
-        yield Difference(what, before, after)
+        yield DiffRow(what, before, after)
 
 
 def _order_among(schema: Schema, other: Schema) -> str:

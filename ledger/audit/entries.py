@@ -99,7 +99,7 @@ class Entry:
 
 
 @frozen(kw_only=True)
-class Wanted:
+class WantedEntries:
     """Which entries are wanted; what is None does not matter.
 
     Attributes:
@@ -226,9 +226,9 @@ def wanted_of(  # noqa: PLR0913 - each is a question of its own
     message: str | None = None,
     column_id: int | None = None,
     branch: str | None = None,
-) -> Wanted:
+) -> WantedEntries:
     """Return what `Table.entries` was asked for."""
-    return Wanted(
+    return WantedEntries(
         last=last,
         since_millis=None if since is None else millis(since),
         until_millis=None if until is None else millis(until),
@@ -240,7 +240,7 @@ def wanted_of(  # noqa: PLR0913 - each is a question of its own
     )
 
 
-def entries(log: StreamLog[Any, Any], table: str, wanted: Wanted) -> Iterator[Entry]:
+def entries(log: StreamLog[Any, Any], table: str, wanted: WantedEntries) -> Iterator[Entry]:
     """Yield a stream's entries that are wanted, newest first.
 
     Reads backwards, and no further than it is asked: what came before the newest few costs nothing
@@ -266,10 +266,10 @@ def entries(log: StreamLog[Any, Any], table: str, wanted: Wanted) -> Iterator[En
 def _touching(log: StreamLog[Any, Any], column_id: int, last: int) -> dict[int, list[int]]:
     """Return which transactions touched a column, by version, oldest first."""
     # A log that no column is asked of knows nothing of columns, nor of what may be done with them.
-    from ledger.audit.lives import Asked, lives_of
+    from ledger.audit.lives import AskedLives, lives_of
 
     found: dict[int, list[int]] = {}
-    for version, place in lives_of(log, last, Asked(column=column_id)).touching(column_id):
+    for version, place in lives_of(log, last, AskedLives(column=column_id)).touching(column_id):
         found.setdefault(version, []).append(place)
     return found
 
@@ -297,7 +297,11 @@ _BRANCH_NAMES: dict[type, Callable[[Any], str | None]] = {
 
 
 def _told(
-    log: StreamLog[Any, Any], wanted: Wanted, first: int, last: int, only: Sequence[int] | None
+    log: StreamLog[Any, Any],
+    wanted: WantedEntries,
+    first: int,
+    last: int,
+    only: Sequence[int] | None,
 ) -> list[tuple[Sketch, Commit[Any]]]:
     """Return what may be wanted of the versions `first` to `last`, or of some of them."""
     passes, takes = wanted.passes, wanted.takes_any
@@ -322,7 +326,7 @@ def _is_one_of(only: Collection[int], takes: Callable[[Sketch], bool], commit: S
 
 
 def _backwards(
-    log: StreamLog[Any, Any], wanted: Wanted, last: int, only: Sequence[int] | None
+    log: StreamLog[Any, Any], wanted: WantedEntries, last: int, only: Sequence[int] | None
 ) -> Iterator[tuple[Sketch, Commit[Any]]]:
     first, size = wanted.first, _FIRST_READ
     while last >= first:

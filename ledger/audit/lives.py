@@ -177,7 +177,7 @@ _NO_SETTINGS = frozenset(
 
 
 @frozen
-class Asked:
+class AskedLives:
     """Which columns are kept although they are gone; those that are there always are.
 
     Attributes:
@@ -206,7 +206,7 @@ class Lives:
         count: How many columns there ever were.
     """
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: AskedLives) -> None:
         self.count = 0
         self.by_id: dict[int, Life] = {}
         self.settings: dict[Cell, Held] = {}
@@ -249,11 +249,11 @@ class Lives:
             found = [each for each in self.by_id.values() if each.was_at(path)]
         return max(found, key=lambda each: each.field_id, default=None)
 
-    def answers(self, asked: Asked) -> bool:
+    def answers(self, asked: AskedLives) -> bool:
         """Return whether what is asked for was kept here."""
         life = None if asked.column is None else self.by_id.get(asked.column)
         is_followed = life is not None and self._is_followed(life)
-        return asked == self._asked or (is_followed and asked == Asked(column=asked.column))
+        return asked == self._asked or (is_followed and asked == AskedLives(column=asked.column))
 
     # Settings: options, comment, keys, layout, tags.
 
@@ -570,7 +570,7 @@ def _text(data_type: DataType) -> str:
             return bare_text(data_type)
 
 
-def lives_of(log: StreamLog[Any, Any], last: int, asked: Asked) -> Lives:
+def lives_of(log: StreamLog[Any, Any], last: int, asked: AskedLives) -> Lives:
     """Return a table's columns and settings at a version, from its log's beginning on.
 
     Those that were asked for last are kept as long as the stream is open: whoever asks for a column
@@ -592,7 +592,7 @@ def lives_of(log: StreamLog[Any, Any], last: int, asked: Asked) -> Lives:
 _KEPT: Final[WeakKeyDictionary[StreamLog[Any, Any], tuple[int, Lives]]] = WeakKeyDictionary()
 
 
-def _read(log: StreamLog[Any, Any], last: int, asked: Asked) -> Lives:
+def _read(log: StreamLog[Any, Any], last: int, asked: AskedLives) -> Lives:
     lives = Lives(asked)
     birth = log.commit_at(0)
     if _is_born_elsewhere(birth):

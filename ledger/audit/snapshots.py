@@ -29,7 +29,7 @@ SNAPSHOTS: Columns = {
 }
 
 
-class Listed(NamedTuple):
+class ListedSnapshot(NamedTuple):
     """A snapshot, and the commit that it came with."""
 
     version: int
@@ -65,7 +65,7 @@ def listed(
     state: TableState,
     ids: Sequence[int],
     corrections: Sequence[ClockCorrection],
-) -> list[Listed]:
+) -> list[ListedSnapshot]:
     """Return some of the snapshots of a table, in the order of their ids given.
 
     Args:
@@ -77,12 +77,12 @@ def listed(
     if state.born is not None:
         born, schema_id = state.born, state.schema.id
         return [
-            Listed(born.added_in[each], born_snapshot(born.snapshots[each], schema_id))
+            ListedSnapshot(born.added_in[each], born_snapshot(born.snapshots[each], schema_id))
             for each in ids
         ]
     if state.paimon is not None:
         every, added_in = state.paimon.every, state.paimon.added_in
-        return [Listed(added_in[each], every[each]) for each in ids]
+        return [ListedSnapshot(added_in[each], every[each]) for each in ids]
     of_main = () if state.on_branch is not None else ids
     kept = [each for each in of_main if each >= state.earliest_snapshot_id]
     first = state_at_snapshot(log, min(kept)).version if kept else state.version + 1
@@ -93,17 +93,17 @@ def listed(
             if then.snapshot is not None:
                 then_millis = true_millis(corrections, then.version, then.snapshot.time_millis)
                 snapshot = evolve(then.snapshot, time_millis=then_millis)
-                found[snapshot_id] = Listed(then.version, snapshot)
+                found[snapshot_id] = ListedSnapshot(then.version, snapshot)
     return [found[each] for each in ids if each in found]
 
 
 def _since(
     log: TableLog, first: int, last: int, corrections: Sequence[ClockCorrection]
-) -> Iterator[Listed]:
+) -> Iterator[ListedSnapshot]:
     for read in log.commits(first, last):
         commit = read.commit
         for transaction in commit.transactions:
             for event in transaction.events:
                 if isinstance(event, SnapshotCommitted | RolledBack):
                     moment_millis = effective_millis(commit, corrections)
-                    yield Listed(commit.version, snapshot_of(event, moment_millis))
+                    yield ListedSnapshot(commit.version, snapshot_of(event, moment_millis))

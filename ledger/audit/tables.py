@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from ledger.audit.entries import Entry, Wanted, entries, merged
+from ledger.audit.entries import Entry, WantedEntries, entries, merged
 from ledger.events.commit import Commit
 from ledger.events.table_events import TableCreated, TableDropped, TableName, TableRenamed
 from ledger.log.codec import Sketch
@@ -68,7 +68,7 @@ def whole_log(
     catalog: StreamLog[Any, Any],
     log_of: Callable[[PastTable], StreamLog[Any, Any] | None],
     database: str | None,
-    wanted: Wanted,
+    wanted: WantedEntries,
 ) -> Iterator[Entry]:
     """Yield the entries of a catalog and of every table that it ever had, newest first.
 

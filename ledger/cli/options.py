@@ -47,10 +47,10 @@ def branches_of(typed: Any) -> list[str]:
     return sorted(_half_typed(typed).table(typed["name"].raw).state.branches)
 
 
-def _half_typed(typed: Any) -> Place:
+def _half_typed(typed: Any) -> LedgerFlags:
     root = typed["--ledger"].raw or os.environ.get("LAKELEDGER_URL")
     named = typed["--profile"].raw or os.environ.get("LAKELEDGER_PROFILE")
-    return Place(root, typed["--storage-option"].raw_tokens, profile=named)
+    return LedgerFlags(root, typed["--storage-option"].raw_tokens, profile=named)
 
 
 TableName = Annotated[str, Parameter(help="DATABASE.TABLE.", completer=tables_of)]
@@ -65,7 +65,7 @@ OnBranch = Annotated[
 
 @Parameter(name="*", group=_WHERE)
 @frozen
-class Place:
+class LedgerFlags:
     """Which ledger a command works on, and how it prints."""
 
     ledger: Annotated[
@@ -154,7 +154,7 @@ class Place:
             lambda: open_ledger(url, options, author=author, trust=self.trust), url, options
         )
 
-    def with_caches(self) -> Place:
+    def with_caches(self) -> LedgerFlags:
         """Return the place for a command that is about caches, whatever others are to trust."""
         return evolve(self, trust="all")
 
@@ -195,7 +195,7 @@ def named_so(lake: Ledger, name: str) -> list[str]:
 
 @Parameter(name="*", group=_WHO)
 @frozen
-class Writing:
+class CommitFlags:
     """Who commits, why, under which id, and onto what."""
 
     author: Annotated[
@@ -227,7 +227,7 @@ class Writing:
 
 @Parameter(name="*", group=_WHEN)
 @frozen
-class When:
+class InstantFlags:
     """The instant to read a table at."""
 
     at: Annotated[

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import UnsetType
 
-from ledger.cli.options import Writing
+from ledger.cli.options import CommitFlags
 from ledger.cli.screen import Screen
 from ledger.events import catalog_events as c
 from ledger.events import table_events as t
@@ -89,7 +89,7 @@ def plain(record: object) -> Any:
 
 
 def committed(
-    screen: Screen, table: Table, appended: Appended[TableState], writing: Writing
+    screen: Screen, table: Table, appended: Appended[TableState], writing: CommitFlags
 ) -> None:
     """Print what an append to a table came to.
 

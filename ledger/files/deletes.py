@@ -17,7 +17,7 @@ from ledger.model.file_change import FileChange
 _NAMES: Final = "file_path"
 
 
-class Located(Protocol):
+class FilesOfTable(Protocol):
     """What is asked of a table's handle."""
 
     live: LiveFiles
@@ -44,7 +44,7 @@ def named_files(body: bytes) -> list[str]:
     return sorted(set(rows[_NAMES].unique().to_pylist()))
 
 
-def lost_names(table: Located, names: list[str]) -> list[str]:
+def lost_names(table: FilesOfTable, names: list[str]) -> list[str]:
     """Return those of some names that no file of a table ever had, at the place where it is."""
     prefix = f"{table.location}/"
     paths = {each: each.removeprefix(prefix) for each in names}
@@ -73,7 +73,7 @@ def renamed(body: bytes, new: Mapping[str, str]) -> bytes:
     return written
 
 
-def prefix_of(table: Located, names: list[str]) -> str | None:
+def prefix_of(table: FilesOfTable, names: list[str]) -> str | None:
     """Return what lost names begin with where the table was; None if it cannot be known.
 
     The rest of each is the path of a file of the table's.

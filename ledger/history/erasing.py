@@ -197,7 +197,7 @@ def _text(bound: str | None) -> str:
 
 
 @frozen
-class Standing:
+class Remaining:
     """Where a stream's own lines hold what is sought, for ever.
 
     Attributes:
@@ -227,7 +227,7 @@ class Erasure:
 
     values: int
     transactions: int
-    standing: tuple[Standing, ...]
+    standing: tuple[Remaining, ...]
     version: int | None = None
     unrendered: tuple[str, ...] = ()
 
@@ -302,7 +302,7 @@ def _left_of_columns(key: str, body: bytes, sought: Sought) -> tuple[bytes | Non
 
 def standing(
     streams: Iterable[tuple[str, StreamLog[Any, Any]]], sought: Sought, told: Progress
-) -> Iterator[Standing]:
+) -> Iterator[Remaining]:
     """Yield the streams whose lines hold what is sought, and those that cannot be read."""
     for name, log in streams:
         versions: list[int] = []
@@ -318,7 +318,7 @@ def standing(
                 if read.commit.version % _AT_ONCE == 0:
                     told(name, read.commit.version + 1, last + 1)
         except (LedgerError, OSError) as error:
-            yield Standing(name, tuple(versions), tuple(paths), str(error))
+            yield Remaining(name, tuple(versions), tuple(paths), str(error))
         else:
             if versions or paths:
-                yield Standing(name, tuple(versions), tuple(paths))
+                yield Remaining(name, tuple(versions), tuple(paths))

@@ -14,7 +14,7 @@ from typing import Any
 from attrs import define, field, frozen
 from msgspec import UNSET
 
-from ledger.history.verifying.births import Birth, Births
+from ledger.history.verifying.births import Births, NamedBirth
 from ledger.history.verifying.subject import Subject
 from ledger.history.verifying.verify import Verification, repair
 from ledger.locations import is_absolute
@@ -31,7 +31,7 @@ from ledger.model.errors import (
     StoreError,
 )
 from ledger.moving.export import Told, tell_nobody
-from ledger.moving.lines import CATALOG, End, File, Head, Said, Stream, read
+from ledger.moving.lines import CATALOG, File, FirstLine, LastLine, Said, StreamLine, read
 from ledger.moving.streams import AnyLog, catalog_of, table_of
 from ledger.opening.birth import note_birth
 from ledger.opening.root import ROOT_KEY, copied_from, id_of, read_root, root_of_copy
@@ -94,22 +94,22 @@ class _Bringing:
     as_copy: bool
     told: Told
     births: Births = field(factory=Births)
-    known: dict[str, Birth] = field(factory=dict)
+    known: dict[str, NamedBirth] = field(factory=dict)
     streams: list[_Stream] = field(factory=list)
     files: int = 0
     written: int = 0
     root: bytes = b""
     theirs: bytes = b""
-    last_line: End | None = None
+    last_line: LastLine | None = None
 
     def run(self, lines: Iterable[bytes]) -> Brought:
         catalog = catalog_of(self.setting)
         for number, said, place in _numbered(lines):
             if number == 1:
                 self._begin(said, place)
-            elif isinstance(said, End):
+            elif isinstance(said, LastLine):
                 self._end(said, place)
-            elif isinstance(said, Stream):
+            elif isinstance(said, StreamLine):
                 self._next(said, place)
             elif self.last_line is not None or not self.streams:
                 raise DamagedLogError(f"{place} stands where no export has one", place)
@@ -138,7 +138,7 @@ class _Bringing:
         )
 
     def _begin(self, said: object, place: str) -> None:
-        if not isinstance(said, Head):
+        if not isinstance(said, FirstLine):
             raise InvalidInputError(f"{place} does not begin a ledger's export")
         theirs = said.root.encode()
         here = self.setting.store.read(ROOT_KEY)
@@ -154,7 +154,7 @@ class _Bringing:
         self.root = mine or b""
         self.theirs = theirs
 
-    def _next(self, said: Stream, place: str) -> None:
+    def _next(self, said: StreamLine, place: str) -> None:
         self._refuse_unfinished(place)
         if not self.streams:
             if said.name != CATALOG:
@@ -226,14 +226,14 @@ class _Bringing:
             )
         return False
 
-    def _end(self, said: End, place: str) -> None:
+    def _end(self, said: LastLine, place: str) -> None:
         self._refuse_unfinished(place)
         commits = sum(each.last + 1 for each in self.streams)
         if (said.streams, said.commits, said.files) != (len(self.streams), commits, self.files):
             raise DamagedLogError(f"{place}: lines are missing before the end", place)
         self.last_line = said
 
-    def _absent(self) -> Iterator[Birth]:
+    def _absent(self) -> Iterator[NamedBirth]:
         carried = {each.said.name for each in self.streams}
         return (
             each
@@ -322,7 +322,7 @@ class _Stream:
 
     log: AnyLog
     shown: str
-    said: Stream
+    said: StreamLine
     born: str | None = None
     version: int = -1
     parent: str = ""
@@ -375,7 +375,7 @@ def _numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, Said | bytes, str]]
                 place,
             )
         said = read(line, place)
-        if isinstance(said, End) and said.sha256 != seen.hexdigest():
+        if isinstance(said, LastLine) and said.sha256 != seen.hexdigest():
             raise DamagedLogError(f"{place}: the lines before were changed on their way", place)
         seen.update(line)
         yield number, said, place

@@ -18,7 +18,7 @@ from ledger.events.born.iceberg import StatisticsSet
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import PartitionStatisticsSet
 from ledger.files.change_file import commit_files
-from ledger.history.verifying.births import Birth, Births
+from ledger.history.verifying.births import Births, NamedBirth
 from ledger.history.verifying.subject import references
 from ledger.log.codec import digest
 from ledger.log.outside import column_values
@@ -28,7 +28,16 @@ from ledger.log.replay import START
 from ledger.model.errors import DamagedLogError, InvalidInputError, NotFoundError
 from ledger.model.identifier import Identifier
 from ledger.model.messages.similar import similar
-from ledger.moving.lines import CATALOG, FORMAT, End, File, Head, Stream, written, written_commit
+from ledger.moving.lines import (
+    CATALOG,
+    FORMAT,
+    File,
+    FirstLine,
+    LastLine,
+    StreamLine,
+    written,
+    written_commit,
+)
 from ledger.moving.streams import AnyLog, catalog_of, table_of
 from ledger.opening.birth import was_born
 from ledger.opening.root import ROOT_KEY
@@ -101,7 +110,7 @@ def export(
     lines = _Lines(out, told)
     ids = tuple(each.table_id for each in chosen) if tables else UNSET
     asked = UNSET if version is None else version
-    lines.put(written(Head(format=FORMAT, root=root.decode(), tables=ids, version=asked)))
+    lines.put(written(FirstLine(format=FORMAT, root=root.decode(), tables=ids, version=asked)))
     lines.stream(CATALOG, CATALOG, catalog, cut)
     for birth in chosen:
         log = table_of(birth.path, setting)
@@ -109,7 +118,7 @@ def export(
     return lines.end()
 
 
-def _chosen(births: Births, tables: Sequence[Identifier]) -> list[Birth]:
+def _chosen(births: Births, tables: Sequence[Identifier]) -> list[NamedBirth]:
     if not tables:
         return [*births]
     found = []
@@ -129,7 +138,7 @@ def _last(log: AnyLog) -> int:
     return -1 if state is None else int(state.version)
 
 
-def _until(birth: Birth, catalog: AnyLog, log: AnyLog, version: int | None) -> int:
+def _until(birth: NamedBirth, catalog: AnyLog, log: AnyLog, version: int | None) -> int:
     """Return the last version to write: where one is asked for, nothing behind it is looked at."""
     if version is None:
         return _begun(birth, catalog, log)
@@ -140,7 +149,7 @@ def _until(birth: Birth, catalog: AnyLog, log: AnyLog, version: int | None) -> i
     return version
 
 
-def _begun(birth: Birth, catalog: AnyLog, log: AnyLog) -> int:
+def _begun(birth: NamedBirth, catalog: AnyLog, log: AnyLog) -> int:
     """Return a table's last version; -1 while its creator has not begun it.
 
     Raises:
@@ -179,7 +188,7 @@ class _Lines:
     def stream(self, name: str, shown: str, log: AnyLog, last: int) -> None:
         """Write a stream's commits up to one, with the files that they name."""
         self._streams.append((shown, last))
-        self.put(written(Stream(name, last, _digest_of(log, last))))
+        self.put(written(StreamLine(name, last, _digest_of(log, last))))
         if last < 0:
             return
         known: set[str] = set()
@@ -193,7 +202,7 @@ class _Lines:
 
     def end(self) -> Exported:
         """Write the last line."""
-        end = End(len(self._streams), self._commits, self._files, self._hash.hexdigest())
+        end = LastLine(len(self._streams), self._commits, self._files, self._hash.hexdigest())
         self.put(written(end))
         return Exported(tuple(self._streams), self._commits, self._files)
 

@@ -25,7 +25,7 @@ CATALOG: Final = "catalog"
 SIGN: Final = b'{"lakeledger":'
 
 
-class Head(
+class FirstLine(
     Struct,
     frozen=True,
     tag_field="lakeledger",
@@ -49,7 +49,7 @@ class Head(
     version: int | UnsetType = UNSET
 
 
-class Stream(Struct, frozen=True, tag_field="lakeledger", tag="stream", rename="camel"):
+class StreamLine(Struct, frozen=True, tag_field="lakeledger", tag="stream", rename="camel"):
     """The commits that follow are this stream's, from version 0 on.
 
     Attributes:
@@ -113,7 +113,7 @@ class Raw(Struct, frozen=True, tag_field="lakeledger", tag="commit", rename="cam
     body: str
 
 
-class End(Struct, frozen=True, tag_field="lakeledger", tag="end", rename="camel"):
+class LastLine(Struct, frozen=True, tag_field="lakeledger", tag="end", rename="camel"):
     """The last line: all came through.
 
     Attributes:
@@ -129,7 +129,7 @@ class End(Struct, frozen=True, tag_field="lakeledger", tag="end", rename="camel"
     sha256: str
 
 
-Said = Head | Stream | File | Raw | End
+Said = FirstLine | StreamLine | File | Raw | LastLine
 
 _SAID: Final[msgspec.json.Decoder[Said]] = msgspec.json.Decoder(Said)
 _ENCODER: Final = msgspec.json.Encoder()
@@ -148,7 +148,7 @@ def written(said: Said) -> bytes:
     r"""Return a line.
 
     Example:
-        >>> written(Stream("catalog", 3, ""))
+        >>> written(StreamLine("catalog", 3, ""))
         b'{"lakeledger":"stream","name":"catalog","last":3,"head":""}\n'
     """
     return _ENCODER.encode(said) + b"\n"
@@ -183,7 +183,7 @@ def read(line: bytes, place: str) -> Said | bytes:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         _refuse_newer(line, place)
         raise DamagedLogError(f"{place} is no line of an export: {error}", place) from error
-    if isinstance(said, Head):
+    if isinstance(said, FirstLine):
         _refuse_newer(line, place)
     if isinstance(said, Raw):
         try:

@@ -57,7 +57,7 @@ _ORDERED = frozenset({Op.LESS, Op.AT_MOST, Op.GREATER, Op.AT_LEAST})
 
 
 @frozen
-class Column:
+class BoundColumn:
     """A column that a predicate is bound to.
 
     Attributes:
@@ -96,7 +96,7 @@ class Predicate:
     """
 
     op: Op
-    column: Column
+    column: BoundColumn
     values: tuple[Value, ...] = ()
 
 
@@ -161,7 +161,7 @@ def disjunction(parts: Iterable[Expression]) -> Expression:
     return kept[0] if kept else FALSE
 
 
-def membership(column: Column, values: Iterable[Value]) -> Expression:
+def membership(column: BoundColumn, values: Iterable[Value]) -> Expression:
     """Return that a column has one of some values."""
     found = tuple(sorted(set(values)))
     if not found:
@@ -169,7 +169,7 @@ def membership(column: Column, values: Iterable[Value]) -> Expression:
     return Predicate(Op.EQUAL if len(found) == 1 else Op.IN, column, found)
 
 
-def exclusion(column: Column, values: Iterable[Value]) -> Expression:
+def exclusion(column: BoundColumn, values: Iterable[Value]) -> Expression:
     """Return that a column has none of some values."""
     found = tuple(sorted(set(values)))
     if not found:
@@ -198,7 +198,7 @@ def without_not(expression: Expression) -> Expression:
     Where a floating-point comparison is negated, NaN comes in: it matches neither of the two.
 
     Example:
-        >>> price = Column(1, "price", t.IntType())
+        >>> price = BoundColumn(1, "price", t.IntType())
         >>> text_of(without_not(Not(Predicate(Op.LESS, price, (5,)))))
         'price >= 5'
     """
@@ -259,12 +259,12 @@ def predicates_of(expression: Expression) -> Iterator[Predicate]:
             yield from predicates_of(part)
 
 
-def _value_text(column: Column, value: Value) -> str:
+def _value_text(column: BoundColumn, value: Value) -> str:
     return column.value_text(value)
 
 
 def text_of(
-    expression: Expression, value_text: Callable[[Column, Value], str] = _value_text
+    expression: Expression, value_text: Callable[[BoundColumn, Value], str] = _value_text
 ) -> str:
     """Return an expression for people.
 
@@ -273,7 +273,7 @@ def text_of(
         value_text: How values are written.
 
     Example:
-        >>> day = Column(1, "day", t.DateType())
+        >>> day = BoundColumn(1, "day", t.DateType())
         >>> text_of(And((Predicate(Op.AT_LEAST, day, (17501,)), Predicate(Op.NOT_NULL, day))))
         'day >= 2017-12-01 and not_null(day)'
     """
@@ -290,7 +290,7 @@ def text_of(
             return f"not {_nested_text(part, value_text)}"
 
 
-def _predicate_text(predicate: Predicate, value_text: Callable[[Column, Value], str]) -> str:
+def _predicate_text(predicate: Predicate, value_text: Callable[[BoundColumn, Value], str]) -> str:
     op, name = predicate.op, predicate.column.name
     if op in UNARY:
         return f"{op.value}({name})"
@@ -298,6 +298,6 @@ def _predicate_text(predicate: Predicate, value_text: Callable[[Column, Value], 
     return f"{name} {op.value} " + (f"({shown})" if op in (Op.IN, Op.NOT_IN) else shown)
 
 
-def _nested_text(expression: Expression, value_text: Callable[[Column, Value], str]) -> str:
+def _nested_text(expression: Expression, value_text: Callable[[BoundColumn, Value], str]) -> str:
     inner = text_of(expression, value_text)
     return f"({inner})" if isinstance(expression, And | Or) else inner

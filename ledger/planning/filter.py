@@ -20,7 +20,7 @@ from ledger.planning.expression import (
     UNARY,
     Always,
     And,
-    Column,
+    BoundColumn,
     Expression,
     Not,
     Op,
@@ -36,7 +36,7 @@ from ledger.planning.expression import (
 from ledger.planning.literal import literal_of
 
 
-def column_named(schema: Schema, name: str) -> Column:
+def column_named(schema: Schema, name: str) -> BoundColumn:
     """Return the column that a filter names, inside a ROW with the ROW's name before it.
 
     A column whose own name has a dot is found by it first.
@@ -56,7 +56,7 @@ def column_named(schema: Schema, name: str) -> Column:
             f"column {name} cannot be filtered by: there is none, or it lies inside an ARRAY or "
             f"MAP; {meant(name, schema.names)}"
         )
-    return Column(found.id, name, found.type)
+    return BoundColumn(found.id, name, found.type)
 
 
 def _member(fields: tuple[t.DataField, ...], name: str) -> t.DataField | None:
@@ -161,7 +161,7 @@ def _predicate(given: object, schema: Schema) -> Expression:
     return predicate_on(column_named(schema, name), op, value)
 
 
-def predicate_on(column: Column, op: Op, value: object = None) -> Expression:
+def predicate_on(column: BoundColumn, op: Op, value: object = None) -> Expression:
     """Return a column compared.
 
     Args:
@@ -188,7 +188,7 @@ def predicate_on(column: Column, op: Op, value: object = None) -> Expression:
     return Predicate(op, column, (literal_of(value, column),))
 
 
-def _unary(column: Column, op: Op, value: object) -> Expression:
+def _unary(column: BoundColumn, op: Op, value: object) -> Expression:
     if value is not None:
         raise InvalidInputError(
             f"column {column.name} is compared with {excerpt(value)}: '{op.value}' wants no value"
@@ -283,7 +283,7 @@ class _Reader:
         found = read(sql)
         return Not(found) if sql.args.get("negate") else found
 
-    def _column(self, sql: Sql) -> Column:
+    def _column(self, sql: Sql) -> BoundColumn:
         if sql.key not in ("column", "dot"):
             raise _refusal(sql)
         return column_named(self._schema, ".".join(part.name for part in sql.parts))
@@ -342,7 +342,7 @@ class _Reader:
         return predicate_on(column, Op.STARTS_WITH, _literal(sql.expression, column))
 
 
-def _literal(sql: Sql, column: Column) -> object:
+def _literal(sql: Sql, column: BoundColumn) -> object:
     read = _LITERALS.get(sql.key)
     if read is not None:
         return read(sql)

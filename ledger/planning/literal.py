@@ -22,10 +22,10 @@ from ledger.model.transforms.values import (
     unit_digits,
 )
 from ledger.model.types.text import format_type
-from ledger.planning.expression import Column
+from ledger.planning.expression import BoundColumn
 
 
-def literal_of(value: object, column: Column) -> Value:
+def literal_of(value: object, column: BoundColumn) -> Value:
     """Return a value to compare a column with.
 
     Taken are Python's own values of the column's type, and ISO 8601 text for days, times and
@@ -36,7 +36,7 @@ def literal_of(value: object, column: Column) -> Value:
         InvalidInputError: The value is not of the column's type, or lies between two of its values.
 
     Example:
-        >>> literal_of("2017-12-01", Column(1, "day", t.DateType()))
+        >>> literal_of("2017-12-01", BoundColumn(1, "day", t.DateType()))
         17501
     """
     if value is None:

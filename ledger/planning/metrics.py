@@ -15,7 +15,7 @@ from attrs import frozen
 from ledger.model.file_change import FileChange
 from ledger.model.transforms.values import Value
 from ledger.planning.bound_value import value_from_bytes
-from ledger.planning.expression import NEGATIVE, OPPOSITE, Column, Op, Predicate, is_floating
+from ledger.planning.expression import NEGATIVE, OPPOSITE, BoundColumn, Op, Predicate, is_floating
 
 
 @frozen
@@ -48,7 +48,7 @@ class ColumnMetrics:
         return self.null_count == 0 and self.value_count in (None, self.rows)
 
 
-def metrics_of(file: FileChange, column: Column) -> ColumnMetrics:
+def metrics_of(file: FileChange, column: BoundColumn) -> ColumnMetrics:
     """Return what a file says of a column, whose type its bounds are read as."""
     return ColumnMetrics(
         file.record_count,
@@ -63,7 +63,7 @@ def _of(values: Any, field_id: int) -> Any:
     return values.get(field_id) if isinstance(values, dict) else None
 
 
-def _bound(text: str | None, column: Column) -> Value | None:
+def _bound(text: str | None, column: BoundColumn) -> Value | None:
     try:
         return None if text is None else value_from_bytes(bytes.fromhex(text), column.type)
     except ValueError:
@@ -76,7 +76,7 @@ def holds_in(predicate: Predicate, metrics: ColumnMetrics) -> bool | None:
 
     Example:
         >>> from ledger.model import types as t
-        >>> column = Column(1, "id", t.IntType())
+        >>> column = BoundColumn(1, "id", t.IntType())
         >>> more = Predicate(Op.GREATER, column, (5,))
         >>> [holds_in(more, ColumnMetrics(2, 2, 0, *each)) for each in ((1, 5), (4, 9), (6, 9))]
         [False, None, True]

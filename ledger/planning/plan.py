@@ -18,7 +18,15 @@ from ledger.model.schema import Schema
 from ledger.model.transforms.paths import field_types
 from ledger.model.types.casting import can_promote
 from ledger.model.types.walk import walk_fields
-from ledger.planning.expression import FALSE, TRUE, Column, Expression, Predicate, reduced, text_of
+from ledger.planning.expression import (
+    FALSE,
+    TRUE,
+    BoundColumn,
+    Expression,
+    Predicate,
+    reduced,
+    text_of,
+)
 from ledger.planning.filter import Filter, parse_filter
 from ledger.planning.metrics import ColumnMetrics, holds_in, metrics_of
 from ledger.planning.spec_plan import (
@@ -209,7 +217,7 @@ class TableFilter:
                 found[each.id] = "bounds"
         return found
 
-    def _metrics(self, file: FileChange, column: Column) -> ColumnMetrics | None:
+    def _metrics(self, file: FileChange, column: BoundColumn) -> ColumnMetrics | None:
         reading = self._readings.get(file.schema_id, {}).get(column.id)
         return None if reading == "absent" else metrics_of(file, column)
 

@@ -22,7 +22,7 @@ from ledger.model.transforms.values import Value
 from ledger.planning.expression import (
     FALSE,
     TRUE,
-    Column,
+    BoundColumn,
     Expression,
     Op,
     Predicate,
@@ -35,7 +35,7 @@ from ledger.planning.expression import (
 
 
 @frozen
-class PartitionColumn(Column):
+class PartitionColumn(BoundColumn):
     """One field of a spec; its id is the partition field's.
 
     Attributes:

@@ -14,7 +14,7 @@ from ledger.model.transforms.values import Value, decode_value
 from ledger.planning.expression import (
     FALSE,
     And,
-    Column,
+    BoundColumn,
     Expression,
     Predicate,
     Verdict,
@@ -81,7 +81,7 @@ class OtherValues:
     """
 
     filter: Expression
-    columns: tuple[tuple[Column, ColumnMetrics | None], ...]
+    columns: tuple[tuple[BoundColumn, ColumnMetrics | None], ...]
 
     @property
     def text(self) -> str:
@@ -93,7 +93,7 @@ class OtherValues:
 Reason = EmptyFile | NothingMatches | OtherPartition | OtherValues
 
 
-def _known(column: Column, metrics: ColumnMetrics | None) -> str:
+def _known(column: BoundColumn, metrics: ColumnMetrics | None) -> str:
     if metrics is None:
         return f"column {column.name} was added later"
     if metrics.is_all_null:
@@ -111,7 +111,7 @@ def failed_part(expression: Expression, verdict: Verdict) -> Expression:
     return next((each for each in parts if decided(each, verdict) is False), expression)
 
 
-def columns_of(expression: Expression) -> list[Column]:
+def columns_of(expression: Expression) -> list[BoundColumn]:
     """Return the columns that an expression asks about, each once."""
     return list(dict.fromkeys(each.column for each in predicates_of(expression)))
 

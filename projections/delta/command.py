@@ -8,7 +8,7 @@ from attrs import frozen
 from cyclopts import Parameter
 
 from ledger.table import Table
-from projections.command import FormatCommand, Reader
+from projections.command import FormatCommand, PythonReader
 from projections.delta.materialise import DELTA
 from projections.materialising import Progress
 
@@ -31,7 +31,7 @@ COMMAND = FormatCommand(
     DELTA,
     DeltaFlags,
     "commits, checkpoints",
-    Reader(
+    PythonReader(
         "deltalake",
         "from deltalake import DeltaTable, QueryBuilder",
         'read = QueryBuilder().register("t", DeltaTable("{opened}"))\n'

@@ -15,7 +15,7 @@ from projections.delta.log.actions import is_own
 from projections.delta.log.checkpoint import is_same
 from projections.delta.log.names import FOLDER, HINT, is_checkpoint, version_of
 from projections.delta.planned import unsaid
-from projections.delta.position import RENDERER, Position
+from projections.delta.position import RENDERER, DeltaPosition
 from projections.delta.project import Projection
 from projections.materialising import (
     Compared,
@@ -64,7 +64,7 @@ class DeltaFiles:
         return {HINT: ""}
 
     @property
-    def positions(self) -> PositionFile[Position]:
+    def positions(self) -> PositionFile[DeltaPosition]:
         """Where a position is kept."""
         return positions.FILE
 
@@ -76,10 +76,10 @@ class DeltaFiles:
         self,
         table: Table,
         outputs: Outputs,
-        start: Position,
+        start: DeltaPosition,
         target: TableState,
         on_progress: Progress,
-    ) -> Position:
+    ) -> DeltaPosition:
         """Write what a stretch of the log brings; return the new position.
 
         A clock that was corrected since changes the times of versions that stand already.
@@ -87,10 +87,10 @@ class DeltaFiles:
         is_corrected = len(target.corrections) != start.corrections
         if is_corrected and isinstance(outputs, Gathering):
             renewing = _Renewing(outputs.inner.store, outputs.inner.root)
-            return Projection(table, renewing, Position(), target).run(on_progress)
+            return Projection(table, renewing, DeltaPosition(), target).run(on_progress)
         return Projection(table, outputs, start, target).run(on_progress)
 
-    def otherwise(self, table: Table, stood: Position) -> Otherwise | None:
+    def otherwise(self, table: Table, stood: DeltaPosition) -> Otherwise | None:
         """Return whether another renderer made files."""
         del table
         if stood.version < 0 or stood.renderer == RENDERER:
@@ -98,15 +98,15 @@ class DeltaFiles:
         return Otherwise("older_renderer_replaced", {"renderer": stood.renderer})
 
     def renew(
-        self, table: Table, older: Position, target: TableState, on_progress: Progress
-    ) -> Position:
+        self, table: Table, older: DeltaPosition, target: TableState, on_progress: Progress
+    ) -> DeltaPosition:
         """Make files that another renderer made as they are made now, where they stand."""
         del older
         outputs = outputs_of(table)
         renewing = _Renewing(outputs.store, outputs.root)
-        return Projection(table, renewing, Position(), target).run(on_progress)
+        return Projection(table, renewing, DeltaPosition(), target).run(on_progress)
 
-    def compare(self, table: Table, stood: Position, at: TableState) -> Compared:
+    def compare(self, table: Table, stood: DeltaPosition, at: TableState) -> Compared:
         """Compare what stands on the store with what the log makes of it.
 
         Checkpoints are compared by content. A file of somebody else's in a place that is or will
@@ -143,7 +143,7 @@ class DeltaFiles:
         )
         return Compared(found, wanted, tuple(in_the_way), newest)
 
-    def lost(self, table: Table, stood: Position) -> Mapping[str, bytes]:
+    def lost(self, table: Table, stood: DeltaPosition) -> Mapping[str, bytes]:
         """Return all files that are lost or damaged, as readers go back in time, too."""
         wanted = files_of(self, table, target_state(table, stood.version))
         outputs = outputs_of(table)

@@ -40,7 +40,7 @@ class Checkpointed:
 
 
 @frozen
-class Position:
+class DeltaPosition:
     """Where a projection stands.
 
     Attributes:
@@ -64,7 +64,7 @@ class Position:
         corrections: How many corrections of clocks the timestamps go by.
         renderer: Whose files they are.
         garbage: Files that nothing names any more and that are still to be taken away.
-        leaving_since: See `projections.position_file.Position`.
+        leaving_since: See `projections.position_file.FilesPosition`.
     """
 
     version: int = -1
@@ -88,9 +88,9 @@ class Position:
     garbage: tuple[str, ...] = ()
     leaving_since: int = 0
 
-    def with_leaving(self, garbage: tuple[str, ...], since: int) -> Position:
+    def with_leaving(self, garbage: tuple[str, ...], since: int) -> DeltaPosition:
         """Return this position with other garbage and another time since when files leave."""
         return evolve(self, garbage=garbage, leaving_since=since)
 
 
-FILE = PositionFile("delta", Position(), FORMAT, {})
+FILE = PositionFile("delta", DeltaPosition(), FORMAT, {})

@@ -47,7 +47,7 @@ from projections.delta.log.commits import (
 )
 from projections.delta.log.delta_log import DeltaLog
 from projections.delta.log.versions import Versions
-from projections.delta.position import Position
+from projections.delta.position import DeltaPosition
 from projections.delta.table.columns import CalledInFiles
 from projections.delta.table.files import TableFiles
 from projections.delta.table.fold import TableFold
@@ -79,10 +79,10 @@ class Projection:
 
     table: Table
     outputs: Outputs
-    start: Position
+    start: DeltaPosition
     target: TableState
 
-    def run(self, on_progress: Progress) -> Position:
+    def run(self, on_progress: Progress) -> DeltaPosition:
         """Write what is new; return the new position, and in it what is to be taken away.
 
         Raises:
@@ -332,7 +332,7 @@ class _Run:
         oldest = oldest_readable(state)
         return (self._versions.version_of(oldest) if oldest > 1 else None) or 0
 
-    def finish(self) -> Position:
+    def finish(self) -> DeltaPosition:
         """Write the hint; return the position."""
         fold = self._fold
         if self._target.mirrored is not None:
@@ -340,14 +340,14 @@ class _Run:
             corrections = len(self._target.corrections)
             version = self._target.version
             return self._log.finish(
-                Position(version=version, commit=self._digest, corrections=corrections)
+                DeltaPosition(version=version, commit=self._digest, corrections=corrections)
             )
         if self._target.snapshot is None and fold.problem is not None:
             raise UnsupportedError(
                 f"{self._table.identifier} has no Delta version: {fold.problem.message}"
             )
         return self._log.finish(
-            Position(
+            DeltaPosition(
                 version=self._target.version,
                 commit=self._digest,
                 protocol=fold.protocol.decode(),

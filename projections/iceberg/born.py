@@ -25,7 +25,7 @@ from ledger.table import Table
 from projections.iceberg.importing.metadata import metadata_of
 from projections.iceberg.metadata.table_json import write_metadata
 from projections.iceberg.names import FOLDER, HINT, Names
-from projections.iceberg.position import Position
+from projections.iceberg.position import IcebergPosition
 from projections.iceberg.promoted import PromotedManifests
 from projections.iceberg.table.properties import most_previous_versions
 from projections.materialising import Progress, new_commits
@@ -61,9 +61,9 @@ def born_metadata(table: Table, state: TableState) -> bytes:
 
 def render_born(table: Table, outputs: Outputs, target: TableState, on_progress: Progress) -> None:
     """Write a version's metadata file and what the ledger made for it, but point nowhere."""
-    run = _Run(table, outputs, Position(), target)
+    run = _Run(table, outputs, IcebergPosition(), target)
     if target.born is not None and target.born.promoted_in >= 0:
-        for read in new_commits(table, Position(), target, on_progress):
+        for read in new_commits(table, IcebergPosition(), target, on_progress):
             run.commit(read)
     run.put_metadata(target)
 
@@ -71,11 +71,11 @@ def render_born(table: Table, outputs: Outputs, target: TableState, on_progress:
 def project_born(
     table: Table,
     outputs: Outputs,
-    start: Position,
+    start: IcebergPosition,
     target: TableState,
     wants: Callable[[int], bool],
     on_progress: Progress,
-) -> Position:
+) -> IcebergPosition:
     """Write what a stretch of the log brings; see `projections.iceberg.project.Projection`."""
     names = Names(target.table_id)
     found = [version for each in outputs.paths(FOLDER) if (version := names.version_of(each))]
@@ -90,7 +90,7 @@ def project_born(
     oldest = target.version - most_previous_versions(target.schema)
     written = sorted({*start.metadata_versions, *found, target.version})
     manifests = run.own.manifests
-    return Position(
+    return IcebergPosition(
         version=target.version,
         check=hashlib.sha256(body).hexdigest(),
         metadata_versions=tuple(each for each in written if each >= oldest),
@@ -107,7 +107,9 @@ def project_born(
 
 
 class _Run:
-    def __init__(self, table: Table, outputs: Outputs, start: Position, target: TableState) -> None:
+    def __init__(
+        self, table: Table, outputs: Outputs, start: IcebergPosition, target: TableState
+    ) -> None:
         self._table, self._outputs = table, outputs
         self.builder = TableBuilder(
             at_version(table.log, start.version) if start.version >= 0 else None

@@ -8,7 +8,7 @@ from attrs import frozen
 from cyclopts import Parameter
 
 from ledger.table import Table
-from projections.command import FormatCommand, Reader
+from projections.command import FormatCommand, PythonReader
 from projections.iceberg.materialise import ICEBERG, project
 from projections.materialising import Progress
 
@@ -35,7 +35,7 @@ COMMAND = FormatCommand(
     ICEBERG,
     IcebergFlags,
     "metadata, manifest lists, manifests",
-    Reader(
+    PythonReader(
         "pyiceberg",
         "from pyiceberg.table import StaticTable",
         'StaticTable.from_metadata("{opened}").scan().to_arrow()',

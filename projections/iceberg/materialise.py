@@ -13,7 +13,7 @@ from ledger.model.errors import InvalidInputError, NotFoundError
 from ledger.table import Table
 from projections.iceberg import position as positions
 from projections.iceberg.names import FOLDER, HINT, RENDERER, Names
-from projections.iceberg.position import Position
+from projections.iceberg.position import IcebergPosition
 from projections.iceberg.project import Projection, Wants, no_other
 from projections.iceberg.standing import Renewing, compared, projected
 from projections.leaving import Leaving
@@ -52,7 +52,7 @@ class IcebergFiles:
         return _HINTS
 
     @property
-    def positions(self) -> PositionFile[Position]:
+    def positions(self) -> PositionFile[IcebergPosition]:
         """Where a position is kept."""
         return positions.FILE
 
@@ -64,14 +64,14 @@ class IcebergFiles:
         self,
         table: Table,
         outputs: Outputs,
-        start: Position,
+        start: IcebergPosition,
         target: TableState,
         on_progress: Progress,
-    ) -> Position:
+    ) -> IcebergPosition:
         """Write what a stretch of the log brings; return the new position."""
         return Projection(table, outputs, start, target, self.wants).run(on_progress)
 
-    def otherwise(self, table: Table, stood: Position) -> Otherwise | None:
+    def otherwise(self, table: Table, stood: IcebergPosition) -> Otherwise | None:
         """Return whether another renderer made files, or for another place."""
         if stood.leads_on(table.location):
             return None
@@ -81,8 +81,8 @@ class IcebergFiles:
         return Otherwise("place_replaced", facts)
 
     def renew(
-        self, table: Table, older: Position, target: TableState, on_progress: Progress
-    ) -> Position:
+        self, table: Table, older: IcebergPosition, target: TableState, on_progress: Progress
+    ) -> IcebergPosition:
         """Project from the beginning over files of an older renderer or of another place."""
         outputs = outputs_of(table)
         names = Names(target.table_id, older.renderer)
@@ -90,14 +90,18 @@ class IcebergFiles:
         versions = {names.version_of(path) for path in own}
         renewing = Renewing(outputs.store, outputs.root, own=own)
         run = Projection(
-            table, renewing, Position(), target, lambda each: self.wants(each) or each in versions
+            table,
+            renewing,
+            IcebergPosition(),
+            target,
+            lambda each: self.wants(each) or each in versions,
         )
         reached = run.run(on_progress)
         made = projected(outputs, Names(target.table_id))
         gone = (each for each in own - made if each != names.hadoop(target.version))
         return evolve(reached, garbage=tuple(sorted({*reached.garbage, *gone})))
 
-    def compare(self, table: Table, stood: Position, at: TableState) -> Compared:
+    def compare(self, table: Table, stood: IcebergPosition, at: TableState) -> Compared:
         """Compare what stands on the store with what the log makes of it.
 
         Metadata files of earlier versions are compared where they are; nothing has to name them. A
@@ -111,7 +115,7 @@ class IcebergFiles:
             raise NotFoundError(_otherwise(table, stood), kind="OTHER_PROJECTION")
         return compared(table, stood, at)
 
-    def lost(self, table: Table, stood: Position) -> Mapping[str, bytes]:
+    def lost(self, table: Table, stood: IcebergPosition) -> Mapping[str, bytes]:
         """Return what is lost or damaged, if a reader of the newest snapshot misses any."""
         if _is_whole(table, stood):
             return {}
@@ -134,7 +138,7 @@ class IcebergFiles:
         return [path for path, body in found if body and body.endswith(names.sync_marker(path))]
 
 
-def _is_whole(table: Table, stood: Position) -> bool:
+def _is_whole(table: Table, stood: IcebergPosition) -> bool:
     """Whether all files are sound that a reader of the newest snapshot needs."""
     outputs, state = outputs_of(table), at_version(table.log, stood.version)
     names = Names(state.table_id)
@@ -150,7 +154,7 @@ def _is_whole(table: Table, stood: Position) -> bool:
     )
 
 
-def _otherwise(table: Table, stood: Position) -> str:
+def _otherwise(table: Table, stood: IcebergPosition) -> str:
     again = f"make them anew: lakeledger project iceberg {table.identifier}"
     if stood.renderer != RENDERER:
         return f"the Iceberg files of {table.identifier} were made by an older renderer; {again}"
@@ -204,7 +208,7 @@ def _one(table: Table, version: int, on_progress: Progress) -> int:
     with table.log.store.lock(ICEBERG.key(table)):
         stands = ICEBERG.position(table).version
         made, target = MemoryOutputs(), target_state(table, version)
-        Projection(table, made, Position(), target).render(on_progress)
+        Projection(table, made, IcebergPosition(), target).render(on_progress)
         metadata = Names(target.table_id).metadata(version)
         outputs = outputs_of(table)
         for path, body in made.files.items():

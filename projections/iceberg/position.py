@@ -32,7 +32,7 @@ class LinePosition:
 
 
 @frozen
-class Position:
+class IcebergPosition:
     """Where a projection stands.
 
     Attributes:
@@ -52,7 +52,7 @@ class Position:
         list_check: SHA-256 of the newest snapshot's manifest list; empty without one.
         renderer: Whose files they are.
         garbage: Files that nothing names any more and that are still to be taken away.
-        leaving_since: See `projections.position_file.Position`.
+        leaving_since: See `projections.position_file.FilesPosition`.
         lines: The branches that are there.
     """
 
@@ -78,19 +78,19 @@ class Position:
         """Whether a run can go on from here: the files are this renderer's, and of this place."""
         return self.version < 0 or (self.renderer == RENDERER and self.location == location)
 
-    def with_leaving(self, garbage: tuple[str, ...], since: int) -> Position:
+    def with_leaving(self, garbage: tuple[str, ...], since: int) -> IcebergPosition:
         """Return this position with other garbage and another time since when files leave."""
         return evolve(self, garbage=garbage, leaving_since=since)
 
 
-def _of_renderer(renderer: int) -> Callable[[Position], Position]:
+def _of_renderer(renderer: int) -> Callable[[IcebergPosition], IcebergPosition]:
     return lambda found: evolve(found, renderer=renderer)
 
 
 FILE = PositionFile(
     "iceberg",
-    Position(),
+    IcebergPosition(),
     file_format=RENDERER,
-    older={each: (Position, _of_renderer(each)) for each in range(RENDERER - 1, 0, -1)},
+    older={each: (IcebergPosition, _of_renderer(each)) for each in range(RENDERER - 1, 0, -1)},
 )
 """Files that another renderer made are not gone on from."""

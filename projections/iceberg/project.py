@@ -37,7 +37,7 @@ from ledger.table import Table
 from projections.iceberg.born import project_born, render_born
 from projections.iceberg.manifests.writing import Manifests
 from projections.iceberg.names import FOLDER, HINT, Names
-from projections.iceberg.position import Position
+from projections.iceberg.position import IcebergPosition
 from projections.iceberg.snapshots.adders import Adders
 from projections.iceberg.snapshots.adding import Snapshots
 from projections.iceberg.snapshots.garbage import Garbage
@@ -88,11 +88,11 @@ class Projection:
 
     table: Table
     outputs: Outputs
-    start: Position
+    start: IcebergPosition
     target: TableState
     wants: Wants = no_other
 
-    def run(self, on_progress: Progress) -> Position:
+    def run(self, on_progress: Progress) -> IcebergPosition:
         """Write what is new; return the new position, and in it what is to be taken away.
 
         Raises:
@@ -167,7 +167,7 @@ class _Run:
         self._statistics = StatisticsFiles.at(self._names, self._before)
         self._written = (*start.metadata_versions, *found)
 
-    def _trail_at(self, start: Position) -> Trail:
+    def _trail_at(self, start: IcebergPosition) -> Trail:
         if start.version < 0:
             return Trail()
         path = self._names.metadata(start.version)
@@ -184,8 +184,8 @@ class _Run:
         table = self._projection.table
         then = state_at_snapshot(table.log, snapshot_id)
         target = at_version(table.log, then.version)
-        again = _Run(Projection(table, MemoryOutputs(), Position(), target), (snapshot_id,))
-        for read in new_commits(table, Position(), target, nobody):
+        again = _Run(Projection(table, MemoryOutputs(), IcebergPosition(), target), (snapshot_id,))
+        for read in new_commits(table, IcebergPosition(), target, nobody):
             again.commit(read)
         found = again._lines.base(snapshot_id)
         manifests = evolve(self._manifests.fork(), current=found.manifests.current)
@@ -267,7 +267,7 @@ class _Run:
         self._outputs.put(self._names.metadata(state.version), body)
         return body
 
-    def publish(self) -> Position:
+    def publish(self) -> IcebergPosition:
         """Write the newest metadata file and point to it; return the position."""
         version = self._target.version
         body = self.put_metadata(self._target)
@@ -277,7 +277,7 @@ class _Run:
         kept = tuple(each for each in {*self._written, version} if each >= oldest)
         dropped = [each for each in self._written if each < oldest]
         facts = self._fold.facts
-        return Position(
+        return IcebergPosition(
             version=version,
             check=hashlib.sha256(body).hexdigest(),
             metadata_versions=tuple(sorted(kept)),

@@ -32,7 +32,7 @@ from projections.iceberg.manifests.file import ManifestFile, wherever
 from projections.iceberg.manifests.writing import Changes, Listed, Manifests
 from projections.iceberg.metadata.schema_json import schema_to_json
 from projections.iceberg.names import Names
-from projections.iceberg.position import Position
+from projections.iceberg.position import IcebergPosition
 from projections.iceberg.snapshots.adders import Adders
 from projections.manifest_files.container import read_container
 from projections.outputs import Outputs
@@ -62,7 +62,7 @@ class PromotedManifests:
 
     @classmethod
     def at(
-        cls, table: Table, outputs: Outputs, start: Position, target: TableState
+        cls, table: Table, outputs: Outputs, start: IcebergPosition, target: TableState
     ) -> PromotedManifests:
         """Return those of a position."""
         names = Names(target.table_id)

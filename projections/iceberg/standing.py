@@ -17,7 +17,7 @@ from ledger.evolution.state import TableState
 from ledger.model.errors import DamagedLogError, UnsupportedError
 from ledger.table import Table
 from projections.iceberg.names import FOLDER, HINT, Names
-from projections.iceberg.position import Position
+from projections.iceberg.position import IcebergPosition
 from projections.iceberg.project import Projection, Wants, no_other
 from projections.leaving import Leaving
 from projections.manifest_files.container import read_container
@@ -32,7 +32,7 @@ from projections.materialising import (
 from projections.outputs import MemoryOutputs, StoreOutputs
 
 
-def compared(table: Table, stood: Position, at: TableState) -> Compared:
+def compared(table: Table, stood: IcebergPosition, at: TableState) -> Compared:
     """Compare a table's files with those that it should have at a state.
 
     Args:
@@ -74,7 +74,7 @@ def compared(table: Table, stood: Position, at: TableState) -> Compared:
 
 def _rendered(table: Table, target: TableState, wants: Wants = no_other) -> dict[str, bytes]:
     outputs = MemoryOutputs()
-    Projection(table, outputs, Position(), target, wants).run(nobody)
+    Projection(table, outputs, IcebergPosition(), target, wants).run(nobody)
     return outputs.files
 
 

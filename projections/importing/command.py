@@ -10,7 +10,7 @@ from attrs import define, field, frozen
 from cyclopts import Parameter
 
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place
+from ledger.cli.options import LedgerFlags
 from ledger.cli.screen import Screen, as_json
 from ledger.cli.stopping import Stop, ends_between_rounds
 from ledger.ledger import Ledger
@@ -37,7 +37,7 @@ Interval: TypeAlias = Annotated[
 
 
 @frozen
-class Asked:
+class AskedImport:
     """What a command line asks for.
 
     Attributes:
@@ -62,7 +62,7 @@ class Asked:
         return "." in self.name
 
 
-def import_asked(place: Place, asked: Asked) -> None:
+def import_asked(place: LedgerFlags, asked: AskedImport) -> None:
     """Bring in what is asked for, and print what came.
 
     Args:
@@ -86,7 +86,7 @@ def import_asked(place: Place, asked: Asked) -> None:
         _import_all(lake, screen, asked)
 
 
-def _take(lake: Ledger, asked: Asked, name: str, source: str, progress: Progress) -> Imported:
+def _take(lake: Ledger, asked: AskedImport, name: str, source: str, progress: Progress) -> Imported:
     done: Imported
     if asked.dry_run:
         done = lake.plan_import(name, source, format_name=asked.format_name)
@@ -95,7 +95,7 @@ def _take(lake: Ledger, asked: Asked, name: str, source: str, progress: Progress
     return done
 
 
-def _tables(lake: Ledger, asked: Asked) -> dict[str, str]:
+def _tables(lake: Ledger, asked: AskedImport) -> dict[str, str]:
     """Return where each table is, by what it is called here."""
     if asked.is_one:
         return {asked.name: asked.source}
@@ -104,7 +104,7 @@ def _tables(lake: Ledger, asked: Asked) -> dict[str, str]:
     )
 
 
-def _import_all(lake: Ledger, screen: Screen, asked: Asked) -> None:
+def _import_all(lake: Ledger, screen: Screen, asked: AskedImport) -> None:
     done: list[Imported] = []
     failed: dict[str, str] = {}
     tables = _tables(lake, asked)
@@ -146,7 +146,7 @@ class _Following:
 
     lake: Ledger
     screen: Screen
-    asked: Asked
+    asked: AskedImport
     problems: dict[str, str] = field(factory=dict)
     transactions: int = 0
 

@@ -21,8 +21,8 @@ from ledger.model.errors import (
 )
 from ledger.model.identifier import Identifier
 from ledger.table import Table
-from projections.importing.many import Found
-from projections.importing.trial import Birth, Planned
+from projections.importing.many import FoundTable
+from projections.importing.trial import ImportedBirth, Planned
 from projections.materialising import Progress, nobody
 
 SOURCE_FILE = "source.metadata-file"
@@ -44,7 +44,7 @@ class Incoming:
 
     source: str
     metadata_file: str
-    birth: Birth | None
+    birth: ImportedBirth | None
     planned: Sequence[Planned]
     not_carried: tuple[str, ...] = ()
     schemas: tuple[int, ...] = ()
@@ -102,7 +102,7 @@ class Refused:
     error: LedgerError | OSError
 
 
-def _one_by_one(source: str, options: Mapping[str, Any] | None) -> list[Found]:
+def _one_by_one(source: str, options: Mapping[str, Any] | None) -> list[FoundTable]:
     del options
     raise UnsupportedError(f"tables of this format come in one by one: say which of {source}")
 
@@ -117,7 +117,7 @@ class Importing:
     """
 
     read: Read
-    tables: Callable[[str, Mapping[str, Any] | None], list[Found]] = _one_by_one
+    tables: Callable[[str, Mapping[str, Any] | None], list[FoundTable]] = _one_by_one
 
     def run_all(
         self,
@@ -200,7 +200,7 @@ class Importing:
         return table, self.read(source, table, now_millis, options)
 
 
-def _adopted(lake: Ledger, identifier: Identifier, birth: Birth, source: str) -> Table:
+def _adopted(lake: Ledger, identifier: Identifier, birth: ImportedBirth, source: str) -> Table:
     return lake.adopt_table(
         identifier,
         birth.facts(),

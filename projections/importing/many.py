@@ -14,7 +14,7 @@ IsTable = Callable[[SourceFiles, str], bool]
 
 
 @frozen
-class Found:
+class FoundTable:
     """A table of others.
 
     Attributes:
@@ -52,7 +52,7 @@ def _is_there(files: SourceFiles, folder: str) -> bool:
     return True
 
 
-def tables_below(files: SourceFiles, root: str, is_table: IsTable) -> list[Found]:
+def tables_below(files: SourceFiles, root: str, is_table: IsTable) -> list[FoundTable]:
     """Return the tables in a folder, or in the folders in it, which stand for databases then.
 
     A database's folder may end in `.db`, as Hive's and Paimon's do.
@@ -81,11 +81,13 @@ def tables_below(files: SourceFiles, root: str, is_table: IsTable) -> list[Found
     return found
 
 
-def _found(files: SourceFiles, root: str, names: list[str], is_table: IsTable) -> Iterator[Found]:
+def _found(
+    files: SourceFiles, root: str, names: list[str], is_table: IsTable
+) -> Iterator[FoundTable]:
     for name in names:
         folder = f"{root}/{name}"
         if is_table(files, folder):
-            yield Found(_database(root), name, folder)
+            yield FoundTable(_database(root), name, folder)
             continue
         try:
             inside = _shown(files.names(folder))
@@ -94,7 +96,7 @@ def _found(files: SourceFiles, root: str, names: list[str], is_table: IsTable) -
             continue
         for each in inside:
             if is_table(files, f"{folder}/{each}"):
-                yield Found(_database(folder), each, f"{folder}/{each}")
+                yield FoundTable(_database(folder), each, f"{folder}/{each}")
 
 
 def _database(folder: str) -> str:

@@ -28,7 +28,7 @@ _KEYS: Final[Mapping[type, str]] = {
 
 
 @frozen
-class Birth:
+class ImportedBirth:
     """What a table begins with that comes from elsewhere.
 
     Attributes:

@@ -40,7 +40,7 @@ from projections.paimon.paths import (
     statistics_path,
     tag_path,
 )
-from projections.paimon.position import Position
+from projections.paimon.position import PaimonPosition
 from projections.paimon.rows.binary_row import decode_row
 from projections.paimon.rows.values import scalar
 from projections.partition_text import PartitionText
@@ -53,10 +53,10 @@ _FORMATS: Final = "ledger.formats"
 def project_born(
     table: Table,
     outputs: Outputs,
-    start: Position,
+    start: PaimonPosition,
     target: TableState,
     on_progress: Progress,
-) -> Position:
+) -> PaimonPosition:
     """Write what a stretch of the log brings; see `projections.paimon.project.Projection`.
 
     Raises:
@@ -70,7 +70,7 @@ def project_born(
     for read in new_commits(table, start, target, on_progress):
         commit = read.digest
     gone = _Run(table, outputs, before, target, target.paimon).run()
-    return Position(version=target.version, commit=commit, garbage=tuple(gone))
+    return PaimonPosition(version=target.version, commit=commit, garbage=tuple(gone))
 
 
 class _Run:

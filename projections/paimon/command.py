@@ -8,7 +8,7 @@ from attrs import frozen
 from cyclopts import Parameter
 
 from ledger.table import Table
-from projections.command import FormatCommand, Reader
+from projections.command import FormatCommand, PythonReader
 from projections.materialising import Progress
 from projections.paimon.materialise import PAIMON
 
@@ -31,7 +31,7 @@ COMMAND = FormatCommand(
     PAIMON,
     PaimonFlags,
     "schema, snapshot, tag, manifest",
-    Reader(
+    PythonReader(
         "pypaimon",
         "from pypaimon.table.file_store_table import FileStoreTable",
         'read = FileStoreTable.from_path("{opened}").new_read_builder()\n'

@@ -38,7 +38,7 @@ from projections.paimon.paths import (
     manifest_path,
     set_aside_path,
 )
-from projections.paimon.position import Position
+from projections.paimon.position import PaimonPosition
 from projections.paimon.project import Projection
 from projections.position_file import PositionFile
 
@@ -59,7 +59,7 @@ class PaimonFiles:
         return _HINTS
 
     @property
-    def positions(self) -> PositionFile[Position]:
+    def positions(self) -> PositionFile[PaimonPosition]:
         """Where a position is kept."""
         return positions.FILE
 
@@ -71,17 +71,17 @@ class PaimonFiles:
         self,
         table: Table,
         outputs: Outputs,
-        start: Position,
+        start: PaimonPosition,
         target: TableState,
         on_progress: Progress,
-    ) -> Position:
+    ) -> PaimonPosition:
         """Write what a stretch of the log brings; return the new position."""
         # A clock that was corrected since changes what stands there already.
         corrected = any(each.version > start.version for each in target.corrections)
-        begin = Position() if corrected else start
+        begin = PaimonPosition() if corrected else start
         return Projection(table, outputs, begin, target).run(on_progress)
 
-    def otherwise(self, table: Table, stood: Position) -> Otherwise | None:
+    def otherwise(self, table: Table, stood: PaimonPosition) -> Otherwise | None:
         """Return whether another rule made files, or for another place."""
         if stood.is_older:
             return Otherwise("older_renderer_replaced", {"renderer": stood.renderer})
@@ -91,8 +91,8 @@ class PaimonFiles:
         return Otherwise("place_replaced", facts)
 
     def renew(
-        self, table: Table, older: Position, target: TableState, on_progress: Progress
-    ) -> Position:
+        self, table: Table, older: PaimonPosition, target: TableState, on_progress: Progress
+    ) -> PaimonPosition:
         """Make files as they are made now, where older ones or another place's stand."""
         outputs = outputs_of(table)
         wanted = files_of(self, table, target_state(table, min(older.version, target.version)))
@@ -100,11 +100,11 @@ class PaimonFiles:
         for done, path in enumerate(wrong, 1):
             outputs.point(path, wanted[path])
             on_progress(done, len(wrong))
-        reached = Projection(table, outputs, Position(), target).run(on_progress)
+        reached = Projection(table, outputs, PaimonPosition(), target).run(on_progress)
         gone = _of_older(outputs, Names(table.state.table_id), older)
         return evolve(reached, garbage=(*reached.garbage, *gone))
 
-    def compare(self, table: Table, stood: Position, at: TableState) -> Compared:
+    def compare(self, table: Table, stood: PaimonPosition, at: TableState) -> Compared:
         """Compare what stands on the store with what the log makes of it.
 
         A file of somebody else's in a place that is or will be the ledger's is told as changed.
@@ -122,7 +122,7 @@ class PaimonFiles:
             found = Difference((), (key,), found.foreign, told_older + "rollback")
         return Compared(found, wanted, in_the_way, newest)
 
-    def lost(self, table: Table, stood: Position) -> Mapping[str, bytes]:
+    def lost(self, table: Table, stood: PaimonPosition) -> Mapping[str, bytes]:
         """Return all files that are lost or damaged, as Paimon's readers go back in time, too."""
         at = target_state(table, stood.version)
         outputs, wanted = outputs_of(table), files_of(self, table, at)
@@ -146,7 +146,7 @@ class PaimonFiles:
         return ()
 
 
-def _of_older(outputs: StoreOutputs, names: Names, older: Position) -> Iterator[str]:
+def _of_older(outputs: StoreOutputs, names: Names, older: PaimonPosition) -> Iterator[str]:
     """Yield what only the first rule made: lists of the files that were live at a rollback."""
     for rollback, _ in older.rollbacks:
         parts = (manifest_path(names.older_live(rollback, part)) for part in count())
@@ -163,7 +163,7 @@ rebuild = PAIMON.rebuild
 
 
 def sorted_out(
-    files: FileFormat[Position],
+    files: FileFormat[PaimonPosition],
     table: Table,
     found: Difference,
     stood: TableState,
@@ -206,13 +206,13 @@ def sorted_out(
 
 
 def _later(
-    files: FileFormat[Position], table: Table, stood: TableState, newest: TableState
+    files: FileFormat[PaimonPosition], table: Table, stood: TableState, newest: TableState
 ) -> dict[str, bytes]:
     """Return what a run from one state to another may write, wherever it is to end."""
     return _files(files, table, evolve(newest, earliest_snapshot_id=stood.earliest_snapshot_id))
 
 
-def _files(files: FileFormat[Position], table: Table, target: TableState) -> dict[str, bytes]:
+def _files(files: FileFormat[PaimonPosition], table: Table, target: TableState) -> dict[str, bytes]:
     try:
         return files_of(files, table, target)
     except UnsupportedError:

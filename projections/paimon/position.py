@@ -13,7 +13,7 @@ files that were live then, so that tables without rollbacks had the same files a
 
 
 @frozen
-class Position:
+class PaimonPosition:
     """Where a projection stands.
 
     Attributes:
@@ -27,7 +27,7 @@ class Position:
         garbage: Files that nothing names any more and that are still to be taken away.
         location: The table's URL, by which manifests name files that are not in their bucket's
             folder; empty where it was not kept.
-        leaving_since: See `projections.position_file.Position`.
+        leaving_since: See `projections.position_file.FilesPosition`.
     """
 
     version: int = -1
@@ -45,7 +45,7 @@ class Position:
         """Whether the files were made by an older rule."""
         return self.renderer != RENDERER
 
-    def with_leaving(self, garbage: tuple[str, ...], since: int) -> Position:
+    def with_leaving(self, garbage: tuple[str, ...], since: int) -> PaimonPosition:
         """Return this position with other garbage and another time since when files leave."""
         return evolve(self, garbage=garbage, leaving_since=since)
 
@@ -58,8 +58,8 @@ class _First:
     rollbacks: tuple[int, ...] = ()
 
 
-def _of_first(first: _First) -> Position:
-    return Position(first.version, tuple((each, 0) for each in first.rollbacks), renderer=1)
+def _of_first(first: _First) -> PaimonPosition:
+    return PaimonPosition(first.version, tuple((each, 0) for each in first.rollbacks), renderer=1)
 
 
-FILE = PositionFile("paimon", Position(), file_format=2, older={1: (_First, _of_first)})
+FILE = PositionFile("paimon", PaimonPosition(), file_format=2, older={1: (_First, _of_first)})

@@ -42,7 +42,7 @@ from projections.paimon.paths import (
     snapshot_path,
     tag_path,
 )
-from projections.paimon.position import Position
+from projections.paimon.position import PaimonPosition
 
 
 @frozen
@@ -58,10 +58,10 @@ class Projection:
 
     table: Table
     outputs: Outputs
-    start: Position
+    start: PaimonPosition
     target: TableState
 
-    def run(self, on_progress: Progress) -> Position:
+    def run(self, on_progress: Progress) -> PaimonPosition:
         """Write what is new and take away what expired; return the new position.
 
         Raises:
@@ -202,7 +202,7 @@ class _Run:
             delta_manifest_list_size=len(delta),
         )
 
-    def finish(self) -> Position:
+    def finish(self) -> PaimonPosition:
         """Write tags and hints; return the position, and in it what is no longer reachable."""
         self._tags()
         latest = self._target.last_snapshot_id
@@ -210,7 +210,7 @@ class _Run:
             self._outputs.point(LATEST, b"%d" % latest)
             self._outputs.point(EARLIEST, b"%d" % self._target.earliest_snapshot_id)
             self._manifests.forget_others(latest)
-        return Position(
+        return PaimonPosition(
             self._target.version,
             self._lines.rollbacks,
             self._manifests.known,

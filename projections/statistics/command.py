@@ -11,7 +11,7 @@ from cyclopts import App, Group, Parameter, validators
 
 from ledger.cli.exits import UsageError
 from ledger.cli.families import help_and_example
-from ledger.cli.options import Place, When
+from ledger.cli.options import InstantFlags, LedgerFlags
 from ledger.cli.paths import key_and_value
 from ledger.cli.screen import Screen
 from ledger.ledger import Ledger
@@ -36,8 +36,8 @@ from projections.statistics.publishing.published import Published
 from projections.statistics.shown.query import Counted, Instant, Order, growth, totals
 from projections.statistics.shown.questions import (
     TARGET_FILE_SIZE,
-    Bounds,
     Question,
+    Thresholds,
     answer,
     print_answer,
 )
@@ -141,10 +141,10 @@ class Asking:
         str | None, Parameter(show_default=False, help="The filter whose cost is asked, as SQL.")
     ] = None
 
-    def bounds(self, now_millis: int) -> Bounds:
+    def bounds(self, now_millis: int) -> Thresholds:
         """Return from where on something is told."""
         days = self.days
-        return Bounds(
+        return Thresholds(
             now_millis=now_millis,
             target_file_size=self.target_size,
             untouched_days=_DAYS if days is None else days,
@@ -155,7 +155,7 @@ class Asking:
 
 
 @frozen
-class Wanted:
+class WantedTable:
     """What to show of a table."""
 
     top: int
@@ -213,8 +213,8 @@ def stats(  # noqa: PLR0913 - each is an option of the command
     ] = "auto",
     asking: Asking = Asking(),
     shapes: Shapes = Shapes(),
-    when: When = When(),  # noqa: B008 - frozen
-    place: Place = Place(),  # noqa: B008 - frozen
+    when: InstantFlags = InstantFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     r"""Show a table's partitions and totals at any instant, from its log alone.
 
@@ -233,7 +233,7 @@ def stats(  # noqa: PLR0913 - each is an option of the command
     """
     one = _is_one(name, every=every)
     of_one = _one_partition(partition)
-    wanted = Wanted(top, by, history or bool(partition), of_one, plot, shapes, asking)
+    wanted = WantedTable(top, by, history or bool(partition), of_one, plot, shapes, asking)
     _refuse_contradictions(wanted, when, one=one, checks=verify or rebuild)
     screen = place.screen
     with Engines(engine, screen.notice) as engines:
@@ -251,7 +251,9 @@ def _is_one(name: str | None, *, every: bool) -> bool:
     return name is not None and "." in name
 
 
-def _refuse_contradictions(wanted: Wanted, when: When, *, one: bool, checks: bool) -> None:
+def _refuse_contradictions(
+    wanted: WantedTable, when: InstantFlags, *, one: bool, checks: bool
+) -> None:
     shapes = wanted.shapes
     shapes_asked = shapes.view or shapes.columns or shapes.analyze or shapes.publish
     shown = wanted.history or wanted.plot or shapes_asked
@@ -273,7 +275,7 @@ def _refuse_contradictions(wanted: Wanted, when: When, *, one: bool, checks: boo
         raise UsageError(f"--plot {wanted.plot}: there is no folder {wanted.plot.parent}; make it")
 
 
-def _refuse_two_answers(wanted: Wanted) -> None:
+def _refuse_two_answers(wanted: WantedTable) -> None:
     ask, shapes = wanted.asking.ask, wanted.shapes
     if wanted.asking.where is not None and ask != "filter":
         raise UsageError("--where is of --ask filter, which tells what it has to read")
@@ -298,7 +300,7 @@ def _one_partition(texts: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def _tables(place: Place, name: str | None) -> list[Table]:
+def _tables(place: LedgerFlags, name: str | None) -> list[Table]:
     if name is not None and "." in name:
         return [place.table(name)]
     lake = place.open()
@@ -310,7 +312,7 @@ def _names(lake: Ledger, database: str | None) -> list[str]:
     return [f"{each}.{table}" for each in databases for table in lake.tables(each)]
 
 
-def _columns(table: Table, when: When, screen: Screen, wanted: Wanted) -> None:
+def _columns(table: Table, when: InstantFlags, screen: Screen, wanted: WantedTable) -> None:
     read = columns_by_snapshot if wanted.history else columns_at
     rows = read(table, when.of(table)).to_pylist()
     if wanted.partition:
@@ -332,7 +334,9 @@ def _rows_of(rows: list[dict[str, Any]], partition: dict[str, str]) -> list[dict
     return found
 
 
-def _one(table: Table, when: When, engines: Engines, screen: Screen, wanted: Wanted) -> None:
+def _one(
+    table: Table, when: InstantFlags, engines: Engines, screen: Screen, wanted: WantedTable
+) -> None:
     if wanted.shapes.columns:
         # From what stands in the log alone: nothing is kept of it.
         _columns(table, when, screen, wanted)
@@ -370,7 +374,12 @@ def _kept(table: Table, counted: Counted, what: str) -> Kept:
 
 
 def _answer(
-    ask: Question, table: Table, when: When, kept: Counted, screen: Screen, wanted: Wanted
+    ask: Question,
+    table: Table,
+    when: InstantFlags,
+    kept: Counted,
+    screen: Screen,
+    wanted: WantedTable,
 ) -> None:
     at = when.of(table)
     # An instant that is named is asked as it was then.
@@ -394,11 +403,11 @@ def _answer(
 
 def _report(  # noqa: PLR0913 - what a report is made of
     table: Table,
-    when: When,
+    when: InstantFlags,
     kept: Counted,
     engine: str,
     screen: Screen,
-    wanted: Wanted,
+    wanted: WantedTable,
     *,
     analysis: Analysis | None,
 ) -> None:
@@ -453,7 +462,7 @@ def _distinct_json(analysis: Analysis, at: Instant) -> dict[str, Any]:
 def _publish(
     table: Table,
     counted: Counted,
-    when: When,
+    when: InstantFlags,
     formats: tuple[Format, ...],
     analysis: Analysis | None,
 ) -> list[Published]:
@@ -479,7 +488,7 @@ def _publish(
 
 
 def _publish_iceberg(
-    table: Table, kept: Kept, when: When, analysis: Analysis | None
+    table: Table, kept: Kept, when: InstantFlags, analysis: Analysis | None
 ) -> Iterator[Published]:
     if analysis is None or publish_iceberg.is_partitioned(table):
         yield publish_iceberg.publish(table, kept, when.of(table))
@@ -500,7 +509,7 @@ def _published_json(published: Published) -> dict[str, Any]:
 
 
 def _many(
-    lake: Ledger, database: str | None, engines: Engines, screen: Screen, wanted: Wanted
+    lake: Ledger, database: str | None, engines: Engines, screen: Screen, wanted: WantedTable
 ) -> None:
     problems: dict[str, LedgerError] = {}
     tables = _opened(lake, _names(lake, database), problems)

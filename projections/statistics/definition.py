@@ -22,7 +22,7 @@ Kind = Literal["int64", "string"]
 
 
 @frozen
-class Column:
+class EngineColumn:
     """A column of a table that an engine reads or gives."""
 
     name: str
@@ -45,13 +45,13 @@ class Measure:
     fold: Literal["sum", "max"]
 
 
-PLACE = (Column("version"), Column("snapshot_id"))
+PLACE = (EngineColumn("version"), EngineColumn("snapshot_id"))
 """Where in the log. In a sum: where the partition was changed last."""
 
 KEYS = (
-    Column("spec_id", nullable=True),
-    Column("partition", "string", nullable=True),
-    Column("content", "string", nullable=True),
+    EngineColumn("spec_id", nullable=True),
+    EngineColumn("partition", "string", nullable=True),
+    EngineColumn("content", "string", nullable=True),
 )
 """Which partition: the spec, its values as a JSON array, and the sort of file.
 
@@ -62,10 +62,10 @@ NULL: the whole table.
 ENTRIES = (
     *PLACE,
     *KEYS,
-    Column("sign"),
-    Column("record_count"),
-    Column("file_size_in_bytes"),
-    Column("creation_time", nullable=True),
+    EngineColumn("sign"),
+    EngineColumn("record_count"),
+    EngineColumn("file_size_in_bytes"),
+    EngineColumn("creation_time", nullable=True),
 )
 """One row a file that came (sign 1) or went (-1), and one a snapshot (0), its keys NULL."""
 
@@ -79,7 +79,7 @@ MEASURES = (
 ROWS = (
     *PLACE,
     *KEYS,
-    *(Column(each.name, nullable=each.fold == "max") for each in MEASURES),
+    *(EngineColumn(each.name, nullable=each.fold == "max") for each in MEASURES),
 )
 """Deltas and sums alike. A snapshot has one row besides, for the whole table."""
 
@@ -117,7 +117,7 @@ def content_of(content: str, file_format: str) -> str:
 
 
 @cache
-def arrow_schema(columns: tuple[Column, ...]) -> pa.Schema:
+def arrow_schema(columns: tuple[EngineColumn, ...]) -> pa.Schema:
     """Return columns as an Arrow schema."""
     import pyarrow as pa
 

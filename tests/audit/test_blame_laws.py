@@ -21,7 +21,7 @@ from ledger import (
     Table,
 )
 from ledger.audit.blame import blame_column, blame_columns, blame_settings, flat
-from ledger.audit.lives import Asked, Lives
+from ledger.audit.lives import AskedLives, Lives
 from ledger.events import SchemaEvent, TableEvent
 from ledger.events.schema_events import ColumnAdded, ColumnUndropped
 from ledger.evolution.fold.schema_builder import SchemaBuilder
@@ -68,10 +68,10 @@ def steps_of(table: Table) -> tuple[list[Step], list[object]]:
     return steps, [each.fact for each in steps]
 
 
-EVERYTHING = Asked(newest=10**6)
+EVERYTHING = AskedLives(newest=10**6)
 
 
-def lives_of(table: Table, asked: Asked = EVERYTHING) -> Lives:
+def lives_of(table: Table, asked: AskedLives = EVERYTHING) -> Lives:
     lives = Lives(asked)
     lives.take(table.events())
     return lives
@@ -154,7 +154,9 @@ def test_a_log_filtered_by_a_column_finds_exactly_what_diffs_show_for_it(
         if column != (columns[version - 1] if version else None)
     ]
 
-    touching = [version for version, _ in lives_of(table, Asked(column=watched)).touching(watched)]
+    touching = [
+        version for version, _ in lives_of(table, AskedLives(column=watched)).touching(watched)
+    ]
 
     moved = {
         commit.version
@@ -182,7 +184,7 @@ def test_settings_are_blamed_and_a_dropped_column_is_found_by_its_name() -> None
     table.alter([SetOption("k", "2")], author="bob")
     table.alter([RenameColumn(("amount",), "total")])
     table.alter([DropColumn(("total",))], author="eve")
-    lives = lives_of(table, Asked(path=("amount",)))
+    lives = lives_of(table, AskedLives(path=("amount",)))
 
     found = {each.subject: each for each in blame_settings(lives)}
     assert [(c.author, c.version) for c in found["option k"].causes] == [("bob", 2)]
@@ -197,7 +199,7 @@ def test_a_table_that_was_born_in_iceberg_is_blamed_through_columns_that_return(
     codec: Codec[TableEvent] = Codec(TableEvent)
     lines = (Path(__file__).parents[1] / "data/born/commits.jsonl").read_bytes().splitlines()
     commits = [codec.decode(each, "a line") for each in lines]
-    lives, builder = Lives(Asked()), TableBuilder()
+    lives, builder = Lives(AskedLives()), TableBuilder()
     for commit in commits:
         lives.take([commit])
         builder.commit(commit)
@@ -219,19 +221,19 @@ def test_what_is_forgotten_of_a_log_is_what_nobody_asks_for(
     whole = lives_of(table)
     there = frozenset(key for _, key in paths_of_schema(table.state.schema))
 
-    few = lives_of(table, Asked(ids=there))
+    few = lives_of(table, AskedLives(ids=there))
     assert list(flat(blame_columns(few))) == list(flat(blame_columns(whole)))
     assert set(few.by_id) <= there
-    assert lives_of(table, Asked(newest=2)).count == len(whole.by_id)
+    assert lives_of(table, AskedLives(newest=2)).count == len(whole.by_id)
 
     # Every path that could ever be read leads to the column of the whole that it led to.
     paths = {path for each in table.schemas() for path, _ in paths_of_schema(each)}
     path = data.draw(st.sampled_from(sorted(paths)))
-    one, other = (lives_of(table, Asked(path=path, newest=newest)) for newest in (0, 10**6))
+    one, other = (lives_of(table, AskedLives(path=path, newest=newest)) for newest in (0, 10**6))
     if other.find(path) is not None:
         assert blame_column(one, path) == blame_column(other, path)
     for field_id in whole.by_id:
-        asked = Asked(column=field_id)
+        asked = AskedLives(column=field_id)
         narrow, wide = lives_of(table, asked), lives_of(table, attrs.evolve(asked, newest=10**6))
         assert narrow.touching(field_id) == wide.touching(field_id)
 
@@ -252,7 +254,11 @@ def test_what_is_kept_of_a_log_goes_with_the_columns_not_with_the_changes() -> N
             table.alter([RemoveOption(f"k{at}")])
         ids = frozenset(key for _, key in paths_of_schema(table.state.schema))
         sizes = []
-        for asked in (Asked(ids=ids), Asked(path=("c1",)), Asked(ids=ids, newest=20)):
+        for asked in (
+            AskedLives(ids=ids),
+            AskedLives(path=("c1",)),
+            AskedLives(ids=ids, newest=20),
+        ):
             lives = lives_of(table, asked)
             names = sum(len(each.names) for each in lives.by_id.values())
             sizes += [len(lives.by_id), names, len(lives.settings)]

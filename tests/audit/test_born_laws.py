@@ -30,8 +30,8 @@ from pyiceberg.types import (
 import ledger
 from ledger import Table
 from ledger.audit.blame import blame_columns, flat
-from ledger.audit.entries import Wanted, entries
-from ledger.audit.lives import Asked, lives_of
+from ledger.audit.entries import WantedEntries, entries
+from ledger.audit.lives import AskedLives, lives_of
 from ledger.audit.migrating.migration import Migration, migrate
 from ledger.audit.migrating.trial import tried
 from ledger.audit.migrating.undoing import reverted, undone
@@ -150,7 +150,7 @@ def test_a_log_filtered_by_a_column_finds_exactly_what_diffs_show_for_it(seed: i
     table, states = life(seed)
     columns = [by_id(shape(each)) for each in states]
     for watched in sorted({key for each in columns for key in each}):
-        found = entries(table.log, "a.b", Wanted(column_id=watched))
+        found = entries(table.log, "a.b", WantedEntries(column_id=watched))
         shown = [
             version
             for version, at in enumerate(columns)
@@ -171,7 +171,7 @@ def order(state: TableState) -> list[int]:
 def test_blame_says_what_is_and_since_when_no_version_says_otherwise(seed: int) -> None:
     table, states = life(seed)
     now = by_id(shape(states[-1]))
-    blamed = [*flat(blame_columns(lives_of(table.log, len(states) - 1, Asked())))]
+    blamed = [*flat(blame_columns(lives_of(table.log, len(states) - 1, AskedLives())))]
     assert {each.field_id for each in blamed} == set(now)
     for blame in blamed:
         assert blame.field_id is not None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ledger import SetOption, Table, UpdateColumnComment
 from ledger.audit.entries import Entry
-from ledger.audit.lives import Asked, Lives, lives_of
+from ledger.audit.lives import AskedLives, Lives, lives_of
 from ledger.stores import Store
 from tests.faults import Wrapped
 from tests.lakes import data_file, lake_on, memory, orders
@@ -77,7 +77,7 @@ def test_a_filtered_log_is_the_whole_log_filtered(
 
 def test_lives_from_segments_are_those_of_every_commit(table: Table) -> None:
     newest = table.state.version
-    asked = Asked(newest=10)
+    asked = AskedLives(newest=10)
     whole = Lives(asked)
     whole.take(read.commit for read in table.log.commits(0, newest))
 
@@ -114,7 +114,7 @@ def test_a_log_by_column_reads_beside_its_columns_lives_only_what_touched_it() -
         made.append([data_file(f"{number}.parquet")])
     touched = made.alter([UpdateColumnComment(("amount",), "said once")]).version
     made.log.wait_for_caches()
-    lives_of(made.log, made.state.version, Asked(column=made.column_id("amount")))
+    lives_of(made.log, made.state.version, AskedLives(column=made.column_id("amount")))
     store.asked.clear()
 
     assert [each.version for each in made.entries(column="amount")] == [touched, 0]

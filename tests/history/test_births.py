@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ledger import Identifier, Ledger, Schema, Table
-from ledger.history.verifying.births import Birth, Births, disagreements
+from ledger.history.verifying.births import Births, NamedBirth, disagreements
 from ledger.history.verifying.finding import Finding
 from ledger.history.verifying.subject import Subject
 from ledger.history.verifying.verify import Verification
@@ -20,7 +20,7 @@ def _lake(folder: Path) -> Ledger:
     return lake_on(LocalStore(folder, durable=Durability.NONE))
 
 
-def _told(lake: Ledger, birth: Birth) -> list[Finding]:
+def _told(lake: Ledger, birth: NamedBirth) -> list[Finding]:
     table = Table(birth.identifier, birth.path, lake._setting)
     subject: Subject[Any, Any] = Subject(birth.name, table.log, has_files=True)
     verification: Verification[Any, Any] = Verification(subject)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ledger
-from ledger.planning.expression import Column, Op, Predicate
+from ledger.planning.expression import BoundColumn, Op, Predicate
 from tests.thorough import examples
 
 NUMBERS = st.integers(-50, 50)
@@ -85,7 +85,7 @@ def test_an_expression_whose_values_stand_in_no_order_is_planned_alike(
     ranges: list[list[int]], values: list[int]
 ) -> None:
     table = a_table("BIGINT", 8, ranges)
-    column = Column(0, "id", table.state.schema.field("id").type)
+    column = BoundColumn(0, "id", table.state.schema.field("id").type)
 
     found = kept(table, Predicate(Op.IN, column, tuple(values)))
 

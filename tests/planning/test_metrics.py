@@ -16,7 +16,7 @@ from ledger.model.file_change import FileChange
 from ledger.model.transforms.values import Value, unit_digits
 from ledger.model.types.single_value import value_from_json
 from ledger.planning.bound_value import value_from_bytes, value_to_bytes
-from ledger.planning.expression import Column, Expression, Op, Predicate, decided, without_not
+from ledger.planning.expression import BoundColumn, Expression, Op, Predicate, decided, without_not
 from ledger.planning.metrics import ColumnMetrics, holds_in, metrics_of
 from ledger.planning.verdict import holds_for
 from tests.planning.iceberg_cases import cases, type_of
@@ -116,7 +116,7 @@ def _as_unit(data_type: t.DataType) -> t.DataType:
 
 
 @st.composite
-def files(draw: st.DrawFn) -> tuple[Column, Expression, list[Any]]:
+def files(draw: st.DrawFn) -> tuple[BoundColumn, Expression, list[Any]]:
     data_type = draw(comparable_types())
     values = values_of(data_type)
     if isinstance(data_type, t.VarCharType | t.VarBinaryType):
@@ -125,7 +125,7 @@ def files(draw: st.DrawFn) -> tuple[Column, Expression, list[Any]]:
         values = shorter
     if isinstance(data_type, t.FloatType | t.DoubleType):
         values = values | st.just(float("nan"))
-    column = Column(3, "c", data_type)
+    column = BoundColumn(3, "c", data_type)
     rows = draw(st.lists(st.none() | values, min_size=1, max_size=5))
     return column, draw(filters(column)), rows
 
@@ -137,7 +137,7 @@ def holds_for_row(expression: Expression, row: Any) -> bool | None:
 @settings(max_examples=examples(200), deadline=None)
 @given(files(), st.booleans())
 def test_metrics_lose_no_row_and_promise_none(
-    case: tuple[Column, Expression, list[Any]],
+    case: tuple[BoundColumn, Expression, list[Any]],
     whole: bool,  # noqa: FBT001
 ) -> None:
     column, given_filter, rows = case
@@ -151,9 +151,9 @@ def test_metrics_lose_no_row_and_promise_none(
         assert all(each is True for each in matched)
 
 
-INT = Column(3, "c", t.IntType())
-TEXT = Column(3, "c", t.STRING)
-DOUBLE = Column(3, "c", t.DoubleType())
+INT = BoundColumn(3, "c", t.IntType())
+TEXT = BoundColumn(3, "c", t.STRING)
+DOUBLE = BoundColumn(3, "c", t.DoubleType())
 
 
 @pytest.mark.parametrize(

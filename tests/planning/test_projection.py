@@ -18,7 +18,7 @@ from ledger.planning.expression import (
     UNARY,
     Always,
     And,
-    Column,
+    BoundColumn,
     Expression,
     Not,
     Op,
@@ -59,7 +59,7 @@ def expression_of(given_: dict[str, Any], schema: Schema) -> Expression:
         case "not":
             return Not(expression_of(given_["child"], schema))
     field = schema.field(given_["term"])
-    column = Column(field.id, field.name, field.type)
+    column = BoundColumn(field.id, field.name, field.type)
     return predicate_on(column, OPS[given_["op"]], given_.get("values", given_.get("value")))
 
 
@@ -80,10 +80,10 @@ def test_a_filter_says_of_partitions_what_iceberg_says(case: dict[str, Any]) -> 
     assert text_of(strict(expression, columns), _raw) == case["expect"]["strict"]
 
 
-def _raw(column: Column, value: Value) -> str:
+def _raw(column: BoundColumn, value: Value) -> str:
     """Return a value as the cases have it: days, months and the like as whole numbers."""
     is_day = isinstance(column.type, t.DateType)
-    return str(value) if is_day else Column.value_text(column, value)
+    return str(value) if is_day else BoundColumn.value_text(column, value)
 
 
 def column_of(transform: Transform, source: t.DataType) -> PartitionColumn:
@@ -108,7 +108,7 @@ TRANSFORMS = [
 
 
 @st.composite
-def predicates(draw: st.DrawFn, column: Column) -> Predicate:
+def predicates(draw: st.DrawFn, column: BoundColumn) -> Predicate:
     values = values_of(column.type)
     is_text = isinstance(column.type, t.CharType | t.VarCharType)
     is_float = isinstance(column.type, t.FloatType | t.DoubleType)
@@ -129,7 +129,7 @@ def predicates(draw: st.DrawFn, column: Column) -> Predicate:
     return Predicate(op, column, (draw(values),))
 
 
-def filters(column: Column) -> st.SearchStrategy[Expression]:
+def filters(column: BoundColumn) -> st.SearchStrategy[Expression]:
     return st.recursive(
         st.one_of(predicates(column), st.booleans().map(Always)),
         lambda inner: st.one_of(
@@ -145,7 +145,7 @@ def filters(column: Column) -> st.SearchStrategy[Expression]:
 def projections(draw: st.DrawFn) -> tuple[PartitionColumn, Expression, Value | None]:
     source = draw(comparable_types())
     transform = draw(st.sampled_from([each for each in TRANSFORMS if each.accepts(source)]))
-    column = Column(3, "c", source)
+    column = BoundColumn(3, "c", source)
     value = draw(st.none() | values_of(source))
     if isinstance(source, t.FloatType | t.DoubleType):
         value = draw(st.sampled_from([value, float("nan")]))
@@ -182,7 +182,7 @@ def rounded_up(draw: st.DrawFn) -> tuple[PartitionColumn, Expression, Value]:
     if not isinstance(source, t.DateType):
         transform = draw(st.sampled_from([transform, transform_of("day")]))
     value = -abs(draw(values_of(source))) - 1
-    return column_of(transform, source), draw(filters(Column(3, "c", source))), value
+    return column_of(transform, source), draw(filters(BoundColumn(3, "c", source))), value
 
 
 @settings(deadline=None)
@@ -265,6 +265,6 @@ def test_two_fields_of_one_column_both_have_to_fit() -> None:
 )
 def test_prefixes_are_compared_with_cut_text(op: str, prefix: str, may: str, must: str) -> None:
     column = column_of(transform_of("truncate[4]"), t.STRING)
-    predicate = Predicate(OPS[op], Column(3, "c", t.STRING), (prefix,))
+    predicate = Predicate(OPS[op], BoundColumn(3, "c", t.STRING), (prefix,))
     assert text_of(inclusive(predicate, [column])) == may
     assert text_of(strict(predicate, [column])) == must

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from projections.materialising import Freshness
+from projections.materialising import Lag
 from tests.lakes import memory
 from tests.projections.formats import Format
 from tests.thorough import some
@@ -100,11 +100,11 @@ def test_rebuilding_needs_no_position(kept: Format) -> None:
 def test_how_far_the_files_are_behind_is_told(kept: Format) -> None:
     table = kept.random_table(1, memory(), 14)
     newest = table.state.version
-    assert kept.kept.freshness(table) == Freshness(-1, newest)
+    assert kept.kept.freshness(table) == Lag(-1, newest)
 
     kept.advance(table, version=newest - 2)
 
-    assert kept.kept.freshness(table) == Freshness(newest - 2, newest)
+    assert kept.kept.freshness(table) == Lag(newest - 2, newest)
     assert kept.kept.freshness(table).behind == 2
     assert kept.advance(table, version=1) == newest - 2
     kept.assert_exact(table, newest - 2)

@@ -6,7 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from ledger.stores.objects.bucket import Bucket
+from ledger.stores.objects.bucket import BucketObjects
 from ledger.stores.objects.services import SERVICES, root_of
 
 
@@ -50,7 +50,7 @@ def test_a_commit_does_not_wait_to_be_asked_for_its_body(listening: Listening) -
         "secret": "s",
         "client_kwargs": {"region_name": "us-east-1"},
     }
-    bucket = Bucket(root_of(SERVICES[0], "lakes/root", options))
+    bucket = BucketObjects(root_of(SERVICES[0], "lakes/root", options))
 
     assert bucket.create("log/0.json", b"{}")
 

@@ -62,7 +62,7 @@ class Change:
 
 
 @frozen
-class Period:
+class MonthShown:
     """A month of older history."""
 
     month: str
@@ -72,7 +72,7 @@ class Period:
 
 
 @frozen
-class Part:
+class NamedTime:
     """A time under one name, in per mille of the whole."""
 
     name: str
@@ -88,7 +88,7 @@ class Bar:
     path: str
     field_id: int
     is_alive: bool
-    parts: tuple[Part, ...]
+    parts: tuple[NamedTime, ...]
     told: str
 
 
@@ -102,7 +102,7 @@ class SchemaPoint:
 
 
 @frozen
-class Partition:
+class PartitionShown:
     """A partition with files."""
 
     path: str
@@ -198,10 +198,10 @@ def _said(event: object) -> str:
     return str(tag)
 
 
-def periods_of(gathered: Gathered) -> tuple[Period, ...]:
+def periods_of(gathered: Gathered) -> tuple[MonthShown, ...]:
     """Return the older history by month, newest first."""
     return tuple(
-        Period(month, sum(people.values()), _counted(people), _counted(kinds))
+        MonthShown(month, sum(people.values()), _counted(people), _counted(kinds))
         for month, (people, kinds) in sorted(gathered.months.items(), reverse=True)
     )
 
@@ -236,7 +236,7 @@ def _bar(life: Life, begin: int, end: int) -> Bar:
         return round(1000 * (millis - begin) / (end - begin), 1)
 
     parts = tuple(
-        Part(
+        NamedTime(
             text(name),
             min(place(cause.time_millis), 998.0),
             max(2.0, round(place(stop) - place(cause.time_millis), 1)),
@@ -269,12 +269,12 @@ def schemas_of(schemas: Iterable[Schema]) -> tuple[SchemaPoint, ...]:
     return tuple(found)
 
 
-def partitions_of(counted: dict[str, tuple[int, int, int]]) -> tuple[Partition, ...]:
+def partitions_of(counted: dict[str, tuple[int, int, int]]) -> tuple[PartitionShown, ...]:
     """Return the greatest partitions by bytes."""
     greatest = sorted(counted.items(), key=lambda each: -each[1][2])[:MOST_PARTITIONS]
     most = max((length for _, (_, _, length) in greatest), default=0) or 1
     return tuple(
-        Partition(text(path), rows, files, size(length), round(100 * length / most, 1))
+        PartitionShown(text(path), rows, files, size(length), round(100 * length / most, 1))
         for path, (rows, files, length) in greatest
     )
 

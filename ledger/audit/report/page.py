@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ledger.audit.entries import Entry
-from ledger.audit.lives import Asked, Lives
+from ledger.audit.lives import AskedLives, Lives
 from ledger.audit.report import facts as told
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
@@ -47,7 +47,7 @@ def table_page(
     """
     template = _template()
     there = frozenset(key for _, key in paths_of(state.schema))
-    gathered, lives = told.Gathered(), Lives(Asked(ids=there, newest=told.MOST_COLUMNS))
+    gathered, lives = told.Gathered(), Lives(AskedLives(ids=there, newest=told.MOST_COLUMNS))
     snapshots: list[dict[str, Any]] = []
     for commit in commits:
         lives.take((commit,))

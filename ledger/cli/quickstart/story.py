@@ -31,7 +31,7 @@ Statistics = Callable[[Table, TableAt], Mapping[str, Any]]
 
 
 @frozen
-class Standing:
+class Chapter:
     """What was in the table at one snapshot.
 
     Attributes:
@@ -85,7 +85,7 @@ class Story:
     location: str
     commits: Sequence[Commit[TableEvent]]
     tag: str
-    standings: Sequence[Standing]
+    standings: Sequence[Chapter]
     columns: Sequence[ColumnThenAndNow]
     refusal: str
     statistics: Mapping[str, Any] | None
@@ -161,7 +161,7 @@ def _statistics(
         return None, error.message
 
 
-def _standings(table: Table, rollback: RolledBack) -> list[Standing]:
+def _standings(table: Table, rollback: RolledBack) -> list[Chapter]:
     good = rollback.target_snapshot_id
     return [
         _standing(f"at tag {TAG}", table.at(tag=TAG)),
@@ -171,8 +171,8 @@ def _standings(table: Table, rollback: RolledBack) -> list[Standing]:
     ]
 
 
-def _standing(moment: str, at: TableAt) -> Standing:
-    return Standing(
+def _standing(moment: str, at: TableAt) -> Chapter:
+    return Chapter(
         moment,
         at.state.last_snapshot_id,
         at.version,
@@ -182,7 +182,7 @@ def _standing(moment: str, at: TableAt) -> Standing:
     )
 
 
-def _standing_json(standing: Standing) -> dict[str, Any]:
+def _standing_json(standing: Chapter) -> dict[str, Any]:
     return {
         "moment": standing.moment,
         "snapshotId": standing.snapshot_id,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @frozen
-class Found:
+class FoundFiles:
     """Files on one file system.
 
     Attributes:
@@ -30,7 +30,7 @@ class Found:
     infos: Mapping[str, Mapping[str, Any]]
 
 
-def expand(paths: Sequence[str], storage_options: Mapping[str, Any] | None = None) -> Found:
+def expand(paths: Sequence[str], storage_options: Mapping[str, Any] | None = None) -> FoundFiles:
     """Return the files that some paths mean: each is a file, a folder, or a glob.
 
     In folders and globs, files and folders whose names begin with a dot or an underscore are
@@ -58,7 +58,7 @@ def expand(paths: Sequence[str], storage_options: Mapping[str, Any] | None = Non
         infos.update(found)
     if filesystem is None:
         raise InvalidInputError("no paths were given; name at least one file, folder or glob")
-    return Found(filesystem, dict(sorted(infos.items())))
+    return FoundFiles(filesystem, dict(sorted(infos.items())))
 
 
 def open_path(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from ledger.files.registering.expand import Found, expand
+from ledger.files.registering.expand import FoundFiles, expand
 from ledger.files.registering.footers import read_footer
 from ledger.files.registering.hive import DEFAULT_NAME, HIVE_DEFAULT_NAME, path_keys
 from ledger.files.registering.partition_text import value_of
@@ -56,7 +56,7 @@ def schema_of_files(
     return Schema(fields=_numbered(columns), partition_keys=tuple(keys))
 
 
-def _columns_of_first(found: Found) -> dict[str, DataType]:
+def _columns_of_first(found: FoundFiles) -> dict[str, DataType]:
     first = next(iter(found.infos))
     columns: dict[str, DataType] = {}
     for each in read_footer(first, filesystem=found.filesystem).columns:

@@ -25,7 +25,7 @@ from ledger.model.identifier import Identifier
 
 
 @frozen
-class Birth:
+class NamedBirth:
     """A table, as the catalog's commits name it.
 
     Attributes:
@@ -57,7 +57,7 @@ class Births:
     """
 
     def __init__(self) -> None:
-        self._by_id: dict[str, Birth] = {}
+        self._by_id: dict[str, NamedBirth] = {}
 
     @classmethod
     def of(cls, commits: Iterable[Commit[CatalogEvent]]) -> Births:
@@ -67,7 +67,7 @@ class Births:
             births.learn(each)
         return births
 
-    def __iter__(self) -> Iterator[Birth]:
+    def __iter__(self) -> Iterator[NamedBirth]:
         return iter(self._by_id.values())
 
     def learn(self, commit: Commit[CatalogEvent]) -> None:
@@ -84,7 +84,7 @@ class Births:
     ) -> None:
         known = self._by_id
         if isinstance(event, TableCreated):
-            known[event.table_id] = Birth(
+            known[event.table_id] = NamedBirth(
                 identifier_of(event.identifier),
                 event.table_id,
                 event.path,
@@ -101,14 +101,14 @@ class Births:
             for table_id in event.without:
                 del known[table_id]
 
-    def named(self, identifier: Identifier) -> Birth | None:
+    def named(self, identifier: Identifier) -> NamedBirth | None:
         """Return the table that has a name now."""
         known = (each for each in self if each.dropped_millis is None)
         return next((each for each in known if each.identifier == identifier), None)
 
 
 def disagreements(
-    birth: Birth,
+    birth: NamedBirth,
     subject: Subject[TableState, TableEvent],
     verified: Verification[TableState, TableEvent],
 ) -> Iterator[Finding]:
@@ -138,7 +138,7 @@ def disagreements(
 
 
 def _ends(
-    birth: Birth, subject: Subject[TableState, TableEvent], state: TableState
+    birth: NamedBirth, subject: Subject[TableState, TableEvent], state: TableState
 ) -> Iterator[Finding]:
     key = subject.layout.commit(state.version)
     if state.dropped and birth.dropped_millis is None:

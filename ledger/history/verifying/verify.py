@@ -25,9 +25,9 @@ from ledger.history.verifying.finding import REPAIR, Expected, Finding
 from ledger.history.verifying.spans.chain import Extent, Gap, extent
 from ledger.history.verifying.spans.repeats import Culprits, Hashes, suspects
 from ledger.history.verifying.spans.span import (
-    Report,
-    Span,
+    SpanReport,
     SpanVerification,
+    VerifiedSpan,
     checked,
     contradiction,
     following,
@@ -152,21 +152,21 @@ class Verification(Generic[S, E]):
             yield from self._merged(span, report)
             on_progress(span.last + 1, found.last + 1)
 
-    def _one_by_one(self, found: Extent) -> Iterator[tuple[Span, Report[E]]]:
+    def _one_by_one(self, found: Extent) -> Iterator[tuple[VerifiedSpan, SpanReport[E]]]:
         for span in _spans(found):
             yield span, self._alone(span)
 
-    def _alone(self, span: Span) -> Report[E]:
+    def _alone(self, span: VerifiedSpan) -> SpanReport[E]:
         """Return what a span comes to that begins where the one before it ended."""
         return self._here.run(following(span, self._ended if self._is_sound else None))
 
-    def _by_workers(self, found: Extent) -> Iterator[tuple[Span, Report[E]]]:
+    def _by_workers(self, found: Extent) -> Iterator[tuple[VerifiedSpan, SpanReport[E]]]:
         workers = self._workers
         if workers is None:
             raise AssertionError("no processes were given")
         task = workers.task(self._subject, self._wanted, mends=self._mends)
         lane = _Lane(self._subject)
-        pending: deque[tuple[list[Span], Future[list[Report[E]]]]] = deque()
+        pending: deque[tuple[list[VerifiedSpan], Future[list[SpanReport[E]]]]] = deque()
         spans = _spans(found)
         is_alive = True
         begun = -1
@@ -194,13 +194,13 @@ class Verification(Generic[S, E]):
         for span in spans:
             yield span, self._alone(span)
 
-    def _fitting(self, span: Span, report: Report[E]) -> Report[E]:
+    def _fitting(self, span: VerifiedSpan, report: SpanReport[E]) -> SpanReport[E]:
         """Return a report that began where the span before it ended: this one, or another."""
         if not self._is_sound or span.first == 0 or self._ended is None:
             return report
         return report if report.began == checked(self._ended) else self._alone(span)
 
-    def _told(self, span: Span, report: Report[E]) -> Iterator[Finding]:
+    def _told(self, span: VerifiedSpan, report: SpanReport[E]) -> Iterator[Finding]:
         """Take in what a span came to."""
         for holds_anyway, each in _in_order(self._subject, span, report):
             if holds_anyway:
@@ -226,7 +226,7 @@ class Verification(Generic[S, E]):
         if self._is_sound:
             self._sound_until = span.last
 
-    def _note(self, report: Report[E]) -> None:
+    def _note(self, report: SpanReport[E]) -> None:
         for version, digest in report.digests.items():
             noted = (Expected(digest), Expected(digest, version))
             self.met.update(each for each in self._expected if each in noted)
@@ -235,7 +235,7 @@ class Verification(Generic[S, E]):
             if version == self.version:
                 self.digest = digest
 
-    def _merged(self, span: Span, report: Report[E]) -> Iterator[Finding]:
+    def _merged(self, span: VerifiedSpan, report: SpanReport[E]) -> Iterator[Finding]:
         """Compare the caches that end with a span and merge others."""
         if not self._is_sound or not report.boundary or report.boundary != span.last:
             return
@@ -309,7 +309,7 @@ class Verification(Generic[S, E]):
         return int(text) <= self.version or self._subject.store.exists(checkpoint)
 
 
-def _spans(found: Extent) -> Iterator[Span]:
+def _spans(found: Extent) -> Iterator[VerifiedSpan]:
     """Yield the spans of a log that hold commits: each the commits of a segment."""
     first = 0
     while first <= found.last:
@@ -321,12 +321,12 @@ def _spans(found: Extent) -> Iterator[Span]:
             continue
         end = min(end, found.last)
         gaps = tuple(gap for gap in found.gaps if gap[0] <= end and gap[1] >= begin)
-        yield Span(begin, end, found.last, gaps)
+        yield VerifiedSpan(begin, end, found.last, gaps)
         first = end + 1
 
 
 def _in_order(
-    subject: Subject[Any, Any], span: Span, report: Report[Any]
+    subject: Subject[Any, Any], span: VerifiedSpan, report: SpanReport[Any]
 ) -> list[tuple[bool, Finding]]:
     """Return a report's findings with the gaps that begin in its span, by version."""
     found = [*((True, _gap(subject, gap)) for gap in span.gaps), *report.findings]
@@ -356,7 +356,7 @@ class _Lane(Generic[S, E]):
         self._builder: Any = None
         self._position = START
 
-    def begun(self, span: Span) -> Span:
+    def begun(self, span: VerifiedSpan) -> VerifiedSpan:
         """Return a span with its beginning, where one has to be brought."""
         before = span.first - 1
         if before < 0 or self._log.checkpoints.has(before):

@@ -40,7 +40,7 @@ _MOST: Final = 2_000
 """So many values stand in one file."""
 
 
-class Bounds(Struct, frozen=True, omit_defaults=True):
+class ValueBounds(Struct, frozen=True, omit_defaults=True):
     """The bounds of one column of a file, each in hex."""
 
     lower: str | None = None
@@ -54,7 +54,7 @@ class ColumnValue(Struct, frozen=True, rename="camel", forbid_unknown_fields=Tru
         salt: 128 bits, hex.
         field_id: The column's.
         of: `bounds`, or the transform whose result it is.
-        value: JSON: `Bounds`, or a partition's value.
+        value: JSON: `ValueBounds`, or a partition's value.
     """
 
     salt: str
@@ -69,7 +69,7 @@ class ColumnValue(Struct, frozen=True, rename="camel", forbid_unknown_fields=Tru
         return hashlib.sha256(said.encode()).hexdigest()
 
     @property
-    def bounds(self) -> Bounds:
+    def bounds(self) -> ValueBounds:
         """The bounds that it stands for."""
         return _BOUNDS.decode(self.value)
 
@@ -92,7 +92,7 @@ class ColumnValues(Struct, frozen=True, rename="camel", forbid_unknown_fields=Tr
     values: dict[str, ColumnValue]
 
 
-_BOUNDS: Final = msgspec.json.Decoder(Bounds)
+_BOUNDS: Final = msgspec.json.Decoder(ValueBounds)
 _VALUE: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(str | int | bool | None)
 _DECODER: Final = msgspec.json.Decoder(ColumnValues)
 
@@ -283,7 +283,7 @@ def _opened(file: FileChange, found: Mapping[str, ColumnValue]) -> FileChange:
     lower, upper = ({**each} if isinstance(each, dict) else {} for each in _bounds_of(file))
     for field_id, at in file.outside.items():
         value = found.get(at)
-        bounds = Bounds() if value is None else value.bounds
+        bounds = ValueBounds() if value is None else value.bounds
         for kept, bound in ((lower, bounds.lower), (upper, bounds.upper)):
             if bound is not None:
                 kept[field_id] = bound
@@ -354,7 +354,7 @@ class _Sealing:
         outside: dict[int, str] = {}
         for field_id in sorted({*lower, *upper}):
             if field_id in self.marked:
-                bounds = Bounds(lower.pop(field_id, None), upper.pop(field_id, None))
+                bounds = ValueBounds(lower.pop(field_id, None), upper.pop(field_id, None))
                 outside[field_id] = self._kept(field_id, BOUNDS, bounds)
         partition = [*file.partition]
         for place, each in self.marked.partitions(self.spec(file.spec_id)):
@@ -376,7 +376,7 @@ class _Sealing:
             self._partitions[key] = self._kept(field_id, transform, value)
         return self._partitions[key]
 
-    def _kept(self, field_id: int, of: str, value: Bounds | PartitionValue) -> str:
+    def _kept(self, field_id: int, of: str, value: ValueBounds | PartitionValue) -> str:
         text = msgspec.json.encode(value).decode()
         kept = ColumnValue(os.urandom(_SALT_BYTES).hex(), field_id, of, text)
         name = next(reversed(self.files), "")

@@ -17,7 +17,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from ledger.model.errors import NotFoundError, StoreError
-from ledger.stores.objects.services import PROVEN, Root
+from ledger.stores.objects.services import PROVEN, BucketRoot
 
 
 class Answer(enum.Enum):
@@ -124,7 +124,7 @@ _LONGEST_CHAIN: Final = 8
 
 
 @frozen
-class Cause:
+class Reply:
     """What the server said, as far as the client passed it on.
 
     Attributes:
@@ -162,7 +162,7 @@ def answer_of(error: BaseException) -> Answer:
     return next((_BY_NAME[name] for name in names if name in _BY_NAME), Answer.UNKNOWN)
 
 
-def refusal(root: Root, what: str, error: Exception) -> StoreError | None:
+def refusal(root: BucketRoot, what: str, error: Exception) -> StoreError | None:
     """Return what to raise for a write that the server refused, or None where nobody knows.
 
     Args:
@@ -182,7 +182,7 @@ def refusal(root: Root, what: str, error: Exception) -> StoreError | None:
     )
 
 
-def failure(root: Root, what: str, key: str, error: Exception) -> OSError:
+def failure(root: BucketRoot, what: str, key: str, error: Exception) -> OSError:
     """Return what to raise for a request that failed: who was asked, what for, and what to do.
 
     What came of it may be unknown. The client's own text stays out, since that may quote a
@@ -208,13 +208,13 @@ def failure(root: Root, what: str, key: str, error: Exception) -> OSError:
     return OSError(f"{root.url}: {tried}{step}")
 
 
-def write_failure(root: Root, what: str, key: str, error: Exception) -> StoreError | OSError:
+def write_failure(root: BucketRoot, what: str, key: str, error: Exception) -> StoreError | OSError:
     """Return what to raise for a write that failed: a `StoreError` where the server refused it."""
     return refusal(root, f"{what} {key!r}", error) or failure(root, what, key, error)
 
 
 @contextmanager
-def requesting(root: Root, what: str, key: str) -> Iterator[None]:
+def requesting(root: BucketRoot, what: str, key: str) -> Iterator[None]:
     """Turn what a client raises in the body into `failure`.
 
     Raises:
@@ -253,9 +253,9 @@ def reading(place: str) -> Iterator[None]:
         ) from error
 
 
-def cause_of(error: BaseException) -> Cause:
+def cause_of(error: BaseException) -> Reply:
     """Return what the server said, from the first exception along the chain that knows."""
-    return next((found for each in _chain(error) if (found := _said(each)) is not None), Cause())
+    return next((found for each in _chain(error) if (found := _said(each)) is not None), Reply())
 
 
 def date_of(error: BaseException) -> str | None:
@@ -278,18 +278,18 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _said(error: BaseException) -> Cause | None:
+def _said(error: BaseException) -> Reply | None:
     response = getattr(error, "response", None)
     if isinstance(response, Mapping):
         # botocore: the parsed answer; HEAD has no body, so that its code is the status again.
         status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-        return Cause(_number(status), str(response.get("Error", {}).get("Code", "")))
+        return Reply(_number(status), str(response.get("Error", {}).get("Code", "")))
     for name in ("status_code", "status", "code"):
         # azure-core, aiohttp and gcsfs, in this order.
         status = _number(getattr(error, name, None))
         if status is not None:
             word = getattr(error, "error_code", None)
-            return Cause(status, str(getattr(word, "value", word) or ""))
+            return Reply(status, str(getattr(word, "value", word) or ""))
     return None
 
 

@@ -16,13 +16,13 @@ from ledger.stores.objects.answers import (
     requesting,
     write_failure,
 )
-from ledger.stores.objects.services import Root
+from ledger.stores.objects.services import BucketRoot
 
 # A child must not close the connections that its parent talks on, so nothing here is collected.
 _inherited: Final[list[Any]] = []
 
 
-class Bucket:
+class BucketObjects:
     """The objects below a root, by key.
 
     Safe to share between threads. A forked child makes itself a client of its own.
@@ -35,7 +35,7 @@ class Bucket:
         root: Where they are.
     """
 
-    def __init__(self, root: Root) -> None:
+    def __init__(self, root: BucketRoot) -> None:
         self.root = root
         self._client: Any = root.service.filesystem(root.options)
         self._process = os.getpid()

@@ -17,9 +17,9 @@ from ledger.model.errors import StoreError
 from ledger.stores.base import Draft
 from ledger.stores.clock import Clock
 from ledger.stores.key import DRAFT_PREFIX, check_body, check_key, folder_of, folder_prefix, is_key
-from ledger.stores.objects.bucket import Bucket
+from ledger.stores.objects.bucket import BucketObjects
 from ledger.stores.objects.obstore_bucket import ObstoreBucket
-from ledger.stores.objects.services import PROVEN, Root
+from ledger.stores.objects.services import PROVEN, BucketRoot
 from ledger.stores.several import do_each
 
 PROBE: Final = f"_ledger/{DRAFT_PREFIX}self-test"
@@ -88,15 +88,15 @@ class ObjectStore:
         StoreError: The client refuses the options.
     """
 
-    def __init__(self, root: Root) -> None:
+    def __init__(self, root: BucketRoot) -> None:
         self._root = root
-        self._bucket = ObstoreBucket(root) if root.library == "obstore" else Bucket(root)
+        self._bucket = ObstoreBucket(root) if root.library == "obstore" else BucketObjects(root)
         self._place = root.url, self._bucket.options_digest
 
     def __repr__(self) -> str:
         return f"ObjectStore({self.url!r})"
 
-    def __reduce__(self) -> tuple[type[ObjectStore], tuple[Root]]:
+    def __reduce__(self) -> tuple[type[ObjectStore], tuple[BucketRoot]]:
         # Connections stay in their process.
         return ObjectStore, (self._root,)
 

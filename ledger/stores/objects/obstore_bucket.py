@@ -18,7 +18,7 @@ from typing import Any, Final
 from ledger.model.errors import MissingDependencyError, StoreError
 from ledger.stores.clock import Clock
 from ledger.stores.objects.answers import Answer, answer_of, failure, requesting, write_failure
-from ledger.stores.objects.services import Root
+from ledger.stores.objects.services import BucketRoot
 from ledger.stores.objects.storage_options import ALWAYS
 
 _S3: Final = {
@@ -102,7 +102,7 @@ class ObstoreBucket:
         StoreError: It does not take these options, or is not proven for this kind of store.
     """
 
-    def __init__(self, root: Root) -> None:
+    def __init__(self, root: BucketRoot) -> None:
         self.root = root
         self._process = os.getpid()
         self._client = _client(root)
@@ -203,7 +203,7 @@ class ObstoreBucket:
             return told
 
 
-def _client(root: Root) -> Any:
+def _client(root: BucketRoot) -> Any:
     scheme = root.service.scheme
     if scheme not in _STORES:
         raise StoreError(

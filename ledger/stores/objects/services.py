@@ -129,7 +129,7 @@ _AZURE_HOST: Final = re.compile(r"([a-z0-9]+)\.(?:dfs|blob)\.([a-z0-9.\-]+)").fu
 
 
 @frozen
-class Root:
+class BucketRoot:
     """Where a ledger's root is in an object store.
 
     Attributes:
@@ -177,7 +177,7 @@ def service_of(scheme: str) -> Service | None:
     return next((each for each in SERVICES if scheme in (each.scheme, *each.aliases)), None)
 
 
-def root_of(service: Service, rest: str, storage_options: Mapping[str, Any]) -> Root:
+def root_of(service: Service, rest: str, storage_options: Mapping[str, Any]) -> BucketRoot:
     """Return the root that a URL names; `rest` is what stands after `scheme://`.
 
     Raises:
@@ -207,7 +207,7 @@ def root_of(service: Service, rest: str, storage_options: Mapping[str, Any]) -> 
         raise StoreError(
             f"there is no client {library!r}; write fsspec or obstore, or leave it out"
         )
-    return Root(url, service, bucket, f"{path}/" if path else "", options, library)
+    return BucketRoot(url, service, bucket, f"{path}/" if path else "", options, library)
 
 
 def _with_account(host: str, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from ledger.cli import families
-from ledger.cli.options import Place
-from projections.importing.command import Asked, DryRun, Follow, Interval, Name, import_asked
+from ledger.cli.options import LedgerFlags
+from projections.importing.command import AskedImport, DryRun, Follow, Interval, Name, import_asked
 
 
 def register(imports: App) -> None:
@@ -27,7 +27,7 @@ def delta(
     dry_run: DryRun = False,
     follow: Follow = False,
     interval: Interval = 10.0,
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Take over a Delta table's history; asked again, what is new in it.
 
@@ -42,4 +42,4 @@ def delta(
 
         lakeledger import delta s3://lake/orders shop.orders
     """
-    import_asked(place, Asked("delta", source, name, dry_run, follow, interval))
+    import_asked(place, AskedImport("delta", source, name, dry_run, follow, interval))

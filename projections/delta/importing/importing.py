@@ -13,7 +13,7 @@ from projections.delta.importing.source import Source
 from projections.delta.log.names import FOLDER
 from projections.importing.files import SourceFiles, place_of_source, plain
 from projections.importing.importing import Importing, Incoming
-from projections.importing.many import Found, has_folder, tables_below
+from projections.importing.many import FoundTable, has_folder, tables_below
 from projections.importing.trial import Trial
 
 
@@ -67,7 +67,7 @@ def _other(table: Table, delta: DeltaTable, source: Source, said: str) -> Alread
     )
 
 
-def tables(place: str, options: Mapping[str, Any] | None) -> list[Found]:
+def tables(place: str, options: Mapping[str, Any] | None) -> list[FoundTable]:
     """Return the tables of a folder."""
     return tables_below(
         SourceFiles(options or {}), plain(place_of_source(place)), has_folder(FOLDER)

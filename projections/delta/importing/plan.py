@@ -33,7 +33,7 @@ from projections.delta.importing.source import Source, Version
 from projections.delta.log.actions import COMMIT_INFO
 from projections.delta.table.columns import Columns, columns_of, is_mapped
 from projections.importing.deriving import derived
-from projections.importing.trial import Birth, Planned, Trial
+from projections.importing.trial import ImportedBirth, Planned, Trial
 
 FORMATS = "ledger.formats"
 """The one option that such a table has besides its source's."""
@@ -76,7 +76,7 @@ def metadata_of(text: str, place: str) -> tuple[Metadata, dict[str, Any]]:
         raise InvalidInputError(f"{place} has metadata that is none: {error}") from error
 
 
-def birth_of(first: Version, source: Source) -> Birth:
+def birth_of(first: Version, source: Source) -> ImportedBirth:
     """Return how a table begins whose oldest version is known.
 
     Raises:
@@ -96,7 +96,7 @@ def birth_of(first: Version, source: Source) -> Birth:
         for place, each in enumerate(parts)
     )
     millis = _millis(first)
-    return Birth(
+    return ImportedBirth(
         schema=SchemaRecord(
             fields=tuple(map(field_to_wire, columns.fields)),
             highest_field_id=highest_field_id(columns.fields),

@@ -22,7 +22,7 @@ from projections.delta.log.names import (
     is_checkpoint,
     version_of,
 )
-from projections.delta.position import Checkpointed, Position
+from projections.delta.position import Checkpointed, DeltaPosition
 from projections.outputs import Outputs
 
 _FILE_ACTIONS = (b'{"add":', b'{"remove":')
@@ -37,7 +37,7 @@ class DeltaLog:
         oldest: The first version whose commit stands; None where it is still to come.
     """
 
-    def __init__(self, outputs: Outputs, start: Position, oldest: int | None) -> None:
+    def __init__(self, outputs: Outputs, start: DeltaPosition, oldest: int | None) -> None:
         self._outputs = outputs
         self._start = start
         self._oldest = oldest
@@ -106,7 +106,7 @@ class DeltaLog:
         elif version == self._oldest and version:
             self._put_checkpoint(version, _without_removed(self._reconciled()))
 
-    def finish(self, reached: Position) -> Position:
+    def finish(self, reached: DeltaPosition) -> DeltaPosition:
         """Write what the log begins with and the hint; return the position, garbage included."""
         oldest = self._oldest or 0
         is_new = oldest > self._start.oldest

@@ -14,7 +14,7 @@ from attrs import Factory, define
 from ledger.evolution.state import TableState
 from ledger.model.errors import UnsupportedError
 from ledger.model.schema import Schema
-from projections.delta.position import Position
+from projections.delta.position import DeltaPosition
 from projections.delta.table.mapping import (
     HeldNames,
     clashes,
@@ -59,7 +59,7 @@ class TableFold:
     problem: UnsupportedError | None = None
 
     @classmethod
-    def at(cls, start: Position, before: TableState | None, schemas: Schemas) -> TableFold:
+    def at(cls, start: DeltaPosition, before: TableState | None, schemas: Schemas) -> TableFold:
         """Return what holds at a position.
 
         Args:

@@ -17,10 +17,10 @@ from projections.iceberg.importing.schemas import ledger_schema
 from projections.iceberg.importing.sources import MetadataFile
 from projections.iceberg.importing.steps import Step, steps
 from projections.iceberg.metadata.table import TableMetadata
-from projections.importing.trial import Birth, Planned, Trial
+from projections.importing.trial import ImportedBirth, Planned, Trial
 
 
-def birth_of(first: TableMetadata, source: str) -> Birth:
+def birth_of(first: TableMetadata, source: str) -> ImportedBirth:
     """Return how a table begins whose oldest metadata file is known.
 
     Args:
@@ -40,7 +40,7 @@ def birth_of(first: TableMetadata, source: str) -> Birth:
     fields = tuple(map(field_from_wire, schema.fields))
     spec, order = first.specs_by_id.get(0), first.orders_by_id.get(1)
     begins_sorted = order is not None and 0 not in first.orders_by_id
-    return Birth(
+    return ImportedBirth(
         schema=SchemaRecord(
             fields=schema.fields,
             highest_field_id=highest_field_id(fields),

@@ -21,7 +21,7 @@ from projections.iceberg.metadata.snapshot import MAIN, SnapshotRef
 from projections.iceberg.metadata.table import TableMetadata
 from projections.iceberg.metadata.table_json import read_metadata
 from projections.importing.files import SourceFiles, place_of_source, plain
-from projections.importing.many import Found, has_folder, tables_below
+from projections.importing.many import FoundTable, has_folder, tables_below
 from projections.manifest_files.container import read_container
 
 Read = Callable[[str], bytes]
@@ -221,7 +221,7 @@ def _highest(names: list[str], folder: str) -> str:
     return highest[0]
 
 
-def tables_of(source: str, options: Mapping[str, Any] | None) -> list[Found]:
+def tables_of(source: str, options: Mapping[str, Any] | None) -> list[FoundTable]:
     """Return the tables of a folder, or of a catalog or one of its namespaces.
 
     Args:
@@ -249,7 +249,7 @@ def tables_of(source: str, options: Mapping[str, Any] | None) -> list[Found]:
     if not found:
         raise NotFoundError(f"catalog {source} has no tables")
     return [
-        Found("_".join(space), name, f"{catalog}:{'.'.join((*space, name))}")
+        FoundTable("_".join(space), name, f"{catalog}:{'.'.join((*space, name))}")
         for *space, name in sorted(found)
     ]
 

@@ -88,7 +88,7 @@ class ManifestEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @frozen
-class Origin:
+class Ancestry:
     """Where a file comes from, which it keeps for ever.
 
     Attributes:
@@ -105,7 +105,7 @@ class Origin:
 
 
 def entry_of(
-    change: FileChange, struct: PartitionStruct, *, uri_of: Callable[[str], str], origin: Origin
+    change: FileChange, struct: PartitionStruct, *, uri_of: Callable[[str], str], origin: Ancestry
 ) -> ManifestEntry:
     """Return the entry of a file that comes into a table, or comes back.
 

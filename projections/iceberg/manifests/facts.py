@@ -13,7 +13,7 @@ from ledger.log.outside.column_values import is_unknown
 from ledger.model import types as t
 from ledger.model.file_change import FileChange
 from ledger.model.partition import PartitionSpec
-from projections.iceberg.manifests.entry import Origin
+from projections.iceberg.manifests.entry import Ancestry
 from projections.iceberg.manifests.partition_struct import PartitionStruct
 from projections.iceberg.metadata.table import ROW_IDS_SINCE, SEQUENCES_SINCE
 
@@ -67,9 +67,12 @@ class TableFacts:
         is_sequenced = 0 < self.first_sequenced <= snapshot_id
         return snapshot_id - self.before_sequence if is_sequenced else 0
 
-    def origin(self, change: FileChange, snapshot_id: int) -> Origin:
+    def origin(self, change: FileChange, snapshot_id: int) -> Ancestry:
         """Return where a file comes from that a snapshot brings for the first time."""
-        origin, row_id = Origin(snapshot_id, self.sequence_number(snapshot_id)), change.first_row_id
+        origin, row_id = (
+            Ancestry(snapshot_id, self.sequence_number(snapshot_id)),
+            change.first_row_id,
+        )
         if isinstance(row_id, UnsetType) or change.content != "data" or not self.has_row_ids:
             return origin
         return evolve(origin, first_row_id=row_id)

@@ -21,7 +21,7 @@ from projections.iceberg import position as positions
 from projections.iceberg.born import born_metadata, render_born
 from projections.iceberg.materialise import advance
 from projections.iceberg.names import RENDERER, Names
-from projections.iceberg.position import Position
+from projections.iceberg.position import IcebergPosition
 from projections.iceberg.project import Projection
 from projections.materialising import nobody, outputs_of, target_state
 from projections.outputs import MemoryOutputs
@@ -168,14 +168,14 @@ def _standing(table: Table, at: TableAt) -> tuple[TableMetadata, Mapping[str, by
     return metadata.model_copy(update=then), {}
 
 
-def _schema_id(position: Position, ledger_id: int) -> int:
+def _schema_id(position: IcebergPosition, ledger_id: int) -> int:
     return [iceberg_id for first, iceberg_id in position.schema_ids if first <= ledger_id][-1]
 
 
 def _rendered(table: Table, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]]:
     """Return the metadata of a version as it was, and the files that are needed to read by it."""
     made = MemoryOutputs()
-    Projection(table, made, Position(), target_state(table, at.version)).render(nobody)
+    Projection(table, made, IcebergPosition(), target_state(table, at.version)).render(nobody)
     path = Names(at.state.table_id).metadata(at.version)
     metadata = _parsed(made.files[path])
     if at.schema.id != at.state.schema.id:

@@ -17,8 +17,8 @@ from ledger.model.snapshot import Snapshot
 from ledger.table import Table
 from projections.iceberg.manifests.entry import (
     DELETED,
+    Ancestry,
     ManifestEntry,
-    Origin,
     entry_of,
     manifest_content,
     placeholder,
@@ -144,7 +144,7 @@ class Snapshots:
 
     def _origins(
         self, event: SnapshotCommitted | RolledBack, come: Sequence[FileChange], fold: FactsFold
-    ) -> dict[str, Origin]:
+    ) -> dict[str, Ancestry]:
         """Return where the files that come are from: this snapshot, unless it brings them back."""
         facts, paths = fold.facts, [each.path for each in come]
         if isinstance(event, SnapshotCommitted):
@@ -153,7 +153,7 @@ class Snapshots:
         row_ids = self._row_ids(event, [e.path for e in come if e.content == "data"], fold)
         self.adders.come_back(paths)
         return {
-            path: Origin(
+            path: Ancestry(
                 adder,
                 facts.sequence_number(adder),
                 is_back=True,
@@ -187,7 +187,7 @@ class Snapshots:
     def _entries(
         self,
         snapshot_id: int,
-        origins: Mapping[str, Origin],
+        origins: Mapping[str, Ancestry],
         come: Sequence[FileChange],
         fold: FactsFold,
     ) -> Iterator[ManifestEntry]:

@@ -17,7 +17,7 @@ from ledger.model.types.text import format_type, parse_type
 from projections.iceberg.manifests.facts import TableFacts
 from projections.iceberg.metadata import snapshot as iceberg
 from projections.iceberg.metadata.table import SEQUENCES_SINCE
-from projections.iceberg.position import Position
+from projections.iceberg.position import IcebergPosition
 from projections.iceberg.table.schema import iceberg_schema
 from projections.iceberg.table.trail import Trail
 
@@ -38,7 +38,7 @@ class FactsFold:
         trail: Where schemas go.
         facts: What holds after the newest commit.
         schema: The ledger's, after the newest commit.
-        schema_ids: As in `Position`.
+        schema_ids: As in `IcebergPosition`.
         problem: Why Iceberg cannot say the schema; None if it can.
     """
 
@@ -58,7 +58,7 @@ class FactsFold:
         location: str,
         data_location: str,
         trail: Trail,
-        start: Position,
+        start: IcebergPosition,
         before: TableState | None,
     ) -> FactsFold:
         """Return what holds at a position.

@@ -7,8 +7,8 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from ledger.cli import families
-from ledger.cli.options import Place
-from projections.importing.command import Asked, DryRun, Follow, Interval, Name, import_asked
+from ledger.cli.options import LedgerFlags
+from projections.importing.command import AskedImport, DryRun, Follow, Interval, Name, import_asked
 
 
 def register(imports: App) -> None:
@@ -24,7 +24,7 @@ def paimon(
     dry_run: DryRun = False,
     follow: Follow = False,
     interval: Interval = 10.0,
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Take over a Paimon table's history; asked again, what is new in it.
 
@@ -40,4 +40,4 @@ def paimon(
 
         lakeledger import paimon ./warehouse
     """
-    import_asked(place, Asked("paimon", source, name, dry_run, follow, interval))
+    import_asked(place, AskedImport("paimon", source, name, dry_run, follow, interval))

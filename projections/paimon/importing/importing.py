@@ -8,7 +8,7 @@ from typing import Any
 from ledger.model.errors import AlreadyExistsError
 from ledger.table import Table
 from projections.importing.importing import Importing, Incoming
-from projections.importing.many import Found, has_folder, tables_below
+from projections.importing.many import FoundTable, has_folder, tables_below
 from projections.importing.trial import Trial
 from projections.paimon.importing.plan import birth_of, planned
 from projections.paimon.importing.sources import open_source
@@ -40,7 +40,7 @@ def read(
     )
 
 
-def tables(source: str, options: Mapping[str, Any] | None) -> list[Found]:
+def tables(source: str, options: Mapping[str, Any] | None) -> list[FoundTable]:
     """Return the tables of a warehouse or a database's folder."""
     found = open_source(source, options)
     return tables_below(found.files, found.location, has_folder("schema"))

@@ -34,7 +34,7 @@ from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Tag
 from ledger.model.types.wire import field_from_wire
 from projections.importing.deriving import derived
-from projections.importing.trial import Birth, Planned, Trial
+from projections.importing.trial import ImportedBirth, Planned, Trial
 from projections.paimon.files.snapshot_file import TagFile
 from projections.paimon.importing.sources import Source
 from projections.paimon.paths import schema_path, snapshot_path, tag_path
@@ -43,7 +43,7 @@ FORMATS: Final = "ledger.formats"
 """The one option that a born table has besides its source's."""
 
 
-def birth_of(source: Source) -> Birth:
+def birth_of(source: Source) -> ImportedBirth:
     """Return how a table begins: with the oldest schema that is there.
 
     Raises:
@@ -57,7 +57,7 @@ def birth_of(source: Source) -> Birth:
             "its table; take it away there"
         )
     options = {**first.options, FORMATS: "paimon"}
-    return Birth(
+    return ImportedBirth(
         schema=schema_record(evolve(first, options=options)),
         born=PaimonBirth(source=source.location, location=source.location, schema_id=first.id),
         millis=first.time_millis,

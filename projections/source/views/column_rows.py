@@ -33,7 +33,7 @@ COLUMNS = (
 
 
 @frozen
-class Placed:
+class PlacedColumn:
     """A column with its path and the id of the named column around it."""
 
     field: DataField
@@ -73,15 +73,17 @@ def schema_rows(schema: Schema) -> Iterator[Row]:
 
 def walk(
     fields: Iterable[DataField], path: tuple[str, ...] = (), parent_id: int | None = None
-) -> Iterator[Placed]:
+) -> Iterator[PlacedColumn]:
     """Yield every named field, each before those inside it."""
     for each in fields:
         inside = (*path, each.name)
-        yield Placed(each, inside, parent_id)
+        yield PlacedColumn(each, inside, parent_id)
         yield from _walk_type(each.type, inside, each.id)
 
 
-def _walk_type(data_type: DataType, path: tuple[str, ...], parent_id: int) -> Iterator[Placed]:
+def _walk_type(
+    data_type: DataType, path: tuple[str, ...], parent_id: int
+) -> Iterator[PlacedColumn]:
     match data_type:
         case RowType(fields=fields):
             yield from walk(fields, path, parent_id)

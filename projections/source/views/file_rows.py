@@ -19,7 +19,7 @@ from projections.source.views.batches import Row
 from projections.source.views.column import Column
 from projections.source.views.log_rows import PLACE, place
 from projections.source.views.partition_values import PARTITION, Names, as_text, names_of
-from projections.source.views.scan import Scan, SnapshotEvent, Step
+from projections.source.views.scan import Scan, SnapshotEvent, TransactionStep
 
 T = TypeVar("T")
 
@@ -197,7 +197,7 @@ def _partition(key: Key, names: Names) -> tuple[int, list[Any], str]:
     return key.spec_id, as_text(names[key.spec_id], key.values), key.content
 
 
-def _snapshots(scan: Scan) -> Iterator[tuple[Step[TableEvent], SnapshotEvent, Names]]:
+def _snapshots(scan: Scan) -> Iterator[tuple[TransactionStep[TableEvent], SnapshotEvent, Names]]:
     """Yield every snapshot with the names of the partition fields of the specs up to then."""
     names: Names | None = None
     for step, builder in scan.folded():

@@ -14,7 +14,7 @@ from ledger.history.older import TableLog
 from ledger.model.errors import DamagedLogError
 from projections.source.views.batches import MOST_CHARACTERS, MOST_ROWS, Arrays, Row
 from projections.source.views.column import Column, arrow_type
-from projections.source.views.scan import Scan, Step
+from projections.source.views.scan import Scan, TransactionStep
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,12 +52,12 @@ EVENTS = (
 )
 
 
-def place(step: Step[Any]) -> Row:
+def place(step: TransactionStep[Any]) -> Row:
     """Return the values of `PLACE`; moments are in microseconds, as Arrow has them."""
     return step.commit.version, step.position, step.commit.time_millis * 1000
 
 
-def _envelope(step: Step[Any]) -> Row:
+def _envelope(step: TransactionStep[Any]) -> Row:
     transaction = step.transaction
     return step.effective_millis * 1000, transaction.id, transaction.author
 
@@ -124,7 +124,7 @@ class _Events:
         """Whether they are enough for a batch."""
         return self.count >= MOST_ROWS or self._size_bytes >= MOST_CHARACTERS
 
-    def add(self, step: Step[Raw]) -> None:
+    def add(self, step: TransactionStep[Raw]) -> None:
         """Take in a transaction."""
         events = step.transaction.events
         if not events:

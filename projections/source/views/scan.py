@@ -28,7 +28,7 @@ E = TypeVar("E")
 
 
 @frozen
-class Step(Generic[E]):
+class TransactionStep(Generic[E]):
     """One transaction, and where it stands.
 
     Attributes:
@@ -74,13 +74,13 @@ class Scan:
         """Return the scan of a span, on a log that is opened here."""
         return cls(span.table.open(span.root).log, span.first, span.end)
 
-    def unread(self) -> Iterator[Step[Raw]]:
+    def unread(self) -> Iterator[TransactionStep[Raw]]:
         """Yield the transactions as `steps`, their events as the JSON that stands in the log."""
         commits = self.log.unread_commits(self._first, self._end.version)
         for commit in self.log.personal.each_told(commits):
             yield from self._steps_of(commit)
 
-    def steps(self) -> Iterator[Step[TableEvent]]:
+    def steps(self) -> Iterator[TransactionStep[TableEvent]]:
         """Yield the transactions, in order.
 
         Raises:
@@ -90,7 +90,7 @@ class Scan:
         for commit in self.log.personal.each_told(read.commit for read in reads):
             yield from self._steps_of(commit)
 
-    def folded(self) -> Iterator[tuple[Step[TableEvent], TableBuilder]]:
+    def folded(self) -> Iterator[tuple[TransactionStep[TableEvent], TableBuilder]]:
         """Yield the transactions, each with the fold right after it.
 
         The fold begins at the nearest checkpoint before the first commit. It is one and the same
@@ -120,7 +120,9 @@ class Scan:
         ((_, builder),) = deque(last, maxlen=1)
         return builder.freeze()
 
-    def files(self, step: Step[TableEvent], event: SnapshotEvent) -> tuple[FileChange, ...]:
+    def files(
+        self, step: TransactionStep[TableEvent], event: SnapshotEvent
+    ) -> tuple[FileChange, ...]:
         """Return the file changes of a snapshot.
 
         Raises:
@@ -139,7 +141,7 @@ class Scan:
 
     def _folding(
         self, builder: TableBuilder, commit: Commit[TableEvent]
-    ) -> Iterator[tuple[Step[TableEvent], TableBuilder]]:
+    ) -> Iterator[tuple[TransactionStep[TableEvent], TableBuilder]]:
         try:
             builder.begin(commit.version, commit.time_millis, commit.format)
             for step in self._steps_of(commit):
@@ -148,10 +150,10 @@ class Scan:
         except InvalidInputError as error:
             raise self.log.contradiction(commit, error) from error
 
-    def _steps_of(self, commit: Commit[E]) -> Iterator[Step[E]]:
+    def _steps_of(self, commit: Commit[E]) -> Iterator[TransactionStep[E]]:
         most = self._end.transactions if commit.version == self._end.version else None
         for position, each in enumerate(commit.transactions[:most]):
-            yield Step(commit, position, each)
+            yield TransactionStep(commit, position, each)
 
 
 def _refuse_foreign(event: SnapshotEvent) -> None:

@@ -23,7 +23,7 @@ _ROWS_AT_ONCE = 65_536
 
 
 @frozen
-class Wanted:
+class WantedColumn:
     """A column to read of a file.
 
     Attributes:
@@ -46,7 +46,7 @@ _OTHERS = (t.DecimalType, t.TimeType, t.TimestampType, t.LocalZonedTimestampType
 
 
 def distinct_bytes(
-    file: Any, wanted: tuple[Wanted, ...], *, field_ids: bool
+    file: Any, wanted: tuple[WantedColumn, ...], *, field_ids: bool
 ) -> Iterator[tuple[int, pa.Array]]:
     """Yield of each column the different values of some rows at a time; nulls are left out.
 
@@ -66,8 +66,8 @@ def distinct_bytes(
 
 
 def _places(
-    schema: pa.Schema, wanted: tuple[Wanted, ...], *, field_ids: bool
-) -> Mapping[Wanted, str]:
+    schema: pa.Schema, wanted: tuple[WantedColumn, ...], *, field_ids: bool
+) -> Mapping[WantedColumn, str]:
     """Return which of a file's columns are wanted; one that it lacks holds no values."""
     if not field_ids:
         return {each: each.name for each in wanted if each.name in schema.names}

@@ -9,7 +9,7 @@ from attrs import field, frozen
 
 from projections.statistics.fold import between, concatenated, sums
 from projections.statistics.keeping.balance import after, agree, until
-from projections.statistics.keeping.kept import Kept, Scan
+from projections.statistics.keeping.kept import DeltaScan, Kept
 from projections.statistics.keeping.position import folder, load
 from projections.statistics.keeping.tile_file import TileFiles
 from projections.statistics.keeping.tiling import Tile, blocks, completed_by
@@ -34,12 +34,12 @@ class Again:
     """
 
     kept: Kept
-    scan: Scan = field(eq=False)
+    scan: DeltaScan = field(eq=False)
     step: int
     opening: Opening | None
 
     @classmethod
-    def of(cls, log: TableLog, scan: Scan, step: int) -> Again:
+    def of(cls, log: TableLog, scan: DeltaScan, step: int) -> Again:
         """Look at a table."""
         log.refresh()
         position = load(log.store, log.layout)

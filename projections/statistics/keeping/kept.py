@@ -13,7 +13,7 @@ from ledger.model.errors import DamagedLogError
 from projections.statistics.fold import between, concatenated, deltas, sums, up_to
 from projections.statistics.keeping.balance import balanced
 from projections.statistics.keeping.moments import CommitMoments
-from projections.statistics.keeping.position import Position, folder, load
+from projections.statistics.keeping.position import StatisticsPosition, folder, load
 from projections.statistics.keeping.tile_file import TileFiles
 from projections.statistics.keeping.tiling import Tile, block_of, cover
 from projections.statistics.reading.engine_files import MissingFileError
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Scan(Protocol):
+class DeltaScan(Protocol):
     """Gives the deltas of some commits, both ends included, in their order: what an engine is."""
 
     def __call__(self, first: int, last: int, opening: Opening | None = None) -> pa.Table:
         """Return them; without an opening, each snapshot's manifest lists must be there."""
 
 
-def local_scan(log: TableLog) -> Scan:
+def local_scan(log: TableLog) -> DeltaScan:
     """Return the local engine, on a table's log."""
 
     def scan(first: int, last: int, opening: Opening | None = None) -> pa.Table:
@@ -54,13 +54,13 @@ class Kept:
     """
 
     files: TileFiles
-    position: Position
-    scan: Scan = field(eq=False)
+    position: StatisticsPosition
+    scan: DeltaScan = field(eq=False)
     log: TableLog = field(eq=False)
     opening: Opening | None = None
 
     @classmethod
-    def of(cls, log: TableLog, scan: Scan | None = None) -> Kept:
+    def of(cls, log: TableLog, scan: DeltaScan | None = None) -> Kept:
         """Return what is kept of a table."""
         files = TileFiles(log.store, folder(log.layout))
         position = load(log.store, log.layout)

@@ -21,7 +21,7 @@ from projections.statistics.fold import between, concatenated, sums
 from projections.statistics.keeping import position as positions
 from projections.statistics.keeping.again import Again
 from projections.statistics.keeping.kept import Kept, local_scan
-from projections.statistics.keeping.position import Position, folder
+from projections.statistics.keeping.position import StatisticsPosition, folder
 from projections.statistics.keeping.tile_file import TileFiles
 from projections.statistics.keeping.tiling import BLOCK, Tile, block_of, blocks, completed_by, cover
 from projections.statistics.reading.entries import TableLog
@@ -183,7 +183,7 @@ def refresh(
     *,
     blocks_a_step: int | None = None,
     on_progress: Progress = nobody,
-) -> Position:
+) -> StatisticsPosition:
     """Bring a table's statistics up to its newest commit; reads only what is new.
 
     Args:
@@ -227,9 +227,9 @@ def _step(log: TableLog, engine: Engine, kept: Kept, last: int) -> Kept:
     opens = kept.opening is not None and first <= kept.opening.version <= last
     opening = kept.opening if opens else old.opening
     newest = max([old.snapshot_id, *(each.snapshot_id for each in shares)])
-    position = Position.at(last, newest, shares[-1].head, opening)
+    position = StatisticsPosition.at(last, newest, shares[-1].head, opening)
     # Until the position is written, only what was made here counts as kept.
-    here = evolve(kept, position=Position(last))
+    here = evolve(kept, position=StatisticsPosition(last))
     for tiles in _levels(first, last):
         engine.merge(here, tiles)
     standing = positions.advance(log.store, log.layout, position)
@@ -239,7 +239,9 @@ def _step(log: TableLog, engine: Engine, kept: Kept, last: int) -> Kept:
     return evolve(kept, position=standing)
 
 
-def _chained(log: TableLog, old: Position, last: int, found: Iterable[Share]) -> tuple[Share, ...]:
+def _chained(
+    log: TableLog, old: StatisticsPosition, last: int, found: Iterable[Share]
+) -> tuple[Share, ...]:
     """Return shares in order, if they are all that there was to do, and of one chain of commits.
 
     Raises:

@@ -15,7 +15,7 @@ from projections.statistics.reading.opening import Opening
 _FILE_FORMAT = 1
 
 
-class Position(msgspec.Struct, frozen=True, rename="camel"):
+class StatisticsPosition(msgspec.Struct, frozen=True, rename="camel"):
     """The commits that the kept statistics take in.
 
     Attributes:
@@ -35,7 +35,7 @@ class Position(msgspec.Struct, frozen=True, rename="camel"):
     @classmethod
     def at(
         cls, version: int, snapshot_id: int, head: str, opening: Opening | None = None
-    ) -> Position:
+    ) -> StatisticsPosition:
         """Return the position after a commit."""
         names = tuple(each.name for each in cover(version + 1))
         return cls(version, snapshot_id, head, names, opening)
@@ -46,7 +46,7 @@ class Position(msgspec.Struct, frozen=True, rename="camel"):
         return cover(self.version + 1)
 
 
-START = Position()
+START = StatisticsPosition()
 
 
 def folder(layout: Layout) -> str:
@@ -59,12 +59,12 @@ def key(layout: Layout) -> str:
     return f"{folder(layout)}/position.json"
 
 
-def load(store: Store, layout: Layout) -> Position:
+def load(store: Store, layout: Layout) -> StatisticsPosition:
     """Return the position that is kept; the start when none can be used.
 
     One of another history, as after a restored backup, cannot be used.
     """
-    found = load_position(store, key(layout), Position, file_format=_FILE_FORMAT)
+    found = load_position(store, key(layout), StatisticsPosition, file_format=_FILE_FORMAT)
     if found is None:
         return START
     body = store.read(layout.commit(found.version))
@@ -74,11 +74,11 @@ def load(store: Store, layout: Layout) -> Position:
 
 def stated(store: Store, layout: Layout) -> int:
     """Return the version that the position states, whatever history it is of; -1 for none."""
-    found = load_position(store, key(layout), Position, file_format=_FILE_FORMAT)
+    found = load_position(store, key(layout), StatisticsPosition, file_format=_FILE_FORMAT)
     return -1 if found is None else found.version
 
 
-def advance(store: Store, layout: Layout, position: Position) -> Position:
+def advance(store: Store, layout: Layout, position: StatisticsPosition) -> StatisticsPosition:
     """Keep a position unless a later one is kept, and return the one that stands."""
     with store.lock(key(layout)):
         kept = load(store, layout)

@@ -27,7 +27,7 @@ from projections.statistics.definition import (
 from projections.statistics.reading.manifest_part import ManifestPart
 from projections.statistics.reading.opening import Opening
 from projections.statistics.reading.part_reading import PartReader
-from projections.statistics.reading.snapshot_contents import Placed, SnapshotContents
+from projections.statistics.reading.snapshot_contents import PlacedSnapshot, SnapshotContents
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,17 +116,17 @@ def manifest_parts(
 class _Unread(SnapshotContents):
     """Knows which snapshots list their files, and leaves manifest lists to others."""
 
-    def changes(self, snapshot: Placed) -> list[ManifestPart] | None:
+    def changes(self, snapshot: PlacedSnapshot) -> list[ManifestPart] | None:
         return [] if names_lists(snapshot.event) else super().changes(snapshot)
 
-    def live(self, snapshot: Placed) -> list[ManifestPart]:
+    def live(self, snapshot: PlacedSnapshot) -> list[ManifestPart]:
         del snapshot
         return []
 
 
 def _planned(
     log: TableLog, contents: SnapshotContents, span: tuple[int, int], opening: Opening | None
-) -> Iterator[tuple[Placed, list[ManifestPart] | None]]:
+) -> Iterator[tuple[PlacedSnapshot, list[ManifestPart] | None]]:
     """Yield the snapshots that are counted, each with its parts; None where it lists its files."""
     first, last = span
     for read in log.commits(first, last) if first <= last else ():
@@ -138,7 +138,7 @@ def _planned(
 
 
 def _entries(
-    planned: Iterator[tuple[Placed, list[ManifestPart] | None]],
+    planned: Iterator[tuple[PlacedSnapshot, list[ManifestPart] | None]],
     log: TableLog,
     reader: PartReader | None,
 ) -> Iterator[pa.Table]:
@@ -248,7 +248,7 @@ def _canonical(texts: list[bytes]) -> list[str]:
     return b"\n".join(texts).decode().split("\n")
 
 
-def _inline(log: TableLog, placed: Placed) -> list[_Entry]:
+def _inline(log: TableLog, placed: PlacedSnapshot) -> list[_Entry]:
     try:
         return _DECODER.decode(placed.event.files)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -35,7 +35,7 @@ _CONTENTS = ("data", "position-deletes", "equality-deletes")
 _SNAPSHOT_ID = "snapshot-id"
 
 
-class ListedManifest(msgspec.Struct, frozen=True):
+class IcebergListed(msgspec.Struct, frozen=True):
     """What a manifest list says of a manifest; version 1 may leave the counts out."""
 
     manifest_path: str
@@ -69,7 +69,7 @@ class ManifestList:
     """
 
     snapshot_id: int | None
-    manifests: tuple[ListedManifest, ...]
+    manifests: tuple[IcebergListed, ...]
 
 
 class _File(msgspec.Struct, frozen=True):
@@ -104,7 +104,7 @@ def manifest_list(body: bytes, file: str) -> ManifestList:
     """
     import fastavro
 
-    manifests = _converted(read_container(body, file), ListedManifest, file)
+    manifests = _converted(read_container(body, file), IcebergListed, file)
     # The container was read whole, so that its header is sound.
     said = str((fastavro.reader(io.BytesIO(body)).metadata or {}).get(_SNAPSHOT_ID, ""))
     is_number = said.isascii() and said.isdigit()

@@ -17,7 +17,7 @@ from projections.statistics.definition import (
     KEY_NAMES,
     PLACE,
     PLACE_NAMES,
-    Column,
+    EngineColumn,
     arrow_schema,
 )
 
@@ -69,16 +69,16 @@ class ManifestPart:
 
 PARTS = (
     *PLACE,
-    Column("dialect", "string"),
-    Column("file", "string"),
+    EngineColumn("dialect", "string"),
+    EngineColumn("file", "string"),
     *(
-        Column(name)
+        EngineColumn(name)
         for name in ("size", "count", "sign", "compared", "adder", "spec_id", "time_millis")
     ),
 )
 """A part as a row."""
 
-FOUND = (*ENTRIES, Column("path", "string", nullable=True))
+FOUND = (*ENTRIES, EngineColumn("path", "string", nullable=True))
 """Rows of `ENTRIES` with the file's path, by which they are compared."""
 
 

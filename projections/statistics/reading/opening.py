@@ -18,7 +18,7 @@ from ledger.log.travel import head_state
 from ledger.model.errors import DamagedLogError
 from projections.manifest_files.lists import names_lists
 from projections.statistics.reading.snapshot_contents import (
-    Placed,
+    PlacedSnapshot,
     SnapshotContents,
     is_readable,
 )
@@ -59,7 +59,7 @@ def opening_of(log: TableLog, first: int, counted: int) -> Opening | None:
 
 def _doubtful(
     log: TableLog, contents: SnapshotContents, head: TableState, first: int
-) -> Iterator[Placed]:
+) -> Iterator[PlacedSnapshot]:
     """Yield the snapshots whose changes may be gone with expired manifest lists, in order."""
     earliest = head.earliest_snapshot_id
     for read in log.commits(first, head.version):
@@ -72,7 +72,7 @@ def _doubtful(
                 yield placed
 
 
-def _after(log: TableLog, contents: SnapshotContents, lost: Placed) -> Opening:
+def _after(log: TableLog, contents: SnapshotContents, lost: PlacedSnapshot) -> Opening:
     for snapshot_id in range(lost.snapshot_id, head_state(log).last_snapshot_id + 1):
         placed = contents.at(snapshot_id)
         if is_readable(contents, placed, whole=True):

@@ -37,7 +37,7 @@ class _Record(msgspec.Struct, frozen=True, rename=_avro_name):
     version: Literal[2]
 
 
-class ListedManifest(_Record, frozen=True, rename=_avro_name):
+class PaimonListed(_Record, frozen=True, rename=_avro_name):
     """What a manifest list says of a manifest."""
 
     file_name: str
@@ -64,7 +64,7 @@ class _Entry(_Record, frozen=True, rename=_avro_name):
 _T = TypeVar("_T", bound=_Record)
 
 
-def listed_manifests(body: bytes, file: str) -> list[ListedManifest]:
+def listed_manifests(body: bytes, file: str) -> list[PaimonListed]:
     """Return what a manifest list names.
 
     Args:
@@ -76,7 +76,7 @@ def listed_manifests(body: bytes, file: str) -> list[ListedManifest]:
         MissingDependencyError: The package for the file's codec is not installed.
         UnsupportedError: Its records have a version that this reader does not know.
     """
-    return _converted(read_container(body, file), ListedManifest, file)
+    return _converted(read_container(body, file), PaimonListed, file)
 
 
 def _converted(records: list[dict[str, Any]], kind: type[_T], file: str) -> list[_T]:

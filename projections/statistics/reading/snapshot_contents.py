@@ -35,7 +35,7 @@ _MOST_KNOWN = 512
 
 
 @frozen
-class Placed:
+class PlacedSnapshot:
     """A snapshot, and where it stands in the log."""
 
     version: int
@@ -58,18 +58,18 @@ class SnapshotContents:
     def __init__(self, log: TableLog) -> None:
         self._log = log
         self.files = EngineFiles.of(log)
-        self._known: dict[int, Placed] = {}
+        self._known: dict[int, PlacedSnapshot] = {}
 
-    def learn(self, commit: Commit[TableEvent]) -> list[Placed]:
+    def learn(self, commit: Commit[TableEvent]) -> list[PlacedSnapshot]:
         """Return a commit's snapshots, and remember them."""
         moment = effective_millis(commit)
-        found = [Placed(commit.version, moment, each) for each in snapshot_events(commit)]
+        found = [PlacedSnapshot(commit.version, moment, each) for each in snapshot_events(commit)]
         if len(self._known) > _MOST_KNOWN:
             self._known.clear()
         self._known.update((each.snapshot_id, each) for each in found)
         return found
 
-    def changes(self, snapshot: Placed) -> list[ManifestPart] | None:
+    def changes(self, snapshot: PlacedSnapshot) -> list[ManifestPart] | None:
         """Return what says what a snapshot did; None where its own list of files does.
 
         Raises:
@@ -89,7 +89,7 @@ class SnapshotContents:
         base = self._paimon(snapshot, snapshot, base=True) if is_first else []
         return [*base, *self._paimon(snapshot, snapshot, base=False)]
 
-    def live(self, snapshot: Placed) -> list[ManifestPart]:
+    def live(self, snapshot: PlacedSnapshot) -> list[ManifestPart]:
         """Return what says what a snapshot holds; raises as `changes`."""
         parts: list[ManifestPart] = []
         step = snapshot.snapshot_id
@@ -101,7 +101,7 @@ class SnapshotContents:
         """Whether every file that parts name is there."""
         return all(self.files.exists(file) for file in {each.file for each in parts})
 
-    def at(self, snapshot_id: int) -> Placed:
+    def at(self, snapshot_id: int) -> PlacedSnapshot:
         """Return a snapshot of the log.
 
         Raises:
@@ -116,7 +116,9 @@ class SnapshotContents:
                 self.learn(read.commit)
         return self._known[snapshot_id]
 
-    def _rolled_back(self, snapshot: Placed, event: RolledBack) -> list[ManifestPart] | None:
+    def _rolled_back(
+        self, snapshot: PlacedSnapshot, event: RolledBack
+    ) -> list[ManifestPart] | None:
         before, target = snapshot.snapshot_id - 1, event.target_snapshot_id
         parts: list[ManifestPart] = []
         while before != target:
@@ -129,7 +131,7 @@ class SnapshotContents:
         return without_common([evolve(each, compared=1) for each in parts])
 
     def _step_back(
-        self, snapshot_id: int, counted: Placed, parts: list[ManifestPart], *, sign: int
+        self, snapshot_id: int, counted: PlacedSnapshot, parts: list[ManifestPart], *, sign: int
     ) -> int:
         """Add what one snapshot holds more than another, and return that one; 0 is the empty table.
 
@@ -160,7 +162,7 @@ class SnapshotContents:
         parts += [evolve(each, sign=sign) for each in held]
         return 0
 
-    def _listed(self, found: Placed, counted: Placed) -> ManifestPart:
+    def _listed(self, found: PlacedSnapshot, counted: PlacedSnapshot) -> ManifestPart:
         return ManifestPart(
             version=counted.version,
             snapshot_id=counted.snapshot_id,
@@ -169,7 +171,9 @@ class SnapshotContents:
             adder=found.snapshot_id,
         )
 
-    def _paimon(self, found: Placed, counted: Placed, *, base: bool) -> list[ManifestPart]:
+    def _paimon(
+        self, found: PlacedSnapshot, counted: PlacedSnapshot, *, base: bool
+    ) -> list[ManifestPart]:
         event = found.event
         if not isinstance(event, SnapshotCommitted):
             return []
@@ -194,7 +198,9 @@ class SnapshotContents:
             for each in listed
         ]
 
-    def _iceberg(self, found: Placed, counted: Placed, *, live: bool) -> list[ManifestPart]:
+    def _iceberg(
+        self, found: PlacedSnapshot, counted: PlacedSnapshot, *, live: bool
+    ) -> list[ManifestPart]:
         event = found.event
         if isinstance(event, RolledBack) or isinstance(event.base_manifest_list, UnsetType):
             return []
@@ -222,7 +228,7 @@ class SnapshotContents:
         ]
 
 
-def is_readable(contents: SnapshotContents, snapshot: Placed, *, whole: bool) -> bool:
+def is_readable(contents: SnapshotContents, snapshot: PlacedSnapshot, *, whole: bool) -> bool:
     """Whether all that says what a snapshot did, or holds, is still there.
 
     Args:

@@ -11,7 +11,7 @@ from attrs import frozen
 
 from ledger.model.errors import MissingDependencyError
 from ledger.model.messages.excerpt import moment, size
-from projections.statistics.shown.query import Totals
+from projections.statistics.shown.query import TableTotals
 from projections.statistics.shown.questions import Question
 from projections.statistics.shown.report import Report
 
@@ -29,7 +29,9 @@ _MOST_DOTS = 50
 _COLOURS: dict[_Unit, str] = {"rows": "C0", "bytes": "C1"}
 
 
-def draw(path: Path, report: Report, history: Sequence[Totals], when: Callable[[int], int]) -> None:
+def draw(
+    path: Path, report: Report, history: Sequence[TableTotals], when: Callable[[int], int]
+) -> None:
     """Draw growth beside skew into a PNG file.
 
     Left: rows and size at every snapshot, one below the other. Right: the partitions from the
@@ -66,7 +68,7 @@ def draw(path: Path, report: Report, history: Sequence[Totals], when: Callable[[
 
 
 def _draw_growth(
-    panel: Axes, history: Sequence[Totals], values: Sequence[int], unit: _Unit
+    panel: Axes, history: Sequence[TableTotals], values: Sequence[int], unit: _Unit
 ) -> None:
     marker = "." if len(history) <= _MOST_DOTS else ""
     snapshots = [each.snapshot_id for each in history]

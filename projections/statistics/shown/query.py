@@ -77,7 +77,7 @@ class Counted(Protocol):
 
 
 @frozen(kw_only=True)
-class Totals:
+class TableTotals:
     """A whole table right after one snapshot: the sums of the DLF metadata API's TableSnapshot."""
 
     version: int
@@ -178,20 +178,20 @@ def first_by(partitions: tuple[Partition, ...], order: Order, top: int) -> tuple
     return tuple(sorted(partitions, key=rank)[:top])
 
 
-def totals(kept: Counted, at: Instant) -> tuple[Totals, ...]:
+def totals(kept: Counted, at: Instant) -> tuple[TableTotals, ...]:
     """Return the whole table at every snapshot up to an instant, in commit order."""
     state = at.state
     return _running(kept, kept.history(state.version, state.last_snapshot_id))
 
 
-def _running(kept: Counted, rows: Iterable[pa.Table]) -> tuple[Totals, ...]:
-    found = [Totals(**row) for row in running_totals(rows).to_pylist()]
+def _running(kept: Counted, rows: Iterable[pa.Table]) -> tuple[TableTotals, ...]:
+    found = [TableTotals(**row) for row in running_totals(rows).to_pylist()]
     return tuple(
         evolve(each, version=kept.version_of(each.version, each.snapshot_id)) for each in found
     )
 
 
-def growth(kept: Counted, at: Instant, spec: Mapping[str, str]) -> tuple[Totals, ...]:
+def growth(kept: Counted, at: Instant, spec: Mapping[str, str]) -> tuple[TableTotals, ...]:
     """Return one partition at every snapshot that changed it, up to an instant.
 
     Args:

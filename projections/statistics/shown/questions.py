@@ -23,7 +23,7 @@ from projections.statistics.shown.query import (
     Counted,
     Instant,
     Moments,
-    Totals,
+    TableTotals,
     last_changes,
     partition_sums,
     rendering_of,
@@ -44,7 +44,7 @@ _DATA = "data"
 
 
 @frozen(kw_only=True)
-class Bounds:
+class Thresholds:
     """From where on something is worth telling.
 
     Attributes:
@@ -71,7 +71,7 @@ class Bounds:
 
 
 def answer(
-    question: Question, kept: Counted, log: TableLog, at: TableAt, bounds: Bounds
+    question: Question, kept: Counted, log: TableLog, at: TableAt, bounds: Thresholds
 ) -> pa.Table:
     """Return what is asked, a row a partition, a day, or a partition spec.
 
@@ -273,12 +273,12 @@ def _compaction(partitions: list[_Partition], target: int) -> Iterator[_Row]:
         }
 
 
-def _growth(history: tuple[Totals, ...], moments: Moments) -> Iterator[_Row]:
+def _growth(history: tuple[TableTotals, ...], moments: Moments) -> Iterator[_Row]:
     def day_of(place: int) -> int:
         each = history[place]
         return moments.of_snapshot(each.version, each.snapshot_id) // DAY_MILLIS
 
-    before = Totals(
+    before = TableTotals(
         version=-1,
         snapshot_id=0,
         record_count=0,
@@ -305,7 +305,7 @@ def _growth(history: tuple[Totals, ...], moments: Moments) -> Iterator[_Row]:
         before, start = last, end
 
 
-def _untouched(kept: Counted, at: Instant, bounds: Bounds) -> Iterator[_Row]:
+def _untouched(kept: Counted, at: Instant, bounds: Thresholds) -> Iterator[_Row]:
     moments = kept.moments(at.state)
     found = [(each.place or 0, each) for each in _partitions(last_changes(kept, at), at)]
     for place, each in sorted(found, key=lambda pair: (pair[0], pair[1].path)):

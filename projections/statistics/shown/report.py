@@ -22,7 +22,7 @@ from projections.statistics.shown.query import (
     Counted,
     Instant,
     Order,
-    Totals,
+    TableTotals,
     first_by,
     partitions,
 )
@@ -103,7 +103,7 @@ def report_of(table: Table, kept: Counted, at: Instant, engine: str) -> Report:
     )
 
 
-def totals_json(each: Totals) -> dict[str, Any]:
+def totals_json(each: TableTotals) -> dict[str, Any]:
     """Return sums right after a snapshot as plain JSON, by their names in the DLF metadata API."""
     return {
         "snapshotId": each.snapshot_id,

@@ -26,7 +26,7 @@ from ledger.model.types.text import format_type
 from ledger.planning.bound_value import value_to_bytes
 from ledger.table import Table
 from ledger.table_at import TableAt
-from projections.statistics.columns.values import Wanted, distinct_bytes, is_counted
+from projections.statistics.columns.values import WantedColumn, distinct_bytes, is_counted
 from projections.statistics.keeping.position import folder
 from projections.statistics.spark.session import cores_of, spark_session
 from projections.statistics.spark.source import LogSource
@@ -139,7 +139,7 @@ class _DataFile:
     path: str
     url: str
     field_ids: bool
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[WantedColumn, ...]
     constants: tuple[tuple[int, bytes], ...]
 
 
@@ -155,7 +155,7 @@ class _Job:
     """
 
     source: LogSource
-    columns: Mapping[int, tuple[Wanted, ...]] = field(hash=False)
+    columns: Mapping[int, tuple[WantedColumn, ...]] = field(hash=False)
     types: Mapping[int, str] = field(hash=False)
     specs: Mapping[int, PartitionSpec] = field(hash=False)
 
@@ -218,12 +218,14 @@ class _Job:
 
 def _columns(
     table: Table, now: Mapping[int, DataType], data: Iterable[FileChange]
-) -> dict[int, tuple[Wanted, ...]]:
+) -> dict[int, tuple[WantedColumn, ...]]:
     """Return by schema id what files of it are read for, by the names that they have there."""
     found = {}
     for schema_id, schema in schemas_by_id(table.log, {each.schema_id for each in data}).items():
         found[schema_id] = tuple(
-            Wanted(each.id, each.name, now[each.id]) for each in schema.fields if each.id in now
+            WantedColumn(each.id, each.name, now[each.id])
+            for each in schema.fields
+            if each.id in now
         )
     for each in data:
         if each.format != "parquet":
@@ -235,7 +237,7 @@ def _columns(
 
 
 def _constants(
-    file: FileChange, wanted: tuple[Wanted, ...], spec: PartitionSpec
+    file: FileChange, wanted: tuple[WantedColumn, ...], spec: PartitionSpec
 ) -> Iterator[tuple[int, bytes]]:
     types = {each.field_id: each.type for each in wanted}
     for each, text in zip(spec.fields, file.partition, strict=True):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pyspark.sql.types import DataType, LongType, MapType, StringType, StructField, StructType
 
-from projections.statistics.definition import ENTRIES, ROWS, SHOWN, Column
+from projections.statistics.definition import ENTRIES, ROWS, SHOWN, EngineColumn
 
 _KINDS: dict[str, DataType] = {"int64": LongType(), "string": StringType()}
 
 
-def spark_schema(columns: tuple[Column, ...]) -> StructType:
+def spark_schema(columns: tuple[EngineColumn, ...]) -> StructType:
     """Return columns as a Spark schema."""
     return StructType(
         [StructField(each.name, _KINDS[each.kind], each.nullable) for each in columns]

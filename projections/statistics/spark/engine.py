@@ -15,7 +15,7 @@ from projections.statistics.keeping import position as positions
 from projections.statistics.keeping.materialise import Engine as Keeping
 from projections.statistics.keeping.materialise import Local
 from projections.statistics.reading.entries import entry_count
-from projections.statistics.reading.snapshot_contents import Placed, SnapshotContents
+from projections.statistics.reading.snapshot_contents import PlacedSnapshot, SnapshotContents
 from projections.statistics.spark.executors import OnSpark
 from projections.statistics.spark.session import active_session, cores_of, spark_session
 from projections.statistics.spark.source import LogSource
@@ -184,7 +184,7 @@ def new_entries(log: TableLog, *, looked_at: int | None = None) -> int:
     return counted * (last + 1 - first) // max(1, seen)
 
 
-def _cost(contents: SnapshotContents, placed: Placed) -> int:
+def _cost(contents: SnapshotContents, placed: PlacedSnapshot) -> int:
     """Return about how many entries a snapshot has, going by what its manifest list says."""
     if not names_lists(placed.event):
         return entry_count(placed.event)

@@ -18,7 +18,7 @@ from ledger.model.errors import LedgerError, StoreError
 from projections.source.worker import begin_task
 from projections.statistics.keeping.kept import Kept, local_scan
 from projections.statistics.keeping.materialise import Share, keep_share, merge_tile
-from projections.statistics.keeping.position import Position, folder
+from projections.statistics.keeping.position import StatisticsPosition, folder
 from projections.statistics.keeping.tile_file import TileFiles
 from projections.statistics.keeping.tiling import BLOCK, Tile, block_of, blocks
 from projections.statistics.reading.opening import Opening
@@ -104,7 +104,7 @@ class _OpenTable:
     """A table, as far as executors need to know it; pickled to them."""
 
     source: LogSource
-    position: Position
+    position: StatisticsPosition
     opening: Opening | None
 
     def open(self) -> tuple[TableLog, Kept]:

@@ -14,7 +14,7 @@ from projections.statistics.keeping.engine_listed import EngineListed
 from projections.statistics.keeping.kept import Kept
 from projections.statistics.reading.opening import opening_of
 from projections.statistics.shown.query import Instant, rendering_of
-from projections.statistics.shown.questions import Bounds, Question, answer
+from projections.statistics.shown.questions import Question, Thresholds, answer
 from projections.statistics.shown.rendering import Rendering
 from projections.statistics.spark.session import spark_session
 from projections.statistics.spark.source import EntrySource, LogSource
@@ -104,7 +104,7 @@ def compute_from(
 def asked(
     table: Table,
     question: Question,
-    bounds: Bounds,
+    bounds: Thresholds,
     *,
     at: TableAt | None = None,
     spark: SparkSession | None = None,

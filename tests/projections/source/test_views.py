@@ -24,7 +24,7 @@ from ledger.model.types.text import format_type
 from ledger.table import Table
 from projections.source.span import End
 from projections.source.views.column_rows import schema_rows, walk
-from projections.source.views.scan import Scan, Step
+from projections.source.views.scan import Scan, TransactionStep
 from projections.source.views.view import VIEWS
 from tests.histories import random_changes, start_schema
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders
@@ -40,9 +40,9 @@ def lived(seed: int, steps: int = 25) -> Table:
     return table
 
 
-def transactions_of(table: Table) -> list[Step[TableEvent]]:
+def transactions_of(table: Table) -> list[TransactionStep[TableEvent]]:
     return [
-        Step(commit, position, each)
+        TransactionStep(commit, position, each)
         for commit in table.events()
         for position, each in enumerate(commit.transactions)
     ]

@@ -27,7 +27,7 @@ from projections.statistics.keeping.engine_listed import line_of
 from projections.statistics.keeping.materialise import Local, refresh
 from projections.statistics.publishing import publish_distinct, publish_iceberg
 from projections.statistics.shown.query import Counted, growth, totals
-from projections.statistics.shown.questions import Bounds, Question, answer
+from projections.statistics.shown.questions import Question, Thresholds, answer
 from projections.statistics.shown.report import brought_up_to_date, report_of
 from projections.statistics.shown.views import snapshot_statistics
 from tests.projections.delta.importing.writing import Life
@@ -264,7 +264,7 @@ def test_a_promoted_tables_statistics_are_published_where_its_readers_look(tmp_p
 
 def ask(table: Table, question: Question, **bounds: Any) -> list[dict[str, Any]]:
     at = table.at()
-    given = Bounds(**{"now_millis": at.state.time_millis, **bounds})
+    given = Thresholds(**{"now_millis": at.state.time_millis, **bounds})
     found: list[dict[str, Any]] = answer(
         question, counted(table, at), table.log, at, given
     ).to_pylist()

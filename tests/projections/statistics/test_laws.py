@@ -112,7 +112,7 @@ def shown(kept: Kept, at: At) -> list[Figures]:
     ]
 
 
-def sums(each: query.Totals) -> Figures:
+def sums(each: query.TableTotals) -> Figures:
     return (
         each.record_count,
         each.file_size_in_bytes,

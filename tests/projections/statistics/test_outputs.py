@@ -328,7 +328,7 @@ def test_a_picture_says_rows_and_size_apart_in_peoples_units(
     monkeypatch.setattr(Figure, "savefig", saved)
     table = evolved()
     history = [
-        query.Totals(
+        query.TableTotals(
             version=each,
             snapshot_id=each,
             record_count=1000 * each,

@@ -13,7 +13,7 @@ from ledger.files.snapshot_plan import SnapshotPlan
 from ledger.stores import LocalStore
 from ledger.transforms import day, hour, month, year
 from projections.statistics import Kept
-from projections.statistics.shown.questions import Bounds, Question, answer
+from projections.statistics.shown.questions import Question, Thresholds, answer
 from tests.lakes import lake_on, memory
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def a_table(store: Any = None) -> Table:
 
 
 def asked(table: Table, question: Question, **bounds: Any) -> list[dict[str, Any]]:
-    given = Bounds(now_millis=(FIRST_DAY + 10) * DAY, **bounds)
+    given = Thresholds(now_millis=(FIRST_DAY + 10) * DAY, **bounds)
     rows = answer(question, Kept.of(table.log), table.log, table.at(), given)
     found: list[dict[str, Any]] = rows.to_pylist()
     return found
@@ -212,14 +212,14 @@ def test_a_table_without_files_has_no_answers() -> None:
 
 def test_files_of_no_size_are_refused_as_a_target() -> None:
     with pytest.raises(InvalidInputError, match="give at least 1"):
-        Bounds(now_millis=0, target_file_size=0)
+        Thresholds(now_millis=0, target_file_size=0)
 
 
 def test_an_answer_is_a_dataframe_of_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     from projections.statistics.spark.job import asked as asked_of_spark
 
     table = a_table(LocalStore(tmp_path))
-    bounds = Bounds(now_millis=(FIRST_DAY + 10) * DAY)
+    bounds = Thresholds(now_millis=(FIRST_DAY + 10) * DAY)
 
     found = asked_of_spark(table, "growth", bounds, spark=spark)
 
@@ -232,7 +232,7 @@ def test_every_question_has_a_picture(question: Question, tmp_path: Path) -> Non
     from projections.statistics.shown.plot import draw_answer
 
     table = a_table()
-    given = Bounds(now_millis=(FIRST_DAY + 10) * DAY, untouched_days=0, retained_days=0)
+    given = Thresholds(now_millis=(FIRST_DAY + 10) * DAY, untouched_days=0, retained_days=0)
     found = answer(question, Kept.of(table.log), table.log, table.at(), given)
 
     draw_answer(tmp_path / "a.png", question, "shop.orders", found)

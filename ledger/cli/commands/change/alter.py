@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from ledger.cli.changes import CHANGE_OPTIONS, changes_of
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place, TableName, Writing, as_written, pairs
+from ledger.cli.options import CommitFlags, LedgerFlags, TableName, as_written, pairs
 from ledger.cli.phrases import committed
 from ledger.events.schema_changes import DropPrimaryKey, SchemaChange
 from ledger.events.spec_changes import SpecChange
@@ -35,8 +35,8 @@ def alter(
     *,
     change: Written = (),
     drop_primary_key: DroppingPrimaryKey = False,
-    writing: Writing = Writing(),  # noqa: B008 - frozen
-    place: Place = Place(),  # noqa: B008 - frozen
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     r"""Change a table's schema, options or comment: all changes land in one commit, or none.
 
@@ -102,8 +102,8 @@ def sql(
     statement: Annotated[str, Parameter(help="An ALTER TABLE statement.")],
     /,
     *,
-    writing: Writing = Writing(),  # noqa: B008 - frozen
-    place: Place = Place(),  # noqa: B008 - frozen
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     r"""Run ALTER TABLE, as Spark and Iceberg write it.
 

@@ -8,7 +8,14 @@ from cyclopts import Parameter
 
 from ledger.cli.commands.look.show import BRANCH_COLUMNS, document_of_branch, row_of_branch
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place, TableName, When, Writing, branches_of, read_instant
+from ledger.cli.options import (
+    CommitFlags,
+    InstantFlags,
+    LedgerFlags,
+    TableName,
+    branches_of,
+    read_instant,
+)
 from ledger.cli.phrases import committed
 from ledger.cli.screen import Screen
 from ledger.table import Table
@@ -37,8 +44,8 @@ def branch(  # noqa: PLR0913 - each is an option of the command
     drop: Annotated[
         bool, Parameter(negative="", show_default=False, help="Take the branch away.")
     ] = False,
-    writing: Writing = Writing(),  # noqa: B008 - frozen
-    place: Place = Place(),  # noqa: B008 - frozen
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Make a branch: commits to it leave main as it is, until main is fast-forwarded to it.
 
@@ -78,7 +85,7 @@ def _snapshot(table: Table, text: str | None) -> int | None:
         return None
     named = {"version": int(text)} if text.isdecimal() else read_instant(text)
     ago = named.pop("ago", None)
-    version = None if ago is None else When.version_of(table, ago)
+    version = None if ago is None else InstantFlags.version_of(table, ago)
     at = table.at(**named) if version is None else table.at(version=version)
     if at.snapshot is None:
         raise UsageError(f"--at {text}: there was no snapshot yet")

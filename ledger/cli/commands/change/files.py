@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ledger.cli.exits import UsageError
-from ledger.cli.options import OnBranch, Place, TableName, Writing
+from ledger.cli.options import CommitFlags, LedgerFlags, OnBranch, TableName
 from ledger.cli.paths import key_and_value
 from ledger.cli.phrases import committed, unchanged
 from ledger.evolution.table.changes import Isolation
@@ -30,8 +30,8 @@ def add_files(
         ),
     ] = False,
     branch: OnBranch = None,
-    writing: Writing = Writing(),  # noqa: B008 - frozen
-    place: Place = Place(),  # noqa: B008 - frozen
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Register existing Parquet files as one snapshot; only their footers are read.
 
@@ -75,8 +75,8 @@ def overwrite(
         Parameter(help="Whether a file that somebody adds there meanwhile is a conflict."),
     ] = "serializable",
     branch: OnBranch = None,
-    writing: Writing = Writing(),  # noqa: B008 - frozen
-    place: Place = Place(),  # noqa: B008 - frozen
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Put files in the place of what is in a table, or in one of its partitions.
 
@@ -104,8 +104,8 @@ def delete_files(
         str, Parameter(help="Live files: paths, globs or URLs, or as the table has them.")
     ],
     branch: OnBranch = None,
-    writing: Writing = Writing(),  # noqa: B008 - frozen
-    place: Place = Place(),  # noqa: B008 - frozen
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Take live files out of a table, as one snapshot; nothing is deleted on disk.
 
@@ -120,7 +120,7 @@ def delete_files(
     committed(place.screen, table, line.delete_files(going, **writing.options()), writing)
 
 
-def _as_added(table: Table, at: TableAt, paths: Sequence[str], place: Place) -> list[str]:
+def _as_added(table: Table, at: TableAt, paths: Sequence[str], place: LedgerFlags) -> list[str]:
     """Return paths as the table has them; one that is in it as it was written stays so."""
     live = table.live.lookup_at(list(paths), at.state)
     options = place.storage_options()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ledger.cli.commands.change.alter import DroppingPrimaryKey, Written, wanted_changes
-from ledger.cli.options import Place, TableName, pairs
+from ledger.cli.options import LedgerFlags, TableName, pairs
 from ledger.cli.phrases import phrase, plain
 from ledger.cli.screen import Document, Screen
 from ledger.model.errors import FormatError, InvalidChangeError
@@ -20,7 +20,7 @@ def plan(
     *,
     change: Written = (),
     drop_primary_key: DroppingPrimaryKey = False,
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Show what `alter` would do with the same options; nothing is written.
 

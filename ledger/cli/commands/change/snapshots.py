@@ -9,7 +9,7 @@ from attrs import frozen
 from cyclopts import Parameter, validators
 
 from ledger.cli.exits import UsageError
-from ledger.cli.options import OnBranch, Place, TableName, Writing, read_time
+from ledger.cli.options import CommitFlags, LedgerFlags, OnBranch, TableName, read_time
 from ledger.cli.phrases import committed, unchanged
 from ledger.cli.screen import Screen
 from ledger.evolution.state import TableState
@@ -34,8 +34,8 @@ def tag(  # noqa: PLR0913 - each is an option of the command
     delete: Annotated[
         bool, Parameter(negative="", show_default=False, help="Take the tag away.")
     ] = False,
-    writing: Writing = Writing(),  # noqa: B008 - frozen
-    place: Place = Place(),  # noqa: B008 - frozen
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Give a snapshot a name; a tagged snapshot outlives expiry.
 
@@ -61,8 +61,8 @@ def rollback(
     snapshot: Annotated[int | None, Parameter(help="Whose contents to put back.")] = None,
     tag: Annotated[str | None, Parameter(help="The same, by a tag's name.")] = None,
     branch: OnBranch = None,
-    writing: Writing = Writing(),  # noqa: B008 - frozen
-    place: Place = Place(),  # noqa: B008 - frozen
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     r"""Put a snapshot's contents back, as a new snapshot; history and schema stay as they are.
 
@@ -134,8 +134,8 @@ def expire(  # noqa: PLR0913 - each is an option of the command
         bool,
         Parameter(negative="", show_default=False, help="Only say what would go, and what stays."),
     ] = False,
-    writing: Writing = Writing(),  # noqa: B008 - frozen
-    place: Place = Place(),  # noqa: B008 - frozen
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Expire a table's oldest snapshots; tagged ones stay, and no file is deleted.
 

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from ledger.cli.changes import read_column, read_json
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place, TableName, Writing, tables_of
+from ledger.cli.options import CommitFlags, LedgerFlags, TableName, tables_of
 from ledger.cli.paths import key_and_value
 from ledger.cli.screen import Screen
 from ledger.evolution.wire.schema import schema_from_json
@@ -60,7 +60,7 @@ class Columns:
         """Return the options as a map."""
         return dict(key_and_value(each) for each in self.option)
 
-    def to_schema(self, place: Place | None = None) -> Schema:
+    def to_schema(self, place: LedgerFlags | None = None) -> Schema:
         """Return the table's first schema.
 
         Args:
@@ -82,7 +82,7 @@ class Columns:
             raise UsageError("--like is for tables")
         return self._like(str(self.like), place)
 
-    def _like(self, model: str, place: Place) -> Schema:
+    def _like(self, model: str, place: LedgerFlags) -> Schema:
         from ledger.files.registering.like import schema_of_files
 
         is_files = model.endswith(".parquet") or "/" in model or "." not in model
@@ -136,8 +136,8 @@ def create(
     /,
     *,
     columns: Columns = Columns(),
-    writing: Writing = Writing(),  # noqa: B008 - frozen
-    place: Place = Place(),  # noqa: B008 - frozen
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     r"""Create a database, or a table in one.
 
@@ -182,7 +182,7 @@ def _created(screen: Screen, name: str, table: Table, warnings: Sequence[str]) -
         screen.line(f"  {said}")
 
 
-def _create_database(name: str, columns: Columns, writing: Writing, place: Place) -> None:
+def _create_database(name: str, columns: Columns, writing: CommitFlags, place: LedgerFlags) -> None:
     of_tables = (columns.column, columns.partition_key, columns.primary_key)
     if any(of_tables) or columns.schema or columns.like:
         raise UsageError(f"{name!r} is a database and has no columns; write {name}.TABLE")
@@ -198,8 +198,8 @@ def rename(
     new_name: Annotated[str, Parameter(help="DATABASE.NEW_NAME.")],
     /,
     *,
-    writing: Writing = Writing(),  # noqa: B008 - frozen
-    place: Place = Place(),  # noqa: B008 - frozen
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Give a table another name; its files stay where they are.
 
@@ -221,8 +221,8 @@ def drop(
     ],
     /,
     *,
-    writing: Writing = Writing(),  # noqa: B008 - frozen
-    place: Place = Place(),  # noqa: B008 - frozen
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Drop a table, or an empty database; no file is deleted, and the log stays.
 

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from ledger.audit.difference import TableDiff, as_json
 from ledger.audit.migrating.undoing import Undoing
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place, TableName, When, Writing
+from ledger.cli.options import CommitFlags, InstantFlags, LedgerFlags, TableName
 from ledger.cli.phrases import committed, phrase
 from ledger.cli.screen import Document, Screen
 from ledger.model.errors import InvalidChangeError
@@ -29,8 +29,8 @@ def undo(
         str | None, Parameter(help="Which of its transactions, where it holds several.")
     ] = None,
     yes: Doing = False,
-    writing: Writing = Writing(),  # noqa: B008 - frozen
-    place: Place = Place(),  # noqa: B008 - frozen
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Take one change back by a new one that keeps what came later; without --yes: show how.
 
@@ -59,8 +59,8 @@ def revert(
         str, Parameter(help="tag:NAME, snapshot:3, version:7, -3 (so many commits ago), or a time.")
     ],
     yes: Doing = False,
-    writing: Writing = Writing(),  # noqa: B008 - frozen
-    place: Place = Place(),  # noqa: B008 - frozen
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Give a table an earlier instant's schema, options and layout again; without --yes: show how.
 
@@ -72,7 +72,8 @@ def revert(
         lakeledger revert shop.orders --to version:0 --yes --message "as agreed"
     """
     table = place.table(name)
-    when = When(version=int(to)) if to.isdecimal() and len(to) <= 10 else When(at=to)  # noqa: PLR2004
+    is_version = to.isdecimal() and len(to) <= 10  # noqa: PLR2004
+    when = InstantFlags(version=int(to)) if is_version else InstantFlags(at=to)
     if not when.named():
         raise UsageError("revert to what? --to names an instant before now")
     then = when.of(table)

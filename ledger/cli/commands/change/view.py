@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from ledger.cli import families
 from ledger.cli.commands.change.tables import Columns
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place, Writing, as_written, pairs
+from ledger.cli.options import CommitFlags, LedgerFlags, as_written, pairs
 from ledger.cli.paths import key_and_value
 from ledger.cli.phrases import phrases, plain
 from ledger.cli.plugins import view as plugged
@@ -71,8 +71,8 @@ def create(  # noqa: PLR0913 - each is an option of the command
     ] = (),
     option: Annotated[tuple[str, ...], _MANY, Parameter(help="KEY=VALUE; repeatable.")] = (),
     comment: Annotated[str | None, Parameter(help="The view's comment.")] = None,
-    writing: Writing = Writing(),  # noqa: B008 - frozen
-    place: Place = Place(),  # noqa: B008 - frozen
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     r"""Create a view: a query under a name, in as many dialects as engines need.
 
@@ -102,8 +102,8 @@ def alter(
         # One parameter under many names: so the order of the command line is kept.
         Parameter(name=tuple(_CHANGES), converter=as_written, negative="", show=False),
     ] = (),
-    writing: Writing = Writing(),  # noqa: B008 - frozen
-    place: Place = Place(),  # noqa: B008 - frozen
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     r"""Change a view's options, comment or dialects: all changes land in one commit, or none.
 
@@ -139,8 +139,8 @@ def rename(
     new_name: Annotated[str, Parameter(help="DATABASE.NEW_NAME.")],
     /,
     *,
-    writing: Writing = Writing(),  # noqa: B008 - frozen
-    place: Place = Place(),  # noqa: B008 - frozen
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Give a view another name.
 
@@ -156,8 +156,8 @@ def drop(
     name: Annotated[str, _NAME],
     /,
     *,
-    writing: Writing = Writing(),  # noqa: B008 - frozen
-    place: Place = Place(),  # noqa: B008 - frozen
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Drop a view.
 
@@ -172,7 +172,7 @@ def show(
     name: Annotated[str, _NAME],
     /,
     *,
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Show a view: its query, dialects, columns, options. In JSON, the DLF metadata API's object.
 
@@ -189,7 +189,7 @@ def list_views(
     database: Annotated[str, Parameter(help="DATABASE.")],
     /,
     *,
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """List the views of a database.
 
@@ -227,7 +227,7 @@ def _print(screen: Screen, entry: ViewEntry) -> None:
 
 
 def _committed(
-    screen: Screen, lake: Ledger, appended: Appended[CatalogState], writing: Writing
+    screen: Screen, lake: Ledger, appended: Appended[CatalogState], writing: CommitFlags
 ) -> None:
     commit = lake.log.commit_at(appended.version)
     mine = [each for each in commit.transactions if each.id == writing.commit_id]

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, TypeAlias
 from cyclopts import Parameter
 
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place, Writing, read_time
+from ledger.cli.options import CommitFlags, LedgerFlags, read_time
 from ledger.cli.screen import Screen
 from ledger.ledger import Ledger
 from ledger.log.clock import is_far
@@ -36,8 +36,8 @@ def correct_clock(
     dry_run: Annotated[
         bool, Parameter(negative="", show_default=False, help="Only say what would be corrected.")
     ] = False,
-    writing: Writing = Writing(),  # noqa: B008 - frozen
-    place: Place = Place(),  # noqa: B008 - frozen
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Correct what a clock that was ahead left: reading by --timestamp is right again.
 

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from ledger.cli.options import Place
+from ledger.cli.options import LedgerFlags
 from ledger.cli.screen import Screen
-from ledger.history.erasing import Erasure, Progress, Standing
+from ledger.history.erasing import Erasure, Progress, Remaining
 
 _FIRST_NOTICE_S = 2.0
 _NOTICE_S = 10.0
@@ -67,7 +67,7 @@ def erase(  # noqa: PLR0913 - each is an option of its own
     commit_id: Annotated[
         str | None, Parameter(help="A key of your own for the commit that records it.")
     ] = None,
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Take away what a ledger keeps of a person outside of its lines; there is no way back.
 
@@ -111,7 +111,7 @@ def _told(done: Erasure) -> dict[str, Any]:
     }
 
 
-def _document(standing: Standing) -> dict[str, Any]:
+def _document(standing: Remaining) -> dict[str, Any]:
     return {
         "stream": standing.stream,
         "versions": list(standing.versions),

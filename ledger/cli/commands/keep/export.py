@@ -11,7 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place, tables_of
+from ledger.cli.options import LedgerFlags, tables_of
 from ledger.cli.screen import Screen
 from ledger.model.identifier import Identifier
 from ledger.moving.export import Told
@@ -43,7 +43,7 @@ def export(
     version: Annotated[
         int | None, Parameter(help="Of one table: no commit after this version.")
     ] = None,
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Write a ledger to stdout as lines of JSON: its commits byte for byte, and what they name.
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from attrs import define, field
 from cyclopts import Parameter
 
-from ledger.cli.options import Place, tables_of
+from ledger.cli.options import LedgerFlags, tables_of
 from ledger.cli.screen import Screen, as_json
 from ledger.cli.stopping import Stop, ends_between_rounds
 from ledger.following.files import advance
@@ -31,7 +31,7 @@ def follow(
         ),
     ] = False,
     interval: Annotated[float, Parameter(help="Look for new commits every so many seconds.")] = 1.0,
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Keep the files of every format that a table's option ledger.follow names up to its commits.
 

@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 
 from ledger.cli.commands.keep.export import telling
 from ledger.cli.families import add, family
-from ledger.cli.options import Place
+from ledger.cli.options import LedgerFlags
 from ledger.cli.screen import Screen
 from ledger.formats import having, part
 from ledger.ledger import open as open_ledger
@@ -34,7 +34,7 @@ def import_ledger(
             help="Give it an identity of its own, for when the original goes on.",
         ),
     ] = False,
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Bring a ledger back from what export wrote: the same ledger in a new place, or a copy.
 

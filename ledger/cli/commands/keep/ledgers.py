@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from ledger.cli.commands.keep.move import document_of, said
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place, Writing
+from ledger.cli.options import CommitFlags, LedgerFlags
 from ledger.cli.screen import Screen
 from ledger.following.files import Freshness
 from ledger.history.verifying.clocks import ahead as ahead_of
@@ -45,7 +45,7 @@ def init(
     /,
     *,
     erasable: Annotated[bool, _ERASABLE] = False,
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Begin a ledger in an empty folder; where there is one already, nothing changes.
 
@@ -79,7 +79,7 @@ def doctor(
     url: Annotated[str | None, Parameter(help="The place to look at; or give --ledger.")] = None,
     /,
     *,
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Try out whether a place can hold a ledger: writes a key of its own, and removes it again.
 
@@ -147,18 +147,18 @@ def doctor(
         raise StoreError(f"{name} version {each.version}: {each.what}; {each.advice}")
 
 
-def _named(url: str | None, place: Place) -> tuple[Store, Place]:
+def _named(url: str | None, place: LedgerFlags) -> tuple[Store, LedgerFlags]:
     chosen = evolve(place, ledger=url or place.ledger)
     return open_store(chosen.url(), chosen.storage_options()), chosen
 
 
-def _setting(store: Store, place: Place) -> TableSetting:
+def _setting(store: Store, place: LedgerFlags) -> TableSetting:
     """Return what handles of the ledger in a store share."""
     trusted = trusting(store, place.trust)
     return TableSetting(trusted, place.storage_options(), author="", trust=place.trust)
 
 
-def _ahead(store: Store, place: Place) -> Iterator[tuple[str, Finding]]:
+def _ahead(store: Store, place: LedgerFlags) -> Iterator[tuple[str, Finding]]:
     """Yield the streams of the ledger there, if there is one, whose times are ahead."""
     setting = _setting(store, place)
     lake = Ledger(setting)
@@ -173,7 +173,7 @@ def _ahead(store: Store, place: Place) -> Iterator[tuple[str, Finding]]:
             yield subject.name, found
 
 
-def _of_ledger(store: Store, place: Place) -> dict[str, str]:
+def _of_ledger(store: Store, place: LedgerFlags) -> dict[str, str]:
     """Return which ledger is there, and whose copy it is; nothing where there is none."""
     body = store.read(ROOT_KEY)
     if body is None:
@@ -191,7 +191,7 @@ def _of_ledger(store: Store, place: Place) -> dict[str, str]:
     return found
 
 
-def _whereabouts(store: Store, place: Place) -> Findings | None:
+def _whereabouts(store: Store, place: LedgerFlags) -> Findings | None:
     """Return what is known of the ledger's place; what cannot be read there is verify's to tell."""
     try:
         return Ledger(_setting(store, place)).whereabouts()
@@ -205,7 +205,7 @@ def _said_of(of_ledger: dict[str, str]) -> dict[str, str]:
     return said if copied is None else {**said, "a copy of": copied}
 
 
-def _stale(store: Store, place: Place) -> list[tuple[str, Freshness]]:
+def _stale(store: Store, place: LedgerFlags) -> list[tuple[str, Freshness]]:
     """Return how far behind followed formats are, by table; what cannot be read is verify's."""
     found: list[tuple[str, Freshness]] = []
     with suppress(LedgerError):
@@ -233,8 +233,8 @@ def upgrade(
         ),
     ] = False,
     erasable: Annotated[bool, _ERASABLE] = False,
-    writing: Writing = Writing(),  # noqa: B008 - frozen
-    place: Place = Place(),  # noqa: B008 - frozen
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Let a ledger take commits of the newest format; nothing that stands there is rewritten.
 

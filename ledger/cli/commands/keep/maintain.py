@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from attrs import frozen
 from cyclopts import Parameter
 
-from ledger.cli.options import Place
+from ledger.cli.options import LedgerFlags
 from ledger.cli.screen import Screen
 from ledger.history.orphans import (
     Orphan,
@@ -21,7 +21,7 @@ from ledger.history.orphans import (
     remove,
 )
 from ledger.history.sealing import Unsealed, unsealed
-from ledger.history.verifying.births import Birth, Births
+from ledger.history.verifying.births import Births, NamedBirth
 from ledger.history.verifying.subject import Subject
 from ledger.ledger import Ledger
 from ledger.log.codec import digest
@@ -64,7 +64,7 @@ def maintain(
     dry_run: Annotated[
         bool, Parameter(negative="", show_default=False, help="Only say what would be done.")
     ] = False,
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Remove what nobody needs any more, seal what is missing; safe beside any writer.
 
@@ -104,7 +104,7 @@ def maintain(
 
 
 def _streams(
-    lake: Ledger, births: list[Birth], setting: TableSetting
+    lake: Ledger, births: list[NamedBirth], setting: TableSetting
 ) -> Iterator[tuple[Subject[Any, Any], Iterator[Orphan]]]:
     """Yield every stream, and what may go of it."""
     now = now_millis()
@@ -117,7 +117,7 @@ def _streams(
 
 
 def _of_catalog(
-    lake: Ledger, births: list[Birth], setting: TableSetting, now: int
+    lake: Ledger, births: list[NamedBirth], setting: TableSetting, now: int
 ) -> Iterator[Orphan]:
     yield from orphaned_drafts(lake.log.store, lake.log.layout.root, now)
     if lake.is_erasable:
@@ -127,7 +127,7 @@ def _of_catalog(
             yield from list(orphaned_values(lake.log.personal, [lake.log, *tables], now))
 
 
-def _orphans(birth: Birth, subject: Subject[Any, Any], now: int) -> Iterator[Orphan]:
+def _orphans(birth: NamedBirth, subject: Subject[Any, Any], now: int) -> Iterator[Orphan]:
     first = subject.store.read(subject.layout.commit(0))
     if first is None or digest(first) != birth.digest:
         # Whatever stands there is not this table's, and the catalog may name any place.

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place, Writing
+from ledger.cli.options import CommitFlags, LedgerFlags
 from ledger.cli.screen import Screen
 from ledger.ledger import Ledger
 from ledger.log.request import Appended
@@ -35,8 +35,8 @@ def move(
     dry_run: Annotated[
         bool, _Flag, Parameter(help="Only say what is known, and what is tied to the old place.")
     ] = False,
-    writing: Writing = Writing(),  # noqa: B008 - frozen
-    place: Place = Place(),  # noqa: B008 - frozen
+    writing: CommitFlags = CommitFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Say that the ledger was moved to where it is now: stop all writers of the old place first.
 
@@ -74,7 +74,7 @@ def move(
 
 
 def _tell(
-    lake: Ledger, writing: Writing, *, alias: bool, copy: bool, rewrite: bool
+    lake: Ledger, writing: CommitFlags, *, alias: bool, copy: bool, rewrite: bool
 ) -> Appended[Any]:
     options = writing.options()
     if alias:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from ledger.cli.options import Place
+from ledger.cli.options import LedgerFlags
 from ledger.cli.screen import Screen
 
 
@@ -22,7 +22,7 @@ def promote(
         bool,
         Parameter(negative="", show_default=False, help="Only say what would be done."),
     ] = False,
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Own a table that others owned until now, and that the ledger followed.
 

@@ -21,12 +21,12 @@ from typing import Annotated, Any, Final, Protocol, cast
 from attrs import evolve, field, frozen
 from cyclopts import Parameter
 
-from ledger.cli.options import Place, tables_of
+from ledger.cli.options import LedgerFlags, tables_of
 from ledger.cli.screen import Screen
 from ledger.evolution.state import TableState
 from ledger.formats import having, part
 from ledger.history.older import state_at_snapshot
-from ledger.history.verifying.births import Birth, Births, disagreements
+from ledger.history.verifying.births import Births, NamedBirth, disagreements
 from ledger.history.verifying.clocks import ahead
 from ledger.history.verifying.data_files import DataFiles
 from ledger.history.verifying.finding import REPAIR, Expected, Finding
@@ -152,7 +152,7 @@ class _Run:
             self.lake.log.gate.learn(verification.state.format)
         return births
 
-    def _table(self, birth: Birth) -> None:
+    def _table(self, birth: NamedBirth) -> None:
         table = Table(birth.identifier, birth.path, self.setting)
         subject = Subject(birth.name, table.log, has_files=True)
         verification: Verification[Any, Any] = Verification(
@@ -249,7 +249,7 @@ def verify(
         _Flag,
         Parameter(help="Look at the data files, too: that they are there, their sizes and rows."),
     ] = False,
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Check that everything stands as it was written; exit 6 if not.
 

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from ledger.audit.blame import Blame, flat
 from ledger.audit.difference import TableDiff
 from ledger.audit.partitions import Sums, changed_partitions, partition_sums
-from ledger.cli.options import Place, TableName, When, read_instant
+from ledger.cli.options import InstantFlags, LedgerFlags, TableName, read_instant
 from ledger.cli.phrases import phrase, plain
 from ledger.cli.screen import Cell, Document, Screen
 from ledger.ledger import Ledger
@@ -31,7 +31,7 @@ def diff(
     partitions: Annotated[
         bool, Parameter(negative="", help="Compare the partitions, too: reads the live files.")
     ] = False,
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Say what differs between two instants of a table, or from another table.
 
@@ -69,7 +69,9 @@ def _instant(lake: Ledger, table: Table, text: str) -> TableAt:
         return lake.table(f"{database}.{rest}").at()
     named = read_instant(text)
     ago = named.pop("ago", None)
-    return table.at(**named) if ago is None else table.at(version=When.version_of(table, ago))
+    return (
+        table.at(**named) if ago is None else table.at(version=InstantFlags.version_of(table, ago))
+    )
 
 
 def _document(name: str, found: TableDiff, counted: list[_Partition]) -> Document:
@@ -126,7 +128,7 @@ def blame(
     column: Annotated[
         str | None, Parameter(help="A column's path, by any name that it ever had.")
     ] = None,
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Say of each column, option, key and tag which changes made it what it is, by whom and why.
 

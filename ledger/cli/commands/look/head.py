@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 from cyclopts import Parameter, validators
 
-from ledger.cli.options import Place, TableName, When
+from ledger.cli.options import InstantFlags, LedgerFlags, TableName
 from ledger.cli.screen import Screen
 from ledger.table_at import TableAt
 
@@ -31,8 +31,8 @@ def head(
         int,
         Parameter(alias="-n", validator=validators.Number(gte=1), help="How many rows at most."),
     ] = 10,
-    when: When = When(),  # noqa: B008 - frozen
-    place: Place = Place(),  # noqa: B008 - frozen
+    when: InstantFlags = InstantFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     r"""Show some rows of a table at any instant, read by PyIceberg.
 

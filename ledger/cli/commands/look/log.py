@@ -11,9 +11,9 @@ from attrs import evolve, frozen
 from cyclopts import Group, Parameter, validators
 from msgspec.structs import replace
 
-from ledger.audit.entries import Entry, Wanted, entries, merged, wanted_of
+from ledger.audit.entries import Entry, WantedEntries, entries, merged, wanted_of
 from ledger.cli.exits import UsageError
-from ledger.cli.options import OnBranch, Place, read_time, tables_of
+from ledger.cli.options import LedgerFlags, OnBranch, read_time, tables_of
 from ledger.cli.paths import whole_path
 from ledger.cli.phrases import phrases, plain, when
 from ledger.cli.screen import Cell, Document, Screen
@@ -55,7 +55,7 @@ class Filters:
 
     branch: OnBranch = None
 
-    def wanted(self, table: Table | None) -> Wanted:
+    def wanted(self, table: Table | None) -> WantedEntries:
         """Return what the log is asked for.
 
         Raises:
@@ -116,7 +116,7 @@ def log(  # noqa: PLR0913 - each is an option
         str | None,
         Parameter(show_default=False, help="Only what was committed under this id, if it landed."),
     ] = None,
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Say who changed a table, when, why and how; newest first.
 
@@ -181,7 +181,7 @@ def _sources(lake: Ledger, name: str | None, *, is_all: bool) -> Sequence[Ledger
     return [*([lake] if name is None else []), *tables]
 
 
-def _of_one(source: Ledger | Table, wanted: Wanted) -> Iterator[Entry]:
+def _of_one(source: Ledger | Table, wanted: WantedEntries) -> Iterator[Entry]:
     return entries(source.log, _named(source), wanted)
 
 
@@ -190,7 +190,7 @@ def _named(source: Ledger | Table) -> str:
 
 
 def _more(
-    sources: Sequence[Ledger | Table], heads: list[int], wanted: Wanted, shown: _Shown
+    sources: Sequence[Ledger | Table], heads: list[int], wanted: WantedEntries, shown: _Shown
 ) -> list[int]:
     """Print what was committed since; return the newest versions now."""
     now = [each.state.version for each in sources]

@@ -12,7 +12,7 @@ from cyclopts import Group, Parameter
 from ledger.cli.commands.keep.export import telling
 from ledger.cli.commands.look.log import rows
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place, TableName, When
+from ledger.cli.options import InstantFlags, LedgerFlags, TableName
 from ledger.cli.phrases import plain
 from ledger.cli.screen import Screen
 from ledger.moving.replaying import Replay, Step
@@ -47,7 +47,7 @@ def replay(
     ] = None,
     first: Annotated[int, Parameter(help="The first version that is shown.")] = 0,
     into: Into = Into(),
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Replay a table's commits up to any version: shown, as lines, a ledger, or a format's files.
 
@@ -88,9 +88,9 @@ def replay(
         screen.results("steps", map(_document, found), lambda to: _show(to, found))
 
 
-def _when(text: str) -> When:
+def _when(text: str) -> InstantFlags:
     """Return the instant that a text names; a number alone is a version."""
-    return When(version=int(text)) if text.isdecimal() else When(at=text)
+    return InstantFlags(version=int(text)) if text.isdecimal() else InstantFlags(at=text)
 
 
 def _say(screen: Screen, name: str, found: Replay, facts: dict[str, Any], what: str) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ledger.cli.options import Place, tables_of
+from ledger.cli.options import LedgerFlags, tables_of
 
 
 def report(
@@ -19,7 +19,7 @@ def report(
     to: Annotated[
         Path, Parameter(name=("--to", "-o"), help="The file; one that is there is replaced.")
     ] = Path("report.html"),
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Write an audit page: one HTML file that needs no network and runs no script.
 

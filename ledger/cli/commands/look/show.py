@@ -9,7 +9,7 @@ from attrs import evolve
 from cyclopts import Parameter
 
 from ledger.cli.exits import UsageError
-from ledger.cli.options import Place, When, named_so, tables_of
+from ledger.cli.options import InstantFlags, LedgerFlags, named_so, tables_of
 from ledger.cli.plugins import view
 from ledger.cli.screen import Cell, Screen
 from ledger.ledger import Ledger
@@ -28,7 +28,7 @@ def ls(
     database: Annotated[str | None, Parameter(help="DATABASE; none: all of them.")] = None,
     /,
     *,
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """List databases with their tables and views.
 
@@ -77,8 +77,8 @@ def show(
     ] = None,
     /,
     *,
-    when: When = When(),  # noqa: B008 - frozen
-    place: Place = Place(),  # noqa: B008 - frozen
+    when: InstantFlags = InstantFlags(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """Show a table at any instant: columns with their ids, options, snapshot, totals, tags.
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter, validators
 
-from ledger.audit.snapshots import Listed, listed, tags_of
-from ledger.cli.options import OnBranch, Place, TableName
+from ledger.audit.snapshots import ListedSnapshot, listed, tags_of
+from ledger.cli.options import LedgerFlags, OnBranch, TableName
 from ledger.cli.plugins import view
 from ledger.cli.screen import Cell, Screen
 from ledger.evolution.state import TableState
@@ -26,7 +26,7 @@ def snapshots(
         Parameter(alias="-n", validator=validators.Number(gte=1), help="How many at most."),
     ] = 50,
     branch: OnBranch = None,
-    place: Place = Place(),  # noqa: B008 - frozen
+    place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
     """List a table's snapshots, newest first: those not expired, and those kept by a tag.
 
@@ -62,7 +62,7 @@ def snapshots(
         screen.notice(f"{len(ids) - limit:,} more are not shown; --limit {len(ids)} shows all")
 
 
-def rows(state: TableState, found: list[Listed]) -> Iterator[tuple[Cell, ...]]:
+def rows(state: TableState, found: list[ListedSnapshot]) -> Iterator[tuple[Cell, ...]]:
     """Yield a row of `COLUMNS` for every snapshot."""
     for version, snapshot in found:
         yield (

@@ -48,7 +48,7 @@ _ADVICE: Final = (
 
 
 @frozen
-class Span:
+class VerifiedSpan:
     """What is to be verified.
 
     Attributes:
@@ -69,7 +69,7 @@ class Span:
 
 
 @define
-class Report(Generic[E]):
+class SpanReport(Generic[E]):
     """What a span came to.
 
     Attributes:
@@ -108,7 +108,7 @@ def checked(record: bytes) -> str:
     return hashlib.sha256(record).hexdigest()
 
 
-def following(span: Span, start: bytes | None) -> Span:
+def following(span: VerifiedSpan, start: bytes | None) -> VerifiedSpan:
     """Return a span that begins where the one before it ended; None where that ended nowhere."""
     return evolve(span, start=start, folds=span.first == 0 or start is not None)
 
@@ -139,25 +139,25 @@ class SpanVerification(Generic[S, E]):
         # So that a span that follows decodes nothing.
         self._ended: tuple[bytes, S | None] = (b"", None)
 
-    def run_on(self, spans: Sequence[Span]) -> list[Report[E]]:
+    def run_on(self, spans: Sequence[VerifiedSpan]) -> list[SpanReport[E]]:
         """Return what spans come to that follow one another, each from where the last one ended.
 
         Raises:
             OSError: The store failed.
         """
-        reports: list[Report[E]] = []
+        reports: list[SpanReport[E]] = []
         for each in spans:
             span = following(each, reports[-1].ended) if reports else each
             reports.append(self.run(span))
         return reports
 
-    def run(self, span: Span) -> Report[E]:
+    def run(self, span: VerifiedSpan) -> SpanReport[E]:
         """Return what a span comes to.
 
         Raises:
             OSError: The store failed.
         """
-        report: Report[E] = Report()
+        report: SpanReport[E] = SpanReport()
         fold = self._begun(span, report) if span.folds else None
         chain: Chain[S, E] = Chain(self._subject, span.newest)
         for each in chain.walk(span.first, span.last, span.gaps):
@@ -183,7 +183,7 @@ class SpanVerification(Generic[S, E]):
             report.ended = self._ended[0]
         return report
 
-    def _begun(self, span: Span, report: Report[E]) -> _Fold[S, E] | None:
+    def _begun(self, span: VerifiedSpan, report: SpanReport[E]) -> _Fold[S, E] | None:
         stream, log = self._subject.log.stream, self._subject.log
         if span.first == 0:
             return _Fold(self._subject, self._caches, span, report, None, self._keeps_commits)
@@ -200,7 +200,7 @@ class SpanVerification(Generic[S, E]):
             report.began = checked(stream.encode_state(state))
         return _Fold(self._subject, self._caches, span, report, state, self._keeps_commits)
 
-    def _note(self, links: Sequence[Link[E]], span: Span, report: Report[E]) -> None:
+    def _note(self, links: Sequence[Link[E]], span: VerifiedSpan, report: SpanReport[E]) -> None:
         # They stand at the ends of the log, but for those that somebody noted.
         asked = links if self._wanted else (links[0], links[-1])
         for link in asked:
@@ -208,7 +208,7 @@ class SpanVerification(Generic[S, E]):
             if version in {0, span.newest} or link.digest in self._wanted:
                 report.digests[version] = link.digest
 
-    def _listed(self, columns: CommitColumns, report: Report[E]) -> list[Listed]:
+    def _listed(self, columns: CommitColumns, report: SpanReport[E]) -> list[Listed]:
         """Return the commits' lists of files.
 
         What cannot be read is reported; the lists end before the first of them.
@@ -254,8 +254,8 @@ class _Fold(Generic[S, E]):
         self,
         subject: Subject[S, E],
         caches: Caches[S, E],
-        span: Span,
-        report: Report[E],
+        span: VerifiedSpan,
+        report: SpanReport[E],
         state: S | None,
         keeps_commits: bool,  # noqa: FBT001 - private
     ) -> None:

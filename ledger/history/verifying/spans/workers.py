@@ -18,7 +18,7 @@ from typing import Any, Final, Self
 from attrs import field, frozen
 
 from ledger.evolution.stream import Stream
-from ledger.history.verifying.spans.span import Report, Span, SpanVerification
+from ledger.history.verifying.spans.span import SpanReport, SpanVerification, VerifiedSpan
 from ledger.history.verifying.subject import Subject
 from ledger.log.codec import Gate
 from ledger.log.stream_log import StreamLog
@@ -101,7 +101,7 @@ class Workers:
             mends,
         )
 
-    def verify(self, task: Task, spans: Sequence[Span]) -> Future[list[Report[Any]]]:
+    def verify(self, task: Task, spans: Sequence[VerifiedSpan]) -> Future[list[SpanReport[Any]]]:
         """Begin to verify spans that follow one another, all by one process."""
         return self._started().submit(_verify, task, spans)
 
@@ -145,7 +145,7 @@ def _subject(task: Task) -> Subject[Any, Any]:
     return _subjects[key]
 
 
-def _verify(task: Task, spans: Sequence[Span]) -> list[Report[Any]]:
+def _verify(task: Task, spans: Sequence[VerifiedSpan]) -> list[SpanReport[Any]]:
     found: SpanVerification[Any, Any] = SpanVerification(
         _subject(task), task.wanted, mends=task.mends
     )
