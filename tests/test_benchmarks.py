@@ -81,7 +81,7 @@ def test_projecting_to_iceberg_is_measured_for_each_kind_of_change(tmp_path: Pat
     names = {each.name for each in report.figures}
     for kind in iceberg_projection.KINDS:
         assert {f"project {kind} at 4", f"project {kind} at 12"} <= names
-        assert f"{kind}: written after long / short" in names
+        assert f"{kind}: written more after the longest history" in names
 
 
 def test_projecting_to_delta_is_measured_with_its_checkpoints_apart(tmp_path: Path) -> None:

@@ -17,10 +17,10 @@ from ledger.model.file_change import FileChange
 from ledger.model.transforms.paths import field_types
 from ledger.model.transforms.values import encode_value
 from ledger.table import Table
-from projections.iceberg.manifests.avro import read_manifest
 from projections.iceberg.manifests.entry import ManifestEntry
 from projections.iceberg.manifests.file import ManifestFile, Part, wherever
 from projections.iceberg.manifests.partition_struct import FieldSummary, PartitionStruct
+from projections.iceberg.manifests.reading import read_manifest
 from projections.manifest_files.container import read_container
 
 _CONTENTS: Final = ("data", "position-deletes", "equality-deletes")

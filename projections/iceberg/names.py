@@ -12,10 +12,11 @@ FOLDER = "metadata"
 HINT = "metadata/version-hint.text"
 """The hint that holds the version of a Hadoop table's newest metadata file."""
 
-RENDERER = 3
+RENDERER = 4
 """Counts the ways of making files from one log; it grows when any byte of them changes.
 
-The second names itself, place and commit. The third takes row ids from files that say them.
+The second names itself, place and commit. The third takes row ids from files that say them. The
+fourth writes manifests in small blocks, and fewer files into one.
 """
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from attrs import frozen
@@ -35,6 +36,30 @@ def write_container(
         sync_marker: 16 bytes that stand between blocks; derive them from what the file is.
         metadata: Keys and values for the file's header.
     """
+    runs = [records]
+    return write_runs(
+        schema, runs, sync_marker=sync_marker, metadata=metadata, block_bytes=_BLOCK_BYTES
+    )
+
+
+def write_runs(
+    schema: dict[str, Any],
+    runs: Iterable[Iterable[dict[str, Any] | WrittenRecord | WrittenBlock]],
+    *,
+    sync_marker: bytes,
+    metadata: Mapping[str, str] | None = None,
+    block_bytes: int,
+) -> bytes:
+    """Return a container as `write_container` does, of runs of records that share no block.
+
+    Args:
+        schema: Avro's, decoded.
+        runs: Each with its records in order; blocks that fit the schema are copied as they stand.
+        sync_marker: 16 bytes.
+        metadata: Keys and values for the file's header.
+        block_bytes: A block ends when it has so many, or before one that is copied would make it
+            longer.
+    """
     import fastavro
 
     if len(sync_marker) != SYNC_BYTES:
@@ -43,18 +68,26 @@ def write_container(
     header = dict(metadata or {})
     fastavro.writer(out, schema, (), codec="null", sync_marker=sync_marker, metadata=header)
     parsed = fastavro.parse_schema(schema)
-    block, count = io.BytesIO(), 0
-    for each in records:
-        if isinstance(each, WrittenRecord):
-            block.write(each.body)
-        else:
-            fastavro.schemaless_writer(block, parsed, each)
-        count += 1
-        if block.tell() >= _BLOCK_BYTES:
+    for records in runs:
+        block, count = io.BytesIO(), 0
+        for each in records:
+            if isinstance(each, WrittenBlock):
+                if count and block.tell() + len(each.body) > block_bytes:
+                    out.write(_block(block.getvalue(), count, sync_marker))
+                    block, count = io.BytesIO(), 0
+                block.write(each.body)
+                count += each.size
+            else:
+                if isinstance(each, WrittenRecord):
+                    block.write(each.body)
+                else:
+                    fastavro.schemaless_writer(block, parsed, each)
+                count += 1
+            if block.tell() >= block_bytes:
+                out.write(_block(block.getvalue(), count, sync_marker))
+                block, count = io.BytesIO(), 0
+        if count:
             out.write(_block(block.getvalue(), count, sync_marker))
-            block, count = io.BytesIO(), 0
-    if count:
-        out.write(_block(block.getvalue(), count, sync_marker))
     return out.getvalue()
 
 
@@ -72,6 +105,17 @@ def _numeral(number: int) -> bytes:
     return bytes(found)
 
 
+def written_text(text: str) -> bytes:
+    r"""Return a text as a container has it.
+
+    Example:
+        >>> written_text("a.parquet")
+        b'\x12a.parquet'
+    """
+    body = text.encode()
+    return _numeral(len(body)) + body
+
+
 class WrittenRecord(NamedTuple):
     """A record as it stands in a container.
 
@@ -84,8 +128,50 @@ class WrittenRecord(NamedTuple):
     body: bytes
 
 
-def fits(schema: Any) -> Callable[[WrittenRecord], bool]:
-    """Return what tells whether a record may be copied into a container of a schema.
+class WrittenBlock(NamedTuple):
+    """Some records as they stand in a container, one behind the other.
+
+    Attributes:
+        schema: The container's, as `readable_schema` gives it.
+        size: How many there are.
+        body: Their bytes, unpacked.
+    """
+
+    schema: Any
+    size: int
+    body: bytes
+
+    def records(self) -> Iterator[tuple[dict[str, Any], WrittenRecord]]:
+        """Yield each record with its bytes.
+
+        Raises:
+            ValueError: The bytes are not so many records.
+        """
+        import fastavro
+
+        length = len(self.body)
+        if not 0 <= self.size <= length:
+            raise ValueError(f"{self.size} records cannot stand in {length} bytes")
+        stream, begin = io.BytesIO(self.body), 0
+        for _ in range(self.size):
+            record: Any = fastavro.schemaless_reader(stream, self.schema, None)
+            end = stream.tell()
+            yield record, WrittenRecord(self.schema, self.body[begin:end])
+            begin = end
+        if begin != length:
+            raise ValueError(f"{length - begin} bytes follow a block's last record")
+
+    def first(self) -> WrittenBlock:
+        """Return the first record alone."""
+        import fastavro
+
+        stream = io.BytesIO(self.body)
+        fastavro.schemaless_reader(stream, self.schema, None)
+        return WrittenBlock(self.schema, 1, self.body[: stream.tell()])
+
+
+def fits(schema: Any) -> Callable[[WrittenRecord | WrittenBlock], bool]:
+    """Return what tells whether records may be copied into a container of a schema.
 
     Args:
         schema: Avro's, decoded.
@@ -93,7 +179,7 @@ def fits(schema: Any) -> Callable[[WrittenRecord], bool]:
     wanted = readable_schema(schema)
     known: dict[int, tuple[Any, bool]] = {}
 
-    def does(record: WrittenRecord) -> bool:
+    def does(record: WrittenRecord | WrittenBlock) -> bool:
         # Records of one container share its schema.
         found = known.get(id(record.schema))
         if found is None:
@@ -131,8 +217,35 @@ def read_written(body: bytes, file: str) -> list[tuple[dict[str, Any], WrittenRe
         DamagedLogError: The bytes are no container, or are cut or changed.
         MissingDependencyError: The package for the file's codec is not installed.
     """
+    with telling_damage(file):
+        return [each for block in _written_blocks(body) for each in block.records()]
+
+
+def read_blocks(body: bytes, file: str) -> list[WrittenBlock]:
+    """Return a container's blocks, of which no record is read yet.
+
+    Args:
+        body: The whole file.
+        file: Its name, for errors.
+
+    Raises:
+        DamagedLogError: The bytes are no container, or are cut or changed.
+        MissingDependencyError: The package for the file's codec is not installed.
+    """
+    with telling_damage(file):
+        return list(_written_blocks(body))
+
+
+@contextmanager
+def telling_damage(file: str) -> Iterator[None]:
+    """Tell whatever a decoder says of a file's bytes as damage.
+
+    Raises:
+        DamagedLogError: The decoder failed.
+        MissingDependencyError: The package for the file's codec is not installed.
+    """
     try:
-        return list(_records(body))
+        yield
     except MissingDependencyError:
         raise
     except Exception as error:
@@ -144,7 +257,7 @@ def read_written(body: bytes, file: str) -> list[tuple[dict[str, Any], WrittenRe
         ) from error
 
 
-def _records(body: bytes) -> Iterator[tuple[dict[str, Any], WrittenRecord]]:
+def _written_blocks(body: bytes) -> Iterator[WrittenBlock]:
     import fastavro
 
     stream = io.BytesIO(body)
@@ -152,25 +265,7 @@ def _records(body: bytes) -> Iterator[tuple[dict[str, Any], WrittenRecord]]:
     header: Any = fastavro.block_reader(stream)
     schema = readable_schema(header.writer_schema)
     for block, content in contents(body, stream.tell(), str(header.codec)):
-        yield from _block_records(block, content, schema)
-
-
-def _block_records(
-    block: Block, content: bytes, schema: Any
-) -> Iterator[tuple[Any, WrittenRecord]]:
-    import fastavro
-
-    size = len(content)
-    if not 0 <= block.count <= size:
-        raise ValueError(f"{block.count} records cannot stand in {size} bytes")
-    stream, begin = io.BytesIO(content), 0
-    for _ in range(block.count):
-        record = fastavro.schemaless_reader(stream, schema, None)
-        end = stream.tell()
-        yield record, WrittenRecord(schema, content[begin:end])
-        begin = end
-    if begin != size:
-        raise ValueError(f"{size - begin} bytes follow a block's last record")
+        yield WrittenBlock(schema, block.count, content)
 
 
 SYNC_BYTES: Final = 16

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from projections.iceberg.manifests import layout
+from projections.iceberg.manifests import avro, layout
 from tests.projections.formats import DELTA, ICEBERG, PAIMON, Format
 
 
@@ -17,4 +17,5 @@ def kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> For
         return DELTA
     if request.param != "iceberg":
         monkeypatch.setattr(layout, "MOST_ENTRIES", 3)
+        monkeypatch.setattr(avro, "_BLOCK_BYTES", 1)
     return ICEBERG

@@ -9,4 +9,5 @@ Others may import:
     `summary`           what a snapshot's summary says of its files
     `writing`           a run's manifests and lists
     `avro`              the bytes, and their schemas
+    `reading`           the files that stand in them
 """

@@ -8,38 +8,34 @@ id, by which readers find it.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
-from ledger.model.errors import DamagedLogError
-from projections.iceberg.manifests.entry import (
-    DELETED,
-    EXISTING,
-    ManifestEntry,
-    from_avro,
-    to_avro,
-)
+from projections.iceberg.manifests.entry import EXISTING, Piece, to_avro
 from projections.iceberg.manifests.file import ManifestFile
 from projections.iceberg.manifests.partition_struct import PartitionStruct
 from projections.iceberg.metadata.layout import PartitionField
 from projections.iceberg.metadata.table import ROW_IDS_SINCE, SEQUENCES_SINCE
 from projections.manifest_files.container import (
+    WrittenBlock,
     WrittenRecord,
     fits,
-    read_container,
-    read_written,
     write_container,
+    write_runs,
 )
 
 _CONTENTS = ("data", "deletes")
 
 
+_BLOCK_BYTES = 4_096
+"""Of a manifest that files are taken out of, only the blocks that hold them are read."""
+
+
 def write_manifest(
-    entries: Iterable[ManifestEntry],
+    pieces: Iterable[Piece],
     struct: PartitionStruct,
     *,
     content: int,
@@ -47,10 +43,10 @@ def write_manifest(
     format_version: int,
     sync_marker: bytes,
 ) -> bytes:
-    """Return a manifest.
+    """Return a manifest, whose blocks hold entries of one status each.
 
     Args:
-        entries: In order.
+        pieces: Its entries in order; a block holds `EXISTING` ones of the same schema.
         struct: Of their partition spec.
         content: Of the files: data (0) or position deletes (1).
         schema: The table's current schema as JSON, for the header.
@@ -70,16 +66,25 @@ def write_manifest(
     }
     if format_version >= SEQUENCES_SINCE:
         metadata["content"] = _CONTENTS[content]
-    avro = manifest_schema(format_version, [each.avro_field() for each in struct.columns])
-    records = _records(entries, struct, avro, format_version)
-    return write_container(avro, records, sync_marker=sync_marker, metadata=metadata)
+    avro = schema_of(struct, format_version)
+    runs = (_records(run, struct, avro, format_version) for _, run in groupby(pieces, _status))
+    return write_runs(
+        avro, runs, sync_marker=sync_marker, metadata=metadata, block_bytes=_BLOCK_BYTES
+    )
+
+
+def _status(piece: Piece) -> int:
+    return EXISTING if isinstance(piece, WrittenBlock) else piece.status
 
 
 def _records(
-    entries: Iterable[ManifestEntry], struct: PartitionStruct, avro: Avro, format_version: int
-) -> Iterator[dict[str, Any] | WrittenRecord]:
-    fit: Callable[[WrittenRecord], bool] | None = None
-    for each in entries:
+    pieces: Iterable[Piece], struct: PartitionStruct, avro: Avro, format_version: int
+) -> Iterator[dict[str, Any] | WrittenRecord | WrittenBlock]:
+    fit: Callable[[WrittenRecord | WrittenBlock], bool] | None = None
+    for each in pieces:
+        if isinstance(each, WrittenBlock):
+            yield each
+            continue
         written = each.written
         if written is not None:
             fit = fit or fits(avro)
@@ -91,75 +96,6 @@ def _records(
 
 class _Numbered(msgspec.Struct, rename="kebab"):
     schema_id: int
-
-
-def read_manifest(
-    body: bytes | None, manifest: ManifestFile, struct: PartitionStruct
-) -> Iterator[ManifestEntry]:
-    """Yield a manifest's live files, each with all that it inherits.
-
-    Args:
-        body: Its bytes; None if it is gone.
-        manifest: What is known of it.
-        struct: Of its partition spec.
-
-    Raises:
-        DamagedLogError: The bytes are not those that were written.
-    """
-    if manifest.is_of_engine:
-        if body is None or len(body) != manifest.length:
-            raise DamagedLogError(
-                f"{manifest.path}, which the table's former owner wrote, is gone or changed: "
-                "restore it from a copy",
-                manifest.path,
-            )
-    elif body is None or hashlib.sha256(body).hexdigest() != manifest.check:
-        raise DamagedLogError(
-            f"{manifest.path} is not the manifest that the ledger projected; restore it by "
-            "rebuilding the projection",
-            manifest.path,
-        )
-    next_row_id = manifest.first_row_id
-    for record, written in read_written(body, manifest.path):
-        entry = from_avro(
-            record,
-            struct,
-            adder=manifest.added_snapshot_id,
-            sequence_number=manifest.sequence_number,
-        )
-        if entry.status == DELETED:
-            continue
-        if entry.first_row_id is None and next_row_id is not None:
-            entry = replace(entry, first_row_id=next_row_id)
-            next_row_id += entry.records
-        elif entry.status == EXISTING and not manifest.is_of_engine:
-            # It says all of itself, so that the next manifest says it in the same bytes.
-            entry = replace(entry, written=written)
-        yield entry
-
-
-def read_row_ids(
-    body: bytes, path: str, first_row_id: int | None, *, is_gone: bool
-) -> Iterator[tuple[str, int]]:
-    """Yield the URI of each of a manifest's files whose rows have ids, and the first id.
-
-    Args:
-        body: The manifest's bytes.
-        path: Of the manifest, for messages.
-        first_row_id: What its list says of it.
-        is_gone: Whether the files are meant that go, and not the live ones.
-
-    Raises:
-        DamagedLogError: The bytes are no manifest.
-    """
-    next_row_id = first_row_id
-    for record in read_container(body, path):
-        file = record["data_file"]
-        row_id = file.get("first_row_id")
-        if row_id is None and next_row_id is not None and record["status"] != DELETED:
-            row_id, next_row_id = next_row_id, next_row_id + file["record_count"]
-        if row_id is not None and (record["status"] == DELETED) == is_gone:
-            yield file["file_path"], row_id
 
 
 def write_manifest_list(
@@ -234,6 +170,11 @@ def _map(key_id: int, value_id: int, value: str) -> Avro:
         "fields": [_required(key_id, "key", "int"), _required(value_id, "value", value)],
     }
     return {"type": "array", "logicalType": "map", "items": pair}
+
+
+def schema_of(struct: PartitionStruct, format_version: int) -> Avro:
+    """Return the schema of a manifest of a partition spec."""
+    return manifest_schema(format_version, [each.avro_field() for each in struct.columns])
 
 
 def manifest_schema(format_version: int, partition: list[Avro]) -> Avro:

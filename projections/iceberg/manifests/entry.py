@@ -17,7 +17,7 @@ from ledger.model.file_change import FileChange
 from ledger.model.transforms.values import Value
 from projections.iceberg.manifests.partition_struct import PartitionStruct
 from projections.iceberg.metadata.table import ROW_IDS_SINCE, SEQUENCES_SINCE
-from projections.manifest_files.container import WrittenRecord
+from projections.manifest_files.container import WrittenBlock, WrittenRecord
 
 EXISTING, ADDED, DELETED = 0, 1, 2
 
@@ -85,6 +85,10 @@ class ManifestEntry(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> tuple[int, str]:
         """Its place among the files of its spec: by the snapshot that added it, then by path."""
         return (self.snapshot_id, self.path)
+
+
+Piece = ManifestEntry | WrittenBlock
+"""A file of a manifest, or several that are `EXISTING` and stay so, unread."""
 
 
 @frozen

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from attrs import frozen
 from msgspec.structs import replace
 
-from projections.iceberg.manifests.entry import ADDED, DELETED, EXISTING, ManifestEntry
+from projections.iceberg.manifests.entry import ADDED, DELETED, EXISTING, ManifestEntry, Piece
 from projections.iceberg.manifests.partition_struct import FieldSummary, PartitionStruct
+from projections.manifest_files.container import WrittenBlock
 
 Key = tuple[int, str]
 
@@ -92,6 +93,11 @@ class ManifestFile(msgspec.Struct, frozen=True, kw_only=True):
         return not self.check
 
     @property
+    def is_formed_here(self) -> bool:
+        """Whether the ledger knows how it was formed, and not only what a list says of it."""
+        return self.part.first > 0
+
+    @property
     def live_files(self) -> int:
         """How many files of the table it holds."""
         return self.added_files + self.existing_files
@@ -123,21 +129,35 @@ class ManifestDraft:
     Attributes:
         part: Which files it is for.
         keys: The least and the greatest key of the files that it is formed with.
-        entries: In order.
+        pieces: Its entries, in order.
+        was: Which manifest it is, without some of its files; None: a new one, all of it read.
+        oldest: The least sequence number of the files that stay in it, where it was another.
     """
 
     part: Part
     keys: tuple[Key, Key]
-    entries: tuple[ManifestEntry, ...]
+    pieces: tuple[Piece, ...]
+    was: ManifestFile | None = None
+    oldest: int = 0
 
     @property
-    def removals(self) -> int:
-        """How many of its files go."""
-        return sum(each.status == DELETED for each in self.entries)
+    def entries(self) -> Iterator[ManifestEntry]:
+        """Those of its entries that were read."""
+        return (each for each in self.pieces if not isinstance(each, WrittenBlock))
+
+    @property
+    def removed(self) -> list[ManifestEntry]:
+        """Those of its files that go."""
+        return [each for each in self.entries if each.status == DELETED]
 
 
 def manifest_file(
-    draft: ManifestDraft, path: str, body: bytes, *, struct: PartitionStruct, by: tuple[int, int]
+    draft: ManifestDraft,
+    path: str,
+    body: bytes,
+    *,
+    struct: PartitionStruct,
+    by: tuple[int, int],
 ) -> ManifestFile:
     """Return what a list says of a manifest that a snapshot wrote.
 
@@ -148,7 +168,11 @@ def manifest_file(
         struct: Of its partition spec.
         by: The snapshot's id and sequence number.
     """
-    entries = draft.entries
+    check = hashlib.sha256(body).hexdigest()
+    if draft.was is not None:
+        without = _without(draft, draft.was, by)
+        return replace(without, path=path, length=len(body), check=check)
+    entries = list(draft.entries)
     live = [each for each in entries if each.status != DELETED]
     of = {
         status: [each.records for each in entries if each.status == status]
@@ -159,7 +183,7 @@ def manifest_file(
         part=draft.part,
         path=path,
         length=len(body),
-        check=hashlib.sha256(body).hexdigest(),
+        check=check,
         low=draft.keys[0],
         high=draft.keys[1],
         sequence_number=sequence_number,
@@ -174,6 +198,31 @@ def manifest_file(
         partitions=struct.summaries([each.partition for each in entries]),
         first_row_id=_given(live),
         new_rows=sum(each.records for each in live if each.first_row_id is None),
+    )
+
+
+def _without(draft: ManifestDraft, was: ManifestFile, by: tuple[int, int]) -> ManifestFile:
+    """Return what a list says of a manifest without the files that a snapshot takes out of it.
+
+    Partitions' bounds stay as they were: they hold for fewer files, too.
+    """
+    removed = draft.removed
+    rows = sum(each.records for each in removed)
+    unnumbered = sum(each.records for each in removed if each.first_row_id is None)
+    snapshot_id, sequence_number = by
+    return replace(
+        was,
+        sequence_number=sequence_number,
+        min_sequence_number=draft.oldest if was.live_files > len(removed) else sequence_number,
+        added_snapshot_id=snapshot_id,
+        added_files=0,
+        existing_files=was.live_files - len(removed),
+        deleted_files=len(removed),
+        added_rows=0,
+        existing_rows=was.added_rows + was.existing_rows - rows,
+        deleted_rows=rows,
+        # Files say the ids that they inherited.
+        new_rows=was.new_rows - unnumbered if was.first_row_id is None else 0,
     )
 
 

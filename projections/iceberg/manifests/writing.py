@@ -11,16 +11,23 @@ from attrs import Factory, define, evolve, field, frozen
 from msgspec.structs import replace
 
 from ledger.model.errors import DamagedLogError
-from projections.iceberg.manifests.avro import (
-    read_manifest,
-    read_row_ids,
-    write_manifest,
-    write_manifest_list,
-)
+from projections.iceberg.manifests.avro import write_manifest, write_manifest_list
 from projections.iceberg.manifests.entry import DELETED, EXISTING, ManifestEntry
 from projections.iceberg.manifests.facts import TableFacts
 from projections.iceberg.manifests.file import ManifestDraft, ManifestFile, manifest_file
-from projections.iceberg.manifests.layout import after_removal, formed, merges, newest_interval
+from projections.iceberg.manifests.layout import (
+    after_removal,
+    formed,
+    merges,
+    most_entries,
+    newest_interval,
+)
+from projections.iceberg.manifests.reading import (
+    oldest_of,
+    read_manifest,
+    read_pieces,
+    read_row_ids,
+)
 from projections.iceberg.names import FOLDER, Names
 from projections.manifest_files.container import read_container
 from projections.outputs import Outputs
@@ -127,15 +134,16 @@ class Manifests:
     def _next(self, changes: Changes, facts: TableFacts) -> Iterator[ManifestFile]:
         gone = self._holders(changes, facts)
         interval = newest_interval(changes.snapshot_id)
+        there = sum(each.live_files for each in self.current)
+        most = most_entries(there - len(changes.removed) + len(changes.added))
         merging: dict[Group, list[ManifestFile]] = defaultdict(list)
         drafts: list[ManifestDraft] = []
         for each in self.current:
             removed = gone.get(each.path, ())
-            if merges(each, len(removed), interval):
+            if merges(each, len(removed), interval, most):
                 merging[each.part.group].append(each)
             elif removed:
-                live = self._live(each, facts)
-                drafts.append(after_removal(each, live, removed, changes.snapshot_id))
+                drafts.append(self._without(each, removed, changes.snapshot_id, facts))
             else:
                 yield each
         adding: dict[Group, list[ManifestEntry]] = defaultdict(list)
@@ -147,14 +155,14 @@ class Manifests:
                 yield older[0]
             else:
                 pairs = ((self._live(each, facts), gone.get(each.path, ())) for each in older)
-                drafts += formed(interval, pairs, added)
+                drafts += formed(interval, pairs, added, most)
         self._check(drafts, changes)
         for draft in drafts:
             yield self._form(draft, changes.snapshot_id, facts)
 
     @staticmethod
     def _check(drafts: list[ManifestDraft], changes: Changes) -> None:
-        if sum(each.removals for each in drafts) != len(changes.removed):
+        if sum(len(each.removed) for each in drafts) != len(changes.removed):
             raise DamagedLogError(
                 f"snapshot {changes.snapshot_id} removes files that no manifest lists; restore "
                 "the Iceberg files by rebuilding the projection",
@@ -219,17 +227,38 @@ class Manifests:
             self._left.pop(each, None)
 
     def _live(self, manifest: ManifestFile, facts: TableFacts) -> Iterator[ManifestEntry]:
+        return read_manifest(self._body(manifest), manifest, facts.struct(manifest.part.spec_id))
+
+    def _body(self, manifest: ManifestFile) -> bytes | None:
         body = self._bodies.get(manifest.path)
         if body is None:
             read = self.read_engines if manifest.is_of_engine else self.outputs.read
             body = read(manifest.path)
-        return read_manifest(body, manifest, facts.struct(manifest.part.spec_id))
+        return body
+
+    def _without(
+        self, manifest: ManifestFile, gone: Collection[str], snapshot_id: int, facts: TableFacts
+    ) -> ManifestDraft:
+        part, struct = manifest.part, facts.struct(manifest.part.spec_id)
+        keys = (manifest.low, manifest.high)
+        if not manifest.is_formed_here:
+            pieces = after_removal(self._live(manifest, facts), gone, snapshot_id)
+            return ManifestDraft(part, keys, pieces)
+        live = read_pieces(
+            self._body(manifest),
+            manifest,
+            struct,
+            wanted=gone,
+            format_version=facts.format_version,
+        )
+        pieces = after_removal(live, gone, snapshot_id)
+        return ManifestDraft(part, keys, pieces, manifest, oldest_of(pieces, manifest, struct))
 
     def _form(self, draft: ManifestDraft, snapshot_id: int, facts: TableFacts) -> ManifestFile:
         part, struct = draft.part, facts.struct(draft.part.spec_id)
         path = self.names.manifest(f"{part.name} {snapshot_id}", part.number)
         body = write_manifest(
-            draft.entries,
+            draft.pieces,
             struct,
             content=part.content,
             schema=facts.schema,
@@ -238,9 +267,8 @@ class Manifests:
         )
         self._bodies[path] = body
         self._unwritten.add(path)
-        for each in draft.entries:
-            if each.status == DELETED and facts.has_row_ids:
-                self._left[each.path] = each.first_row_id
+        if facts.has_row_ids:
+            self._left.update((each.path, each.first_row_id) for each in draft.removed)
         by = (snapshot_id, facts.sequence_number(snapshot_id))
         return manifest_file(draft, path, body, struct=struct, by=by)
 

@@ -19,7 +19,7 @@ from tests.lakes import lake_on, memory
 from tests.projections.iceberg.projecting import Left, is_consistent
 
 DATA = Path(__file__).parents[2] / "data/iceberg"
-TABLES = ((1, "v2"), (1, "v3"), (2, "v3"))
+TABLES = ((1, "v2"), (1, "v3"), (2, "v3"), (3, "v3"))
 """Tables by the renderer that projected them. Files of the last one say the ids of their rows."""
 
 
