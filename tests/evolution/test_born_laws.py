@@ -189,6 +189,7 @@ WRONG: dict[tuple[str, str], tuple[TableEvent, ...]] = {
     ("paimon", "a schema's id again"): (e.SchemaNamed(3),),
     ("paimon", "no such schema"): (e.CurrentSchemaSet(9),),
     ("paimon", "the current schema goes"): (e.SchemasRemoved((4,)),),
+    ("paimon", "facts that are Iceberg's"): (e.TableFactsSet(format_version=3),),
     ("paimon", "no such snapshot"): (e.SnapshotsRemoved((7,)),),
     ("paimon", "no such ref"): (e.SnapshotRefRemoved("dev"),),
     ("paimon", "no such file of a branch"): (

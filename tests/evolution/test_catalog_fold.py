@@ -216,6 +216,14 @@ def test_options_and_dialects_are_sorted_however_an_event_spells_them() -> None:
             "table shop.orders with id t2 does not exist",
         ),
         (
+            [SHOP, TableDropped(identifier=TableName("shop", "orders"), table_id="t1")],
+            "table shop.orders with id t1 does not exist",
+        ),
+        (
+            [SHOP, ViewDropped(identifier=TableName("shop", "recent"), view_id="v1")],
+            "view shop.recent with id v1 does not exist",
+        ),
+        (
             [SHOP, TABLE, ViewDropped(identifier=TableName("shop", "orders"), view_id="t1")],
             "view shop.orders with id t1 does not exist",
         ),

@@ -15,6 +15,7 @@ from ledger import (
     Schema,
     SchemaChange,
     SetOption,
+    UndropColumn,
     UpdateColumnType,
     evolve,
 )
@@ -160,3 +161,18 @@ def test_what_no_longer_fits_says_on_what_it_was_asked_and_what_came() -> None:
     assert (caught.value.cell, caught.value.version) == ("ILLEGAL_ARGUMENT", 2)
     assert caught.value.author == "bob"
     assert isinstance(caught.value.winner, ColumnDropped)
+
+
+def test_who_made_it_impossible_is_found_behind_facts_that_older_formats_have_not() -> None:
+    store = memory()
+    mine = orders(lake_on(store), Schema.of({"id": "INT", "x": "INT", "n": "INT"}))
+    mine.alter([DropColumn(("n",))])
+    theirs = lake_on(store).table("shop.orders")
+    theirs.alter([UndropColumn(("n",))], author="ann")
+    theirs.alter([DropColumn(("id",))], author="bob")
+    theirs.alter([DropColumn(("n",))], author="carol")
+
+    with pytest.raises(CommitConflictError, match="version 4 by carol") as caught:
+        mine.alter([DropColumn(("x",))])
+
+    assert (caught.value.version, caught.value.author) == (4, "carol")

@@ -12,6 +12,7 @@ from ledger.events.schema_changes import (
     Move,
     RenameColumn,
     SchemaChange,
+    SetOption,
     UpdateColumnComment,
     UpdateColumnPosition,
     UpdateColumnType,
@@ -119,3 +120,13 @@ def test_deciding_again_on_the_same_schema_decides_the_same() -> None:
     first = decide_schema(BASE, changes, has_snapshots=False)
 
     assert decide_schema(BASE, changes, has_snapshots=False, anchors=first.anchors) == first
+
+
+def test_what_a_batch_says_last_of_an_option_stands_though_others_said_it_before() -> None:
+    decision = decided_again(
+        [SetOption("k", "1"), SetOption("k", "2")], [SetOption("k", "2"), SetOption("n", "3")]
+    )
+
+    assert decision.schema.options == {"k": "2", "n": "3"}
+    told = {each.key: each.value for each in decision.events if isinstance(each, SetOption)}
+    assert told == {"k": "2"}

@@ -12,6 +12,7 @@ from ledger import (
     InvalidInputError,
     Ledger,
     Move,
+    NotFoundError,
     RenameColumn,
     Schema,
     SetOption,
@@ -20,6 +21,7 @@ from ledger import (
     UpdateColumnPosition,
     UpdateColumnType,
 )
+from ledger.evolution.table.intent import TableIntent
 from ledger.stores import Store
 from tests.faults import DeliversTwice, LosesAnswers, LosesRequests
 from tests.lakes import data_file, lake_on, memory, no_time, orders
@@ -319,3 +321,12 @@ def test_a_change_may_be_its_json_object() -> None:
     assert mine.at().schema.names[-1] == "b"
     with pytest.raises(InvalidInputError, match="is no SchemaChange"):
         mine.alter(["addColumn"])  # type: ignore[list-item]  # the mistake under test
+
+
+def test_what_was_decided_on_a_table_is_nothing_without_it() -> None:
+    mine, _ = two_handles()
+    intent = mine._intent(mine.state, lambda _: [SetOption("k", "1")])
+    assert isinstance(intent, TableIntent)
+
+    with pytest.raises(NotFoundError, match="has no version 0"):
+        intent.decide(None, ())

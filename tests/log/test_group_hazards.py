@@ -22,7 +22,7 @@ from ledger.evolution.table.conflicts.touched import RecentlyTouched
 from ledger.evolution.table.intent import TableIntent
 from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
-from ledger.log.group.riders import Rider
+from ledger.log.group.riders import Rider, twin
 from ledger.log.request import Request
 from ledger.model.errors import TableDroppedError
 from ledger.stores import Store
@@ -235,3 +235,18 @@ def test_whose_wait_is_interrupted_hears_of_a_loss_only_where_one_is_known(
 
     assert says in rider.fate()
     assert ("did not land" in rider.fate()) == ("did not land" in says)
+
+
+class Odd(Exception):  # noqa: N818 - as programs call theirs
+    """An error that is not made of its arguments."""
+
+    def __init__(self, what: str, where: str) -> None:
+        super().__init__(f"{what} {where}")
+
+
+def test_each_thread_raises_an_error_of_its_own_where_one_can_be_made() -> None:
+    plain, odd = ValueError("no"), Odd("no", "here")
+
+    assert twin(plain) is not plain
+    assert (twin(plain).args, twin(plain).__cause__) == (plain.args, plain)
+    assert twin(odd) is odd

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -82,6 +84,54 @@ def test_imported_history_shows_when_it_took_effect() -> None:
     (row,) = parquet.read_table(pa.BufferReader(write_segment([line]))).to_pylist()
 
     assert row["transactions"][0]["effective_time"].timestamp() == -0.005
+
+
+SAID: list[list[dict[str, Any]]] = [
+    [{"id": "a", "author": "ann", "message": "why", "properties": {"k": "v", "n": "1"}}],
+    [{"id": "b"}, {"id": "c", "properties": {"job": "nightly"}}, {"id": "d", "author": "bob"}],
+    [{"id": "e", "events": [{"type": "setOption", "key": "k"}, {"type": "dropPrimaryKey"}]}],
+    [],
+]
+
+
+def test_whatever_a_transaction_says_stands_in_its_own_row() -> None:
+    told = [
+        {"format": 1, "version": version, "timeMillis": version, "transactions": each}
+        for version, each in enumerate(SAID)
+    ]
+    body = write_segment([msgspec.json.encode(each) + b"\n" for each in told])
+
+    found = parquet.read_table(pa.BufferReader(body)).column("transactions").to_pylist()
+
+    nothing = {"author": "", "message": "", "properties": {}, "events": []}
+    assert [
+        [
+            {
+                "id": each["id"],
+                "author": each["author"],
+                "message": each["message"],
+                "properties": dict(each["properties"]),
+                "events": [msgspec.json.decode(event["event"]) for event in each["events"]],
+            }
+            for each in row
+        ]
+        for row in found
+    ] == [[{**nothing, **each} for each in row] for row in SAID]
+
+
+def test_a_segment_may_be_as_long_as_it_is_said_and_no_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lines = lines_of(0, 800)
+    body = write_segment(lines)
+
+    monkeypatch.setattr("ledger.log.caches.segments.file.MOST_BYTES", sum(map(len, lines)))
+    assert read_segment(body, 0, 800) == lines
+    monkeypatch.setattr(
+        "ledger.log.caches.segments.file.MOST_BYTES", sum(map(len, lines)) * 9 // 10
+    )
+    with pytest.raises(ValueError, match="too long"):
+        read_segment(body, 0, 800)
 
 
 @pytest.mark.parametrize(
