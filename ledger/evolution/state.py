@@ -131,7 +131,7 @@ class TableState:
     @property
     def promoted_from(self) -> str | None:
         """Whose the table was that the ledger owns now; None for one that it made, or follows."""
-        births = (self.born, self.delta)
+        births = (self.born, self.paimon, self.delta)
         owned = (each for each in births if each is not None and not _follows(each))
         return next((each.source for each in owned), None)
 
@@ -149,7 +149,7 @@ class TableState:
             return True
         if self.born is not None:
             return self.born.promoted_in >= 0 and self.snapshot.id > self.born.followed_last_id
-        return self.paimon is None
+        return self.paimon is None or self.paimon.is_own(self.snapshot.id)
 
     @property
     def last_snapshot_id(self) -> int:
@@ -261,4 +261,4 @@ class TableState:
 
 
 def _follows(birth: BornTable | PaimonTable | DeltaTable) -> bool:
-    return isinstance(birth, PaimonTable) or birth.promoted_in < 0
+    return birth.promoted_in < 0

@@ -32,16 +32,21 @@ def state_at_snapshot(log: TableLog, snapshot_id: int) -> TableState:
     head = head_state(log)
     if head.born is not None:
         return _born_at_snapshot(log, head.born, snapshot_id)
-    if head.paimon is not None:
-        return _paimon_at_snapshot(log, head.paimon, snapshot_id)
+    paimon = head.paimon
+    if paimon is not None and not paimon.is_own(snapshot_id):
+        return _paimon_at_snapshot(log, paimon, snapshot_id)
+    # What a source counted before may have had the same ids.
+    first = 0 if paimon is None else paimon.promoted_in
     if branch_number(snapshot_id):
         return _on_branch_at(log, snapshot_id)
     if not 1 <= snapshot_id <= head_state(log).last_snapshot_id:
         raise NotFoundError(f"snapshot {snapshot_id} does not exist")
     before = last_while(
         log,
-        lambda state: state.last_snapshot_id < snapshot_id,
-        lambda commit: all(each < snapshot_id for each in _snapshot_ids(commit)),
+        lambda state: state.version < first or state.last_snapshot_id < snapshot_id,
+        lambda commit: (
+            commit.version < first or all(each < snapshot_id for each in _snapshot_ids(commit))
+        ),
     )
     return _step_to(log, before, lambda builder: builder.last_snapshot_id >= snapshot_id)
 

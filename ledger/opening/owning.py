@@ -6,7 +6,7 @@ from typing import Any
 
 from ledger.evolution.state import TableState
 from ledger.formats import part
-from ledger.model.errors import InvalidInputError, UnsupportedError
+from ledger.model.errors import InvalidInputError
 from ledger.model.identifier import Identifier
 
 
@@ -15,15 +15,8 @@ def promoter(identifier: Identifier, state: TableState) -> Any:
 
     Raises:
         InvalidInputError: The ledger made it.
-        UnsupportedError: It was born in Paimon, whose engines alone commit to it.
     """
-    if state.paimon is not None:
-        raise UnsupportedError(
-            f"{identifier} was born in Paimon: its engines' manifests, buckets and merges "
-            "stay with them, and the ledger goes on following. To own its rows, write them into a "
-            "table of the ledger's own (lakeledger create, then add-files)"
-        )
-    birth = state.born or state.delta
+    birth = state.born or state.paimon or state.delta
     if birth is None:
         raise InvalidInputError(f"{identifier} is the ledger's own, and was never anybody else's")
     return part(birth.format_name, "promoter")

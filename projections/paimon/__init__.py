@@ -11,7 +11,8 @@ Others may import:
     `importing`    tables that others made, coming into the ledger with their history
 
 Inside: `project` is one run over the log, or by `born` of a table that comes from Paimon, whose
-engines' manifests it carries on; `engines` reads what these list; `position` says where it stands;
+engines' manifests it carries on, and by `promoted` of what the ledger adds once it owns it;
+`engines` reads what these list; `position` says where it stands;
 `rules` says what Paimon can hold.
 """
 

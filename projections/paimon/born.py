@@ -3,6 +3,8 @@
 Schemas, snapshots, tags and branches are those of the source. Data files stay where they are, so
 the engines' manifests are written again with the whole path of each; their names and all else that
 they say stay. Everything is a function of the state and of those manifests, which never change.
+
+Once the ledger owns the table its own snapshots follow; see `projections.paimon.promoted`.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ from projections.paimon.paths import (
     tag_path,
 )
 from projections.paimon.position import PaimonPosition
+from projections.paimon.promoted import OwnSnapshots
 from projections.paimon.rows.binary_row import decode_row
 from projections.paimon.rows.values import scalar
 from projections.partition_text import PartitionText
@@ -66,11 +69,17 @@ def project_born(
     if target.paimon is None:
         raise AssertionError("the table was born in Paimon")
     before = at_version(table.log, start.version) if start.version >= 0 else None
+    own = None
+    if target.paimon.is_promoted:
+        own = OwnSnapshots.at(table, outputs, start, before, target)
     commit = start.commit
     for read in new_commits(table, start, target, on_progress):
         commit = read.digest
-    gone = _Run(table, outputs, before, target, target.paimon).run()
-    return PaimonPosition(version=target.version, commit=commit, garbage=tuple(gone))
+        if own is not None:
+            own.learn(read.commit)
+    gone = _Run(table, outputs, before, target, own).run()
+    reached = PaimonPosition(version=target.version, commit=commit, garbage=tuple(gone))
+    return reached if own is None else own.position(reached)
 
 
 class _Run:
@@ -80,13 +89,17 @@ class _Run:
         outputs: Outputs,
         before: TableState | None,
         target: TableState,
-        paimon: PaimonTable,
+        own: OwnSnapshots | None,
     ) -> None:
+        if target.paimon is None:
+            raise AssertionError("the table was born in Paimon")
         self._outputs = outputs
         self._target = target
-        self._paimon = paimon
+        self._paimon = paimon = target.paimon
+        self._state_before = before
         self._tags_before = before.tags if before else {}
         self._before = before.paimon if before else None
+        self._own = own
         self._engine = _EngineFiles(table, outputs, target.schema, paimon.location)
 
     def run(self) -> list[str]:
@@ -99,7 +112,16 @@ class _Run:
         if live:
             self._outputs.point(LATEST, b"%d" % max(live))
             self._outputs.point(EARLIEST, b"%d" % min(live))
-        return [] if self._before is None else [*self._gone(self._before)]
+        if self._before is None or self._state_before is None:
+            return []
+        gone = [*self._gone(self._before)]
+        return gone if self._own is None else [*gone, *self._own.gone(self._state_before)]
+
+    def _named(self, snapshot: Snapshot) -> Snapshot:
+        """Return a snapshot with its lists as they stand here, after writing all that it names."""
+        if self._own is not None and self._paimon.is_own(snapshot.id):
+            return self._own.named(snapshot)
+        return self._engine.named(snapshot)
 
     def _schemas(self) -> None:
         known = self._before.schemas if self._before else {}
@@ -114,7 +136,7 @@ class _Run:
         known = self._before.snapshots if self._before else {}
         for number, each in sorted(self._paimon.snapshots.items()):
             if known.get(number) != each:
-                body = snapshot_file(self._engine.named(each))
+                body = snapshot_file(self._named(each))
                 self._outputs.point(snapshot_path(number), body)
 
     def _tags(self) -> None:
@@ -124,7 +146,7 @@ class _Run:
             snapshot = every[tag.snapshot_id]
             if self._tags_before.get(name) != tag or known.get(snapshot.id) != snapshot:
                 body = tag_file(
-                    self._engine.named(snapshot),
+                    self._named(snapshot),
                     create_time_millis=tag.create_time_millis,
                     time_retained_millis=tag.time_retained_millis,
                 )

@@ -13,5 +13,6 @@ PAIMON = LazyFormat(
     importer="projections.paimon.importing.importing:PAIMON",
     engine_files="projections.paimon.engines:engine_files",
     import_command="projections.paimon.importing.command:register",
+    promoter="projections.paimon.importing.promoting:PROMOTE",
 )
 """Its rules, its files and what else the ledger asks of a format; see `ledger.formats`."""

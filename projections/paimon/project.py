@@ -191,16 +191,7 @@ class _Run:
                 "Paimon's readers would miss them: let the engine make such snapshots (append, "
                 "overwrite, roll back) and record the lists that it writes"
             )
-        base, delta = lists or self._manifests.lists(snapshot.id)
-        base_name, delta_name = self._names.lists(snapshot.id)
-        return evolve(
-            snapshot,
-            uuid=snapshot.uuid or self._names.snapshot_uuid(snapshot.id),
-            base_manifest_list=base_name,
-            base_manifest_list_size=len(base),
-            delta_manifest_list=delta_name,
-            delta_manifest_list_size=len(delta),
-        )
+        return self._manifests.named(snapshot, lists)
 
     def finish(self) -> PaimonPosition:
         """Write tags and hints; return the position, and in it what is no longer reachable."""

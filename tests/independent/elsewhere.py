@@ -6,7 +6,6 @@ import copy
 from typing import Any
 
 from tests.independent.replayer import (
-    BrokenError,
     Doc,
     Table,
     holds,
@@ -271,6 +270,8 @@ class FromIceberg(Elsewhere):
 class FromPaimon(Elsewhere):
     """A table whose ids and snapshots are Paimon's."""
 
+    promoted_in, last_followed = -1, 0
+
     def createTable(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
         super().createTable(event, moment, commit)
         self.told = told = event["bornInPaimon"]
@@ -283,9 +284,22 @@ class FromPaimon(Elsewhere):
         self.state["tags"] = {}
 
     def fold(self, commit: Doc) -> None:
-        """Take one commit in; a schema's id is what names it."""
+        """Take one commit in; a schema's id is what names it, or the next one once it is owned."""
+        if self.promoted_in >= 0:
+            self.state["schemaId"] = self.current
         super().fold(commit)
+        if self.promoted_in >= 0 and commit["version"] > self.promoted_in:
+            for each in range(self.current + 1, self.state["schemaId"] + 1):
+                self.schemas[each] = self.all_of_it(each, self.state["schemaTime"])
+            self.current = self.state["schemaId"]
         self.state["schemaId"] = self.current
+
+    def promoteTable(self, _event: Doc, _moment: int, commit: Doc) -> None:  # noqa: N802
+        holds(self.promoted_in < 0, "a table is promoted once")
+        self.promoted_in = commit["version"]
+        self.last_followed = max(self.snapshots, default=0)
+        self.state["snapshot"] = self.snapshots.get(self.last_followed)
+        self.state["earliest"] = min(self.snapshots, default=1)
 
     def all_of_it(self, schema_id: int, moment: int) -> Doc:
         """Return the columns, keys, options and comment as they stand, as a schema."""
@@ -315,8 +329,12 @@ class FromPaimon(Elsewhere):
         self.state["highestFieldId"] = event["lastColumnId"]
 
     def take_snapshot(self, event: Doc, moment: int, commit_kind: str) -> None:
-        """Let a snapshot be there, under any id that none has."""
+        """Let a snapshot be there, under any id that none has, or the next one of the ledger's."""
         key = event["snapshotId"]
+        if self.promoted_in >= 0:
+            super().take_snapshot(event, moment, commit_kind)
+            self.snapshots[key] = self.state["snapshot"]
+            return
         holds(key not in self.snapshots and key not in self.kept, f"snapshot {key} is there")
         holds(event["schemaId"] in self.schemas, "its schema is not there")
         self.snapshots[key] = {**event, "commitKind": commit_kind, "timeMillis": moment}
@@ -325,8 +343,16 @@ class FromPaimon(Elsewhere):
         self.take_snapshot(event, moment, event["commitKind"])
         self.added_in[event["snapshotId"]] = commit["version"]
 
-    def rollback(self, _event: Doc, _moment: int, _commit: Doc) -> None:
-        raise BrokenError("a table from Paimon says what its source removed")
+    def rollback(self, event: Doc, moment: int, commit: Doc) -> None:
+        holds(self.promoted_in >= 0, "a table from Paimon says what its source removed")
+        super().rollback(event, moment, commit)
+        self.added_in[event["snapshotId"]] = commit["version"]
+
+    def clockCorrected(self, event: Doc, moment: int, commit: Doc) -> None:  # noqa: N802
+        super().clockCorrected(event, moment, commit)
+        for key, each in (*self.snapshots.items(), *self.kept.items()):
+            if self.promoted_in >= 0 and key > self.last_followed:
+                each["timeMillis"] = min(each["timeMillis"], event["trueTimeMillis"])
 
     def expireSnapshots(self, event: Doc, _moment: int, _commit: Doc) -> None:  # noqa: N802
         for each in [key for key in self.snapshots if key < event["earliestSnapshotId"]]:

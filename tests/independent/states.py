@@ -66,7 +66,15 @@ OF_ICEBERG: Doc = {
     **dict.fromkeys(("followedIn", "promotedIn"), -1),
     **dict.fromkeys(("followedLastId", "lastGivenId"), 0),
 }
-OF_PAIMON: Doc = dict.fromkeys(("snapshots", "kept", "addedIn", "branches"), NO_MAP)
+OF_PAIMON: Doc = {
+    **dict.fromkeys(("snapshots", "kept", "addedIn", "branches"), NO_MAP),
+    "promotedIn": -1,
+    "followedLastId": 0,
+    "sums": {
+        **dict.fromkeys(("file_count", "file_size_in_bytes", "record_count"), 0),
+        "last_file_creation_time": None,
+    },
+}
 OF_DELTA: Doc = {
     "deltaVersion": -1,
     **dict.fromkeys(("oldestVersion", "timestampMillis"), 0),
@@ -131,7 +139,9 @@ def of_table(table: Table) -> Doc:
         case FromPaimon():
             snapshot = table.snapshots[max(table.snapshots)] if table.snapshots else None
             totals = [0, 0, 0, None]
-            if snapshot is not None:
+            if table.promoted_in >= 0 and snapshot and snapshot["snapshotId"] > table.last_followed:
+                totals = state["totals"]
+            elif snapshot is not None:
                 totals = [snapshot["totalRecordCount"], UNKNOWN, UNKNOWN, None]
     found = {
         "version": state["version"],
@@ -350,6 +360,9 @@ def of_paimon(table: FromPaimon) -> Doc:
         "kept": {key: of_snapshot(each) for key, each in table.kept.items()},
         "addedIn": table.added_in,
         "branches": table.branch_files,
+        "promotedIn": table.promoted_in,
+        "followedLastId": table.last_followed,
+        "sums": of_totals(table.state["totals"]),
     }
     return less(found, OF_PAIMON)
 

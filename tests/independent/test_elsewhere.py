@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,24 @@ def test_what_pypaimon_wrote_is_read_the_same_once_it_came_in(source: Path, tmp_
     lake = lake_in(tmp_path)
     lake.import_table("a.b", str(source), format_name="paimon")
     assert agrees(tmp_path, lake) > 1
+
+
+def test_what_pypaimon_wrote_is_read_the_same_before_and_after_its_promotion(
+    tmp_path: Path,
+) -> None:
+    source = tmp_path / "theirs"
+    shutil.copytree(PAIMON / "pypaimon_wh/ledger.db/append_part", source)
+    lake = lake_in(tmp_path / "lake")
+    lake.import_table("a.b", str(source), format_name="paimon")
+    count = agrees(tmp_path / "lake", lake)
+    lake.promote("a.b")
+    table = lake.table("a.b")
+    table.alter([AddColumn(("day",), "DATE")])
+    table.delete_files(table.at().files[0].path)
+    table.create_tag("mine")
+    table.rollback(snapshot=1)
+    table.expire_snapshots(before=table.state.last_snapshot_id)
+    assert agrees(tmp_path / "lake", lake) == count + 6
 
 
 def test_what_pyiceberg_wrote_is_read_the_same_before_and_after_its_promotion(

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +34,7 @@ class JavaPaimon:
     _loader: Any
     _before: Any
     _catalog: Any
+    _database: str = "shop"
 
     @classmethod
     def start(cls, spark: SparkSession, warehouse: str) -> JavaPaimon:
@@ -59,11 +60,12 @@ class JavaPaimon:
         before = thread.getContextClassLoader()
         loader = spark._jsparkSession.sharedState().jarClassLoader()
         thread.setContextClassLoader(loader)
-        options = jvm.org.apache.paimon.options.Options()
-        options.set("warehouse", warehouse)
-        context = jvm.org.apache.paimon.catalog.CatalogContext.create(options)
-        catalog = jvm.org.apache.paimon.catalog.CatalogFactory.createCatalog(context)
-        return cls(gateway, loader, before, catalog)
+        return cls(gateway, loader, before, _catalog(jvm, warehouse))
+
+    def elsewhere(self, warehouse: str, database: str) -> JavaPaimon:
+        """Return a catalog of another warehouse."""
+        catalog = _catalog(self._gateway.jvm, warehouse)
+        return evolve(self, catalog=catalog, database=database)
 
     def stop(self) -> None:
         """Leave the JVM's thread as it was."""
@@ -81,7 +83,7 @@ class JavaPaimon:
         Times have six decimals whatever their precision, and an empty array looks like a map.
 
         Args:
-            name: Of the table, in the database `shop`.
+            name: Of the table, in its database.
             options: Such as `scan.snapshot-id`.
             columns: All when None.
             equal: A column and a value; files that cannot hold it are passed over, other rows of
@@ -98,6 +100,17 @@ class JavaPaimon:
             wanted = {"org.apache.paimon.types.RowType": fields}
             builder = self._call("table.source.ReadBuilder", "withReadType", builder, wanted)
         return list(fields.getFieldNames()), list(self._texts(builder, fields))
+
+    def truncate(self, name: str) -> None:
+        """Commit that a table has no rows.
+
+        Raises:
+            Py4JJavaError: Paimon refuses the commit.
+        """
+        table = self._table(name, {})
+        builder = self._call("table.Table", "newBatchWriteBuilder", table)
+        commit = self._call("table.sink.BatchWriteBuilder", "newCommit", builder)
+        self._call("table.sink.BatchTableCommit", "truncateTable", commit)
 
     def statistics(self, name: str) -> dict[str, tuple[str | None, str | None, int]]:
         """Return least and greatest value and nulls of each column that was analysed, as text."""
@@ -134,7 +147,9 @@ class JavaPaimon:
         return {_PREDICATE: predicates.equal(index, inside)}
 
     def _table(self, name: str, options: Mapping[str, str]) -> Any:
-        identifier = self._gateway.jvm.org.apache.paimon.catalog.Identifier.create("shop", name)
+        identifier = self._gateway.jvm.org.apache.paimon.catalog.Identifier.create(
+            self._database, name
+        )
         self._call("catalog.Catalog", "invalidateTable", self._catalog, {_IDENTIFIER: identifier})
         table = self._call("catalog.Catalog", "getTable", self._catalog, {_IDENTIFIER: identifier})
         if options:
@@ -177,6 +192,13 @@ class JavaPaimon:
         for index, each in enumerate(taking):
             types[index] = self._loader.loadClass(each)
         return self._loader.loadClass(f"org.apache.paimon.{interface}").getMethod(name, types)
+
+
+def _catalog(jvm: Any, warehouse: str) -> Any:
+    options = jvm.org.apache.paimon.options.Options()
+    options.set("warehouse", warehouse)
+    context = jvm.org.apache.paimon.catalog.CatalogContext.create(options)
+    return jvm.org.apache.paimon.catalog.CatalogFactory.createCatalog(context)
 
 
 def _text(value: Any) -> str | None:

@@ -6,13 +6,17 @@ import datetime as dt
 import json
 from collections import Counter
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from attrs import evolve
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # ships none
 
+from ledger import Ledger
 from ledger.model.types.wire import field_to_json
+from projections.paimon.materialise import PAIMON
 from projections.partition_text import PartitionText
+from tests.projections.paimon.importing.test_promoting import changed, grown, impatient
 from tests.readers.book import Book, Rows
 from tests.readers.evolutions import EVOLUTIONS
 from tests.readers.java_core import JavaPaimon, text
@@ -204,3 +208,37 @@ def test_its_tags_are_the_ledgers(java: JavaPaimon, lived: dict[str, Book], name
         for tag, each in ours.items()
         if each is not None
     )
+
+
+def _read(java: JavaPaimon, name: str, **options: int | str) -> tuple[list[str], list[str]]:
+    """What Java reads, in an order of its own."""
+    said = {f"scan.{key.replace('_', '-')}": str(value) for key, value in options.items()}
+    columns, rows = java.rows(name, said)
+    return columns, sorted(rows)
+
+
+def test_a_promoted_table_reads_the_same_and_lets_nobody_commit_at_its_source(
+    java: JavaPaimon, lake: Ledger, tmp_path: Path
+) -> None:
+    source = impatient(grown(tmp_path / "theirs"))
+    theirs = java.elsewhere(str(tmp_path / "theirs"), "s")
+    before = {each: _read(theirs, "t", snapshot_id=each) for each in (1, 2, 3)}
+    newest = _read(theirs, "t")
+    lake.import_table("shop.promoted", str(source.folder), format_name="paimon")
+    lake.promote("shop.promoted")
+    table = lake.table("shop.promoted")
+    assert _read(java, "promoted") == _read(theirs, "t") == newest
+    assert _read(java, "promoted", snapshot_id=4)[1] == newest[1]
+    wanted = dict(changed(table))
+    PAIMON.project(table)
+    for number, expected in before.items():
+        assert _read(java, "promoted", snapshot_id=number) == expected
+        assert _read(theirs, "t", snapshot_id=number) == expected
+    for number, ids in wanted.items():
+        _, rows = java.rows("promoted", {"scan.snapshot-id": str(number)}, columns=["id"])
+        assert sorted(int(row.strip("{}")) for row in rows) == ids
+    assert _read(java, "promoted", tag_name="t1") == before[1]
+    with pytest.raises(Py4JJavaError, match="maybe exist commit conflicts"):
+        theirs.truncate("t")
+    assert _read(theirs, "t") == newest
+    assert source.snapshots == [1, 2, 3, 4]

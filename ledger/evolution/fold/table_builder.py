@@ -86,7 +86,7 @@ from ledger.evolution.layout.fold import LayoutTrail, identity_spec, order_of, s
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born.delta import DeltaTable
 from ledger.evolution.table.born.iceberg import BornTrail, born_snapshot, born_totals
-from ledger.evolution.table.born.paimon import PaimonTable, paimon_totals
+from ledger.evolution.table.born.paimon import PaimonTable
 from ledger.evolution.table.branch_fold import BranchTrail
 from ledger.evolution.table.snapshot_fold import SnapshotTrail, snapshot_of
 from ledger.model.errors import InvalidChangeError, TableDroppedError
@@ -211,11 +211,19 @@ class TableBuilder:
     @property
     def lists_elsewhere(self) -> bool:
         """Whether its snapshots' files stand in the manifests of others alone."""
-        return self._paimon is not None
+        return self._paimon is not None and not self._paimon.is_promoted
+
+    @property
+    def paimon(self) -> PaimonTable | None:
+        """What it has so far that was born in Paimon; None for others."""
+        return self._paimon
 
     @property
     def last_snapshot_id(self) -> int:
         """The newest snapshot id so far; 0 before the first, and where others count."""
+        if self._paimon is not None:
+            current = self._paimon.current
+            return current.id if current is not None and self._paimon.is_promoted else 0
         return self._snapshots.last_id if self._born is None else self._born.last_given_id
 
     @property
@@ -246,9 +254,7 @@ class TableBuilder:
         self._wrote_format = format_version
         self.format = max(self.format, format_version)
 
-    def add(  # noqa: C901 - each transaction of a long log comes through here
-        self, transaction: Transaction[TableEvent]
-    ) -> None:
+    def add(self, transaction: Transaction[TableEvent]) -> None:
         """Fold one transaction of the commit that was begun last.
 
         Raises:
@@ -275,19 +281,26 @@ class TableBuilder:
             else:
                 (_RULES.get(kind) or self._rule_for(event))(self, event, author, moment)
         if self._changes_schema and self.version:
-            if self._paimon is not None:
-                # The event that names the columns has given it.
-                self._frozen_schema = None
-            elif self._born is None:
-                self._schema_id += 1
-            else:
-                # Its ids are the source's, which has none for a change of options alone.
-                self._schema_id, self._frozen_schema = self._born.schema_id, None
-            self._schema_millis = moment
+            self._number_schema(moment)
         if self._is_closed and not self._dropped:
             raise _uncreated()
         self.effective_millis = moment
         self._updated = (moment, author)
+
+    def _number_schema(self, moment: int) -> None:
+        """Give the schema that a transaction leaves its id."""
+        paimon = self._paimon
+        if paimon is not None and not paimon.is_promoted:
+            # The event that names the columns has given it.
+            self._frozen_schema = None
+        elif self._born is None:
+            self._schema_id += 1
+        else:
+            # Its ids are the source's, which has none for a change of options alone.
+            self._schema_id, self._frozen_schema = self._born.schema_id, None
+        self._schema_millis = moment
+        if paimon is not None and paimon.is_promoted:
+            self._paimon = paimon.with_schema(self._schema_now())
 
     @classmethod
     def _rule_for(cls, event: TableEvent) -> _Rule:
@@ -399,7 +412,7 @@ class TableBuilder:
             self._name_schemas(event.named_schema_ids)
             return
         if self._paimon is not None:
-            self._paimon = self._paimon.committed(snapshot_of(event, moment), self.version)
+            self._fold_paimon_snapshot(event, self._paimon, moment)
             return
         # A snapshot after a schema change of its own transaction has the new schema.
         self._snapshots.apply(event, self._schema_id + self._changes_schema, moment)
@@ -408,6 +421,17 @@ class TableBuilder:
             self._refuse_branches(event)
             self._branches.reached(event, self.version, self._snapshots.totals())
             self._drop_statistics()
+
+    def _fold_paimon_snapshot(
+        self, event: SnapshotCommitted | RolledBack, paimon: PaimonTable, moment: int
+    ) -> None:
+        if not paimon.is_promoted:
+            self._paimon = paimon.committed(snapshot_of(event, moment), self.version)
+            return
+        trail = paimon.going_on()
+        trail.apply(event, self._schema_id + self._changes_schema, moment)
+        self._paimon = paimon.owned(trail, self.version)
+        self._name_schemas(event.named_schema_ids)
 
     def _fold_branch_snapshot(self, event: BranchCommitted, _author: str, moment: int) -> None:
         self._refuse_branches(event)
@@ -519,6 +543,9 @@ class TableBuilder:
             self._born.promote(event, self.version)
         elif self._delta is not None:
             self._delta = self._delta.promoted(self.version, self._schema_id)
+        elif self._paimon is not None:
+            self._paimon = self._paimon.promoted(self.version)
+            self._earliest_snapshot_id = min(self._paimon.snapshots, default=1)
         else:
             raise InvalidChangeError(
                 "TablePromoted stands in a table that follows nobody", kind="ILLEGAL_STATE"
@@ -533,6 +560,7 @@ class TableBuilder:
             schema.replace(tuple(map(field_from_wire, event.fields)), event.identifier_field_ids)
             return
         if self._paimon is not None:
+            self._refuse_owned(event, self._paimon)
             self._fold_paimon_schema(event, self._paimon, moment)
             return
         trail = self._trail(event)
@@ -564,7 +592,20 @@ class TableBuilder:
         named = self._schema.freeze(schema_id=event.schema_id, time_millis=moment)
         self._paimon = paimon.with_schema(named)
 
+    @staticmethod
+    def _refuse_owned(event: TableEvent, paimon: PaimonTable) -> None:
+        if paimon.is_promoted:
+            raise InvalidChangeError(
+                f"{type(event).__name__} is of a source, and the table follows {paimon.source} no "
+                "more",
+                kind="ILLEGAL_STATE",
+            )
+
     def _fold_paimon(self, event: Any, paimon: PaimonTable) -> None:
+        if isinstance(event, StatisticsSet) and paimon.is_promoted:
+            self._set_puffin(event)
+            return
+        self._refuse_owned(event, paimon)
         if isinstance(event, SnapshotsRemoved):
             self._paimon = paimon.without(event.snapshot_ids, self._tagged())
         elif isinstance(event, SchemasRemoved):
@@ -586,6 +627,7 @@ class TableBuilder:
                 "PaimonBranchUpdated stands in a table that was not born in Paimon",
                 kind="ILLEGAL_STATE",
             )
+        self._refuse_owned(event, self._paimon)
         self._paimon = self._paimon.with_branch(event)
 
     def _tagged(self) -> set[int]:
@@ -676,20 +718,25 @@ class TableBuilder:
         self._refuse_born(event)
         earliest = event.earliest_snapshot_id
         if self._paimon is not None:
+            if self._paimon.is_promoted:
+                self._refuse_gone(earliest)
             self._paimon = self._paimon.expired(earliest, self._tagged())
             self._earliest_snapshot_id = earliest
             return
         if earliest >= BRANCH_IDS:
             self._branches.expire(event)
             return
-        if not self._earliest_snapshot_id <= earliest <= self._snapshots.last_id:
-            raise InvalidChangeError(
-                f"snapshots before {earliest} cannot expire: those from "
-                f"{self._earliest_snapshot_id} to {self._snapshots.last_id} are there, "
-                "and the newest stays"
-            )
+        self._refuse_gone(earliest)
         self._earliest_snapshot_id = earliest
         self._drop_statistics()
+
+    def _refuse_gone(self, earliest: int) -> None:
+        if not self._earliest_snapshot_id <= earliest <= self.last_snapshot_id:
+            raise InvalidChangeError(
+                f"snapshots before {earliest} cannot expire: those from "
+                f"{self._earliest_snapshot_id} to {self.last_snapshot_id} are there, "
+                "and the newest stays"
+            )
 
     def _set_statistics(self, event: PartitionStatisticsSet, _author: str, _moment: int) -> None:
         # In Iceberg a snapshot may be added after its statistics, or have gone before them.
@@ -713,9 +760,9 @@ class TableBuilder:
         Raises:
             InvalidChangeError: It never did.
         """
-        if not 1 <= snapshot_id <= self._snapshots.last_id:
+        if not 1 <= snapshot_id <= self.last_snapshot_id:
             raise InvalidChangeError(
-                f"{path} is of snapshot {snapshot_id}; the newest is {self._snapshots.last_id}"
+                f"{path} is of snapshot {snapshot_id}; the newest is {self.last_snapshot_id}"
             )
 
     def _correct_clock(self, event: ClockCorrected, _author: str, moment: int) -> None:
@@ -726,6 +773,8 @@ class TableBuilder:
         self._branches.correct(latest)
         if self._born is not None:
             self._born.correct(latest)
+        if self._paimon is not None:
+            self._paimon = self._paimon.not_after(latest)
         self._schema_millis = min(self._schema_millis, latest)
         self._frozen_schema = None
         self._created = (min(self._created[0], latest), self._created[1])
@@ -779,7 +828,8 @@ class TableBuilder:
         schema = self._schema_now()
         snapshot, totals = self._snapshots.snapshot(), self._snapshots.totals()
         if self._paimon is not None:
-            snapshot, totals = self._paimon.current, paimon_totals(self._paimon.current)
+            snapshot = self._paimon.current
+            totals = self._paimon.totals
         if born is not None:
             snapshot = None if current is None else born_snapshot(current, schema.id)
             totals = born_totals(current)

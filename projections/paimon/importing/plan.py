@@ -291,7 +291,9 @@ def _rolled_back(trial: Trial, source: Source) -> Iterator[Planned]:
         table.snapshots,
         # What is older than all that is left was expired.
         (*(each for each in table.snapshots if ids and each < ids[0]), *ids),
-        lambda each: each < ids[0] or _same_snapshot(table.snapshots[each], source.snapshot(each)),
+        lambda each: (
+            each < ids[0] or is_same_snapshot(table.snapshots[each], source.snapshot(each))
+        ),
     )
     events: list[TableEvent] = [
         TagDeleted(tag_name=name)
@@ -333,7 +335,8 @@ def _without_times(schema: Schema) -> Schema:
     )
 
 
-def _same_snapshot(known: Snapshot, wanted: Snapshot) -> bool:
+def is_same_snapshot(known: Snapshot, wanted: Snapshot) -> bool:
+    """Whether a snapshot that came in is the one that is there now: ids come again."""
     return evolve(known, time_millis=0, version=3) == evolve(wanted, time_millis=0, version=3)
 
 
@@ -344,10 +347,10 @@ def _refuse_inexact(trial: Trial, wanted: Schema | Snapshot | TagFile, source: S
             is_exact = _same_schema(trial.state.schema, wanted)
             path = schema_path(number)
         case Snapshot(id=number):
-            is_exact = _same_snapshot(table.snapshots[number], wanted)
+            is_exact = is_same_snapshot(table.snapshots[number], wanted)
             path = snapshot_path(number)
         case TagFile(snapshot=snapshot):
-            is_exact = _same_snapshot(table.every[snapshot.id], snapshot)
+            is_exact = is_same_snapshot(table.every[snapshot.id], snapshot)
             path = "tag"
     if not is_exact:
         raise UnsupportedError(f"the ledger cannot hold what {source.location}/{path} says exactly")

@@ -26,6 +26,9 @@ from projections.paimon.paths import manifest_path, schema_path, snapshot_path, 
 
 _T = TypeVar("_T")
 
+FENCE: Final = "lakeledger.table-id"
+"""The property of a snapshot file by which a ledger's table keeps all others out."""
+
 _NOT_CARRIED: Final = {
     "consumer": "how far consumers have read (consumer/)",
     "changelog": "changelogs that outlive their snapshots (changelog/)",
@@ -63,7 +66,23 @@ class Source:
     @cached_property
     def snapshot_ids(self) -> tuple[int, ...]:
         """The ids of its snapshots, ascending."""
+        return self._snapshot_files[:-1] if self.fence else self._snapshot_files
+
+    @cached_property
+    def _snapshot_files(self) -> tuple[int, ...]:
         return self._numbers("snapshot")
+
+    @cached_property
+    def fence(self) -> str | None:
+        """The id of the ledger's table that lets nobody commit here any more; None for none.
+
+        Its file is the last one, and says the id of the snapshot before it.
+        """
+        if not self._snapshot_files:
+            return None
+        number = self._snapshot_files[-1]
+        last = self.snapshot(number)
+        return (last.properties or {}).get(FENCE) if last.id == number - 1 else None
 
     @cached_property
     def tags(self) -> Mapping[str, TagFile]:

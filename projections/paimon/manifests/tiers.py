@@ -32,10 +32,12 @@ class Lines:
     """The line of each snapshot: those whose changes it holds, oldest first.
 
     Between two rollbacks snapshots follow one another; such a stretch begins at its rollback and
-    goes on where the rollback's target stands.
+    goes on where the rollback's target stands. One whose target others made begins a line of its
+    own, and the rollback is the first on it, with all files that it brings back.
 
     Args:
         rollbacks: The ids of all rollbacks and of their targets, ascending.
+        before: The last snapshot that is on no line, since others made it; the first one follows.
 
     Example:
         >>> lines = Lines([(4, 2)])
@@ -45,9 +47,11 @@ class Lines:
         True
     """
 
-    def __init__(self, rollbacks: Iterable[tuple[int, int]] = ()) -> None:
+    def __init__(self, rollbacks: Iterable[tuple[int, int]] = (), before: int = 0) -> None:
+        self._before = before
         self._ids: list[int] = []
         self._targets: list[int] = []
+        self._begins: list[int] = []
         self._depths: list[int] = []
         self._parents: list[int] = []
         for each in rollbacks:
@@ -55,9 +59,11 @@ class Lines:
 
     def add(self, rollback: int, target: int) -> None:
         """Take in the next rollback."""
-        depth, parent = self.depth(target), self._stretch(target)
+        is_anew = target <= self._before
+        depth, parent = 0 if is_anew else self.depth(target), self._stretch(target)
         self._ids.append(rollback)
         self._targets.append(target)
+        self._begins.append(rollback if is_anew else rollback + 1)
         self._depths.append(depth)
         self._parents.append(parent)
 
@@ -70,13 +76,24 @@ class Lines:
         """Return how many snapshots are on the line of one, itself included, rollbacks not."""
         stretch = self._stretch(snapshot_id)
         if stretch == _FIRST:
-            return snapshot_id
-        return self._depths[stretch] + snapshot_id - self._ids[stretch]
+            return snapshot_id - self._before
+        return self._depths[stretch] + snapshot_id - self._begins[stretch] + 1
 
     def is_rollback(self, snapshot_id: int) -> bool:
-        """Whether a snapshot is a rollback."""
+        """Whether a snapshot is a rollback to one on a line, and changes nothing itself."""
         stretch = self._stretch(snapshot_id)
-        return stretch != _FIRST and self._ids[stretch] == snapshot_id
+        return stretch != _FIRST and snapshot_id < self._begins[stretch]
+
+    def begins_anew(self, snapshot_id: int) -> bool:
+        """Whether a snapshot is the first of a line, and a rollback.
+
+        Example:
+            >>> lines = Lines([(8, 3)], before=5)
+            >>> lines.begins_anew(8), lines.tiles(9)
+            (True, [Tile(first=9, last=9), Tile(first=8, last=8)])
+        """
+        stretch = self._stretch(snapshot_id)
+        return stretch != _FIRST and self._begins[stretch] == snapshot_id == self._ids[stretch]
 
     def tiles(self, snapshot_id: int) -> list[Tile]:
         """Return the tiles that a snapshot reads, newest first; the first is its last change.
@@ -84,6 +101,8 @@ class Lines:
         Example:
             >>> [(each.first, each.last) for each in Lines().tiles(11)]
             [(11, 11), (10, 10), (9, 9), (1, 8)]
+            >>> [(each.first, each.last) for each in Lines(before=30).tiles(40)]
+            [(40, 40), (39, 39), (31, 38)]
         """
         depth, stretch = self.depth(snapshot_id), self._stretch(snapshot_id)
         found: list[Tile] = []
@@ -131,7 +150,7 @@ class Lines:
             parent = self._parents[stretch]
             if parent in later and (parent != home or self._targets[stretch] >= tile.last):
                 later.add(stretch)
-                first = self._ids[stretch] - self._depths[stretch]
+                first = self._begins[stretch] - 1 - self._depths[stretch]
                 yield from self._run(max(first + least, self._ids[stretch]), first + most, stretch)
 
     def _run(self, first: int, last: int, stretch: int) -> Iterator[tuple[int, int]]:
@@ -144,7 +163,7 @@ class Lines:
         return bisect_right(self._ids, snapshot_id) - 1
 
     def _begin(self, stretch: int) -> int:
-        return 1 if stretch == _FIRST else self._ids[stretch] + 1
+        return self._before + 1 if stretch == _FIRST else self._begins[stretch]
 
     def _holding(self, place: int, stretch: int) -> int:
         """Return the stretch, this one or one that it goes on from, that holds a line's place."""
@@ -153,4 +172,6 @@ class Lines:
         return stretch
 
     def _at(self, place: int, stretch: int) -> int:
-        return place if stretch == _FIRST else self._ids[stretch] + place - self._depths[stretch]
+        if stretch == _FIRST:
+            return place + self._before
+        return self._begins[stretch] + place - self._depths[stretch] - 1

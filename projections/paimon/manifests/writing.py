@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from attrs import evolve
 from msgspec.structs import replace
 
 from ledger.evolution.state import TableState
@@ -12,6 +13,7 @@ from ledger.history.older import schema_by_id, state_at_snapshot
 from ledger.model.errors import DamagedLogError, UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
+from ledger.model.snapshot import Snapshot
 from ledger.model.types import DataType
 from ledger.table import Table
 from projections.outputs import Outputs
@@ -70,6 +72,24 @@ class Manifests:
         for name, body in zip(self._list_names(snapshot_id), bodies, strict=True):
             keep(manifest_path(name), body)
         return bodies
+
+    def named(self, snapshot: Snapshot, lists: tuple[bytes, bytes] | None = None) -> Snapshot:
+        """Return a snapshot with its lists, after writing all that it names.
+
+        Args:
+            snapshot: As the log has it.
+            lists: Its base and delta list, where they stand already.
+        """
+        base, delta = lists or self.lists(snapshot.id)
+        base_name, delta_name = self._list_names(snapshot.id)
+        return evolve(
+            snapshot,
+            uuid=snapshot.uuid or self._names.snapshot_uuid(snapshot.id),
+            base_manifest_list=base_name,
+            base_manifest_list_size=len(base),
+            delta_manifest_list=delta_name,
+            delta_manifest_list_size=len(delta),
+        )
 
     def recall(self, state: TableState) -> tuple[bytes, bytes] | None:
         """Return the lists of a state's snapshot as an earlier run left them, and remember them.
@@ -134,7 +154,14 @@ class Manifests:
         name = self._names.tile(tile)
         if name not in self.known:
             net = Net()
-            for first, last in self._lines.runs(tile):
+            for begin, last in self._lines.runs(tile):
+                first = begin
+                if self._lines.begins_anew(begin):
+                    state = state_at_snapshot(self._table.log, begin)
+                    net = Net(self._table.live.placed_at_state(state).values())
+                    first = begin + 1
+                    if last == begin:
+                        continue
                 versions = self._version(first), self._version(last)
                 net.apply(self._table.live.snapshot_changes(first, last, *versions))
             keep = self._outputs.point if tile.last <= self._projected else self._outputs.put

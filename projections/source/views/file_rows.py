@@ -15,6 +15,7 @@ from ledger.events.spec_events import PartitionSpecUpdated
 from ledger.events.table_events import TableCreated
 from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import FileChange, PartitionValue
+from projections.manifest_files.lists import names_lists
 from projections.source.views.batches import Row
 from projections.source.views.column import Column
 from projections.source.views.log_rows import PLACE, place
@@ -206,7 +207,14 @@ def _snapshots(scan: Scan) -> Iterator[tuple[TransactionStep[TableEvent], Snapsh
         if names is None or any(map(_lays_out, step.transaction.events)):
             names = names_of(builder.freeze().specs)
         for event in step.snapshots:
-            yield step, event, names
+            if not (names_lists(event) and _is_owned(scan)):
+                yield step, event, names
+
+
+def _is_owned(scan: Scan) -> bool:
+    """Whether the ledger owns a table from Paimon: what a promotion listed begins with all."""
+    paimon = scan.final().paimon
+    return paimon is not None and paimon.is_promoted
 
 
 def _refuse_engines(scan: Scan) -> None:

@@ -62,7 +62,7 @@ def snapshot_rows(scan: Scan) -> Iterator[Row]:
     if state.born is not None:
         yield from _of_icebergs(scan)
     elif state.paimon is not None:
-        yield from _of_paimons(scan)
+        yield from _of_paimons(scan, before)
     else:
         yield from _of_the_ledgers(scan, before)
 
@@ -79,12 +79,21 @@ def _of_the_ledgers(scan: Scan, before: TableState | None) -> Iterator[Row]:
             yield (*place(step), step.effective_millis * 1000, *_row(event, snapshot, sums))
 
 
-def _of_paimons(scan: Scan) -> Iterator[Row]:
-    """Yield snapshots as Paimon counts them: ids may come again, and files nobody counts."""
-    for step in scan.steps():
+def _of_paimons(scan: Scan, before: TableState | None) -> Iterator[Row]:
+    """Yield snapshots as Paimon counts them: ids may come again, and files nobody counts.
+
+    Those that the ledger has made since it owns the table it counts itself.
+    """
+    paimon = None if before is None else before.paimon
+    for step, builder in scan.folded():
+        trail = None if builder.lists_elsewhere or paimon is None else paimon.going_on()
+        paimon = builder.paimon
         for event in step.snapshots:
             snapshot = snapshot_of(event, step.effective_millis)
             sums = paimon_totals(snapshot)
+            if trail is not None:
+                trail.apply(event, event.schema_id, step.effective_millis)
+                sums = trail.totals()
             yield (*place(step), step.effective_millis * 1000, *_row(event, snapshot, sums))
 
 

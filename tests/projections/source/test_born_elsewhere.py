@@ -46,6 +46,13 @@ def test_snapshots_of_paimon_are_shown_whatever_its_source_went_back_to(tmp_path
     for view in ("files", "partition_changes", "partitions"):
         with pytest.raises(UnsupportedError, match="are not in the log"):
             rows_of(table, view)
+    live = len(table.at().files)
+    lake.promote("a.b")
+    gone = table.at().files[0]
+    table.delete_files(gone.path)
+    own = [(4, 9, live), (5, 9 - gone.record_count, live - 1)]
+    assert snapshots(table, "snapshot_id", "record_count", "file_count")[-2:] == own
+    assert [row["path"] for row in rows_of(table, "files")].count(gone.path) == 2
 
 
 def owned(lake: Ledger, place: str) -> Table:

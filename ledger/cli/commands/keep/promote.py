@@ -29,8 +29,9 @@ def promote(
     Stop its writers first. What is new at the source is taken over, then the ledger owns the
     table: it takes commits, lists its older files itself, and follows its source no more. Where the
     source is a table of one of PyIceberg's SQL catalogs, the catalog leads to the ledger's files
-    from then on. A Delta log gets one more version, after which engines refuse to write there.
-    What is left to do is printed. Nothing else is written at the source.
+    from then on. A Delta log gets one more version, after which engines refuse to write there, and
+    in a Paimon table the next snapshot's place is taken. What is left to do is printed. Nothing
+    else is written at the source.
 
     Asked again, it ends what was interrupted, and leads the catalog on to the newest version.
 

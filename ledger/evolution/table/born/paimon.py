@@ -1,7 +1,8 @@
 """A table that was born in Paimon: what its state holds besides, and how its events fold.
 
 The state is what Paimon's folders list: every schema and snapshot that is there, and branches. Ids
-are the source's, and come again where it rolled back.
+are the source's, and come again where it rolled back. Once the ledger owns the table they go on
+from there, and what the ledger lists itself is summed up.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import ClassVar, Final
 
+from attrs import evolve
 from msgspec import Struct, UnsetType
 from msgspec.structs import replace
 
 from ledger.events.born.paimon import PaimonBirth, PaimonBranchUpdated
 from ledger.evolution.fold.schema_record import StoredSchema, schema_of, stored_schema
+from ledger.evolution.table.snapshot_fold import SnapshotTrail
 from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Totals
@@ -33,6 +36,10 @@ class PaimonTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=
         kept: Those that are, and that tags keep.
         added_in: The commit of the ledger that brought each of both.
         branches: By name, the texts of each one's files, by path.
+        promoted_in: The commit by which the ledger became its owner; -1 while others own it.
+        followed_last_id: The last snapshot that its source gave; 0 for none, and while others own
+            it.
+        sums: Over the live files that the ledger lists, once it owns the table.
     """
 
     format_name: ClassVar[str] = "paimon"
@@ -45,6 +52,9 @@ class PaimonTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=
     kept: dict[int, Snapshot] = {}
     added_in: dict[int, int] = {}
     branches: dict[str, dict[str, str]] = {}
+    promoted_in: int = -1
+    followed_last_id: int = 0
+    sums: Totals = Totals()
 
     @classmethod
     def of_birth(cls, birth: PaimonBirth, first: Schema) -> PaimonTable:
@@ -64,6 +74,22 @@ class PaimonTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=
     def every(self) -> Mapping[int, Snapshot]:
         """All snapshots that can be read, by id."""
         return {**self.kept, **self.snapshots}
+
+    @property
+    def is_promoted(self) -> bool:
+        """Whether the ledger owns it."""
+        return self.promoted_in >= 0
+
+    def is_own(self, snapshot_id: int) -> bool:
+        """Whether a snapshot is one of the ledger's, which lists its files itself."""
+        return self.is_promoted and snapshot_id > self.followed_last_id
+
+    @property
+    def totals(self) -> Totals:
+        """The sums after the newest snapshot; what its source does not say is -1."""
+        current = self.current
+        is_own = current is not None and self.is_own(current.id)
+        return self.sums if is_own else paimon_totals(current)
 
     def schema(self, schema_id: int) -> Schema:
         """Return one of the schemas.
@@ -111,10 +137,52 @@ class PaimonTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=
         if snapshot.id in self.snapshots or snapshot.id in self.kept:
             raise _refused(f"snapshot {snapshot.id} is there already")
         self.schema(snapshot.schema_id)
+        return self._with(snapshot, version)
+
+    def _with(self, snapshot: Snapshot, version: int) -> PaimonTable:
         return replace(
             self,
             snapshots={**self.snapshots, snapshot.id: snapshot},
             added_in={**self.added_in, snapshot.id: version},
+        )
+
+    def promoted(self, version: int) -> PaimonTable:
+        """Return the table once the ledger owns it.
+
+        Args:
+            version: The commit that says so.
+
+        Raises:
+            InvalidChangeError: It does already.
+        """
+        if self.is_promoted:
+            raise _refused("a table is promoted once")
+        return replace(self, promoted_in=version, followed_last_id=max(self.snapshots, default=0))
+
+    def going_on(self) -> SnapshotTrail:
+        """Return what the ledger's next snapshot follows."""
+        return SnapshotTrail(self.current, self.sums)
+
+    def owned(self, trail: SnapshotTrail, version: int) -> PaimonTable:
+        """Return the table with one of the ledger's own snapshots more.
+
+        Args:
+            trail: `going_on`, after it.
+            version: The commit that holds it.
+        """
+        snapshot = trail.snapshot()
+        if snapshot is None:
+            raise AssertionError("the trail has just been given one")
+        return replace(self._with(snapshot, version), sums=trail.totals())
+
+    def not_after(self, latest_millis: int) -> PaimonTable:
+        """Return the table with no own snapshot later than a time."""
+        if not self.is_promoted:
+            return self
+        return replace(
+            self,
+            snapshots=_not_after(self.snapshots, latest_millis, self.followed_last_id),
+            kept=_not_after(self.kept, latest_millis, self.followed_last_id),
         )
 
     def expired(self, earliest: int, tagged: Collection[int]) -> PaimonTable:
@@ -179,6 +247,17 @@ class PaimonTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=
             files |= event.added
         branches = {**self.branches, event.branch_name: files}
         return replace(self, branches={name: each for name, each in branches.items() if each})
+
+
+def _not_after(
+    snapshots: Mapping[int, Snapshot], latest_millis: int, followed_last_id: int
+) -> dict[int, Snapshot]:
+    return {
+        number: evolve(each, time_millis=min(each.time_millis, latest_millis))
+        if number > followed_last_id
+        else each
+        for number, each in snapshots.items()
+    }
 
 
 def paimon_totals(snapshot: Snapshot | None) -> Totals:

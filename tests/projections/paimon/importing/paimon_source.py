@@ -21,9 +21,10 @@ class PaimonSource:
     Args:
         root: The warehouse.
         keyed: Whether it has a primary key; it is partitioned by `kind` otherwise.
+        **options: The table's.
     """
 
-    def __init__(self, root: Path, *, keyed: bool = False) -> None:
+    def __init__(self, root: Path, *, keyed: bool = False, **options: str) -> None:
         self.catalog = CatalogFactory.create({"warehouse": str(root)})
         self.catalog.create_database("s", ignore_if_exists=True)
         fields = [pa.field("id", pa.int64(), nullable=False), *list(COLUMNS)[1:]]
@@ -31,7 +32,7 @@ class PaimonSource:
             pa.schema(fields),
             partition_keys=None if keyed else ["kind"],
             primary_keys=["id"] if keyed else None,
-            options={"bucket": "2"} if keyed else {},
+            options={"bucket": "2", **options} if keyed else options,
         )
         self.catalog.create_table("s.t", schema, ignore_if_exists=False)
         self.folder = root / "s.db/t"

@@ -23,7 +23,6 @@ from ledger import (
     NotFoundError,
     Schema,
     Table,
-    UnsupportedError,
 )
 from ledger.evolution.fold.table_record import TableStream
 from projections.leaving import Leaving
@@ -221,20 +220,6 @@ def test_its_files_are_listed_and_planned_as_paimon_plans_them(tmp_path: Path, k
     assert len(table.at().plan("id >= 4").files) == len(found)
     if kind == "plain":
         assert {each.file.partition for each in table.at().plan("kind = 'a'").files} == {("a",)}
-
-
-def test_it_is_promoted_by_instruction_alone(tmp_path: Path) -> None:
-    source = PaimonSource(tmp_path / "w")
-    source.append()
-    lake = lake_on(memory(), clock=now)
-    taken(lake, source.folder)
-    version = lake.table("a.b").state.version
-    for dry_run in (True, False):
-        with pytest.raises(UnsupportedError, match="born in Paimon.*create, then add-files"):
-            lake.promote("a.b", dry_run=dry_run)
-    assert lake.table("a.b").state.version == version
-    source.append()
-    assert taken(lake, source.folder).transactions == 1
 
 
 def test_another_table_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,253 @@
+"""Promoting a table from Paimon: one more file in its source keeps all other writers out.
+
+Whoever commits to a Paimon table writes `snapshot-N+1`, once, after he has read `snapshot-N`. The
+last file that the source gets stands there and says that it is snapshot N: readers find the same
+rows in it, and whoever wants to commit finds his place taken, however often he tries, also one who
+has opened the table before. Whoever was faster has committed before it: that is taken over first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from attrs import evolve
+from msgspec import UNSET, Raw
+
+from ledger.events import TableEvent
+from ledger.events.snapshot_events import NO_FILES, SnapshotCommitted
+from ledger.events.table_events import TablePromoted
+from ledger.evolution.declared.format import Arrival
+from ledger.evolution.declared.rules import Rules
+from ledger.evolution.state import TableState
+from ledger.evolution.table.born.paimon import PaimonTable
+from ledger.evolution.table.changes import FileSums
+from ledger.evolution.table.snapshots import readable_files
+from ledger.log.request import fresh_id
+from ledger.model.errors import LedgerError, StoreError, UnsupportedError
+from ledger.model.file_change import FileChange
+from ledger.model.snapshot import Snapshot
+from ledger.stores import LocalStore, Store, open_store
+from ledger.table import Table
+from projections.importing.files import place_of_source, plain
+from projections.importing.promoting import Promoting
+from projections.paimon.engines import engine_files
+from projections.paimon.files.snapshot_file import snapshot_file
+from projections.paimon.importing.importing import PAIMON
+from projections.paimon.importing.plan import is_same_snapshot
+from projections.paimon.importing.sources import FENCE, open_source
+from projections.paimon.materialise import project
+from projections.paimon.paths import snapshot_path
+from projections.paimon.rules.answers import RULES
+
+_OWNER = "lakeledger.location"
+_OF_ROWS = {
+    "row-tracking.enabled": "its engines give each row an id",
+    "data-evolution.enabled": "its files hold some columns of their rows each",
+}
+_OWN_TABLE = "write its rows into a table of the ledger's own (lakeledger create, then add-files)"
+
+
+class PaimonHandover:
+    """See `projections.importing.promoting.Handover`."""
+
+    def source(self, table: Table) -> str:
+        """Return how the table's source is found."""
+        return _paimon(table.state).source
+
+    def is_here(self, table: Table, source: str, options: Mapping[str, Any] | None) -> bool:
+        """Return no: a folder is its source for good.
+
+        Raises:
+            UnsupportedError: Another ledger owns the table.
+        """
+        if open_source(source, options).fence not in {None, table.state.table_id}:
+            raise UnsupportedError(
+                f"{source} is written by a ledger's table already, and by nobody else: commit "
+                "there; what stands here was followed up to then"
+            )
+        return False
+
+    def events(self, table: Table, source: str) -> tuple[TableEvent, ...]:
+        """Return what the promotion says, and refuse what the ledger cannot own.
+
+        Raises:
+            UnsupportedError: Only Paimon's engines can write what the table needs.
+            NotFoundError: A manifest is gone.
+        """
+        state = table.state
+        paimon = _paimon(state)
+        for problem in _table_problems(state):
+            raise UnsupportedError(f"{source} stays its engines': {problem}")
+        files = engine_files(table, state)
+        for problem in _file_problems(state, paimon, files):
+            raise UnsupportedError(f"{source} stays its engines': {problem}")
+        said = TablePromoted(source=paimon.source)
+        current = paimon.current
+        return (said,) if current is None else (said, _adopted(state, current, files))
+
+    def hand_over(
+        self, table: Table, source: str, options: Mapping[str, Any] | None, now_millis: int
+    ) -> bool:
+        """Write the file that keeps others out, if nobody has committed meanwhile.
+
+        Then the source is looked at once more. Where its storage knows no conditional create, or
+        it has no snapshot yet, its owner has to stop its writers, and nothing is written there.
+        """
+        found, current = open_source(source, options), _paimon(table.state).current
+        newest = found.snapshot_ids[-1] if found.snapshot_ids else 0
+        if current is None:
+            return not newest
+        if newest != current.id or not is_same_snapshot(current, found.snapshot(newest)):
+            return False
+        store = None if found.fence else _store(source, options)
+        if store is None:
+            return True
+        # Whoever was first: what stands there comes in now.
+        body = _fence(table, found.snapshot(newest), now_millis)
+        store.create(snapshot_path(newest + 1), body)
+        return False
+
+    def follow(self, table: Table) -> None:
+        """Bring the table's own files up to the newest version."""
+        project(table)
+
+    def catalog(self, source: str) -> str:
+        """Return nothing: no catalog leads to a folder."""
+        del source
+        return ""
+
+    def instructions(self, table: Table) -> tuple[str, ...]:
+        """Return what the table's former owner has to do, a sentence each."""
+        paimon, name = _paimon(table.state), table.identifier
+        read = f"let readers read {table.location}: its snapshots are the source's, and go on"
+        keep = (
+            f"keep the files below {paimon.source}, and let no snapshots expire there: older rows "
+            "stay in it"
+        )
+        on = f"after later changes, bring the files up to date: lakeledger project paimon {name}"
+        return (*_of_source(table, paimon), read, keep, on)
+
+
+def _paimon(state: TableState) -> PaimonTable:
+    if state.paimon is None:
+        raise UnsupportedError("the table was not born in Paimon")
+    return state.paimon
+
+
+def _of_source(table: Table, paimon: PaimonTable) -> Iterator[str]:
+    """Yield what is to be done at the source, as it is found there now."""
+    stop = f"stop all writers of {paimon.source}: what commits there now is lost here"
+    try:
+        found = open_source(paimon.source, table.storage_options)
+        fence, later = found.fence, [*found.snapshot_ids]
+    except (LedgerError, OSError):
+        yield stop
+        return
+    last = paimon.followed_last_id
+    if fence == table.state.table_id:
+        yield (
+            f"lead its writers to the ledger: {paimon.source} lets nobody commit any more, since "
+            f"its snapshot-{last + 1} says that it is snapshot {last}"
+        )
+    else:
+        yield stop
+    lost = [each for each in later if each > last]
+    if paimon.is_promoted and lost:
+        named = ", ".join(map(str, lost))
+        yield (
+            f"snapshots {named} came to {paimon.source} after the promotion: import it under "
+            "another name and add what they brought"
+        )
+    if paimon.branches:
+        named = ", ".join(sorted(paimon.branches))
+        yield f"stop the writers of its branches {named}, too: they stay here as they were"
+
+
+def _store(source: str, options: Mapping[str, Any] | None) -> Store | None:
+    """Return the table's folder as a store; None where a storage knows no conditional create."""
+    place = plain(place_of_source(source))
+    try:
+        if "://" not in place:
+            return LocalStore(place)
+        return open_store(place, options)
+    except StoreError:
+        return None
+
+
+def _fence(table: Table, newest: Snapshot, now_millis: int) -> bytes:
+    """Return the file that stands where the next snapshot would: the newest one's rows again.
+
+    Whoever reads a source as a stream passes over what was merely compacted.
+    """
+    said = {FENCE: table.state.table_id, _OWNER: table.location}
+    again = evolve(
+        newest,
+        commit_kind="COMPACT",
+        commit_user="lakeledger",
+        time_millis=max(now_millis, newest.time_millis),
+        changelog_manifest_list=None,
+        changelog_manifest_list_size=None,
+        changelog_record_count=None,
+        properties=said,
+    )
+    return snapshot_file(again)
+
+
+def _table_problems(state: TableState) -> Iterator[str]:
+    """Yield why the ledger's own words could not go on with a table, a sentence each."""
+    schema = state.schema
+    if schema.primary_keys:
+        yield (
+            f"it has the primary key {', '.join(schema.primary_keys)}, and only they merge the "
+            "levels that its rows stand in; go on following it, or " + _OWN_TABLE
+        )
+    for option, why in _OF_ROWS.items():
+        if schema.options.get(option, "").lower() == "true":
+            yield f"it has {option}, so that {why}; go on following it, or {_OWN_TABLE}"
+    if state.snapshot is not None and state.snapshot.index_manifest is not None:
+        yield (
+            f"snapshot {state.snapshot.id} reads the index manifest "
+            f"{state.snapshot.index_manifest}, such as of deletion vectors, which the ledger does "
+            "not list; compact the table there until it needs none"
+        )
+
+
+def _file_problems(
+    state: TableState, paimon: PaimonTable, files: tuple[FileChange, ...]
+) -> Iterator[str]:
+    """Yield why its files could not be listed by the ledger, a sentence each."""
+    for each in files:
+        if each.schema_id not in paimon.schemas:
+            yield (
+                f"file {each.path} was written with schema {each.schema_id}, which a rollback took "
+                "away there, so that nobody knows its columns; write its rows again"
+            )
+    arrival = Arrival(state, Rules.of(state.schema.options), files, {}, is_back=False)
+    for problem in RULES.file_problems(arrival):
+        yield f"{problem.what}: {problem.rule}; {problem.alternative}"
+
+
+def _adopted(
+    state: TableState, current: Snapshot, files: tuple[FileChange, ...]
+) -> SnapshotCommitted:
+    """Return the snapshot by which the ledger lists the live files."""
+    sums = FileSums.of(files)
+    created = sums.last_file_creation_time
+    return SnapshotCommitted(
+        snapshot_id=current.id + 1,
+        schema_id=state.schema.id,
+        commit_user=fresh_id(),
+        commit_kind="COMPACT",
+        total_record_count=sums.record_count,
+        delta_record_count=sums.record_count,
+        delta_file_count=sums.file_count,
+        delta_file_size_in_bytes=sums.file_size_in_bytes,
+        last_file_creation_time=UNSET if created is None else created,
+        watermark=UNSET if current.watermark is None else current.watermark,
+        named_schema_ids=tuple(sorted({each.schema_id for each in files})),
+        files=Raw(readable_files(files)) if files else NO_FILES,
+    )
+
+
+PROMOTE = Promoting(PAIMON, PaimonHandover())

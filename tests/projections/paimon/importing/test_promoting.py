@@ -1,0 +1,408 @@
+"""A promoted Paimon table: its source lets nobody commit any more, and its snapshots go on here."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from pypaimon import CatalogFactory
+from pypaimon.schema.schema_change import SchemaChange
+
+import ledger
+from ledger import (
+    AddColumn,
+    AlreadyExistsError,
+    InvalidInputError,
+    Ledger,
+    NotFoundError,
+    RenameColumn,
+    SetOption,
+    Table,
+    UnsupportedError,
+)
+from ledger.stores import LocalStore, Store
+from projections.paimon.importing import promoting
+from projections.paimon.materialise import PAIMON
+from tests.faults import Died, DiesAfter
+from tests.lakes import lake_on
+from tests.projections.paimon.importing.paimon_source import PaimonSource, rows
+from tests.thorough import some
+
+
+def impatient(source: PaimonSource) -> PaimonSource:
+    """The source, whose writers give up soon."""
+    source.alter(SchemaChange.set_option("commit.max-retries", "1"))
+    return source
+
+
+def grown(folder: Path) -> PaimonSource:
+    """A table of three snapshots and two schemas, with a tag."""
+    source = PaimonSource(folder)
+    source.append()
+    source.add("c1")
+    source.append(3)
+    source.table.create_tag("t1", snapshot_id=1)
+    source.append()
+    return source
+
+
+def followed(tmp_path: Path, source: PaimonSource) -> Ledger:
+    lake = ledger.open(str(tmp_path / "lake"))
+    lake.import_table("a.b", str(source.folder), format_name="paimon")
+    return lake
+
+
+def owned(tmp_path: Path, source: PaimonSource) -> Table:
+    lake = followed(tmp_path, source)
+    lake.promote("a.b")
+    return lake.table("a.b")
+
+
+def own_file(table: Table, file: str, ids: list[int], kind: str, **columns: list[Any]) -> str:
+    """A data file in the ledger's place, of one partition."""
+    path = Path(table.location.removeprefix("file://")) / "data" / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    said = {"id": pa.array(ids, pa.int64()), "kind": [kind] * len(ids), **columns}
+    parquet.write_table(pa.table(said), path)
+    return f"{table.location}/data/{file}"
+
+
+def read(table: Table, **options: str) -> list[str]:
+    """What pypaimon makes of the projected files."""
+    PAIMON.project(table)
+    place = Path(table.location.removeprefix("file://"))
+    found = CatalogFactory.create({"warehouse": str(place.parents[1])}).get_table("a.b")
+    return rows(found, **options)
+
+
+def at(snapshot: int) -> dict[str, str]:
+    return {"scan_snapshot_id": str(snapshot)}
+
+
+def is_sound(table: Table) -> bool:
+    PAIMON.project(table)
+    found = PAIMON.verify(table)
+    return found.is_empty and not found.foreign
+
+
+def changed(table: Table) -> Iterator[tuple[int, list[int]]]:
+    """What an owner does, change after change, each with the snapshot and its ids then."""
+    table.add_files(own_file(table, "one.parquet", [70], "a", name=["z"], c1=["y"]))
+    yield 5, [0, 1, 1, 2, 3, 3, 4, 70]
+    table.alter([RenameColumn(("name",), "title"), AddColumn(("age",), "INT")])
+    table.add_files(own_file(table, "two.parquet", [80], "b", title=["x"], c1=["w"], age=[None]))
+    table.create_tag("mine")
+    yield 6, [0, 1, 1, 2, 3, 3, 4, 70, 80]
+    theirs = str(table.state.promoted_from)
+    table.delete_files([each.path for each in table.at().files if theirs in each.path])
+    yield 7, [70, 80]
+    table.rollback(snapshot=1)
+    yield 8, [0, 1]
+    table.delete_files(own := [each.path for each in table.at().files][:1])
+    assert "kind=a" in own[0]
+    yield 9, [1]
+    table.rollback(tag="mine")
+    yield 10, [0, 1, 1, 2, 3, 3, 4, 70, 80]
+    table.rollback(snapshot=8)
+    yield 11, [0, 1]
+    for number in range(12, 24):
+        path = own_file(table, f"{number}.parquet", [number], "a", title=["v"])
+        table.add_files(path)
+        yield number, [0, 1, *range(12, number + 1)]
+
+
+def ids(found: list[str]) -> list[int]:
+    return sorted(int(each.split("'id': ")[1].split(",")[0]) for each in found)
+
+
+def test_rows_are_equal_before_and_after_at_every_snapshot_and_tag(tmp_path: Path) -> None:
+    source = grown(tmp_path / "wh")
+    before = {number: rows(source.table, **at(number)) for number in (1, 2, 3)}
+    table = owned(tmp_path, source)
+    assert (table.state.followed, table.state.promoted_from) == (None, str(source.folder))
+    assert read(table) == before[3] == rows(source.table)
+    seen = {4: ids(before[3])}
+    for snapshot, expected in changed(table):
+        assert ids(read(table)) == expected
+        assert table.state.totals.record_count == len(expected)
+        seen[snapshot] = expected
+    assert is_sound(table)
+    for number, texts in before.items():
+        assert rows(source.table, **at(number)) == read(table, **at(number)) == texts
+    for number, found in seen.items():
+        assert ids(read(table, **at(number))) == found
+        there = table.at(snapshot=number)
+        assert sum(each.record_count for each in there.files) == len(found)
+        assert there.state.totals.record_count == len(found)
+    assert read(table, scan_tag_name="t1") == before[1]
+    assert ids(read(table, scan_tag_name="mine")) == seen[6]
+    PAIMON.rebuild(table)
+    assert ids(read(table)) == seen[23]
+
+
+def test_files_are_the_same_whether_projected_step_by_step_or_at_once(tmp_path: Path) -> None:
+    table = owned(tmp_path, grown(tmp_path / "wh"))
+    for _ in changed(table):
+        PAIMON.project(table)
+    table.alter([SetOption("ledger.reader-grace", "0")])
+    table.expire_snapshots(before=10)
+    assert is_sound(table)
+    assert table.state.snapshot_ids == (*range(23, 9, -1), 6, 1)
+    assert ids(read(table, scan_tag_name="mine")) == [0, 1, 1, 2, 3, 3, 4, 70, 80]
+    table.delete_tag("mine")
+    assert is_sound(table)
+    with pytest.raises(NotFoundError, match="does not exist or was expired"):
+        table.at(snapshot=6)
+
+
+@pytest.mark.parametrize("seed", some(range(12), 2))
+def test_a_life_at_the_source_goes_on_as_it_was(tmp_path: Path, seed: int) -> None:
+    source = PaimonSource(tmp_path / "wh")
+    lake = None
+    for _ in source.life(seed, 12):
+        lake = followed(tmp_path, source)
+    assert lake is not None
+    before = {number: rows(source.table, **at(number)) for number in source.snapshots}
+    newest = rows(source.table)
+    lake.promote("a.b")
+    table = lake.table("a.b")
+    assert read(table) == newest
+    for number, expected in before.items():
+        assert read(table, **at(number)) == expected
+    gone = table.at().files[0]
+    table.delete_files(gone.path)
+    assert len(read(table)) == len(newest) - gone.record_count
+    table.rollback(snapshot=min(before))
+    assert len(read(table)) == len(before[min(before)])
+    assert is_sound(table)
+
+
+def test_whoever_commits_at_the_source_is_refused_and_may_read(tmp_path: Path) -> None:
+    source = impatient(grown(tmp_path / "wh"))
+    held = source.table.new_batch_write_builder()
+    write, commit = held.new_write(), held.new_commit()
+    data = pa.table({"id": pa.array([9], pa.int64()), "kind": ["a"], "name": ["z"], "c1": ["y"]})
+    required = pa.schema([pa.field("id", pa.int64(), nullable=False), *list(data.schema)[1:]])
+    write.write_arrow(data.cast(required))
+    said = write.prepare_commit()
+    before = rows(source.table)
+    table = owned(tmp_path, source)
+    there = sorted(each.name for each in source.folder.glob("snapshot/*"))
+    for late in (
+        lambda: commit.commit(said),
+        source.append,
+        lambda: source.table.new_batch_write_builder().new_commit().truncate_table(),
+    ):
+        with pytest.raises(RuntimeError, match="Commit failed 4 after"):
+            late()
+    assert sorted(each.name for each in source.folder.glob("snapshot/*")) == there
+    assert rows(source.table) == before == rows(source.table, **at(3))
+    fence = json.loads((source.folder / "snapshot/snapshot-4").read_text())
+    assert (fence["id"], fence["properties"]["lakeledger.location"]) == (3, table.location)
+
+
+def test_who_commits_meanwhile_is_taken_in_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = grown(tmp_path / "wh")
+    lake = followed(tmp_path, source)
+    found, left = promoting._store, [1, 2]
+
+    def raced(*asked: Any) -> Store | None:
+        if left:
+            left.pop()
+            source.append()
+        return found(*asked)
+
+    monkeypatch.setattr(promoting, "_store", raced)
+    planned = lake.promote("a.b", dry_run=True)
+    assert (planned.version, planned.is_new, len(left)) == (None, True, 2)
+    done = lake.promote("a.b")
+    assert (done.transactions, done.files) == (2, 10)
+    assert read(lake.table("a.b")) == rows(source.table)
+
+
+def test_a_source_that_never_stands_still_stays_its_owners(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = grown(tmp_path / "wh")
+    lake = followed(tmp_path, source)
+    found = promoting._store
+
+    def raced(*asked: Any) -> Store | None:
+        source.append()
+        return found(*asked)
+
+    monkeypatch.setattr(promoting, "_store", raced)
+    with pytest.raises(InvalidInputError, match="stop its writers"):
+        lake.promote("a.b")
+    assert lake.table("a.b").state.followed == str(source.folder)
+    source.append()
+
+
+def facts(lake: Ledger) -> list[str]:
+    return [
+        type(each).__name__
+        for commit in lake.table("a.b").events()
+        for transaction in commit.transactions
+        for each in transaction.events
+    ]
+
+
+def now() -> int:
+    return 1_900_000_000_000
+
+
+@pytest.mark.parametrize("first", some(range(5), 1))
+def test_a_kill_at_any_write_is_ended_by_asking_again(tmp_path: Path, first: int) -> None:
+    for writes in itertools.count(first, 5):
+        source = PaimonSource(tmp_path / f"{writes}")
+        source.append()
+        store = LocalStore(str(tmp_path / f"lake-{writes}"))
+        lake = lake_on(store, clock=now)
+        lake.import_table("a.b", str(source.folder), format_name="paimon")
+        source.append()
+        try:
+            lake_on(DiesAfter(store, writes), clock=now).promote("a.b")
+        except Died:
+            again = lake_on(store, clock=now)
+            assert again.table("a.b").state.followed in {str(source.folder), None}
+            again.promote("a.b")
+            said = facts(again)
+            assert said.count("TablePromoted") == 1
+            assert said.count("SnapshotCommitted") == 3
+            assert not again.promote("a.b").is_new
+            assert facts(again) == said
+            assert is_sound(again.table("a.b"))
+        else:
+            break
+    assert writes > 10
+
+
+def test_a_kill_before_or_after_the_sources_last_file_is_ended_by_asking_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = promoting._store
+    for writes in (0, 1):
+        source = grown(tmp_path / f"{writes}")
+        lake = lake_on(LocalStore(str(tmp_path / f"lake-{writes}")), clock=now)
+        lake.import_table("a.b", str(source.folder), format_name="paimon")
+
+        def dying(*asked: Any, left: int = writes) -> Store | None:
+            store = found(*asked)
+            return None if store is None else DiesAfter(store, left)
+
+        monkeypatch.setattr(promoting, "_store", dying)
+        with suppress(Died):
+            lake.promote("a.b")
+        monkeypatch.undo()
+        # A mirror that goes on meanwhile takes it for nothing new.
+        if lake.table("a.b").state.followed is not None:
+            done = lake.import_table("a.b", str(source.folder), format_name="paimon")
+            assert done.transactions == 0
+        lake.promote("a.b")
+        assert facts(lake).count("SnapshotCommitted") == 4
+        assert source.snapshots == [1, 2, 3, 4]
+
+
+def test_where_nobody_can_be_kept_out_the_owner_is_told_what_came_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = grown(tmp_path / "wh")
+    monkeypatch.setattr(promoting, "_store", lambda *_: None)
+    lake = followed(tmp_path, source)
+    done = lake.promote("a.b")
+    assert done.instructions[0].startswith(f"stop all writers of {source.folder}")
+    source.append()
+    again = lake.promote("a.b").instructions
+    assert again[1].startswith(f"snapshots 4 came to {source.folder} after the promotion")
+    assert len(read(lake.table("a.b"))) == 7
+
+
+def test_a_table_without_snapshots_is_owned_by_instruction(tmp_path: Path) -> None:
+    source = PaimonSource(tmp_path / "wh")
+    lake = followed(tmp_path, source)
+    done = lake.promote("a.b")
+    assert (done.files, done.instructions[0][:16]) == (0, "stop all writers")
+    table = lake.table("a.b")
+    assert source.snapshots == []
+    table.add_files(own_file(table, "one.parquet", [7], "a", name=["z"]))
+    assert ids(read(table)) == [7]
+    assert table.state.last_snapshot_id == 1
+    assert is_sound(table)
+
+
+def test_it_is_promoted_once_and_by_one(tmp_path: Path) -> None:
+    source = grown(tmp_path / "wh")
+    lake, other = ledger.open(str(tmp_path / "lake")), ledger.open(str(tmp_path / "other"))
+    for each in (lake, other):
+        each.import_table("a.b", str(source.folder), format_name="paimon")
+    done = lake.promote("a.b")
+    assert (done.is_new, done.transactions, done.catalog) == (True, 0, "")
+    assert not lake.promote("a.b").is_new
+    with pytest.raises(AlreadyExistsError, match="was promoted: the ledger owns it"):
+        lake.import_table("a.b", str(source.folder), format_name="paimon")
+    for dry_run in (True, False):
+        with pytest.raises(UnsupportedError, match="is written by a ledger's table already"):
+            other.promote("a.b", dry_run=dry_run)
+    assert other.table("a.b").state.followed == str(source.folder)
+    third = ledger.open(str(tmp_path / "third"))
+    third.import_table("a.b", str(source.folder), format_name="paimon")
+    assert read(third.table("a.b")) == rows(source.table)
+    assert facts(lake).count("TablePromoted") == 1
+
+
+def test_log_instants_blame_and_plans_go_on(tmp_path: Path) -> None:
+    table = owned(tmp_path, grown(tmp_path / "wh"))
+    promoted = table.state.version
+    table.alter([AddColumn(("age",), "INT")])
+    table.add_files(own_file(table, "one.parquet", [70], "a", name=["z"]))
+    assert [len(table.at(snapshot=each).files) for each in (1, 2, 3, 4, 5)] == [2, 4, 6, 6, 7]
+    assert table.at(version=promoted).schema.names == ("id", "kind", "name", "c1")
+    assert [each.id for each in table.schemas()] == [2, 1, 0]
+    assert table.blame("age")
+    # Its engine says nothing of its files' columns: only the ledger's own is left out.
+    planned = [each.file.path for each in table.at().plan("id < 50").files]
+    assert len(planned) == 6
+    assert not any(each.endswith("one.parquet") for each in planned)
+    assert [each.file.partition for each in table.at().plan("kind = 'b'").files] == [("b",)] * 3
+    with pytest.raises(UnsupportedError, match="main alone"):
+        table.create_branch("audit")
+
+
+def keyed(folder: Path) -> PaimonSource:
+    source = PaimonSource(folder, keyed=True)
+    source.append()
+    return source
+
+
+def tracked(folder: Path) -> PaimonSource:
+    tracking: Any = {"row-tracking.enabled": "true"}
+    source = PaimonSource(folder, **tracking)
+    source.append()
+    return source
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (keyed, "primary key id, and only they merge.*create, then add-files"),
+        (tracked, "row-tracking.enabled, so that its engines give each row an id"),
+    ],
+)
+def test_what_only_its_engines_can_write_stays_theirs(tmp_path: Path, made: Any, said: str) -> None:
+    source = made(tmp_path / "wh")
+    lake = followed(tmp_path, source)
+    for dry_run in (True, False):
+        with pytest.raises(UnsupportedError, match=f"stays its engines': .*{said}"):
+            lake.promote("a.b", dry_run=dry_run)
+    source.append()
+    assert source.snapshots == [1, 2]
+    assert lake.import_table("a.b", str(source.folder), format_name="paimon").transactions == 1
