@@ -14,7 +14,7 @@ from msgspec import Raw
 from ledger.events.commit import OLDEST_FORMAT, Commit
 from ledger.evolution.stream import Builder, StateLike, Stream
 from ledger.log.caches.checkpoint import Checkpoints, Head
-from ledger.log.caches.lookup import KeysOf, Lookup
+from ledger.log.caches.lookup import KeysOf, Lookup, tiles
 from ledger.log.caches.segments.cache import Lines, Segments
 from ledger.log.caches.segments.file import segment_of
 from ledger.log.codec import Codec, Gate, Sketch, digest, encode
@@ -171,7 +171,38 @@ class StreamLog(Generic[S, E]):
             raise
         head = self.head
         self.reader.refuse_hole(head.state.version + 1 if head else 0)
+        if head is not None:
+            self._refuse_put_back(head.state.version, found.state.version if found else 0)
         return read
+
+    def _refuse_put_back(self, version: int, kept: int) -> None:
+        """Refuse a log beside which indexes are of commits that it does not have.
+
+        Who asks them what was named would be told of those, and not of the ones that come. While a
+        checkpoint of its last hundred is there, or a later one, that one is what tells.
+
+        Args:
+            version: The newest commit.
+            kept: That of the checkpoint that was found.
+        """
+        hundreds = version - version % CHECKPOINT_INTERVAL
+        if kept >= hundreds > 0:
+            return
+        file = self.lookup.named.file(next(tiles(hundreds + CHECKPOINT_INTERVAL)))
+        # Others may have come so far in the meantime.
+        if self.store.exists(file) and not self.store.exists(self.layout.commit(version + 1)):
+            raise DamagedLogError(
+                f"{file} is of commits that the log does not have. Compare it with a backup; "
+                f"{self._put_back()}",
+                file,
+            )
+
+    def _put_back(self) -> str:
+        root = self.layout.root
+        return (
+            f"where an older log was put back for good, delete {root}/caches and "
+            f"{root}/checkpoints, both: they are made again"
+        )
 
     def look_again(self, moment_s: float) -> None:
         """Check, now and then, that a log that is held in memory still stands on the store.
@@ -212,7 +243,7 @@ class StreamLog(Generic[S, E]):
         if body is None or digest(body) != found.digest:
             raise DamagedLogError(
                 f"{key} is {'missing' if body is None else 'not the file'} that the checkpoint "
-                "beside it was made from. Compare it with a backup",
+                f"beside it was made from. Compare it with a backup; {self._put_back()}",
                 key,
             )
 

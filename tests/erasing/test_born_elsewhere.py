@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from ledger import Ledger
+import ledger
+from ledger import (
+    FileChange,
+    InvalidChangeError,
+    Ledger,
+    Schema,
+    SetOption,
+    UnsupportedError,
+)
+from ledger.cli import exits, main
 from ledger.stores import Durability, LocalStore
 from tests.erasing.column_lives import holding_deep
 from tests.erasing.lives import findings, holding
@@ -27,6 +36,7 @@ from tests.projections.delta.importing.test_following import (
 )
 from tests.projections.iceberg.importing.writing import appended, created
 from tests.projections.paimon.importing.test_paimon_import import DATA
+from tests.projections.source.reading_all import rows_of
 
 ANN, WHY = "ann-0123456789abcdef", "asked by bob-0123456789abcdef"
 
@@ -167,3 +177,128 @@ def test_columns_that_an_iceberg_table_calls_personal_are_kept_outside_when_it_i
     assert lake.erase(table="a.b", column="name").values == 2
     assert holding_deep(store, KEPT[:14]) == []
     assert findings(lake, store) == []
+
+
+def test_who_marks_a_column_of_a_table_that_others_own_is_told_where(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    write(source, 0, info(10), PROTOCOL, metadata(ID, MAIL))
+    lake = erasable(tmp_path / "lake")
+    lake.import_table("a.b", str(source), format_name="delta")
+    with pytest.raises(InvalidChangeError, match="set the property ledger.personal there"):
+        lake.table("a.b").alter([SetOption("ledger.personal", "mail")])
+
+
+def test_a_marked_column_that_a_delta_table_renames_stays_marked(tmp_path: Path) -> None:
+    source, mode = tmp_path / "source", {"delta.columnMapping.mode": "name"}
+
+    def said(number: int, name: str) -> dict[str, Any]:
+        physical = {
+            "delta.columnMapping.id": number,
+            "delta.columnMapping.physicalName": f"c{number}",
+        }
+        kind = "string" if number > 1 else "long"
+        return {"name": name, "type": kind, "nullable": True, "metadata": physical}
+
+    def columns(mail: str) -> dict[str, Any]:
+        marked = {**mode, "ledger.personal": "mail"}
+        return metadata(said(1, "id"), said(2, mail), configuration=marked)
+
+    def file(path: str, mail: str) -> dict[str, Any]:
+        return add(path, stats=json.dumps({"numRecords": 2, "minValues": {"c2": mail}}))
+
+    write(source, 0, info(10), PROTOCOL, columns("mail"), file("a", ANN))
+    lake = erasable(tmp_path / "lake")
+    lake.import_table("a.b", str(source), format_name="delta")
+    write(source, 1, info(20), columns("email"), file("b", ANN))
+    lake.import_table("a.b", str(source), format_name="delta")
+    write(source, 2, info(30), file("c", WHY))
+    write(source, 3, info(40), columns("e_mail"), file("d", WHY))
+    lake.import_table("a.b", str(source), format_name="delta")
+    table, store = lake.table("a.b"), lake._setting.store
+    assert table.schema.names == ("id", "e_mail")
+    assert table.schema.options["ledger.personal"] == "e_mail"
+    for text in (ANN[:14], WHY[:14]):
+        found = holding_deep(store, text)
+        assert found
+        assert all("/personal/columns/" in key for key in found)
+    assert lake.erase(table="a.b", column="e_mail").values == 4
+    assert [holding_deep(store, each[:14]) for each in (ANN, WHY)] == [[], []]
+    assert findings(lake, store) == []
+
+
+def test_an_iceberg_table_that_marks_a_column_it_has_not_is_not_promoted(tmp_path: Path) -> None:
+    theirs = created(tmp_path / "source")
+    with theirs.transaction() as change:
+        change.set_properties({"ledger.personal": "name"})
+    with theirs.update_schema() as update:
+        update.rename_column("name", "called")
+    appended(theirs, 1, called=[KEPT])
+    lake = erasable(tmp_path / "lake")
+    lake.import_table("a.b", theirs.metadata_location)
+    with pytest.raises(UnsupportedError, match="marks name as personal, and has no such column"):
+        lake.promote("a.b")
+    assert holding_deep(lake._setting.store, KEPT[:14]) == []
+    with theirs.transaction() as change:
+        change.set_properties({"ledger.personal": "called"})
+    lake.import_table("a.b", theirs.metadata_location)
+    lake.promote("a.b")
+    found = holding_deep(lake._setting.store, KEPT[:14])
+    assert found
+    assert all("/personal/columns/" in key for key in found)
+
+
+@pytest.mark.parametrize(
+    ("is_erasable", "marked", "told"),
+    [
+        (True, "name", []),
+        (True, "mail", ["mail is no column"]),
+        (False, "name", ["this ledger keeps everything inside of its lines"]),
+    ],
+)
+def test_doctor_tells_marks_of_others_that_nothing_can_be_erased_by(
+    is_erasable: bool,  # noqa: FBT001 - a case
+    marked: str,
+    told: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    theirs = created(tmp_path / "source")
+    with theirs.transaction() as change:
+        change.set_properties({"ledger.personal": marked})
+    folder = tmp_path / "lake"
+    lake = ledger.open(folder)
+    lake.init(erasable=is_erasable)
+    lake.import_table("a.b", theirs.metadata_location)
+    capsys.readouterr()
+    assert main(["doctor", str(folder), "--output", "json"]) == exits.OK
+    found = [each["what"] for each in json.loads(capsys.readouterr().out)["idleMarks"]]
+    assert [each.partition(": ")[0] for each in found] == told
+    assert main(["doctor", str(folder)]) == exits.OK
+    assert ("the personal columns of a.b" in capsys.readouterr().out) == bool(told)
+
+
+def test_sparks_views_tell_personal_partitions_until_they_are_erased(tmp_path: Path) -> None:
+    lake = erasable(tmp_path)
+    lake.create_database("s")
+    options = {"ledger.personal": "born, kind"}
+    columns, keys = {"id": "INT", "born": "DATE", "kind": "STRING"}, ["born", "kind"]
+    schema = Schema.of(columns, partition_keys=keys, options=options)
+    table = lake.create_table("s.p", schema)
+    for number, (day, kind) in enumerate([("1990-02-03", ANN), ("1991-01-01", "b")]):
+        path = f"{number}.parquet"
+        table.append(
+            [FileChange(path=path, partition=(day, kind), record_count=1, file_size_in_bytes=9)]
+        )
+
+    def told(view: str) -> set[str]:
+        return {str(each["partition"]) for each in rows_of(lake.table("s.p"), view)}
+
+    views = ("files", "partition_changes", "partitions")
+    assert all(any(ANN in each for each in told(view)) for view in views)
+    lake.erase(table="s.p", column="kind", value=ANN)
+    lake.erase(table="s.p", column="born", value="1990-02-03")
+    for view in views:
+        assert told(view) == {
+            "{'born': None, 'kind': None}",
+            "{'born': '1991-01-01', 'kind': 'b'}",
+        }

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger import FileChange, InvalidChangeError, Table
+from ledger import DamagedLogError, FileChange, InvalidChangeError, SetOption, Table
 from ledger.files.live import file_key
 from ledger.log.caches.filters import KeyFilter, joined, layers
 from ledger.log.caches.lookup import tiles
@@ -189,3 +189,30 @@ def test_the_commit_behind_a_checkpoint_reads_nothing_before_caches_are_saved(
     for number in range(1, 104):
         table.append([data_file(f"f{number}.parquet")])
     assert asked.read_keys == []
+
+
+@pytest.mark.parametrize("gone", [(), ("caches",), ("caches", "checkpoints")], ids=str)
+def test_a_log_that_was_put_back_names_what_comes_once_its_caches_are_gone(
+    gone: tuple[str, ...],
+) -> None:
+    store = memory()
+    table = orders(lake_on(store))
+    for number in range(1, 206):
+        table.alter([SetOption("k", str(number))], commit_id=f"id-{number}")
+    assert table.log.wait_for_caches()
+    root = table.log.layout.root
+    for number in range(151, 206):
+        store.delete(table.log.layout.commit(number))
+    for key in [each for part in gone for each in store.walk(f"{root}/{part}/")]:
+        store.delete(key)
+    if len(gone) < 2:
+        with pytest.raises(DamagedLogError, match=f"delete {root}/caches and {root}/checkpoints"):
+            lake_on(store).table("shop.orders")
+        return
+    again = lake_on(store).table("shop.orders")
+    for number in range(151, 203):
+        again.alter([SetOption("k", "new")], commit_id=f"new-{number}")
+    assert again.log.wait_for_caches()
+    late = lake_on(store).table("shop.orders")
+    assert late.alter([SetOption("k", "new")], commit_id="new-199").repeated
+    assert not late.alter([SetOption("k", "new")], commit_id="id-199").repeated

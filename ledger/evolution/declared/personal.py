@@ -6,7 +6,7 @@ that holds others marks them, too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from attrs import frozen
@@ -17,6 +17,7 @@ from ledger.model.errors import InvalidChangeError
 from ledger.model.file_change import FileChange, kept_at
 from ledger.model.partition import PartitionField, PartitionSpec
 from ledger.model.schema import Schema
+from ledger.model.types import DataField
 from ledger.model.types.walk import walk_fields
 
 PERSONAL_OPTION: Final = "ledger.personal"
@@ -115,6 +116,60 @@ def refuse_marks(schema: Schema, before: Mapping[str, str], *, is_erasable: bool
         )
     if not is_erasable:
         refuse_unerasable(schema.options)
+
+
+def lost_marks(said: str, fields: Sequence[DataField]) -> tuple[str, ...]:
+    """Return the names of marks that no column has."""
+    there = {each.name for each in fields}
+    return tuple(each for each in comma_list(said) if each not in there)
+
+
+def idle_marks(schema: Schema, *, is_erasable: bool) -> str:
+    """Return why a table's marks do not do what they say, in a phrase; empty where they do.
+
+    Its own were looked at when they were set. Those of a source of others are taken as they are.
+
+    Args:
+        schema: The table's.
+        is_erasable: Whether the table keeps values outside of its lines.
+
+    Example:
+        >>> schema = Schema.of({"id": "INT"}, options={"ledger.personal": "mail"})
+        >>> idle_marks(schema, is_erasable=True)
+        'mail is no column'
+    """
+    said = schema.options.get(PERSONAL_OPTION, "")
+    lost = lost_marks(said, schema.fields)
+    if lost:
+        return f"{', '.join(lost)} is no column"
+    if said and not is_erasable:
+        return "this ledger keeps everything inside of its lines: lakeledger upgrade --erasable"
+    return ""
+
+
+def followed_marks(before: Schema, said: str, fields: Sequence[DataField]) -> str:
+    """Return what marks the columns of a table that follows a source of others.
+
+    Who renames a column there need not know of marks: where the source's word names one that is not
+    there, those that were marked before stay so, by their names now.
+
+    Args:
+        before: The table's schema before a step of its source.
+        said: What the source says after it.
+        fields: The columns after it.
+
+    Example:
+        >>> before = Schema.of({"id": "INT", "mail": "STRING"}, options={"ledger.personal": "mail"})
+        >>> after = Schema.of({"id": "INT", "email": "STRING"}).fields
+        >>> followed_marks(before, "mail", after), followed_marks(before, "id", after)
+        ('email', 'id')
+    """
+    lost, marked = lost_marks(said, fields), Marked.of(before)
+    if not lost or marked is None:
+        return said
+    named = [each for each in comma_list(said) if each not in lost]
+    kept = [each.name for each in fields if each.id in marked.personal]
+    return ",".join(dict.fromkeys((*named, *kept))) or said
 
 
 def refuse_unerasable(options: Mapping[str, str]) -> None:

@@ -15,6 +15,7 @@ from attrs import evolve
 from ledger.events import TableEvent
 from ledger.events.commit import OLDEST_FORMAT, Commit
 from ledger.events.formats import RECORDED_RULES
+from ledger.events.schema_changes import SetOption
 from ledger.evolution.decide_clock import CorrectClock
 from ledger.evolution.declared.asking import (
     raised_rules,
@@ -24,7 +25,7 @@ from ledger.evolution.declared.asking import (
 )
 from ledger.evolution.declared.commit_rules import Asker, refuse_commit
 from ledger.evolution.declared.format import Formats, History
-from ledger.evolution.declared.personal import refuse_marks
+from ledger.evolution.declared.personal import PERSONAL_OPTION, refuse_marks
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.operation import Course, StateOperation
 from ledger.evolution.operations import BY_ASKED, operation
@@ -190,9 +191,11 @@ class TableIntent:
         found = state.mirrored
         if found is None or all(isinstance(each, _OF_ANY_TABLE) for each in self._asked):
             return
+        marks = any(isinstance(e, SetOption) and e.key == PERSONAL_OPTION for e in self._asked)
+        there = f"set the property {PERSONAL_OPTION} there" if marks else "change it there"
         raise InvalidChangeError(
             f"the table follows {found.source}, which others own, and takes no commits of its own: "
-            f"change it there, then take over what is new (lakeledger import {found.format_name}), "
+            f"{there}, then take over what is new (lakeledger import {found.format_name}), "
             "or let the ledger own it from now on (lakeledger promote)",
             kind="MIRRORED",
         )

@@ -17,6 +17,7 @@ from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
 from ledger.events.snapshot_events import CommitKind, SnapshotCommitted
 from ledger.events.spec_events import PartitionFieldRecord, PartitionSpecUpdated
 from ledger.events.table_events import SchemaRecord
+from ledger.evolution.declared.personal import PERSONAL_OPTION, followed_marks
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import FileSums
 from ledger.evolution.table.snapshots import readable_files
@@ -228,6 +229,9 @@ class Planner:
         self, before: TableState, columns: Columns, metadata: Metadata
     ) -> Iterator[TableEvent]:
         had, has = before.schema.options, _options(metadata)
+        if PERSONAL_OPTION in has:
+            marks = followed_marks(before.schema, has[PERSONAL_OPTION], columns.fields)
+            has[PERSONAL_OPTION] = marks
         yield from (RemoveOption(each) for each in sorted(had.keys() - has.keys()))
         yield from (
             SetOption(key, value) for key, value in sorted(has.items()) if had.get(key) != value

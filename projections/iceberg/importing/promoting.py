@@ -12,6 +12,7 @@ from ledger.events import TableEvent
 from ledger.events.formats import FILE_FACTS
 from ledger.events.snapshot_events import NO_FILES, SnapshotCommitted
 from ledger.events.table_events import TablePromoted
+from ledger.evolution.declared.personal import PERSONAL_OPTION, lost_marks
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born.iceberg import BornTable, last_taken
 from ledger.evolution.table.changes import FileSums
@@ -45,7 +46,8 @@ class IcebergHandover:
         """Return what the promotion says, and refuse what the ledger cannot own.
 
         Raises:
-            UnsupportedError: The table is encrypted, or has no manifest list.
+            UnsupportedError: The table is encrypted, has no manifest list, or marks a column as
+                personal that there is not.
             NotFoundError: A manifest is gone.
         """
         state = table.state
@@ -54,6 +56,13 @@ class IcebergHandover:
             raise UnsupportedError(
                 f"{born.source} is encrypted, and the ledger writes nothing that is: it stays its "
                 "owner's"
+            )
+        lost = lost_marks(state.schema.options.get(PERSONAL_OPTION, ""), state.schema.fields)
+        if lost and state.keeps_outside:
+            raise UnsupportedError(
+                f"{born.source} marks {lost[0]} as personal, and has no such column: bounds of the "
+                f"one that is meant would stand in lines for ever. Set its property "
+                f"{PERSONAL_OPTION}, take that over (lakeledger import iceberg), and promote again"
             )
         last = last_taken(born.snapshots)
         said = TablePromoted(

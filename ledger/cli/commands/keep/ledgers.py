@@ -15,6 +15,7 @@ from ledger.cli.commands.keep.move import document_of, said
 from ledger.cli.exits import UsageError
 from ledger.cli.options import CommitFlags, LedgerFlags
 from ledger.cli.screen import Screen
+from ledger.evolution.declared.personal import idle_marks
 from ledger.following.files import Freshness
 from ledger.history.verifying.clocks import ahead as ahead_of
 from ledger.history.verifying.finding import Finding
@@ -84,22 +85,15 @@ def doctor(
     """Try out whether a place can hold a ledger: writes a key of its own, and removes it again.
 
     Of a ledger that is there, it looks whether a clock that was ahead has left its times wrong, how
-    far behind the formats are that follow its tables, whose copy it is, and whether it was moved,
-    copied or mounted elsewhere since it was said where it is.
+    far behind the formats are that follow its tables, whose copy it is, whether it was moved,
+    copied or mounted elsewhere since it was said where it is, and which columns its tables call
+    personal that there are not, or that nothing of could be erased.
 
     Example:
         lakeledger doctor lake
     """
     store, place = _named(url, place)
-    done: list[dict[str, object]] = []
-    start = time.perf_counter()
-    try:
-        for check in examine(store, f"_ledger/doctor-{fresh_id()}"):
-            millis = round((time.perf_counter() - start) * 1000, 1)
-            done.append({"check": check.claim, "holds": check.holds, "millis": millis})
-            start = time.perf_counter()
-    except OSError as error:
-        raise StoreError(f"{error} ({len(done)} checks held before)") from error
+    done = _examined(store)
     ahead = millis_ahead(store, now_millis, Patience())
     failed = [str(each["check"]) for each in done if not each["holds"]]
     late: list[tuple[str, Finding]] = []
@@ -111,6 +105,7 @@ def doctor(
     of_ledger = _of_ledger(store, place) if not failed else {}
     whereabouts = _whereabouts(store, place) if of_ledger else None
     stale = _stale(store, place) if of_ledger else []
+    marks = dict(_idle_marks(store, place)) if of_ledger else {}
     place.screen.result(
         {
             "url": store.url,
@@ -120,6 +115,7 @@ def doctor(
             **({} if whereabouts is None else {"place": document_of(whereabouts)}),
             "clock_millis_ahead": ahead,
             "following": [{"table": name, **each.document()} for name, each in stale],
+            "idleMarks": [{"table": name, "what": each} for name, each in marks.items()],
             "streams_ahead": [
                 {"stream": name, "version": each.version, "what": each.what} for name, each in late
             ],
@@ -135,6 +131,7 @@ def doctor(
             | ({} if ahead is None else {"this machine's clock": _distance(ahead)})
             | {f"the times of {name}": f"NO, {each.what}" for name, each in late}
             | {f"the {each.format} files of {name}": f"at {each}" for name, each in stale}
+            | {f"the personal columns of {name}": f"NO, {each}" for name, each in marks.items()}
         ),
     )
     if failed:
@@ -145,6 +142,20 @@ def doctor(
     check_clock(store, now_millis(), ahead)
     for name, each in late:
         raise StoreError(f"{name} version {each.version}: {each.what}; {each.advice}")
+
+
+def _examined(store: Store) -> list[dict[str, object]]:
+    """Return what a store was found to do, in the order of the checks."""
+    done: list[dict[str, object]] = []
+    start = time.perf_counter()
+    try:
+        for check in examine(store, f"_ledger/doctor-{fresh_id()}"):
+            millis = round((time.perf_counter() - start) * 1000, 1)
+            done.append({"check": check.claim, "holds": check.holds, "millis": millis})
+            start = time.perf_counter()
+    except OSError as error:
+        raise StoreError(f"{error} ({len(done)} checks held before)") from error
+    return done
 
 
 def _named(url: str | None, place: LedgerFlags) -> tuple[Store, LedgerFlags]:
@@ -215,6 +226,18 @@ def _stale(store: Store, place: LedgerFlags) -> list[tuple[str, Freshness]]:
                 table = Table(entry.identifier, entry.path, setting)
                 found += [(str(entry.identifier), each) for each in table.freshness()]
     return found
+
+
+def _idle_marks(store: Store, place: LedgerFlags) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the marks of tables, whose sources may have given them."""
+    with suppress(LedgerError):
+        setting = _setting(store, place)
+        for entry in Ledger(setting).state.tables.values():
+            with suppress(LedgerError, OSError):
+                state = Table(entry.identifier, entry.path, setting).state
+                said = idle_marks(state.schema, is_erasable=state.keeps_outside)
+                if said:
+                    yield str(entry.identifier), said
 
 
 def _distance(ahead_millis: int) -> str:
