@@ -12,6 +12,7 @@ import pytest
 
 from ledger import AddColumn, DropColumn, RenameColumn, Schema, SetOption, Table
 from ledger.audit.partitions import RunningSums, partition_sums
+from ledger.audit.report.facts import MOST_COLUMNS, MOST_PARTITIONS, MOST_SCHEMAS
 from ledger.audit.report.page import table_page
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
@@ -144,3 +145,33 @@ def test_a_browser_runs_nothing_and_complains_of_nothing(table: Table, tmp_path:
     assert "data-pwned" not in ran.stdout
     assert "Changes, newest first" in ran.stdout
     assert "CONSOLE" not in ran.stderr
+
+
+def test_who_changed_most_is_told_first() -> None:
+    lake = lake_on(memory())
+    table = orders(lake)
+    for number in range(6):
+        table.alter([SetOption("k", str(number))], author="ann" if number % 3 == 2 else "bob")
+
+    for page in (table.report(), lake.report()):
+        told = page[page.index("most changes by") :]
+        assert told.index("bob") < min(told.index("ann"), told.index("tester"))
+    assert re.search(r"bob\W+ann\W+tester", table.report())
+
+
+def test_what_a_page_has_no_room_for_is_counted() -> None:
+    lake = lake_on(memory())
+    wide = orders(lake, Schema.of({f"c{number}": "INT" for number in range(MOST_COLUMNS + 5)}))
+    partitions = {f"day={number}": (1, 1, 10) for number in range(MOST_PARTITIONS + 3)}
+
+    page = table_page("wide", wide.state, wide.events(), wide.schemas(), partitions)
+    less = table_page("wide", wide.state, wide.events(), wide.schemas(), {"day=1": (1, 1, 10)})
+
+    assert "5 more are not shown." in page
+    assert "3 smaller ones are not shown." in page
+    assert "smaller ones" not in less
+    assert "older ones" not in less
+    old = lake.create_table("shop.old", {"id": "INT"})
+    for number in range(MOST_SCHEMAS + 1):
+        old.alter([SetOption("k", str(number))])
+    assert "2 older ones are not shown." in old.report()

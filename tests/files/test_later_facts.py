@@ -19,6 +19,7 @@ from ledger import (
     InvalidChangeError,
     InvalidInputError,
     Schema,
+    SetOption,
     SnapshotPlan,
     Table,
 )
@@ -328,3 +329,16 @@ def test_statistics_count_files_of_every_sort() -> None:
         )
         for each in found
     ] == [(2, 20, 6, 0, 2, 1, 10)]
+
+
+def test_deletes_in_files_of_rows_may_be_as_many_as_they_are_beside_a_vector() -> None:
+    table = table_on(memory(), {"format-version": "2"})
+    table.append([data("a.parquet"), data("b.parquet")])
+    table.append([by_position(f"{name}.parquet", "a.parquet") for name in ("d1", "d2")])
+    table.alter([SetOption("format-version", "3")])
+    table.append([vector("b.parquet", 4)])
+
+    live = {each.path for each in table.at().files}
+    assert live == {"a.parquet", "b.parquet", "d1.parquet", "d2.parquet", "v.puffin#4"}
+    with pytest.raises(InvalidChangeError, match="can have one at most"):
+        table.append([vector("b.parquet", 90)])
