@@ -101,7 +101,8 @@ def live_tables(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     gone = pa.array([], pa.string())
     for table in tables:
         is_added = pc.equal(table["kind"], "ADD")
-        added = table.filter(is_added)
+        # Mostly all are, and a million rows take longer to copy than to plan.
+        added = table if pc.all(is_added).as_py() else table.filter(is_added)
         if len(gone):
             added = added.filter(pc.invert(pc.is_in(added["path"], value_set=gone)))
         removed = table["path"].filter(pc.invert(is_added))
@@ -156,8 +157,8 @@ def _excluded(rows: pa.Table, predicate: Predicate, width: int) -> Any:
     import pyarrow.compute as pc
 
     def bound(name: str) -> pa.Array:
-        texts = pc.map_lookup(rows[name], query_key=predicate.column.id, occurrence="first")
-        return _decoded(texts.combine_chunks(), width)
+        texts = [value_of(each, predicate.column.id) for each in rows[name].chunks]
+        return _decoded(pa.concat_arrays([pa.array([], pa.string()), *texts]), width)
 
     least, most = (pa.scalar(each, pa.int64()) for each in _ends(predicate))
     match predicate.op:
@@ -172,6 +173,26 @@ def _excluded(rows: pa.Table, predicate: Predicate, width: int) -> Any:
         case _:
             above = pc.greater(bound("lower_bounds"), most)
             return pc.or_kleene(above, pc.less(bound("upper_bounds"), least))
+
+
+def value_of(maps: pa.MapArray, key: int) -> pa.Array:
+    """Return what each map says of a key; NULL where it says nothing.
+
+    Where all maps have the key, its values stand in their order already, which takes a fifth of
+    the time that looking it up in each map takes.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if len(maps) and not maps.null_count:
+        first, end = maps.offsets[0].as_py(), maps.offsets[-1].as_py()
+        keys = maps.keys.slice(first, end - first)
+        is_meant = pc.equal(keys, key)
+        spans = pa.ListArray.from_arrays(pc.subtract(maps.offsets, first), keys)
+        holders = pc.list_parent_indices(spans).filter(is_meant)
+        if len(holders) == len(maps) == pc.count_distinct(holders).as_py():
+            return maps.items.slice(first, end - first).filter(is_meant)
+    return pc.map_lookup(maps, query_key=key, occurrence="first")
 
 
 def _ends(predicate: Predicate) -> tuple[int, int]:

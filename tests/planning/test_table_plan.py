@@ -4,8 +4,12 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from attrs import evolve, frozen
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ledger.events import TableEvent
@@ -23,10 +27,11 @@ from ledger.model.partition import PartitionField, PartitionSpec
 from ledger.model.types.wire import field_to_wire
 from ledger.planning.filter import column_named
 from ledger.planning.plan import FilePlan, TableFilter, plan_files
-from ledger.planning.table_plan import change_tables, live_tables, plan, plan_tables
+from ledger.planning.table_plan import change_tables, live_tables, plan, plan_tables, value_of
 from ledger.stores import open_store
 from tests.files.building import Table
 from tests.planning.test_plan import SCHEMA, SPECS, bounded, file
+from tests.thorough import examples
 
 WHERES: list[Any] = [
     None,
@@ -259,3 +264,24 @@ def test_bounds_decide_in_arrow_as_they_do_in_python(
         expected = plan_files(files, schema=MANY_SCHEMA, specs=SPECS, where=where)
         table_filter = TableFilter(MANY_SCHEMA, SPECS, where, {})
         assert_same(plan_tables(lambda: [to_table(files)], table_filter), expected)
+
+
+@settings(deadline=None, max_examples=examples(200))
+@given(
+    maps=st.lists(
+        st.one_of(
+            st.none(),
+            st.just([(0, "a"), (1, "b"), (2, None)]),
+            st.lists(st.tuples(st.integers(0, 3), st.none() | st.text("ab", max_size=2))),
+        ),
+        max_size=12,
+    ),
+    key=st.integers(0, 4),
+    cut=st.tuples(st.integers(0, 12), st.integers(0, 12)),
+)
+def test_what_maps_say_of_a_key_is_what_looking_it_up_in_each_gives(
+    maps: list[list[tuple[int, str | None]] | None], key: int, cut: tuple[int, int]
+) -> None:
+    found = pa.array(maps, pa.map_(pa.int64(), pa.string())).slice(min(cut), max(cut) - min(cut))
+    expected = pc.map_lookup(found, query_key=key, occurrence="first")
+    assert value_of(found, key).to_pylist() == expected.to_pylist()
