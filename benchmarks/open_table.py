@@ -1,28 +1,43 @@
 """How long does opening a table take, and does it take longer as history grows?
 
 A fresh process opens the ledger and the table and reads its first state. The table stands 99
-commits after its last checkpoint, the longest tail there is. Warm file cache.
+commits after its last checkpoint, the longest tail there is. Then older states are asked of an open
+table with the longest history, in processor time. Warm file cache.
 """
 
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import cyclopts
 from attrs import frozen
 
-from benchmarks.history import TABLE, WIDTH, copy, lake_at
-from benchmarks.measure import WORKDIR, Figure, Output, Report, Times, question_of, show
+from benchmarks.history import SEED, TABLE, WIDTH, copy, lake_at
+from benchmarks.measure import (
+    WORKDIR,
+    Figure,
+    Output,
+    Report,
+    Times,
+    in_turn,
+    processor_ns,
+    question_of,
+    show,
+)
 from ledger import Ledger, SetOption
+from ledger import open as open_ledger
 from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.opening.setting import TableSetting
 from ledger.stores.local import Durability, LocalStore
 
 AT_MOST_MS = 50
+AS_OF_MS = 10
 FLAT = 1.2
 MILLISECOND = 1e6
 ROOT = Path(__file__).parent.parent
@@ -70,8 +85,27 @@ def run(workdir: Path, *, sizes: tuple[int, ...], repeats: int, width: int = WID
         Figure(f"open at {longest} / at {shortest}", ratio, "x", at_most=FLAT),
         Figure("import ledger, paid once before", imports.median_ns / MILLISECOND, "ms"),
     ]
+    figures += _as_of(lakes[longest], longest, repeats)
     facts = {size: sorted({one.facts for one in each}) for size, each in openings.items()}
     return Report(question_of(__doc__), f"(version, columns, snapshot) {facts}", tuple(figures))
+
+
+def _as_of(lake: Path, size: int, repeats: int) -> list[Figure]:
+    """Return what older states take that lie here and there, of a table that is open already."""
+    table = open_ledger(str(lake)).table(TABLE)
+    choice = random.Random(SEED)  # noqa: S311 - a workload, not a secret
+    last = table.state.last_snapshot_id
+    begin, end = table.at(version=0).state.time_millis, table.state.time_millis
+    ask: dict[str, Callable[[], object]] = {
+        "a version": lambda: table.at(version=choice.randrange(size)),
+        "a snapshot": lambda: table.at(snapshot=1 + choice.randrange(last)),
+        "a time": lambda: table.at(timestamp=choice.randrange(begin, end)),
+    }
+    times = in_turn(ask, 4 * repeats, processor_ns)
+    return [
+        Figure(f"as of {name} at {size}", each.median_ns / MILLISECOND, "ms", at_most=AS_OF_MS)
+        for name, each in times.items()
+    ]
 
 
 def _with_tail(lake: Path, to: Path) -> Path:

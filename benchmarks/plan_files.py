@@ -2,7 +2,8 @@
 
 Through Arrow tables, as tables are planned, and over objects, as lists of files are; the floor is
 pyarrow's own filter over the same Parquet, on the partition column alone. Memory is the most that
-Arrow held while planning, and for objects what they take before.
+Arrow held while planning, and for objects what they take before. Processor time, since other work
+may share cores.
 """
 
 from __future__ import annotations
@@ -17,7 +18,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from benchmarks.measure import WORKDIR, Figure, Output, Report, in_turn, question_of, show
+from benchmarks.measure import (
+    WORKDIR,
+    Figure,
+    Output,
+    Report,
+    in_turn,
+    processor_ns,
+    question_of,
+    show,
+)
 from ledger.files.change_table import from_table, parquet_of, parsed, to_table
 from ledger.model.file_change import FileChange
 from ledger.model.partition import PartitionField, PartitionSpec
@@ -107,6 +117,7 @@ def run(workdir: Path, *, size: int, repeats: int) -> Report:
             "objects": lambda: plan_files(sample, schema=SCHEMA, specs=SPECS, where=SELECTIVE),
         },
         repeats,
+        processor_ns,
     )
     took = {name: each.minimum_ns / 1e9 for name, each in times.items()}
     return Report(
