@@ -39,6 +39,7 @@ from projections.statistics.shown.questions import (
     Question,
     Thresholds,
     answer,
+    asked_of,
     print_answer,
 )
 from projections.statistics.shown.report import (
@@ -384,7 +385,7 @@ def _answer(
     at = when.of(table)
     # An instant that is named is asked as it was then.
     now = at.state.time_millis if when.named() else now_millis()
-    found = answer(ask, kept, table.log, at, wanted.asking.bounds(now))
+    found = answer(ask, asked_of(ask, table, at, kept), table.log, at, wanted.asking.bounds(now))
     document = {"table": str(table.identifier), "ask": ask, "answer": found.to_pylist()}
     title = f"{table.identifier}{when}"
     if wanted.plot is not None:

@@ -227,3 +227,48 @@ def ids(lake: Ledger, table: Table, spark: SparkSession) -> list[int]:
     name = f"{catalog_of(lake.url.removeprefix('file://'))}.`a.db`.b"
     query = f"SELECT id FROM {name}"  # noqa: S608 - written here
     return sorted(each["id"] for each in spark.sql(query).collect())
+
+
+@pytest.mark.parametrize("theirs", some([2, 3, 1], 1), indirect=True)
+def test_what_sparks_procedures_do_to_snapshots_and_manifests_reads_as_there(
+    theirs: Theirs, tmp_path: Path
+) -> None:
+    lake = ledger.open(str(tmp_path / f"ours_{next(_numbers)}"))
+    catalog = catalog_of(str(theirs.folder))
+
+    def call(procedure: str) -> None:
+        theirs.sql(f"CALL {catalog}.system.{procedure}")
+        lake.import_table("a.b", str(theirs.newest))
+
+    for number in range(4):
+        theirs.insert(number)
+    before = theirs.current()
+    call("rewrite_manifests('db.t')")
+    rewritten = theirs.current()
+    assert rewritten != before
+    theirs.insert(7)
+    call(f"rollback_to_snapshot('db.t', {rewritten})")
+    assert theirs.current() == rewritten
+    picked = theirs.stage(8)
+    theirs.insert(9)
+    call(f"cherrypick_snapshot('db.t', {picked})")
+    assert rows(theirs.spark, theirs.name)[-1].startswith("{'id': 9")
+    theirs.sql(f"DELETE FROM {theirs.name} WHERE id = 1")  # noqa: S608 - written here
+    call("rewrite_manifests('db.t')")
+    wanted = {
+        each: rows(theirs.spark, theirs.name, f" VERSION AS OF {each}")
+        for each in theirs.snapshots()
+    }
+    ours = lake.table("a.b")
+    with hadoop_catalog(theirs.spark, lake.url.removeprefix("file://")):
+        name = f"{catalog_of(lake.url.removeprefix('file://'))}.`a.db`.b"
+        for promoted in (False, True):
+            if promoted:
+                lake.promote("a.b")
+            project(ours)
+            for each, expected in wanted.items():
+                assert rows(theirs.spark, name, f" VERSION AS OF {each}") == expected
+            assert rows(theirs.spark, name) == wanted[theirs.current()]
+        files = ours.at(snapshot=rewritten).files
+        assert {e.path for e in files} == {e.path for e in ours.at(snapshot=before).files}
+    assert verify(ours).is_empty

@@ -27,13 +27,15 @@ def read(
         _refuse_other(known, found)
         since = known.born.metadata_file, known.born.last_updated_millis
     files = found.files_since(*since)
+    born = None if known is None else known.born
+    schemas, snapshots = (born.schemas, born.snapshots) if born is not None else ({}, {})
     if files:
-        found.refuse_missing()
+        found.refuse_missing(snapshots)
     birth = None if known is not None else birth_of(files[0].metadata, found.name)
     start = known if birth is None else birth.state()
     if start is None:
         raise AssertionError("a table is there, or is born")
-    unknown = unknown_keys(found.newest.body) if files else ()
+    unknown = unknown_keys(found.newest.body, schemas, snapshots) if files else ()
     return Incoming(
         found.name,
         found.newest.url,

@@ -15,6 +15,7 @@ from ledger.evolution.state import TableState
 from ledger.model.errors import UnsupportedError
 from projections.iceberg.importing.schemas import source_schema
 from projections.iceberg.metadata import layout
+from projections.iceberg.metadata import schema as iceberg
 from projections.iceberg.metadata import snapshot as s
 from projections.iceberg.metadata.table import TableMetadata
 from projections.iceberg.table.layout import iceberg_order, iceberg_spec
@@ -56,7 +57,7 @@ def metadata_of(state: TableState, list_of: Callable[[int], str] = _of_nobody) -
         last_updated_ms=born.last_updated_millis if whole else state.effective_millis,
         last_column_id=state.schema.highest_field_id,
         current_schema_id=born.schema_id,
-        schemas=tuple(source_schema(each, born.format_version) for each in born.schemas.values()),
+        schemas=tuple(_schema(each, born.format_version) for each in born.schemas.values()),
         default_spec_id=state.default_spec_id,
         partition_specs=tuple(map(iceberg_spec, state.specs)),
         last_partition_id=state.last_partition_id,
@@ -130,6 +131,20 @@ def _snapshot(snapshot: e.IcebergSnapshot, list_of: Callable[[int], str]) -> s.S
             _known.clear()
         known = _known[id(snapshot)] = snapshot, _part(snapshot, s.Snapshot, _SNAPSHOT)
     return known[1]
+
+
+_known_schemas: dict[int, tuple[e.IcebergSchema, int, iceberg.Schema]] = {}
+"""The same of schemas, each with the format version that it was asked for."""
+
+
+def _schema(schema: e.IcebergSchema, format_version: int) -> iceberg.Schema:
+    known = _known_schemas.get(id(schema))
+    if known is None or known[1] != format_version:
+        if len(_known_schemas) >= _MOST_KNOWN:
+            _known_schemas.clear()
+        made = source_schema(schema, format_version)
+        known = _known_schemas[id(schema)] = schema, format_version, made
+    return known[2]
 
 
 def _ref(ref: e.IcebergRef) -> s.SnapshotRef:

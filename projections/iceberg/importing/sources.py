@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -99,10 +99,13 @@ class Source:
                 return MetadataFile(url, metadata)
         return None
 
-    def refuse_missing(self) -> None:
+    def refuse_missing(self, known: Container[int] = ()) -> None:
         """Check that what the branches and tags point to can be read, where it is at hand.
 
         A metadata file that lies elsewhere than its table, as a copy does, says nothing of that.
+
+        Args:
+            known: The snapshots that came in before: what they brought was there then.
 
         Raises:
             NotFoundError: A manifest list or a manifest is gone.
@@ -111,8 +114,10 @@ class Source:
         if not plain(self.newest.url).startswith(plain(metadata.location) + "/"):
             return
         for name, ref in metadata.refs.items():
+            if ref.snapshot_id in known:
+                continue
             snapshot = metadata.snapshot(ref.snapshot_id)
-            for path in self._manifests(snapshot.manifest_list, snapshot.manifests or ()):
+            for path in self._manifests(snapshot.manifest_list, snapshot.manifests or (), known):
                 try:
                     self.read(path)
                 except OSError as error:
@@ -121,13 +126,16 @@ class Source:
                         f"cannot be read ({error}); nothing was imported"
                     ) from error
 
-    def _manifests(self, listed: str | None, named: tuple[str, ...]) -> Iterator[str]:
+    def _manifests(
+        self, listed: str | None, named: tuple[str, ...], known: Container[int]
+    ) -> Iterator[str]:
         yield from named
         if listed is None:
             return
         yield listed
         for each in read_container(self.read(listed), listed):
-            yield str(each["manifest_path"])
+            if each.get("added_snapshot_id") not in known:
+                yield str(each["manifest_path"])
 
 
 def _storage(url: str) -> str:

@@ -60,8 +60,17 @@ class SnapshotContents:
         self.files = EngineFiles.of(log)
         self._known: dict[int, PlacedSnapshot] = {}
 
+    @property
+    def _owned_since(self) -> int:
+        """The commit by which the ledger began to list a table's files; 0: it always did."""
+        head = self._log.head
+        births = () if head is None else (head.state.born, head.state.paimon)
+        return max((0, *(each.promoted_in for each in births if each is not None)))
+
     def learn(self, commit: Commit[TableEvent]) -> list[PlacedSnapshot]:
         """Return a commit's snapshots, and remember them."""
+        if commit.version < self._owned_since:
+            return []
         moment = effective_millis(commit)
         found = [PlacedSnapshot(commit.version, moment, each) for each in snapshot_events(commit)]
         if len(self._known) > _MOST_KNOWN:
@@ -78,6 +87,9 @@ class SnapshotContents:
             UnsupportedError: One lies outside of the table's store.
         """
         event = snapshot.event
+        if self._owned_since:
+            # The ledger has listed all that there was; what was counted before is its source's.
+            return None
         if isinstance(event, RolledBack):
             return self._rolled_back(snapshot, event)
         if not names_lists(event):

@@ -16,7 +16,9 @@ from attrs import define, frozen
 from ledger.cli.screen import Screen
 from ledger.history.older import TableLog
 from ledger.model.errors import InvalidInputError
+from ledger.table import Table
 from ledger.table_at import TableAt
+from projections.statistics.keeping.engine_listed import EngineListed
 from projections.statistics.shown.filter_cost import filter_cost
 from projections.statistics.shown.lateness import DAY_MILLIS, late
 from projections.statistics.shown.query import (
@@ -113,6 +115,16 @@ def answer(
         case "filter":
             rows = filter_cost(at, bounds.where)
             return pa.Table.from_pylist(list(rows), schema=_schema(_FILTER))
+
+
+def asked_of(question: Question, table: Table, at: TableAt, kept: Counted) -> Counted:
+    """Return the statistics that a question is answered from.
+
+    What a retention would free, snapshots that the table's former owner made hold, too, and those
+    are not in what is kept.
+    """
+    owned = at.state.promoted_from is not None and at.state.delta is None
+    return EngineListed(table, at) if question == "retention" and owned else kept
 
 
 def print_answer(screen: Screen, title: str, answer: pa.Table) -> None:

@@ -14,7 +14,7 @@ from projections.statistics.keeping.engine_listed import EngineListed
 from projections.statistics.keeping.kept import Kept
 from projections.statistics.reading.opening import opening_of
 from projections.statistics.shown.query import Instant, rendering_of
-from projections.statistics.shown.questions import Question, Thresholds, answer
+from projections.statistics.shown.questions import Question, Thresholds, answer, asked_of
 from projections.statistics.shown.rendering import Rendering
 from projections.statistics.spark.session import spark_session
 from projections.statistics.spark.source import EntrySource, LogSource
@@ -125,7 +125,8 @@ def asked(
     instant = at or table.at()
     session = spark or spark_session()
     kept = Kept.of(table.log) if instant.state.lists_files else EngineListed(table, instant)
-    rows = answer(question, kept, table.log, instant, bounds)
+    counted = asked_of(question, table, instant, kept)
+    rows = answer(question, counted, table.log, instant, bounds)
     return session.createDataFrame(rows)
 
 

@@ -27,7 +27,7 @@ from projections.statistics.keeping.engine_listed import line_of
 from projections.statistics.keeping.materialise import Local, refresh
 from projections.statistics.publishing import publish_distinct, publish_iceberg
 from projections.statistics.shown.query import Counted, growth, totals
-from projections.statistics.shown.questions import Question, Thresholds, answer
+from projections.statistics.shown.questions import Question, Thresholds, answer, asked_of
 from projections.statistics.shown.report import brought_up_to_date, report_of
 from projections.statistics.shown.views import snapshot_statistics
 from tests.projections.delta.importing.writing import Life
@@ -385,3 +385,64 @@ def test_columns_of_an_iceberg_table_are_told_at_every_snapshot_that_led_there(
     for snapshot_id in line_of(at.state):
         so_far |= {row["partition"]: row for row in rows if row["snapshot_id"] == snapshot_id}
         assert told(list(so_far.values())) == read(snapshot_id)
+
+
+def freed_by(table: Table, **bounds: Any) -> dict[str, int]:
+    """How many files a retention would free, by partition."""
+    at = table.at()
+    given = Thresholds(**{"now_millis": at.state.time_millis, "retained_days": 0, **bounds})
+    kept = asked_of("retention", table, at, counted(table, at))
+    rows = answer("retention", kept, table.log, at, given).to_pylist()
+    return {row["partition"]: row["freed_file_count"] for row in rows}
+
+
+def test_a_promoted_paimon_table_is_counted_once_and_says_what_a_retention_frees(
+    tmp_path: Path,
+) -> None:
+    source = PaimonSource(tmp_path / "paimon")
+    for count in (2, 3):
+        source.append(count)
+    lake = ledger.open(tmp_path / "lake", allowed_locations=[f"file://{tmp_path}"])
+    lake.import_table("a.b", str(source.folder), format_name="paimon")
+    lake.promote("a.b")
+    table = lake.table("a.b")
+    for _ in range(2):
+        # Its files name the engine's manifests, and none of them counts again.
+        assert sum(row["file_count"] for row in ask(table, "compaction")) == 4
+        assert ask(table, "growth")[-1]["record_count"] == 5
+        table.project("paimon")
+    assert freed_by(table) == {}
+    first, second = (table.at(snapshot=each).files for each in (1, 2))
+    table.delete_files([each.path for each in second])
+    assert freed_by(table) == {"kind=a": 2, "kind=b": 2}
+    assert freed_by(table, retained_days=1) == {}
+    table.create_tag("kept", snapshot=1)
+    assert sum(freed_by(table).values()) == len(second) - len(first)
+    table.rollback(snapshot=1)
+    assert ask(table, "growth")[-1]["record_count"] == 2
+    assert sum(row["file_count"] for row in ask(table, "compaction")) == len(first)
+
+
+def test_a_retention_of_a_promoted_iceberg_table_keeps_what_its_branches_read(
+    tmp_path: Path,
+) -> None:
+    theirs = created(tmp_path / "t", COLUMNS, spec=BY_NAME)
+    appended(theirs, "a")
+    held = theirs.metadata.snapshots[-1].snapshot_id
+    theirs.manage_snapshots().create_branch(held, "audit").commit()
+    theirs.delete("name = 'a'")
+    appended(theirs, "b")
+    theirs.delete("name = 'b'")
+    appended(theirs, "c")
+    table = mirrored(theirs, tmp_path).table("a.b")
+    assert freed_by(table) == {"name=b": 1}
+    mirrored(theirs, tmp_path).promote("a.b")
+    # What its former owner's snapshots read goes with them.
+    assert freed_by(table) == {"name=b": 1}
+    table.delete_files([each.path for each in table.at().files])
+    assert freed_by(table) == {"name=b": 1, "name=c": 1}
+    table.rollback(snapshot=held)
+    assert freed_by(table) == {"name=b": 1, "name=c": 1}
+    assert sum(row["file_count"] for row in ask(table, "compaction")) == 1
+    table.expire_snapshots(before=table.state.last_snapshot_id)
+    assert freed_by(table) == {}
