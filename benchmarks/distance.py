@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing.connection import Connection
+from typing import Any
 from urllib.parse import urlsplit
 
 _HOST = "127.0.0.1"
@@ -32,6 +33,16 @@ def further_away(endpoint: str, round_trip_ms: float) -> Iterator[str]:
     finally:
         relay.terminate()
         relay.join()
+
+
+@contextmanager
+def at_distance(options: Mapping[str, Any], round_trip_ms: float) -> Iterator[Mapping[str, Any]]:
+    """Yield a store's options, with an endpoint that is further away; 0: as they are."""
+    if not round_trip_ms:
+        yield options
+        return
+    with further_away(options["endpoint_url"], round_trip_ms) as endpoint:
+        yield {**options, "endpoint_url": endpoint}
 
 
 def _relay(target: str, delay_s: float, told: Connection) -> None:

@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from statistics import median
 from typing import Any
 
 import cyclopts
 
 import ledger
-from benchmarks.distance import further_away
+from benchmarks.distance import at_distance
 from benchmarks.measure import Figure, Output, Report, question_of, show
 from benchmarks.s3_latency import place_for
 from ledger import FileChange, Schema, SetOption, Table
@@ -145,17 +144,8 @@ def main(
         round_trip_ms: How much later the server started here answers.
         output: text or json.
     """
-    with place_for(url) as (place, options), _further_away(options, round_trip_ms) as options:
+    with place_for(url) as (place, options), at_distance(options, round_trip_ms) as options:
         show(run(place, options, each=each), output)
-
-
-@contextmanager
-def _further_away(options: Mapping[str, Any], round_trip_ms: float) -> Iterator[Mapping[str, Any]]:
-    if not round_trip_ms:
-        yield options
-        return
-    with further_away(options["endpoint_url"], round_trip_ms) as endpoint:
-        yield {**options, "endpoint_url": endpoint}
 
 
 if __name__ == "__main__":

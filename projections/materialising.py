@@ -32,6 +32,7 @@ from ledger.events import TableEvent
 from ledger.evolution.declared.rules import reader_grace_millis
 from ledger.evolution.state import TableState
 from ledger.log.replay import Read
+from ledger.log.request import now_millis
 from ledger.log.travel import at_version, head_state
 from ledger.model.errors import DamagedLogError, InvalidInputError, UnsupportedError
 from ledger.observing.notices import warn
@@ -439,6 +440,7 @@ class Materialisation(Generic[P]):
             table=str(table.identifier),
             format_name=self.format.name,
             from_version=start.version,
+            lag_s=lambda: _lag_s(table, start.version + 1),
         )
 
     def _reached(self, table: Table, start: P, target: TableState, on_progress: Progress) -> int:
@@ -684,6 +686,14 @@ def _restore(table: Table, bodies: Mapping[str, bytes], on_progress: Progress) -
 def outputs_of(table: Table) -> StoreOutputs:
     """Return where a table's files are."""
     return StoreOutputs(table.log.store, table.log.layout.root.removesuffix("_ledger").rstrip("/"))
+
+
+def _lag_s(table: Table, version: int) -> float:
+    """Return how long ago a commit came; 0.0 where the log does not go so far."""
+    if version > head_state(table.log).version:
+        return 0.0
+    (read,) = table.log.known_commits(version, version)
+    return max(0, now_millis() - read.commit.time_millis) / 1000
 
 
 def target_state(table: Table, version: int | None) -> TableState:

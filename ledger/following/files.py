@@ -10,9 +10,8 @@ commit's: it is warned of, and `freshness` tells it.
 from __future__ import annotations
 
 import atexit
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Protocol, Self
 
 from attrs import frozen
@@ -20,6 +19,7 @@ from attrs import frozen
 from ledger.events import TableEvent
 from ledger.evolution.declared.rules import FOLLOW_OPTION, followed
 from ledger.evolution.state import TableState
+from ledger.following.pace import Pace
 from ledger.log.request import now_millis
 from ledger.log.stream_log import StreamLog
 from ledger.log.travel import head_state
@@ -28,14 +28,8 @@ from ledger.model.errors import LedgerError
 from ledger.model.identifier import Identifier
 from ledger.observing.notices import warn
 
-QUIET_S: Final = 0.05
-"""Once nobody committed for so long, files are brought on."""
-
-LATEST_S: Final = 2.0
-"""While others go on committing, files are brought on this long after the first commit."""
-
-SHARE: Final = 20
-"""While others go on committing, one part in so many of the time goes into their files."""
+STEP_COMMITS: Final = 64
+"""By so many commits a format's files go on in one go; in between others may, and commits."""
 
 
 class Followed(Protocol):
@@ -72,8 +66,12 @@ class Stands(Protocol):
 class KeptFormat(Protocol):
     """A format's files, kept beside the logs of tables."""
 
-    def advance(self, table: Any) -> int:
-        """Bring a table's files up to the newest version; return the version that they stand at."""
+    def advance(self, table: Any, *, version: int | None = None) -> int:
+        """Bring a table's files up to a version, the newest if None.
+
+        Returns:
+            The version that they stand at.
+        """
 
     def freshness(self, table: Any) -> Stands:
         """Return how far they have come."""
@@ -158,18 +156,30 @@ def _freshness(table: Followed, name: str, newest: int) -> Freshness:
 
 
 def advance(table: Followed) -> Iterator[tuple[str, int | Exception]]:
-    """Bring on the files of all formats that follow a table.
+    """Bring on the files of all formats that follow a table, each by a step.
 
     Yields:
         Each format's name, and the version that its files stand at, or why they could not go on.
     """
+    for name in _names(table):
+        yield name, _brought_on(table, name)
+
+
+def _names(table: Followed) -> Sequence[str]:
+    """Return which formats follow a table, as it is now."""
     table.log.refresh()
     state = head_state(table.log)
-    for name in () if state.dropped else followed(state.schema.options):
-        try:
-            yield name, kept(name).advance(table)
-        except Exception as error:  # noqa: BLE001 - whatever goes wrong in one, the others go on
-            yield name, error
+    return () if state.dropped else followed(state.schema.options)
+
+
+def _brought_on(table: Followed, name: str) -> int | Exception:
+    try:
+        files = kept(name)
+        stands = files.freshness(table)
+        next_version = stands.version + STEP_COMMITS
+        return files.advance(table, version=next_version if next_version < stands.newest else None)
+    except Exception as error:  # noqa: BLE001 - whatever goes wrong in one, the others go on
+        return error
 
 
 class Follower:
@@ -185,17 +195,13 @@ class Follower:
     def __init__(self, table: Followed) -> None:
         self._table = table
         self._worker = Worker("lakeledger-follow", self._work, is_late=self._tell_late)
-        self._asked_s = 0.0
         self._first_s: float | None = None
-        self._took_s = 0.0
         self.problems: dict[str, str] = {}
 
     def ask(self) -> None:
         """Say that there is a new commit; return at once."""
-        now = time.monotonic()
-        self._asked_s = now
         if self._first_s is None:
-            self._first_s = now
+            self._first_s = time.monotonic()
         self._worker.ask()
 
     @property
@@ -205,23 +211,16 @@ class Follower:
 
     def wait(self, timeout_s: float) -> bool:
         """Return once the files stand where the log does, or False after so long."""
-        _hurried.set()
-        try:
+        with _pace.hurried():
             return self._worker.wait(timeout_s)
-        finally:
-            if not _ends.is_set():
-                _hurried.clear()
 
     def _work(self) -> bool:
-        first = self._first_s
-        if first is None:
+        first_s = self._first_s
+        if first_s is None:
             return False
-        self._linger(first)
-        self._first_s = None
-        begun = time.monotonic()
         try:
-            for name, reached in advance(self._table):
-                self._note(name, reached)
+            if self._lacks_after_steps(first_s):
+                self._first_s = time.monotonic()
         except Exception as error:  # noqa: BLE001 - no thread may end by it, and readers are told
             warn(
                 "ledger.follow",
@@ -229,8 +228,22 @@ class Follower:
                 table=str(self._table.identifier),
                 error=str(error),
             )
-        self._took_s = time.monotonic() - begun
         return self._first_s is not None
+
+    def _lacks_after_steps(self, first_s: float) -> bool:
+        """Bring each format on by a step; return whether one of them lacks more."""
+        with _pace.step(first_s):
+            self._first_s = None
+            names = _names(self._table)
+        reached = []
+        for name in names:
+            with _pace.step(first_s):
+                found = _brought_on(self._table, name)
+            self._note(name, found)
+            if isinstance(found, int):
+                reached.append(found)
+        newest = head_state(self._table.log).version
+        return any(each < newest for each in reached)
 
     def _tell_late(self) -> None:
         # Whatever holds up the files may hold up a look at them, too: nothing is asked here.
@@ -241,16 +254,6 @@ class Follower:
             waited_s=EXIT_WAITS_S,
             advice="the commits have landed; bring their files on with: lakeledger follow --once",
         )
-
-    def _linger(self, first_s: float) -> None:
-        """Wait until nobody commits, or for so long that files take a small share of the time."""
-        latest = first_s + max(LATEST_S, SHARE * self._took_s)
-        while not _hurried.is_set():
-            now = time.monotonic()
-            due = min(latest, self._asked_s + QUIET_S)
-            if now >= due:
-                return
-            _hurried.wait(due - now)
 
     def _note(self, name: str, reached: int | Exception) -> None:
         if isinstance(reached, int):
@@ -273,13 +276,13 @@ _followers: Final[dict[tuple[str, str], Follower]] = {}
 """Of this process, by the ledger and the table's path."""
 
 _MOST_KEPT: Final = 256
-_hurried: Final = threading.Event()
-_ends: Final = threading.Event()
+_pace: Final = Pace()
 _promised: Final[list[bool]] = []
 
 
 def follow(table: Followed) -> None:
     """Leave word that a table has a new commit, if formats follow it."""
+    _pace.committed()
     head = table.log.head
     if head is None or not head.state.schema.options.get(FOLLOW_OPTION):
         return
@@ -313,8 +316,7 @@ def _key(table: Followed) -> tuple[str, str]:
 
 def _hurry() -> None:
     """Let nobody linger who holds up the end of the process."""
-    _ends.set()
-    _hurried.set()
+    _pace.hurry()
 
 
 def wait(ledger_url: str, timeout_s: float) -> bool:

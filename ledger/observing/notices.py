@@ -72,8 +72,9 @@ NOTICES: Final[Mapping[str, Notice]] = {
     # Files of formats, and those who follow.
     "files_projected": Notice(
         "info",
-        "the files of a format were brought from one version to another",
-        ("table", "format", "from_version", "version", "seconds"),
+        "the files of a format were brought from one version to another; `lag_seconds` ago the "
+        "first commit came that they lacked",
+        ("table", "format", "from_version", "version", "seconds", "lag_seconds"),
     ),
     "projecting_failed": Notice(
         "warning",

@@ -114,7 +114,12 @@ def tell_retry(stream: str, lost_version: int, attempt: int, transactions: int) 
 
 
 def told_projection(
-    run: Callable[[], int], *, table: str, format_name: str, from_version: int
+    run: Callable[[], int],
+    *,
+    table: str,
+    format_name: str,
+    from_version: int,
+    lag_s: Callable[[], float],
 ) -> int:
     """Bring a format's files on, and tell how far they came.
 
@@ -123,6 +128,7 @@ def told_projection(
         table: Whose.
         format_name: The format's name.
         from_version: Where they stood.
+        lag_s: Tells how long ago the first commit came that they lacked, in seconds.
     """
     if not is_observed():
         return run()
@@ -142,7 +148,10 @@ def told_projection(
         else:
             told.outcome = "projected"
             told.note(version=reached)
-            tell(logger, "files_projected", **facts, version=reached, seconds=told.seconds)
+            lag = lag_s()
+            count("lakeledger.projection.lag", lag, format=format_name)
+            rest = {"version": reached, "seconds": told.seconds, "lag_seconds": lag}
+            tell(logger, "files_projected", **facts, **rest)
             return reached
         finally:
             outcome = told.outcome

@@ -77,6 +77,12 @@ METRICS: Final[Mapping[str, Metric]] = {
     "lakeledger.projection.duration": Metric(
         "histogram", "s", "of such a run", ("format", "outcome")
     ),
+    "lakeledger.projection.lag": Metric(
+        "histogram",
+        "s",
+        "when such a run ended, how long ago the first commit came that the files had lacked",
+        ("format",),
+    ),
 }
 """Every metric, by its name."""
 

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -123,9 +124,9 @@ def test_a_commit_does_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     let_go = threading.Event()
 
     class Slow:
-        def advance(self, table: Table) -> int:
+        def advance(self, table: Table, *, version: int | None) -> int:
             assert let_go.wait(60)
-            return PAIMON.advance(table)
+            return PAIMON.advance(table, version=version)
 
         def freshness(self, table: Table) -> Any:
             return PAIMON.freshness(table)
@@ -147,7 +148,7 @@ def test_a_format_that_fails_is_told_and_fails_no_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Broken:
-        def advance(self, _table: Table) -> int:
+        def advance(self, _table: Table, **_to: int | None) -> int:
             raise StoreError("the disk is full")
 
         def freshness(self, table: Table) -> Any:
@@ -186,6 +187,64 @@ def test_several_followers_at_once_make_what_one_makes(tmp_path: Path) -> None:
     for name, kept in KEPT.items():
         right = as_new(table, name)
         # On the way metadata was written for versions that are not the newest any more.
+        assert {key: there.get(key) for key in right} == right
+        assert kept.verify(table) == Difference()
+
+
+class Unlocked(Wrapped):
+    """Lets everybody in at once, as a bucket does with processes."""
+
+    def lock(self, key: str) -> AbstractContextManager[None]:
+        del key
+        return nullcontext()
+
+
+def test_several_followers_that_nothing_locks_out_make_what_one_makes(tmp_path: Path) -> None:
+    lake, table = table_in(tmp_path, "")
+    table.alter([SetOption("ledger.follow", ALL)])
+    assert lake.close()
+    tables = [lake_on(Unlocked(LocalStore(tmp_path))).table("shop.orders") for _ in range(4)]
+    ends = threading.Event()
+
+    def go_on(one: Table) -> None:
+        while not ends.is_set():
+            assert [each for _, each in advance(one) if isinstance(each, StoreError)] == []
+
+    threads = [threading.Thread(target=go_on, args=[each]) for each in tables]
+    for each in threads:
+        each.start()
+    for number in range(20):
+        table.append([data_file(f"{number}.parquet")])
+    ends.set()
+    for each in threads:
+        each.join()
+    assert lake.close()
+    there = files_in(tmp_path / "shop.db/orders")
+    for name, kept in KEPT.items():
+        right = as_new(table, name)
+        assert {key: there.get(key) for key in right} == right
+        found = kept.verify(table)
+        assert (found.missing, found.changed) == ((), ())
+
+
+@pytest.mark.parametrize("commits_a_step", [1, 3])
+def test_files_that_go_on_in_steps_are_those_that_are_made_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commits_a_step: int
+) -> None:
+    monkeypatch.setattr(followed, "STEP_COMMITS", commits_a_step)
+    lake, table = table_in(tmp_path, "")
+    for number in range(6):
+        table.append([data_file(f"{number}.parquet")])
+    table.create_tag("kept", snapshot=1)
+    table.expire_snapshots(before=4)
+    table.append([data_file("last.parquet")])
+    # From here on a thread does it, step by step.
+    table.alter([SetOption("ledger.follow", ALL)])
+    assert lake.close()
+    assert stands(table) == [(name, 0) for name in ALL.split(",")]
+    there = files_in(tmp_path / "shop.db/orders")
+    for name, kept in KEPT.items():
+        right = as_new(table, name)
         assert {key: there.get(key) for key in right} == right
         assert kept.verify(table) == Difference()
 

@@ -117,6 +117,7 @@ def test_projections_are_told_with_what_they_reached(name: str) -> None:
     for each in ours:
         assert set(each) == {"event", "log_level", *NOTICES["files_projected"].keys}
         assert each["format"] == name
+        assert each["lag_seconds"] >= each["seconds"] - 0.1
 
 
 def test_who_and_why_are_told_to_nobody() -> None:

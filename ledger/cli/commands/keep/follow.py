@@ -36,6 +36,7 @@ def follow(
     """Keep the files of every format that a table's option ledger.follow names up to its commits.
 
     One process does for a whole ledger, tables that come later included; several share the work.
+    Tables go on in turn, each format by 64 commits at most, so that none waits for another's past.
     It ends cleanly at Ctrl-C or SIGTERM. Each line says which files went on, and what they lacked
     before: commits, and for how long. What could not go on is told once, and tried again.
 
@@ -44,10 +45,11 @@ def follow(
     """
     following = _Following(place.open(), place.screen, names)
     with ends_between_rounds() as stop:
-        while True:
-            following.round(stop)
-            if once or stop.wait(interval):
-                break
+        if once:
+            following.to_newest(stop)
+        else:
+            while following.round(stop) or not stop.wait(interval):
+                pass
     following.summary()
     if once and following.problems:
         raise StoreError("; ".join(following.problems.values()))
@@ -64,6 +66,7 @@ class _Following:
         tables: Those at hand, by their ids.
         problems: By table and format, why files cannot go on.
         runs: How often files went on.
+        commits: By how many commits, each format's counted.
         seconds: How long that took.
     """
 
@@ -76,21 +79,44 @@ class _Following:
     commits: int = 0
     seconds: float = 0.0
 
-    def round(self, stop: Stop) -> None:
-        """Look at every table once."""
+    def round(self, stop: Stop) -> bool:
+        """Bring every table on by a step; return whether one lacks more and nobody asked to end."""
+        lacking = False
         for name, table in self._there():
             if stop.asked:
-                return
-            try:
-                before = {each.format: each for each in table.freshness()}
-                self._note_all(name, table, before)
-            except (LedgerError, OSError) as error:
-                self._failed(name, "", error)
+                return False
+            lacking = self._went_on(name, table) or lacking
+        return lacking and not stop.asked
 
-    def _note_all(self, name: str, table: Table, before: dict[str, Any]) -> None:
-        if all(not each.behind and each.problem is None for each in before.values()):
-            return
+    def to_newest(self, stop: Stop) -> None:
+        """Bring every table to what is its newest version when its turn comes."""
+        for name, table in self._there():
+            newest = table.state.version
+            while not stop.asked and self._went_on(name, table, newest):
+                pass
+
+    def _went_on(self, name: str, table: Table, newest: int | None = None) -> bool:
+        """Bring each format of a table on by a step; return whether one lacks more.
+
+        Args:
+            name: The table's.
+            table: It.
+            newest: The version that is far enough; None: none is.
+        """
+        try:
+            before = {each.format: each for each in table.freshness()}
+            if all(not each.behind and each.problem is None for each in before.values()):
+                return False
+            return self._lacks_after_step(name, table, before, newest)
+        except (LedgerError, OSError) as error:
+            self._failed(name, "", error)
+            return False
+
+    def _lacks_after_step(
+        self, name: str, table: Table, before: dict[str, Any], newest: int | None
+    ) -> bool:
         begun = time.monotonic()
+        lacking = False
         for format_name, reached in advance(table):
             if isinstance(reached, Exception):
                 self._failed(name, format_name, reached)
@@ -99,7 +125,9 @@ class _Following:
             stood = before.get(format_name)
             if stood is not None and reached > stood.version:
                 self._went(name, format_name, reached, stood)
+                lacking = lacking or reached < (stood.newest if newest is None else newest)
         self.seconds += time.monotonic() - begun
+        return lacking
 
     def _there(self) -> list[tuple[str, Table]]:
         """Return the tables to look at; of those that are gone nothing is kept."""
@@ -110,6 +138,8 @@ class _Following:
         }
         for gone in self.tables.keys() - entries.keys():
             del self.tables[gone]
+        there = {str(each.identifier) for each in entries.values()}
+        self.problems = {of: told for of, told in self.problems.items() if of[0] in there}
         for table_id, entry in entries.items():
             if table_id not in self.tables:
                 try:
