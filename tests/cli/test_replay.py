@@ -54,11 +54,13 @@ def test_a_replay_goes_into_files_a_ledger_or_lines(
 
     folder, second = lake / "iceberg", lake / "second"
     assert main(["replay", "shop.orders", "--to", "1", "--into", "iceberg", str(folder)]) == 0
+    assert b"shop.orders at version 1, as iceberg files in" in capsysbinary.readouterr().out
     assert (folder / "metadata" / "v1.metadata.json").exists()
     assert not (lake / "lake" / "shop.db" / "orders" / "metadata").exists()
     assert main(["replay", "shop.orders", "--to", "-1", "--into-ledger", str(second)]) == 0
     assert ledger.open(str(second)).table("shop.orders").state.version == 1
-    capsysbinary.readouterr()
+    told = capsysbinary.readouterr().out
+    assert b"shop.orders at version 1, as a ledger of its own in" in told
     assert main(["replay", "shop.orders", "--to", "1", "--lines"]) == 0
     lines = capsysbinary.readouterr().out
     assert lines.startswith(b'{"lakeledger":"export"')
