@@ -79,6 +79,7 @@ from ledger.table_branch import Paths, TableBranch
 
 # What only some calls need is imported by them: to read starts fast.
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
     from ledger.audit.difference import TableDiff
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
     from ledger.model.file_change import PartitionValue
     from ledger.moving.replaying import Replay, Step
     from ledger.plan import ChangePlan, ClockPlan
+    from ledger.planning.filter import Filter
     from ledger.updates import ReplaceOrder, UpdateSchema, UpdateSpec
 
 CHANGES = its.many('a sequence of changes, such as [AddColumn("day", "DATE")]')
@@ -739,6 +741,34 @@ class Table:
         head = self.state
         state = head if branch is None else self.at(branch=branch).state
         return snapshot_rows(self.log, state, head.corrections)
+
+    @takes(columns=its.paths.or_none())
+    def to_arrow(self, where: Filter = None, columns: Iterable[str] | None = None) -> pa.Table:
+        """Return the rows as Arrow, for tables that fit into memory; see `TableAt.to_arrow`.
+
+        Example:
+            >>> lake = ledger.open(new_file.parent / "lake")
+            >>> _ = lake.create_database("shop")
+            >>> visits = lake.create_table("shop.visits", {"id": "BIGINT", "addr": "STRING"})
+            >>> _ = visits.add_files(new_file)
+            >>> visits.to_arrow("id > 0", ["id"]).column_names
+            ['id']
+        """
+        return self.at().to_arrow(where, columns)
+
+    @takes(columns=its.paths.or_none())
+    def to_pandas(self, where: Filter = None, columns: Iterable[str] | None = None) -> pd.DataFrame:
+        """Return the rows as a DataFrame; as `to_arrow`.
+
+        Example:
+            >>> lake = ledger.open(new_file.parent / "lake")
+            >>> _ = lake.create_database("shop")
+            >>> visits = lake.create_table("shop.visits", {"id": "BIGINT", "addr": "STRING"})
+            >>> _ = visits.add_files(new_file)
+            >>> len(visits.to_pandas())
+            2
+        """
+        return self.at().to_pandas(where, columns)
 
     @takes(limit=its.count)
     def head(self, limit: int = 10) -> pa.Table:

@@ -19,6 +19,7 @@ from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot, Tag, Totals
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
     from ledger.planning.filter import Filter
@@ -218,6 +219,16 @@ class TableAt:
             {'id': [1, 2]}
         """
         return self.scan(where, columns).to_arrow()
+
+    @takes(columns=its.paths.or_none())
+    def to_pandas(self, where: Filter = None, columns: Iterable[str] | None = None) -> pd.DataFrame:
+        """Return the rows as a DataFrame; as `to_arrow`.
+
+        Example:
+            >>> orders.at().to_pandas()["id"].sum()
+            np.int64(3)
+        """
+        return self.to_arrow(where, columns).to_pandas()
 
     @takes(limit=its.count)
     def head(self, limit: int = 10) -> pa.Table:

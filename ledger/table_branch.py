@@ -17,6 +17,7 @@ from ledger.model.errors import InvalidChangeError
 from ledger.model.file_change import FileChange
 from ledger.model.identifier import Identifier
 from ledger.model.instant import Instant, instant_of
+from ledger.model.messages.excerpt import html_table
 from ledger.model.snapshot import Branch, CommitKind, branch_number
 from ledger.opening.setting import Plan, Progress, no_progress
 from ledger.table_at import TableAt
@@ -93,6 +94,18 @@ class TableBranch:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.table.identifier)!r}, {self.name!r})"
+
+    def _repr_html_(self) -> str:
+        found = self.table.state.branches.get(self.name)
+        if found is None:
+            rows: list[tuple[str, object]] = [("", "not there yet; create() makes it")]
+        else:
+            rows = [
+                ("newest snapshot", found.head_id),
+                ("begun at snapshot", found.base_snapshot_id),
+                ("rows", self.at().totals.record_count),
+            ]
+        return html_table(("", ""), rows, caption=f"{self.table.identifier}, branch {self.name}")
 
     @property
     def state(self) -> Branch:

@@ -75,6 +75,11 @@ def test_what_is_long_shows_its_beginning_and_how_much_there_is(table: Table) ->
 def test_notebooks_get_tables_in_which_all_text_is_escaped(table: Table) -> None:
     plan = table.plan([AddColumn(("<i>",), "INT")])
     table.alter([AddColumn(("<i>c",), "INT")], author="<b>")
+    table.append([FileChange(path="a.parquet", record_count=7, file_size_in_bytes=9)])
+    began = table.branch("audit")
+    assert "not there yet" in began._repr_html_()
+    began.create()
+    assert "<td>rows</td><td>7</td>" in began._repr_html_()
     for each in (
         table,
         table.at(),
@@ -85,6 +90,10 @@ def test_notebooks_get_tables_in_which_all_text_is_escaped(table: Table) -> None
         table.blame(),
         table.plan_undo(1),
         table.at().plan("id > 5"),
+        table.blame("<i>c")[0],
+        next(table.entries(author="<b>")),
+        table.branch("<b>"),
+        began,
     ):
         page: str = each._repr_html_()
         assert page.startswith("<table>")

@@ -14,7 +14,7 @@ from attrs import frozen
 from ledger.audit.lives import Cause, Held, Life, Lives, Path
 from ledger.events.born.iceberg import IcebergRef
 from ledger.model.errors import ColumnNotFoundError
-from ledger.model.messages.excerpt import first_few
+from ledger.model.messages.excerpt import first_few, html_table
 from ledger.model.messages.similar import meant
 from ledger.model.path_text import shown_path
 
@@ -62,6 +62,14 @@ class Blame:
     def __repr__(self) -> str:
         by = [f"version {each.version} by {each.author}" for each in self.causes]
         return f"{type(self).__name__}({self.subject!r}, {first_few(by)})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (each.aspect, each.value, each.cause.version, each.cause.author, each.cause.message)
+            for each in self.origins
+        ]
+        names = ("aspect", "value", "version", "author", "message")
+        return html_table(names, rows, caption=self.subject)
 
     @property
     def causes(self) -> tuple[Cause, ...]:

@@ -30,7 +30,7 @@ from ledger.log.travel import head_state
 from ledger.model.arguments import path_texts
 from ledger.model.errors import InvalidInputError
 from ledger.model.instant import millis
-from ledger.model.messages.excerpt import first_few
+from ledger.model.messages.excerpt import first_few, html_table, moment
 
 _FIRST_READ = 64
 """So many of the newest commits are read at once; then twice as many, up to a segment."""
@@ -63,6 +63,16 @@ class Entry:
         said = first_few(map(in_words, self.transaction.events))
         place = f"{self.label or 'the catalog'} version {self.version}"
         return f"{type(self).__name__}({place}{who}: {said})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("version", self.version),
+            ("time (UTC)", moment(self.time_millis)),
+            ("author", self.transaction.author),
+            ("message", self.transaction.message),
+            *(("what happened", in_words(each)) for each in self.transaction.events),
+        ]
+        return html_table(("", ""), rows, caption=self.label or "the catalog")
 
     @property
     def label(self) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,6 +21,7 @@ from ledger.model.messages.excerpt import first_few, html_table
 from ledger.model.path_text import shown_path
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
 Row = Mapping[str, Any]
@@ -43,13 +45,14 @@ class Rows:
     make: Callable[[], Iterator[Row]]
 
     def __iter__(self) -> Iterator[Row]:
-        return self.make()
+        times = [name for name, kind in self.columns.items() if kind == "time"]
+        return ({**row, **{name: _moment(row[name]) for name in times}} for row in self.make())
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(self.columns)})"
 
     def _repr_html_(self) -> str:
-        some = [tuple(row.values()) for row in islice(self.make(), _SHOWN)]
+        some = [tuple(map(_shown, row.values())) for row in islice(self, _SHOWN)]
         return html_table((*self.columns,), some, caption=f"the first {_SHOWN} rows at most")
 
     def to_arrow(self) -> pa.Table:
@@ -57,6 +60,13 @@ class Rows:
         import pyarrow as pa
 
         return pa.Table.from_batches(self._batches(), schema=self._schema())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return them as a DataFrame: times with UTC, and whole numbers that may be missing."""
+        import pandas as pd
+        import pyarrow as pa
+
+        return self.to_arrow().to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Hand them to another engine, batch by batch."""
@@ -79,6 +89,23 @@ class Rows:
             columns = [[row[name] for row in some] for name in self.columns]
             arrays = [pa.array(each, schema.field(at).type) for at, each in enumerate(columns)]
             yield pa.record_batch(arrays, schema=schema)
+
+
+def _moment(millis: int | None) -> datetime | int | None:
+    """Return Unix milliseconds as a time in UTC; as they are where no calendar goes so far."""
+    if millis is None:
+        return None
+    try:
+        return _EPOCH + timedelta(milliseconds=millis)
+    except OverflowError:
+        return millis
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _shown(value: Any) -> Any:
+    return f"{value:%Y-%m-%d %H:%M:%S} UTC" if isinstance(value, datetime) else value
 
 
 HISTORY: Columns = {
@@ -173,6 +200,10 @@ class Blames(tuple[Blame, ...]):
     def to_arrow(self) -> pa.Table:
         """Return the rows as an Arrow table."""
         return self.rows.to_arrow()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the rows as a DataFrame."""
+        return self.rows.to_pandas()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Hand the rows to another engine."""

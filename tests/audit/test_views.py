@@ -37,6 +37,18 @@ def test_history_is_rows_for_pandas_duckdb_and_polars(table: Table) -> None:
     assert arrow.schema.field("time").type.tz == "UTC"
 
 
+def test_rows_are_times_and_whole_numbers_to_pandas(table: Table) -> None:
+    plain = pd.DataFrame(table.history())
+    assert str(plain["time"].dtype).startswith("datetime64[")
+    assert plain["time"].max() == table.history().to_pandas()["time"].max()
+
+    frame = table.history().to_pandas()
+    assert (str(frame["field_id"].dtype), frame["time"].dt.tz is not None) == ("Int64", True)
+    blame = table.blame()
+    assert list(blame.to_pandas()["subject"]) == [row["subject"] for row in blame.rows]
+    assert " UTC</td>" in table.history()._repr_html_()
+
+
 def test_a_filtered_history_has_its_columns_even_without_rows(table: Table) -> None:
     nothing = table.history(author="nobody").to_arrow()
 
