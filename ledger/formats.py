@@ -118,11 +118,17 @@ def part(name: str, what: Part) -> Any:
             raise missing(name, set(having(what)))
         raise MissingDependencyError(f"{found.what}: {found.rule}; {found.alternative}")
     if what not in dir(found):
+        if what in _OF_FILES:
+            others = ", ".join(sorted(having(what)))
+            raise MissingDependencyError(f"{name} has no files of its own; {others} have")
         raise missing(name, set(having(what)))
     try:
         return getattr(found, what)
     except ImportError as error:
         raise unloadable(offered[0], error) from error
+
+
+_OF_FILES = frozenset({"kept", "project", "command"})
 
 
 def part_if_any(name: str, what: Part) -> Any | None:

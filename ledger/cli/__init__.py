@@ -18,6 +18,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -42,12 +43,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Nothing of what is imported is ever garbage; looking for it takes a twentieth of the help.
         gc.set_threshold(50_000, 20, 20)
     line = sys.argv[1:] if argv is None else list(argv)
+    _open_what_is_closed()
     try:
         return _run(line)
     except KeyboardInterrupt:
         from ledger.cli.exits import interrupted
 
         return interrupted(line)
+
+
+def _open_what_is_closed() -> None:
+    """Let what is written to a stream that the caller closed go nowhere, as `print` does."""
+    # Else a file of the ledger's would get the stream's number.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115, PTH123 - open to the end
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115, PTH123
 
 
 def _run(line: Sequence[str]) -> int:

@@ -142,6 +142,7 @@ _OF_MANY = frozenset({"Ledger and output", "Commit"})
 
 # What other commands, or other programs, call what an option here is called.
 _OTHER_OPTIONS = {
+    "--partition-by": ("--partition-key",),
     "--at": ("--until", "--version"),
     "--branch": ("--at branch:NAME",),
     "--filter": ("--where",),
@@ -161,7 +162,9 @@ _GUESS = re.compile(r" Did you mean [^?]*\?")
 _OTHER_WORDS = {
     **dict.fromkeys(("list", "tables", "databases"), "ls"),
     **dict.fromkeys(("rm", "remove", "delete"), "drop"),
-    **dict.fromkeys(("append", "register"), "add-files"),
+    **dict.fromkeys(("append", "register", "insert", "load"), "add-files"),
+    **dict.fromkeys(("create-database", "create-table", "mkdb", "new"), "create"),
+    **dict.fromkeys(("drop-table", "drop-database"), "drop"),
     **dict.fromkeys(("restore",), "rollback"),
     **dict.fromkeys(("describe", "desc", "schema"), "show"),
     **dict.fromkeys(("select", "query", "scan", "cat"), "head"),

@@ -47,7 +47,10 @@ def install(app: App, words: Sequence[str]) -> None:
         raise UsageError(
             f"which shell? write lakeledger {INSTALL} SHELL, one of {_known()}"
         ) from None
-    Screen("text").line(f"wrote {path}; every shell that begins from now on completes")
+    screen = Screen("text")
+    screen.line(f"wrote {path}; every shell that begins from now on completes")
+    if path.suffix == "" and path.name.startswith("_"):
+        screen.line("zsh does once ~/.zshrc has, at its end: autoload -Uz compinit && compinit")
 
 
 def _known() -> str:

@@ -45,7 +45,10 @@ def path_and_value(text: str) -> tuple[tuple[str, ...], str | None]:
     if not rest:
         return names, None
     if not rest.startswith("="):
-        raise UsageError(f"{text!r} is not PATH=VALUE: {rest!r} follows the path")
+        raise UsageError(
+            f"{text!r} is not PATH=VALUE: {rest!r} follows the path; a name with blanks, dots or "
+            "'=' in it stands between backticks: '`unit price`=price'"
+        )
     return names, rest[1:]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -111,10 +111,20 @@ class Screen:
         self._results.print()
         self._results.print(visible(text), style="bold")
 
-    def table(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
+    def table(
+        self,
+        columns: Sequence[str],
+        rows: Iterable[Sequence[Cell]],
+        numbers: Collection[str] = (),
+    ) -> None:
         """Print a table; a column of numbers stands to the right. No rows: nothing is printed.
 
         Where there is no room for whole words, each row is a list of names and values instead.
+
+        Args:
+            columns: Their names.
+            rows: The cells of each; whole numbers get commas.
+            numbers: Columns whose texts are numbers, too.
         """
         from rich import box
         from rich.table import Table as Grid
@@ -132,8 +142,8 @@ class Screen:
             return
         grid = Grid(box=box.SIMPLE, pad_edge=False, header_style="dim")
         for name, each in wanted.items():
-            numbers = all(isinstance(cell, int | None) for cell in each)
-            justify: Literal["left", "right"] = "right" if numbers else "left"
+            is_number = name in numbers or all(isinstance(cell, int | None) for cell in each)
+            justify: Literal["left", "right"] = "right" if is_number else "left"
             grid.add_column(name, justify=justify, overflow="fold", min_width=_least(name, each))
         for row in zip(*wanted.values(), strict=True):
             grid.add_row(*(Text(_cell(each)) for each in row))

@@ -129,9 +129,11 @@ def live_among(live: LiveFiles, state: TableState, paths: Sequence[str]) -> list
     missing = [path for path in paths if path not in found]
     if missing:
         others = f" (nor are {len(missing) - 1} others)" if len(missing) > 1 else ""
-        raise InvalidChangeError(
-            f"{missing[0]} is not a live file{others}; read the table again and plan anew"
-        )
+        one = missing[0]
+        why = "it was never in the table; Table.at().files has those that are"
+        if live.newest_at((one, *names[one]), state):
+            why = "it was taken out before; read the table again and plan anew"
+        raise InvalidChangeError(f"{one} is not a live file{others}: {why}")
     return [found[path] for path in paths]
 
 

@@ -85,11 +85,17 @@ def at_timestamp(log: StreamLog[S, E], timestamp_millis: int) -> S:
     )
 
 
+_DAY_MILLIS = 86_400_000
+
+
 def _said(millis: int) -> str:
     try:
         moment = datetime.fromtimestamp(millis / 1000, UTC)
     except (ValueError, OverflowError, OSError):
         return f"{millis} (Unix milliseconds)"
+    if millis % _DAY_MILLIS == _DAY_MILLIS - 1:
+        # A day means its end.
+        return f"the end of {moment.date().isoformat()} UTC"
     return moment.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", " UTC")
 
 

@@ -125,6 +125,10 @@ def _is_nullable_list_or_struct(place: TypePlace) -> bool:
     return place.type.nullable and isinstance(place.type, ArrayType | RowType)
 
 
+def _has_dot(place: TypePlace) -> bool:
+    return place.field is not None and "." in place.field.name
+
+
 def _is_time(place: TypePlace) -> bool:
     return isinstance(place.type, TimeType)
 
@@ -190,6 +194,7 @@ LIMITS: tuple[Limit, ...] = (
         "reads a NULL list or map of structs as an empty one",
         _columns(_has_structs),
     ),
+    Limit("PyIceberg", "0.12", "cannot filter by a name with a dot in it", _columns(_has_dot)),
     Limit("Spark with Iceberg", "1.11", "cannot read TIME", _columns(_is_time)),
     Limit("Spark with Iceberg", "1.11", "cannot read nanoseconds", _columns(_has_nanoseconds)),
     Limit(

@@ -49,9 +49,13 @@ def test_init_is_the_same_ledger_however_often(run: Run, tmp_path: Path) -> None
 
 def test_init_says_whether_the_ledger_was_there_before(run: Run, tmp_path: Path) -> None:
     first, again = run("init", tmp_path / "lake").out, run("init", tmp_path / "lake").out
+    assert f"lakeledger create NAME --ledger {tmp_path / 'lake'}" in first
+    assert "lakeledger create" not in again
 
     assert " is a ledger now (" in first
-    assert again == first.replace(" is a ledger now (", " is a ledger already (")
+    assert again.splitlines() == [
+        first.splitlines()[0].replace(" is a ledger now (", " is a ledger already (")
+    ]
 
 
 def test_the_environment_may_name_the_ledger(

@@ -75,6 +75,22 @@ def test_bash_completes_by_the_script_that_was_installed(root: str, tmp_path: Pa
     assert ran.stdout.split() == ["show"]
 
 
+def test_fish_and_zsh_are_told_where_and_what_else_they_need(
+    root: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del root
+    found = {}
+    for shell in ("fish", "zsh"):
+        assert main(["--install-completion", shell]) == 0
+        found[shell] = capsys.readouterr().out
+    home = tmp_path / "home"
+    assert str(home / ".config/fish/completions/lakeledger.fish") in found["fish"]
+    assert "compinit" not in found["fish"]
+    assert "autoload -Uz compinit && compinit" in found["zsh"]
+    script = (home / ".zsh/completions/_cyclopts_lakeledger").read_text()
+    assert script.startswith("#compdef lakeledger")
+
+
 def test_a_shell_that_is_none_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--install-completion", "tcsh"]) == 2
     assert "tcsh is no shell that is known; there are: bash" in capsys.readouterr().err

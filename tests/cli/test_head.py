@@ -49,6 +49,27 @@ def test_rows_stand_in_a_table_with_the_columns_of_the_instant(head: Run) -> Non
     assert "1019" in head("shop.lived", "--where", "b = 19").out
 
 
+def test_numbers_stand_to_the_right_whatever_kind_they_are(head: Run, lake: Ledger) -> None:
+    table = lake.create_table("shop.sums", {"t": "STRING", "d": "DECIMAL(9, 2)", "f": "DOUBLE"})
+    rows = [{"t": "a", "d": Decimal("1.50"), "f": 0.25}, {"t": "b", "d": Decimal(120), "f": 12.5}]
+    add_rows(table, "3.parquet", rows)
+
+    *_, one, two, _ = head("shop.sums").out.splitlines()
+
+    assert [one.rstrip(), two.rstrip()] == [" a     1.50   0.25", " b   120.00   12.5"]
+
+
+def test_a_name_with_a_dot_is_shown_and_no_condition(head: Run, lake: Ledger) -> None:
+    table = lake.create_table("shop.dotted", {"x.y": "INT", "r": read_type("ROW<z INT>")})
+    add_rows(table, "4.parquet", [{"x.y": 7, "r": {"z": 1}}, {"x.y": 8, "r": {"z": 2}}])
+
+    assert head("shop.dotted", "--where", "r.z > 1", "--columns", "x.y").out.split()[-1] == "8"
+    ran = head("shop.dotted", "--where", '"x.y" > 7')
+    assert (ran.code, ran.out) == (1, "")
+    assert "PyIceberg cannot filter by x.y" in ran.err
+    assert "Traceback" not in ran.err
+
+
 def test_limit_and_columns_are_kept(head: Run) -> None:
     line = ("shop.lived", "--output", "json")
     document = head(*line, "--limit", "3", "--columns", "b, id").document

@@ -119,6 +119,35 @@ def test_a_log_goes_on_with_what_is_committed_until_ctrl_c(
     assert [json.loads(each)["version"] for each in ran.out.splitlines()] == [3, 6, 8, 10]
 
 
+def test_who_follows_all_tables_is_told_of_those_that_come_and_are_renamed_meanwhile(
+    changed: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = ledger.open(str(tmp_path / "lake"), author="ann")
+    rounds: list[Any] = [
+        lambda: lake.create_table("shop.late", {"id": "INT"}),
+        lambda: lake.rename_table("shop.late", "shop.later"),
+        lambda: lake.table("shop.later").alter([ledger.SetOption("k", "1")]),
+        lambda: lake.drop_table("shop.later"),
+    ]
+
+    def meanwhile(_: float) -> None:
+        if not rounds:
+            raise KeyboardInterrupt
+        rounds.pop(0)()
+
+    monkeypatch.setattr("ledger.cli.commands.look.log.time.sleep", meanwhile)
+    old = len(changed("log", "--all", "--output", "jsonl").out.splitlines())
+
+    ran = changed("log", "--all", "--follow", "--output", "jsonl")
+
+    told = [json.loads(each) for each in ran.out.splitlines()][old:]
+    assert "Traceback" not in ran.err
+    assert [(each["table"], each["version"]) for each in told if each["table"]] == [
+        ("shop.late", 0),
+        ("shop.later", 1),
+    ]
+
+
 def test_a_diff_tells_partitions_with_what_they_held(changed: Run, tmp_path: Path) -> None:
     table = ledger.open(str(tmp_path / "lake")).table(TABLE)
     table.append([data_file("a.parquet", "2026-01-01"), data_file("b.parquet", "2026-01-02")])

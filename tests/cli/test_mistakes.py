@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ledger import FileChange
+from ledger import open as open_ledger
 from ledger.cli.exits import code_of
 from ledger.model import errors
 
@@ -29,7 +31,11 @@ MISTAKES: list[tuple[list[str], int, str]] = [
     (["drop", "shp"], 3, "did you mean shop?"),
     (["ls", "shp"], 3, "did you mean shop?"),
     (["delete-files", "shop.orders"], 2, "no files are named"),
-    (["delete-files", "shop.orders", "a.parquet"], 1, "is not a live file"),
+    (["delete-files", "shop.orders", "a.parquet"], 1, "it was never in the table"),
+    (["create-database", "more"], 2, "did you mean 'create'?"),
+    (["create", "shop.x", "--partition-by", "day"], 2, "did you mean --partition-key?"),
+    (["alter", "shop.orders", "--rename", "unit price=p"], 2, "stands between backticks"),
+    (["show", "shop.orders", "--at", "2013-01-05"], 3, "at the end of 2013-01-05 UTC"),
     (["overwrite", "shop.orders"], 2, "overwrite what?"),
     (["overwrite", "shop.orders", "--where", "dya=1"], 1, "did you mean 'day'?"),
     (["create", "shop.x", "--like", "shop.ordrs"], 3, "did you mean shop.orders?"),
@@ -78,7 +84,7 @@ MISTAKES: list[tuple[list[str], int, str]] = [
     (["alter", "shop.orders", "--add", "zip"], 2, "--add: 'zip' has no type"),
     (["alter", "shop.orders", "--add", "id INT"], 1, "id"),
     (["alter", "shop.orders", "--drop", "zip"], 1, "zip"),
-    (["alter", "shop.orders", "--drop", "day"], 1, "day"),
+    (["alter", "shop.orders", "--drop", "day"], 1, "create another table with the keys"),
     (["alter", "shop.orders", "--set"], 2, "--set"),
     (["alter", "shop.orders", "--ad", "zip INT"], 2, "--ad"),
     (["alter", "shop.orders", "--set", "a=b", "--expect-version", "7"], 1, "the newest is 0"),
@@ -215,6 +221,23 @@ def test_json_of_a_table_says_what_to_install_where_nothing_is(
 )
 def test_every_error_has_its_exit_code(error: errors.LedgerError, code: int) -> None:
     assert code_of(error) == code
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_stream_that_is_closed_is_no_error(shop: Run, tmp_path: Path, closed: str) -> None:
+    del shop
+    line = f'"$0" -m ledger tag shop.orders v1 --ledger "$1" {closed}'
+    table = open_ledger(str(tmp_path / "lake")).table("shop.orders")
+    day = ("2026-01-01",)
+    table.append(
+        [FileChange(path="a.parquet", partition=day, record_count=1, file_size_in_bytes=1)]
+    )
+
+    words = ["sh", "-c", line, sys.executable, str(tmp_path / "lake")]
+    ran = subprocess.run(words, capture_output=True, text=True, check=False)
+
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert list(table.state.tags) == ["v1"]
 
 
 def test_a_reader_that_goes_away_is_no_error_to_talk_about(shop: Run, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from ledger import FileChange, Table
 from ledger import open as open_ledger
+from ledger.log.request import now_millis
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
@@ -177,6 +179,29 @@ def test_a_picture_is_drawn_where_it_is_asked_for(shop: Run, orders: Table, tmp_
     assert ran.code == 0
     assert f"drawn into {tmp_path / 'growth.png'}" in ran.out
     assert (tmp_path / "growth.png").stat().st_size > 1000
+
+
+def test_a_picture_has_the_days_that_a_corrected_clock_says(
+    shop: Run, orders: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    ahead = 365 * 86_400_000
+    fast = open_ledger(str(tmp_path / "lake"), clock=lambda: now_millis() + ahead).table(TABLE)
+    append(fast, "z", "2013-01-03", 1)
+    version = fast.state.version
+    orders.again().correct_clock()
+    drawn: list[int] = []
+
+    def draw(
+        _path: object, _report: object, _totals: object, time_of: Callable[[int], int]
+    ) -> None:
+        drawn.append(time_of(version))
+
+    monkeypatch.setattr("projections.statistics.shown.plot.draw", draw)
+    assert shop("stats", TABLE, "--plot", tmp_path / "growth.png").code == 0
+
+    (moment,) = drawn
+    assert abs(moment - now_millis()) < ahead / 2
 
 
 def test_a_date_is_shown_and_asked_for_as_a_date(run: Run, tmp_path: Path) -> None:

@@ -41,16 +41,20 @@ BLOBS = Schema.of(
     {"k": "INT", "b": "BLOB"},
     options={"blob-field": "b", "data-evolution.enabled": "true", "row-tracking.enabled": "true"},
 )
+_KEPT = (
+    "partition column p cannot be {}: partition keys are a table's for good; create another table "
+    "with the keys that you want, and write the rows there"
+)
 REFUSED: dict[str, tuple[Schema, Sequence[SchemaChange], str]] = {
     "a renamed partition key": (
         KEYED,
         [RenameColumn(("p",), "q")],
-        "partition column p cannot be renamed",
+        _KEPT.format("renamed"),
     ),
     "a dropped partition key": (
         KEYED,
         [DropColumn(("p",))],
-        "partition column p cannot be dropped",
+        _KEPT.format("dropped"),
     ),
     "a dropped key": (KEYED, [DropColumn(("k",))], "primary-key column k cannot be dropped"),
     "a re-typed key": (

@@ -79,6 +79,10 @@ BROUGHT: dict[str, tuple[dict[str, Any], str, list[Change], set[str]]] = {
         {"id": "INT"}, "3", [AddColumn(("d",), "INT", default_value="7")],
         {"column d: Trino", "column d: ClickHouse"},
     ),
+    "a name with a dot": (
+        {"id": "INT"}, "2", [AddColumn(("x.y",), "INT")],
+        {"column x.y: PyIceberg"},
+    ),
     "a time": (
         {"id": "INT"}, "2", [AddColumn(("t",), "TIME(3)")],
         {"column t: Spark with Iceberg", "column t: ClickHouse"},
@@ -185,6 +189,17 @@ def newest(table: Table) -> str:
     table.project("iceberg")
     version = table.state.version
     return f"{table.location}/{Names(table.state.table_id).metadata(version)}"
+
+
+def test_pyiceberg_cannot_filter_by_a_name_with_a_dot(lake: Ledger) -> None:
+    limit("PyIceberg", "a name with a dot in it")
+    table = table_of(lake, {"x.y": "INT"})
+    add_rows(table, "1.parquet", [{"x.y": 1}, {"x.y": 2}])
+    there = StaticTable.from_metadata(newest(table))
+    assert there.scan().to_arrow()["x.y"].to_pylist() == [1, 2]
+
+    with pytest.raises(pa.ArrowInvalid, match="No match for FieldRef"):
+        there.scan(row_filter="x.y > 1").to_arrow()
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,10 @@ def check_not_partition_key(draft: SchemaDraft, path: tuple[str, ...], verb: str
         InvalidChangeError: UNSUPPORTED.
     """
     if len(path) == 1 and path[0] in draft.old.partition_keys:
-        raise unsupported(f"partition column {path[0]} cannot be {verb}")
+        raise unsupported(
+            f"partition column {path[0]} cannot be {verb}: partition keys are a table's for good; "
+            "create another table with the keys that you want, and write the rows there"
+        )
 
 
 def check_not_primary_key(draft: SchemaDraft, path: tuple[str, ...], verb: str) -> None:

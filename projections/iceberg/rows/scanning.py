@@ -14,11 +14,11 @@ from uuid import UUID
 from pyiceberg import expressions as e
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.expressions.parser import parse
-from pyiceberg.schema import Schema
+from pyiceberg.schema import Accessor, Schema
 from pyiceberg.table import DataScan, FileScanTask
 
 from ledger.model import types as t
-from ledger.model.errors import DamagedLogError
+from ledger.model.errors import DamagedLogError, UnsupportedError
 from ledger.planning.expression import NEGATIVE, Always, And, Expression, Not, Op, Or, Predicate
 
 _OF_THE_SAME_FILES = {"selected_fields", "case_sensitive", "options", "limit"}
@@ -119,6 +119,9 @@ def row_filter(expression: Expression, schema: Schema) -> e.BooleanExpression:
         >>> price = Predicate(Op.LESS, Column(1, "price", t.IntType()), (5,))
         >>> row_filter(price, Schema(NestedField(1, "price", IntegerType())))
         LessThan(term=Reference(name='price'), literal=LongLiteral(5))
+
+    Raises:
+        UnsupportedError: The name of a column has a dot, which PyIceberg takes for a struct's.
     """
     match expression:
         case Always(holds=holds):
@@ -136,10 +139,20 @@ def row_filter(expression: Expression, schema: Schema) -> e.BooleanExpression:
 def _predicate(predicate: Predicate, schema: Schema) -> e.BooleanExpression:
     column, op = predicate.column, predicate.op
     name = schema.find_column_name(column.id)
+    if name is not None and name.count(".") > _depth(schema.accessor_for_field(column.id)):
+        raise UnsupportedError(
+            f"PyIceberg cannot filter by {name}, since a name in it has a dot; leave the condition "
+            "out and filter the rows that come, or rename the column"
+        )
     values = [_literal(each, column.type) for each in predicate.values]
     made = _among(name, op, values) if op in _EACH else _MADE[op](name, *values)
     # Left to itself, PyIceberg says yes or no of NULL depending on how the file was written.
     return e.And(_MADE[Op.NOT_NULL](name), made) if op in NEGATIVE else made
+
+
+def _depth(accessor: Accessor) -> int:
+    """Return how many structs a column is in."""
+    return 0 if accessor.inner is None else 1 + _depth(accessor.inner)
 
 
 def _among(name: str | None, op: Op, values: Sequence[Any]) -> e.BooleanExpression:

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from shlex import quote
 from typing import Annotated, Any
 
 from attrs import evolve
@@ -71,9 +72,14 @@ def init(
         "erasable": lake.is_erasable,
     }
     now = "is a ledger already" if known else "is a ledger now"
-    chosen.screen.result(
-        document, lambda screen: screen.line(f"{lake.url} {now} ({document['ledgerId']})")
-    )
+
+    def text(screen: Screen) -> None:
+        screen.line(f"{lake.url} {now} ({document['ledgerId']})")
+        if not known:
+            where = "" if url is None else f" --ledger {quote(url)}"
+            screen.line(f"next, a database: lakeledger create NAME{where}")
+
+    chosen.screen.result(document, text)
 
 
 def doctor(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from datetime import date, time
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 import msgspec
@@ -15,6 +15,9 @@ from cyclopts import Parameter, validators
 from ledger.cli.options import InstantFlags, LedgerFlags, TableName
 from ledger.cli.screen import Screen
 from ledger.table_at import TableAt
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def head(
@@ -64,15 +67,19 @@ def head(
             "columns": names,
             "rows": [dict(zip(names, each, strict=True)) for each in found],
         },
-        lambda screen: _text(screen, f"{name}{when}", at, names, found),
+        lambda screen: _text(screen, f"{name}{when}", at, rows.schema, found),
     )
 
 
 def _text(
-    screen: Screen, title: str, at: TableAt, names: Sequence[str], rows: Sequence[Sequence[Any]]
+    screen: Screen, title: str, at: TableAt, schema: pa.Schema, rows: Sequence[Sequence[Any]]
 ) -> None:
+    import pyarrow.types as kinds
+
     screen.line(title, style="bold")
-    screen.table(names, [[_cell(each) for each in row] for row in rows])
+    are_numbers = (kinds.is_integer, kinds.is_floating, kinds.is_decimal)
+    numbers = [each.name for each in schema if any(is_one(each.type) for is_one in are_numbers)]
+    screen.table(schema.names, [[_cell(each) for each in row] for row in rows], numbers)
     if not rows:
         screen.line("no rows" if at.snapshot else "no rows: no snapshot yet")
 

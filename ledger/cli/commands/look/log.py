@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from itertools import groupby, islice
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 from attrs import evolve, frozen
 from cyclopts import Group, Parameter, validators
@@ -140,7 +142,7 @@ def log(  # noqa: PLR0913 - each is an option
     sources = _sources(lake, name, is_all=all)
     only = sources[0] if len(sources) == 1 and isinstance(sources[0], Table) else None
     wanted = filters.wanted(only)
-    heads = [each.state.version for each in sources]
+    heads = {_place(each): each.state.version for each in sources}
     several = shown.has_table
     told = lake.entries(name, **filters.asked()) if several else _of_one(sources[0], wanted)
     commits = _commits(told)
@@ -154,9 +156,8 @@ def log(  # noqa: PLR0913 - each is an option
         place.screen.notice(f"there are older ones; --limit {2 * limit} shows more")
     if only is not None:
         tell_stale(only, place.screen)
-    while follow:
-        time.sleep(_LOOK_EVERY_S)
-        heads = _more(sources, heads, wanted, shown)
+    if follow:
+        _follow(partial(_sources, lake, name, is_all=all), sources, heads, wanted, shown)
 
 
 def tell_stale(table: Table, screen: Screen) -> None:
@@ -189,15 +190,36 @@ def _named(source: Ledger | Table) -> str:
     return str(source.identifier) if isinstance(source, Table) else ""
 
 
+def _place(source: Ledger | Table) -> str:
+    """Return what a stream keeps when its table gets another name."""
+    return source.path if isinstance(source, Table) else ""
+
+
+def _follow(
+    again: Callable[[], Sequence[Ledger | Table]],
+    sources: Sequence[Ledger | Table],
+    heads: dict[str, int],
+    wanted: WantedEntries,
+    shown: _Shown,
+) -> NoReturn:
+    """Print what is committed from now on; tables come meanwhile, get other names, and go."""
+    while True:
+        time.sleep(_LOOK_EVERY_S)
+        if shown.has_table:
+            with suppress(NotFoundError):
+                sources = again()
+        heads = _more(sources, heads, wanted, shown)
+
+
 def _more(
-    sources: Sequence[Ledger | Table], heads: list[int], wanted: WantedEntries, shown: _Shown
-) -> list[int]:
+    sources: Sequence[Ledger | Table], heads: dict[str, int], wanted: WantedEntries, shown: _Shown
+) -> dict[str, int]:
     """Print what was committed since; return the newest versions now."""
-    now = [each.state.version for each in sources]
+    now = {_place(each): each.state.version for each in sources}
     fresh = (
-        _of_one(source, evolve(wanted, first=old + 1, last=None))
-        for source, old, new in zip(sources, heads, now, strict=True)
-        if new > old
+        _of_one(source, evolve(wanted, first=heads.get(_place(source), -1) + 1, last=None))
+        for source in sources
+        if now[_place(source)] > heads.get(_place(source), -1)
     )
     # Who watches reads downwards.
     found = list(_commits(merged(fresh)))[::-1]
