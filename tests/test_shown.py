@@ -113,6 +113,12 @@ def test_the_tables_of_all_databases_are_named_in_full() -> None:
     assert "<td>b</td><td>t</td>" in lake._repr_html_()
 
 
+@pytest.mark.parametrize("rows", [pd.DataFrame({"a": [1]}), pl.DataFrame({"a": [1]})])
+def test_rows_are_no_paths_by_the_names_of_their_columns(table: Table, rows: Any) -> None:
+    with pytest.raises(InvalidInputError, match="is rows, and no paths; write it as Parquet"):
+        table.add_files(rows)
+
+
 def test_the_version_is_the_installed_one() -> None:
     from importlib.metadata import version
 

@@ -73,11 +73,14 @@ def read_column(text: str) -> ColumnText:
         InvalidTypeError: The type cannot be read; the message names the column.
 
     Example:
+        >>> read_column("zip=INT") == read_column("zip INT")
+        True
         >>> read_column("zip STRING COMMENT 'five digits' AFTER city").move
         Move(field_name='zip', type='AFTER', reference_field_name='city')
     """
     path, rest = leading_path(text.strip())
-    rest, place = _cut(_PLACE, rest)
+    # As --rename and --default are written.
+    rest, place = _cut(_PLACE, rest.removeprefix("="))
     rest, default = _cut(_DEFAULT, rest)
     rest, comment = _cut(_COMMENT, rest)
     if not rest.strip():

@@ -134,6 +134,11 @@ def path_texts(given: str | PurePath | Iterable[str | PurePath]) -> list[str]:
         >>> path_texts("a.parquet"), path_texts([PurePosixPath("b"), "c"])
         (['a.parquet'], ['b', 'c'])
     """
+    if hasattr(given, "__arrow_c_stream__"):
+        raise InvalidInputError(
+            f"a {type(given).__name__} is rows, and no paths; write it as Parquet first, and name "
+            "the file"
+        )
     several = [given] if isinstance(given, str | PurePath) else list(given)
     found: list[str] = []
     for each in several:

@@ -246,7 +246,7 @@ def parse_sql(text: str, schema: Schema) -> Expression:
     except (SqlglotError, RecursionError) as error:
         raise InvalidInputError(
             f'filter {excerpt(text)} is no SQL condition; write for example "id >= 5 AND name = '
-            "'a'\""
+            "'a'\"; a name with blanks stands in double quotes"
         ) from error
     return _Reader(schema).read(parsed)
 

@@ -32,6 +32,7 @@ MISTAKES: list[tuple[list[str], int, str]] = [
     (["ls", "shp"], 3, "did you mean shop?"),
     (["delete-files", "shop.orders"], 2, "no files are named"),
     (["delete-files", "shop.orders", "a.parquet"], 1, "it was never in the table"),
+    (["create", "shop.x", "--like", "days.csv"], 2, "days.csv is no Parquet file"),
     (["create-database", "more"], 2, "did you mean 'create'?"),
     (["create", "shop.x", "--partition-by", "day"], 2, "did you mean --partition-key?"),
     (["alter", "shop.orders", "--rename", "unit price=p"], 2, "stands between backticks"),

@@ -24,6 +24,9 @@ from ledger.table import Table
 _MANY = Parameter(negative="", show_default=False)
 
 
+_NO_PARQUET = (".csv", ".tsv", ".json", ".jsonl", ".orc", ".avro")
+
+
 @Parameter(name="*")
 @frozen
 class Columns:
@@ -85,6 +88,11 @@ class Columns:
     def _like(self, model: str, place: LedgerFlags) -> Schema:
         from ledger.files.registering.like import schema_of_files
 
+        if model.endswith(_NO_PARQUET):
+            raise UsageError(
+                f"{model} is no Parquet file; write it as Parquet first, or name the columns with "
+                "--column 'NAME TYPE'"
+            )
         is_files = model.endswith(".parquet") or "/" in model or "." not in model
         if is_files:
             like = schema_of_files([model], place.storage_options())
