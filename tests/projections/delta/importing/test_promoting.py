@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyarrow import parquet
+from pypaimon import CatalogFactory
 
 import ledger
 from ledger import (
@@ -45,6 +46,8 @@ from tests.projections.delta.importing.test_following import (
     written,
 )
 from tests.projections.delta.importing.writing import READERS, Life, deltalake
+from tests.projections.paimon.importing.paimon_source import rows as paimon_rows
+from tests.readers.engines import duckdb_rows
 from tests.readers.test_delta_readers import folder_of
 
 Read = tuple[list[str], list[tuple[Any, ...]]]
@@ -328,6 +331,33 @@ def test_a_log_begins_where_the_oldest_snapshot_does(
     assert min(int(each.name[:20]) for each in log.glob("*.json")) == first
     assert read(table)[1] == [(2, "b"), (2, "b"), (7, "z")]
     assert len(read(table, first)[1]) == {2: 4, 3: 2, 4: 3}[oldest]
+
+
+def test_its_files_follow_in_every_format_and_read_the_same_at_every_snapshot(
+    tmp_path: Path,
+) -> None:
+    place = source(tmp_path / "t")
+    before = {number: READERS[0](place, number - 1)[1] for number in (1, 2, 3)}
+    every = "delta,iceberg,paimon"
+    with ledger.open(str(tmp_path / "lake")) as lake:
+        lake.import_table("a.b", place, format_name="delta")
+        lake.promote("a.b")
+        table = lake.table("a.b")
+        table.alter([SetOption("ledger.formats", every), SetOption("ledger.follow", every)])
+        table.add_files(own_file(table, "one.parquet", [7], name=["z"]))
+        table.rollback(snapshot=1)
+    assert sorted((each.format, each.behind) for each in table.freshness()) == [
+        (each, 0) for each in every.split(",")
+    ]
+    wanted = {**before, 4: [*before[3], (7, "z")], 5: before[1]}
+    found = CatalogFactory.create({"warehouse": str(tmp_path / "lake")}).get_table("a.b")
+    for number, expected in wanted.items():
+        texts = sorted(str({"id": key, "name": name}) for key, name in expected)
+        assert paimon_rows(found, scan_snapshot_id=str(number)) == texts
+        there = table.at(snapshot=number).to_arrow().to_pylist()
+        assert sorted(map(str, there)) == texts
+    assert read(table)[1] == sorted(wanted[5])
+    assert sorted(map(str, duckdb_rows(Path(folder_of(table))))) == texts
 
 
 MAPPED = {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}
