@@ -34,7 +34,7 @@ class IcebergSchema(_Part, frozen=True, kw_only=True):
     text: str | UnsetType = UNSET
 
 
-class IcebergSnapshot(_Part, frozen=True, kw_only=True):
+class IcebergSnapshot(_Part, frozen=True, kw_only=True, gc=False):
     """A snapshot with its own id, parent, time and whatever totals its summary has.
 
     `sequence_number` is 0 in version 1. `manifests` stands for `manifest_list` in old tables.

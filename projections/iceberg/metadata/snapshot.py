@@ -21,7 +21,9 @@ RefType = Literal["branch", "tag"]
 _OPERATION = "operation"
 
 
-class Snapshot(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", omit_defaults=True):
+class Snapshot(
+    msgspec.Struct, frozen=True, kw_only=True, rename="kebab", omit_defaults=True, gc=False
+):
     """One state of a table's data.
 
     A summary that does not name its operation is read as that of an overwrite; an empty one as
@@ -113,7 +115,7 @@ class SnapshotRef(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", omi
             raise InvalidInputError("min-snapshots-to-keep and the ages of a ref are above 0")
 
 
-class SnapshotLogEntry(msgspec.Struct, frozen=True, rename="kebab"):
+class SnapshotLogEntry(msgspec.Struct, frozen=True, rename="kebab", gc=False):
     """Since when a snapshot was the current one."""
 
     timestamp_ms: Long

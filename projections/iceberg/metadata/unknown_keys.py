@@ -44,7 +44,7 @@ class _Schema(msgspec.Struct, rename="kebab"):
     schema_id: int = 0
 
 
-class _Snapshot(msgspec.Struct, rename="kebab"):
+class _Snapshot(msgspec.Struct, rename="kebab", gc=False):
     snapshot_id: int = 0
 
 
