@@ -169,5 +169,7 @@ def test_nanoseconds_of_a_frame_are_refused_with_the_ways_out() -> None:
     lake.create_database("db")
     frame = pd.DataFrame({"at": pd.to_datetime(["2026-01-01"]).astype("datetime64[ns]")})
 
-    with pytest.raises(ledger.FormatError, match="set format-version=3, or leave format"):
+    with pytest.raises(
+        ledger.FormatError, match=r"set format-version=3, or take TIMESTAMP\(6\), or leave"
+    ):
         lake.create_table("db.t", frame)

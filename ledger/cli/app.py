@@ -142,6 +142,9 @@ _OF_MANY = frozenset({"Ledger and output", "Commit"})
 
 # What other commands, or other programs, call what an option here is called.
 _OTHER_OPTIONS = {
+    "--add-column": ("--add",),
+    "--drop-column": ("--drop",),
+    "--rename-column": ("--rename",),
     "--partition-by": ("--partition-key",),
     "--at": ("--until", "--version"),
     "--branch": ("--at branch:NAME",),

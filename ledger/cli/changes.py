@@ -84,7 +84,9 @@ def read_column(text: str) -> ColumnText:
     rest, default = _cut(_DEFAULT, rest)
     rest, comment = _cut(_COMMENT, rest)
     if not rest.strip():
-        raise UsageError(f"{text!r} has no type; write for example '{text.strip()} STRING'")
+        name, _, said = text.strip().partition(":")
+        example = f"{name} {said.strip() or 'STRING'}"
+        raise UsageError(f"{text!r} has no type; write for example {example!r}")
     try:
         data_type = read_type(rest)
     except InvalidTypeError as error:

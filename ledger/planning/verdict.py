@@ -31,8 +31,8 @@ def holds_for(predicate: Predicate, value: Value | None) -> bool | None:
 
     Example:
         >>> from ledger.model import types as t
-        >>> from ledger.planning.expression import Column
-        >>> five = Predicate(Op.NOT_EQUAL, Column(1, "id", t.IntType()), (5,))
+        >>> from ledger.planning.expression import BoundColumn
+        >>> five = Predicate(Op.NOT_EQUAL, BoundColumn(1, "id", t.IntType()), (5,))
         >>> [holds_for(five, each) for each in (4, 5, None)]
         [True, False, None]
     """

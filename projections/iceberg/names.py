@@ -34,7 +34,7 @@ class Names:
     Example:
         >>> names = Names("01a1f54c-0000-7000-8000-000000000000")
         >>> names.metadata(3)
-        'metadata/00003-43d55c3e-66be-5735-aadd-306a086787c6.metadata.json'
+        'metadata/00003-2f65ce56-0fba-5c00-932a-510638238fa4.metadata.json'
         >>> names.hadoop(3)
         'metadata/v3.metadata.json'
     """

@@ -167,7 +167,7 @@ def test_what_a_page_has_no_room_for_is_counted() -> None:
     page = table_page("wide", wide.state, wide.events(), wide.schemas(), partitions)
     less = table_page("wide", wide.state, wide.events(), wide.schemas(), {"day=1": (1, 1, 10)})
 
-    assert "5 more are not shown." in page
+    assert ". 5 more are not shown." in page
     assert "3 smaller ones are not shown." in page
     assert "smaller ones" not in less
     assert "older ones" not in less

@@ -66,6 +66,8 @@ MISTAKES: list[tuple[list[str], int, str]] = [
     (["rollback", "shop.orders", "1"], 2, "no use for '1'; its options are --snapshot, --tag"),
     (["blame", "shop.orders", "id"], 2, "no use for 'id'; its options are --column"),
     (["undo", "shop.orders", "--version", "1"], 2, "there is no option --version"),
+    (["alter", "shop.orders", "--add-column", "n INT"], 2, "did you mean --add?"),
+    (["alter", "shop.orders", "--add", "n:INT"], 2, "write for example 'n INT'"),
     (["show", "shop.orders", "--branch", "b"], 2, "did you mean --at branch:NAME?"),
     (["log", "shop.orders", "--at", "now"], 2, "did you mean --until?"),
     (["overwrite", "shop.orders", "--partition", "day=1"], 2, "did you mean --where?"),

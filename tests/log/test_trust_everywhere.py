@@ -115,6 +115,8 @@ OF_TABLES: Reads = {
     "snapshots": lambda it: it.snapshots(),
     "state": lambda it: it.state,
     "storage_options": lambda it: it.storage_options,
+    "to_arrow": lambda it: it.to_arrow(),
+    "to_pandas": lambda it: it.to_pandas(),
 }
 OF_INSTANTS: Reads = {
     "engine_files": lambda it: it.engine_files,
@@ -128,6 +130,7 @@ OF_INSTANTS: Reads = {
     "state": lambda it: it.state,
     "tags": lambda it: it.tags,
     "to_arrow": lambda it: it.to_arrow(),
+    "to_pandas": lambda it: it.to_pandas(),
     "totals": lambda it: it.totals,
     "version": lambda it: it.version,
 }

@@ -115,8 +115,8 @@ def row_filter(expression: Expression, schema: Schema) -> e.BooleanExpression:
 
     Example:
         >>> from pyiceberg.types import IntegerType, NestedField
-        >>> from ledger.planning.expression import Column
-        >>> price = Predicate(Op.LESS, Column(1, "price", t.IntType()), (5,))
+        >>> from ledger.planning.expression import BoundColumn
+        >>> price = Predicate(Op.LESS, BoundColumn(1, "price", t.IntType()), (5,))
         >>> row_filter(price, Schema(NestedField(1, "price", IntegerType())))
         LessThan(term=Reference(name='price'), literal=LongLiteral(5))
 

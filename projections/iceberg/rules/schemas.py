@@ -23,7 +23,16 @@ from ledger.model.partition import (
 )
 from ledger.model.schema import Schema
 from ledger.model.transforms import transform_of
-from ledger.model.types import ArrayType, DataField, DataType, DateType, MapType, RowType
+from ledger.model.types import (
+    ArrayType,
+    DataField,
+    DataType,
+    DateType,
+    LocalZonedTimestampType,
+    MapType,
+    RowType,
+    TimestampType,
+)
 from ledger.model.types.casting import can_promote
 from ledger.model.types.iceberg import FIRST_VERSION_OF_NEW_TYPES, default_json, iceberg_type
 from ledger.model.types.text import bare_text, format_type
@@ -51,8 +60,15 @@ def _type_problem(place: TypePlace, format_version: int) -> Iterator[Refusal]:
         newest = FIRST_VERSION_OF_NEW_TYPES
         instead = "take another type"
         if format_version < newest and _is_in(place, newest):
-            instead = f"set format-version={newest}"
+            instead = f"set format-version={newest}{_coarser(place.type)}"
         yield Refusal(f"column {place.name}", error.message, instead)
+
+
+def _coarser(data_type: DataType) -> str:
+    """Return how the advice on a moment ends, which every version has without its last digits."""
+    if not isinstance(data_type, TimestampType | LocalZonedTimestampType):
+        return ""
+    return f", or take {bare_text(type(data_type)())}"
 
 
 def _is_in(place: TypePlace, format_version: int) -> bool:

@@ -21,6 +21,7 @@ from ledger import (
     SortColumn,
     Table,
 )
+from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.stores import Store
 from projections.paimon.materialise import project
 from tests.faults import Wrapped
@@ -116,6 +117,11 @@ def last(table: Table) -> int:
     return table.state.last_snapshot_id
 
 
+def older(table: Table, part: int) -> int:
+    """Return a snapshot as far back, and as far behind a checkpoint in every history."""
+    return last(table) // part // CHECKPOINT_INTERVAL * CHECKPOINT_INTERVAL + 20
+
+
 KINDS: dict[str, Callable[[Table], object]] = {
     "append": lambda table: table.append([a_file(10**6)]),
     "delete": lambda table: table.delete_files(["bucket-0/3.parquet"]),
@@ -124,8 +130,8 @@ KINDS: dict[str, Callable[[Table], object]] = {
     "layout": lambda table: table.alter([ReplaceSortOrder((SortColumn(("id",)),))]),
     "analyze": lambda table: table.commit_snapshot(SnapshotPlan("ANALYZE")),
     "tag the newest": lambda table: table.create_tag("new"),
-    "tag an old one": lambda table: table.create_tag("new", snapshot=last(table) // 2),
-    "replace a tag": lambda table: table.replace_tag("a", snapshot=last(table) // 3),
+    "tag an old one": lambda table: table.create_tag("new", snapshot=older(table, 2)),
+    "replace a tag": lambda table: table.replace_tag("a", snapshot=older(table, 3)),
     "delete a tag": lambda table: table.delete_tag("a"),
     "delete a tag of an expired one": lambda table: table.delete_tag("kept"),
     "expire one": lambda table: table.expire_snapshots(before=table.state.earliest_snapshot_id + 1),

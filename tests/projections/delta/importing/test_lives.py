@@ -62,6 +62,22 @@ def test_every_version_of_a_random_life_reads_as_at_the_source(tmp_path: Path, s
     assert sum(each.record_count for each in at.files) == life.table.to_pyarrow_table().num_rows
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(2))
+def test_a_life_of_three_hundred_steps_reads_as_at_the_source(tmp_path: Path, seed: int) -> None:
+    life = Life(tmp_path / "t", 10 + seed, random.Random(seed).choice([None, "text", "day"]))
+    lake = ledger.open(str(tmp_path / "lake"))
+    for _ in range(5):
+        for _ in range(60):
+            life.step()
+        table = mirrored(lake, life)
+    assert followed(table) == list(range(life.version + 1))
+    assert life.version > 250
+    assert_alike(life, table, [*range(0, life.version, 10), life.version])
+    for version in range(life.version + 1):
+        assert READERS[0](folder_of(table), version) == READERS[0](life.folder, version), version
+
+
 @pytest.mark.parametrize("key", KEYS)
 def test_partitions_of_every_type_come_in(tmp_path: Path, key: str) -> None:
     life = Life(tmp_path / "t", 3, key)

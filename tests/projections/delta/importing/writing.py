@@ -69,6 +69,7 @@ class Life:
         self._columns: dict[str, pa.DataType] = {"id": pa.int64()}
         if key is not None:
             self._columns[key] = KEYS[key]
+        self._first = dict(self._columns)
         self.write("error", configuration={"delta.checkpointInterval": "4"})
 
     @property
@@ -123,8 +124,8 @@ class Life:
             self.table.optimize.compact()
         elif chance < 0.9:
             self.table.restore(self._rng.randrange(self.version + 1))
-            known = {each.name for each in self.table.schema().fields}
-            self._columns = {name: kind for name, kind in self._columns.items() if name in known}
+            known = [each.name for each in self.table.schema().fields]
+            self._columns = {name: {**_MORE, **self._first}[name] for name in known}
         elif chance < 0.95:
             for extra in [each for each in _MORE if each in self._columns]:
                 del self._columns[extra]

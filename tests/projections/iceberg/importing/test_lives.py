@@ -158,6 +158,21 @@ def test_a_life_is_followed_and_reads_the_same_at_every_snapshot(seed: int, tmp_
     assert_same(late, theirs, tmp_path / "late")
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(2))
+def test_a_life_of_three_hundred_steps_reads_the_same_at_every_snapshot(
+    seed: int, tmp_path: Path
+) -> None:
+    rng = random.Random(20 + seed)
+    theirs = created(tmp_path / "t", version=1 + seed)
+    append(theirs, rng)
+    lake = ledger.open(str(tmp_path / "lake"))
+    for _ in range(5):
+        lived(theirs, rng, 60)
+        lake.import_table("a.b", theirs.metadata_location)
+    assert_same(lake, theirs, tmp_path / "lake")
+
+
 def test_duckdb_reads_the_projected_table_as_it_reads_the_source(tmp_path: Path) -> None:
     theirs = created(tmp_path / "t")
     first = appended(theirs, 1, 2, name=["a", "b"])

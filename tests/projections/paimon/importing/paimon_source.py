@@ -60,7 +60,9 @@ class PaimonSource:
         types = {each.name: each.type for each in table.fields}
         arrays = []
         for name in names:
-            kind = pa.int64() if "INT" in str(types[name]) else pa.string()
+            said = str(types[name])
+            wide = pa.int64() if "BIGINT" in said else pa.int32()
+            kind = wide if "INT" in said else pa.string()
             values = filled.get(name) or [str(each) for each in ids]
             nullable = name != "id"
             arrays.append((pa.field(name, kind, nullable=nullable), pa.array(values).cast(kind)))

@@ -118,6 +118,21 @@ def test_a_life_is_followed_and_reads_the_same_at_every_snapshot_and_tag(
     assert_reads_the_same(late, tmp_path / "late", source)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["plain", "keyed"])
+def test_a_life_of_three_hundred_steps_reads_the_same_at_every_snapshot(
+    kind: str, tmp_path: Path
+) -> None:
+    source = PaimonSource(tmp_path / "theirs", keyed=kind == "keyed")
+    lake, root = ledger.open(str(tmp_path / "lake")), tmp_path / "lake"
+    for step, _ in enumerate(source.life(30, 300)):
+        if step % 60 == 0:
+            taken(lake, source.folder)
+    taken(lake, source.folder)
+    assert_reads_the_same(lake, root, source)
+    assert verify(lake.table("a.b")).is_empty
+
+
 def test_a_branch_comes_with_its_snapshots_and_goes_with_it(tmp_path: Path) -> None:
     source = PaimonSource(tmp_path / "theirs")
     source.append()
