@@ -156,13 +156,14 @@ def _commit(table: Table) -> None:
 def _in_pairs(lake: Ledger, tables: dict[str, Table], load: Load, steps: Steps) -> Iterator[Figure]:
     met = {name: Met() for name in tables}
     waited_s = 0.0
+    lake.close()
     for turn in range(load.pairs):
         # Forwards and backwards: a log that grows, and a machine that tires, is nobody's.
         for name in sorted(tables, reverse=turn % 2 == 1):
+            _put_on(tables[name], load, met[name], steps)
             begun_s = time.perf_counter()
             lake.close()
             waited_s = max(waited_s, time.perf_counter() - begun_s)
-            _put_on(tables[name], load, met[name], steps)
     followed, none = met["followed"], met["none"]
     for what, of in (("median", statistics.median), ("mean", statistics.fmean)):
         yield Figure(f"{load.name}: {what} commit, nothing follows", of(none.all_ms), "ms")

@@ -15,8 +15,9 @@ from attrs import frozen
 from ledger.events import TableEvent
 from ledger.evolution.state import TableState
 from ledger.ledger import Ledger
-from ledger.model.errors import CommitConflictError, InvalidInputError
+from ledger.model.errors import CommitConflictError, InvalidInputError, StoreError
 from ledger.model.identifier import Identifier
+from ledger.stores import LocalStore, Store, open_store
 from ledger.table import Table
 from projections.importing.importing import Importing
 from projections.materialising import Progress
@@ -204,3 +205,19 @@ class Promoting:
 
 def _files(table: Table) -> int:
     return table.state.totals.file_count
+
+
+def conditional_store(folder: str, options: Mapping[str, Any] | None) -> Store | None:
+    """Return a source's folder as a store that creates a file once, whoever is first.
+
+    Args:
+        folder: Its path or URL.
+        options: What the store takes.
+
+    Returns:
+        None where its storage knows no conditional create.
+    """
+    try:
+        return open_store(folder, options) if "://" in folder else LocalStore(folder)
+    except StoreError:
+        return None

@@ -18,8 +18,7 @@ from ledger.events.table_events import TablePromoted
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born.delta import DeltaTable
 from ledger.history.older import schemas_by_id
-from ledger.model.errors import StoreError, UnsupportedError
-from ledger.stores import LocalStore, Store, open_store
+from ledger.model.errors import UnsupportedError
 from ledger.table import Table
 from projections.delta.importing.importing import DELTA
 from projections.delta.importing.reading import Protocol
@@ -31,7 +30,7 @@ from projections.delta.rules import schemas
 from projections.delta.table.columns import CalledInFiles, names_in_files
 from projections.delta.table.metadata import FENCE, is_reserved, with_features
 from projections.importing.files import place_of_source, plain
-from projections.importing.promoting import Promoting
+from projections.importing.promoting import Promoting, conditional_store
 
 _TIMED = "delta.enableInCommitTimestamps"
 
@@ -79,7 +78,8 @@ class DeltaHandover:
         delta = _delta(state)
         if Source(source, options).newest != delta.delta_version:
             return False
-        store = None if is_fenced(state) else _store(source, options)
+        log = f"{plain(place_of_source(source))}/{FOLDER}"
+        store = None if is_fenced(state) else conditional_store(log, options)
         if store is None:
             return True
         path = commit_path(delta.delta_version + 1)
@@ -132,17 +132,6 @@ def _features(delta: DeltaTable) -> tuple[str, ...]:
     if not delta.protocol:
         return ()
     return msgspec.json.decode(delta.protocol, type=Protocol).writer_features or ()
-
-
-def _store(source: str, options: Mapping[str, Any] | None) -> Store | None:
-    """Return the log's folder as a store; None where a storage knows no conditional create."""
-    place = f"{plain(place_of_source(source))}/{FOLDER}"
-    try:
-        if "://" not in place:
-            return LocalStore(place)
-        return open_store(place, options)
-    except StoreError:
-        return None
 
 
 def _last_version(table: Table, delta: DeltaTable, now_millis: int) -> bytes:

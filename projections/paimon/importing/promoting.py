@@ -24,13 +24,12 @@ from ledger.evolution.table.born.paimon import PaimonTable
 from ledger.evolution.table.changes import FileSums
 from ledger.evolution.table.snapshots import readable_files
 from ledger.log.request import fresh_id
-from ledger.model.errors import LedgerError, StoreError, UnsupportedError
+from ledger.model.errors import LedgerError, UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.model.snapshot import Snapshot
-from ledger.stores import LocalStore, Store, open_store
 from ledger.table import Table
 from projections.importing.files import place_of_source, plain
-from projections.importing.promoting import Promoting
+from projections.importing.promoting import Promoting, conditional_store
 from projections.paimon.engines import engine_files
 from projections.paimon.files.snapshot_file import snapshot_file
 from projections.paimon.importing.importing import PAIMON
@@ -100,7 +99,8 @@ class PaimonHandover:
             return not newest
         if newest != current.id or not is_same_snapshot(current, found.snapshot(newest)):
             return False
-        store = None if found.fence else _store(source, options)
+        folder = plain(place_of_source(source))
+        store = None if found.fence else conditional_store(folder, options)
         if store is None:
             return True
         # Whoever was first: what stands there comes in now.
@@ -162,17 +162,6 @@ def _of_source(table: Table, paimon: PaimonTable) -> Iterator[str]:
     if paimon.branches:
         named = ", ".join(sorted(paimon.branches))
         yield f"stop the writers of its branches {named}, too: they stay here as they were"
-
-
-def _store(source: str, options: Mapping[str, Any] | None) -> Store | None:
-    """Return the table's folder as a store; None where a storage knows no conditional create."""
-    place = plain(place_of_source(source))
-    try:
-        if "://" not in place:
-            return LocalStore(place)
-        return open_store(place, options)
-    except StoreError:
-        return None
 
 
 def _fence(table: Table, newest: Snapshot, now_millis: int) -> bytes:

@@ -32,6 +32,7 @@ from ledger.events.table_events import TablePromoted
 from ledger.stores import LocalStore, MemoryStore, Store
 from projections.delta.importing import promoting
 from projections.delta.materialise import DELTA
+from projections.importing.promoting import conditional_store
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory
 from tests.projections.delta.importing.test_following import (
@@ -169,7 +170,7 @@ def test_who_commits_meanwhile_is_taken_in_first(
     place = source(tmp_path / "t")
     lake = ledger.open(str(tmp_path / "lake"))
     lake.import_table("a.b", place, format_name="delta")
-    found, left = promoting._store, [1, 2]
+    found, left = conditional_store, [1, 2]
 
     def raced(*asked: Any) -> Store | None:
         if left:
@@ -177,7 +178,7 @@ def test_who_commits_meanwhile_is_taken_in_first(
             write_deltalake(place, ROWS, mode="append")
         return found(*asked)
 
-    monkeypatch.setattr(promoting, "_store", raced)
+    monkeypatch.setattr(promoting, "conditional_store", raced)
     planned = lake.promote("a.b", dry_run=True)
     assert (planned.version, planned.is_new, len(left)) == (None, True, 2)
     done = lake.promote("a.b")
@@ -191,13 +192,13 @@ def test_a_source_that_never_stands_still_stays_its_owners(
     place = source(tmp_path / "t")
     lake = ledger.open(str(tmp_path / "lake"))
     lake.import_table("a.b", place, format_name="delta")
-    found = promoting._store
+    found = conditional_store
 
     def raced(*asked: Any) -> Store | None:
         write_deltalake(place, ROWS, mode="append")
         return found(*asked)
 
-    monkeypatch.setattr(promoting, "_store", raced)
+    monkeypatch.setattr(promoting, "conditional_store", raced)
     with pytest.raises(InvalidInputError, match="stop its writers"):
         lake.promote("a.b")
     assert lake.table("a.b").state.followed == place
@@ -239,7 +240,7 @@ def test_a_kill_at_any_write_is_ended_by_asking_again(tmp_path: Path) -> None:
 def test_a_kill_before_or_after_the_sources_last_version_is_ended_by_asking_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = promoting._store
+    found = conditional_store
     for writes in (0, 1):
         place = written(tmp_path / f"{writes}")
         lake = lake_on(memory(), clock=now)
@@ -249,7 +250,7 @@ def test_a_kill_before_or_after_the_sources_last_version_is_ended_by_asking_agai
             store = found(*asked)
             return None if store is None else DiesAfter(store, left)
 
-        monkeypatch.setattr(promoting, "_store", dying)
+        monkeypatch.setattr(promoting, "conditional_store", dying)
         with suppress(Died):
             lake.promote("a.b")
         monkeypatch.undo()
@@ -262,7 +263,7 @@ def test_where_nobody_can_be_kept_out_the_owner_is_told_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = source(tmp_path / "t")
-    monkeypatch.setattr(promoting, "_store", lambda *_: None)
+    monkeypatch.setattr(promoting, "conditional_store", lambda *_: None)
     lake = ledger.open(str(tmp_path / "lake"))
     lake.import_table("a.b", place, format_name="delta")
     done = lake.promote("a.b")
@@ -488,6 +489,6 @@ def test_times_rise_where_the_source_keeps_them_in_its_commits(tmp_path: Path) -
 
 
 def test_a_store_that_creates_once_is_found_for_a_place() -> None:
-    assert isinstance(promoting._store("/lake/t", {"key": "of another"}), LocalStore)
-    assert isinstance(promoting._store("memory://lake/t", None), MemoryStore)
-    assert promoting._store("sftp://host/lake/t", None) is None
+    assert isinstance(conditional_store("/lake/t", {"key": "of another"}), LocalStore)
+    assert isinstance(conditional_store("memory://lake/t", None), MemoryStore)
+    assert conditional_store("sftp://host/lake/t", None) is None

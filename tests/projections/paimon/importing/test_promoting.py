@@ -28,6 +28,7 @@ from ledger import (
     UnsupportedError,
 )
 from ledger.stores import LocalStore, Store
+from projections.importing.promoting import conditional_store
 from projections.paimon.importing import promoting
 from projections.paimon.materialise import PAIMON
 from tests.faults import Died, DiesAfter
@@ -213,7 +214,7 @@ def test_who_commits_meanwhile_is_taken_in_first(
 ) -> None:
     source = grown(tmp_path / "wh")
     lake = followed(tmp_path, source)
-    found, left = promoting._store, [1, 2]
+    found, left = conditional_store, [1, 2]
 
     def raced(*asked: Any) -> Store | None:
         if left:
@@ -221,7 +222,7 @@ def test_who_commits_meanwhile_is_taken_in_first(
             source.append()
         return found(*asked)
 
-    monkeypatch.setattr(promoting, "_store", raced)
+    monkeypatch.setattr(promoting, "conditional_store", raced)
     planned = lake.promote("a.b", dry_run=True)
     assert (planned.version, planned.is_new, len(left)) == (None, True, 2)
     done = lake.promote("a.b")
@@ -234,13 +235,13 @@ def test_a_source_that_never_stands_still_stays_its_owners(
 ) -> None:
     source = grown(tmp_path / "wh")
     lake = followed(tmp_path, source)
-    found = promoting._store
+    found = conditional_store
 
     def raced(*asked: Any) -> Store | None:
         source.append()
         return found(*asked)
 
-    monkeypatch.setattr(promoting, "_store", raced)
+    monkeypatch.setattr(promoting, "conditional_store", raced)
     with pytest.raises(InvalidInputError, match="stop its writers"):
         lake.promote("a.b")
     assert lake.table("a.b").state.followed == str(source.folder)
@@ -289,7 +290,7 @@ def test_a_kill_at_any_write_is_ended_by_asking_again(tmp_path: Path, first: int
 def test_a_kill_before_or_after_the_sources_last_file_is_ended_by_asking_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = promoting._store
+    found = conditional_store
     for writes in (0, 1):
         source = grown(tmp_path / f"{writes}")
         lake = lake_on(LocalStore(str(tmp_path / f"lake-{writes}")), clock=now)
@@ -299,7 +300,7 @@ def test_a_kill_before_or_after_the_sources_last_file_is_ended_by_asking_again(
             store = found(*asked)
             return None if store is None else DiesAfter(store, left)
 
-        monkeypatch.setattr(promoting, "_store", dying)
+        monkeypatch.setattr(promoting, "conditional_store", dying)
         with suppress(Died):
             lake.promote("a.b")
         monkeypatch.undo()
@@ -316,7 +317,7 @@ def test_where_nobody_can_be_kept_out_the_owner_is_told_what_came_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = grown(tmp_path / "wh")
-    monkeypatch.setattr(promoting, "_store", lambda *_: None)
+    monkeypatch.setattr(promoting, "conditional_store", lambda *_: None)
     lake = followed(tmp_path, source)
     done = lake.promote("a.b")
     assert done.instructions[0].startswith(f"stop all writers of {source.folder}")
