@@ -104,7 +104,7 @@ if TYPE_CHECKING:
     from ledger.updates import ReplaceOrder, UpdateSchema, UpdateSpec
 
 CHANGES = its.many('a sequence of changes, such as [AddColumn("day", "DATE")]')
-FILES = its.many("a sequence of FileChanges")
+FILES = its.many("a sequence of FileChanges, as data_files(paths) makes them of Parquet files")
 # Without the module, which only writing needs.
 WANTED_ENTRIES = {
     "last": its.whole.or_none(),

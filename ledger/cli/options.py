@@ -316,8 +316,9 @@ def read_instant(text: str) -> dict[str, Any]:
     try:
         return {"timestamp": read_time(rest if word == "timestamp" else text)}
     except UsageError as error:
+        meant = "" if colon else f"a tag is asked for as tag:{text}, a branch as branch:{text}; "
         raise UsageError(
-            f"{text!r} is no instant; write now, -3 (commits ago), tag:NAME, branch:NAME, "
+            f"{text!r} is no instant; {meant}write now, -3 (commits ago), tag:NAME, branch:NAME, "
             f"snapshot:3, version:7, or a time: {_TIMES}"
         ) from error
 

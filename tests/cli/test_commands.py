@@ -211,6 +211,13 @@ def test_messages_are_shown_without_what_steers_terminals(shop: Run) -> None:
     assert "?[2J[bold]hi" in shop("log", TABLE).out
 
 
+def test_a_table_s_comment_that_reads_as_a_column_s_is_told_how_that_is_written(shop: Run) -> None:
+    told = shop("alter", "shop.orders", "--comment", "id=one a day")
+    assert told.code == 0
+    assert '--column-comment "id=one a day"' in told.err
+    assert shop("alter", "shop.orders", "--comment", "unit=day").err == ""
+
+
 def test_changes_are_read_alike_where_pydantic_is_loaded(shop: Run) -> None:
     # Cyclopts checks every value by it then, as in a process that has loaded PyIceberg.
     importlib.import_module("pydantic")

@@ -57,7 +57,11 @@ MISTAKES: list[tuple[list[str], int, str]] = [
     (["show", "shop.orders", "--tag", "v9"], 3, "tag 'v9' does not exist"),
     (["show", "shop.orders", "--snapshot", "4"], 3, "snapshot 4 does not exist"),
     (["show", "shop.orders", "--version", "99"], 3, "99"),
-    (["show", "shop.orders", "--at", "someday"], 2, "'someday' is no instant; write now, -3"),
+    (
+        ["show", "shop.orders", "--at", "someday"],
+        2,
+        "a tag is asked for as tag:someday, a branch as branch:someday; write now, -3",
+    ),
     (["show", "shop.orders", "--at", "3"], 2, "3 what? write version:3, snapshot:3, or -3 for"),
     (["expire", "shop.orders", "--older-than", "30"], 2, "'30' is no time; write 2013-01-31"),
     (["head", "orders"], 2, "'orders' is not a full name: did you mean shop.orders?"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -11,7 +11,7 @@ from ledger.cli.changes import CHANGE_OPTIONS, changes_of
 from ledger.cli.exits import UsageError
 from ledger.cli.options import CommitFlags, LedgerFlags, TableName, as_written, pairs
 from ledger.cli.phrases import committed
-from ledger.events.schema_changes import DropPrimaryKey, SchemaChange
+from ledger.events.schema_changes import DropPrimaryKey, SchemaChange, UpdateComment
 from ledger.events.spec_changes import SpecChange
 from ledger.model.path_text import shown_path
 from ledger.sql.statement import RenameStatement, parse
@@ -67,7 +67,29 @@ def alter(
     """  # noqa: E501 - a table's row is one line
     changes = wanted_changes(pairs(change), drop_primary_key)
     table = place.table(name)
-    committed(place.screen, table, table.alter(changes, **writing.options()), writing)
+    done = table.alter(changes, **writing.options())
+    committed(place.screen, table, done, writing)
+    for path, text in columns_meant(changes, done.state.schema.names):
+        place.screen.notice(
+            f"{path}={text} is the comment of the table now; that of column {path} is written as "
+            f'--column-comment "{path}={text}"'
+        )
+
+
+def columns_meant(
+    changes: Iterable[SchemaChange | SpecChange], names: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the column and the text of each table's comment that reads as a column's.
+
+    Example:
+        >>> list(columns_meant([UpdateComment("id=a number"), UpdateComment("a=b")], ["id"]))
+        [('id', 'a number')]
+    """
+    for change in changes:
+        if isinstance(change, UpdateComment) and change.comment is not None:
+            name, equals, text = change.comment.partition("=")
+            if equals and name in names:
+                yield name, text
 
 
 def wanted_changes(
