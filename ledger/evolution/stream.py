@@ -102,6 +102,13 @@ class Stream(Protocol[S, E_contra]):
     def decode_state(self, record: bytes) -> S:
         """Return the state of a record that `encode_state` gave."""
 
+    def decode_outline(self, record: bytes) -> S:
+        """Return what searches ask of a record's state, and whatever else is as quick to read.
+
+        That is its version, times and format, which snapshot is the newest, which schema the
+        current one, and its branches. Nobody goes on from it: the rest may be empty.
+        """
+
 
 @frozen
 class Landed:

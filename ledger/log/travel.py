@@ -112,22 +112,24 @@ def last_while(
 def last_checkpoint_while(log: StreamLog[S, E], state_fits: Callable[[S], bool]) -> Head[S] | None:
     """Return the last checkpoint whose state fits; None when the first does not.
 
-    The condition holds for a prefix of the stream and fails after it.
+    The condition holds for a prefix of the stream and fails after it. It is asked of no more of a
+    state than `Stream.decode_outline` says.
     """
     low, high = 0, head_state(log).version // CHECKPOINT_INTERVAL
-    found: Head[S] | None = None
+    found: S | None = None
     stride = 1
     while low < high:
         # What is asked for is recent mostly: go back from the end, further each time.
         middle = high - high % stride if found is None else _roundest(low, high)
         if middle <= low:
             middle = _roundest(low, high)
-        near = log.checkpoints.at_or_before(middle * CHECKPOINT_INTERVAL)
-        if near is None or state_fits(near.state):
+        near = log.checkpoints.outline_at_or_before(middle * CHECKPOINT_INTERVAL)
+        if near is None or state_fits(near):
             found, low = near or found, middle
         else:
-            high, stride = min(middle, near.state.version // CHECKPOINT_INTERVAL) - 1, stride * 4
-    return found
+            high, stride = min(middle, near.version // CHECKPOINT_INTERVAL) - 1, stride * 4
+    # One that can be searched by and not be read is passed over: those before it fit, too.
+    return None if found is None else log.checkpoints.at_or_before(found.version)
 
 
 def _roundest(low: int, high: int) -> int:

@@ -74,6 +74,8 @@ def test_the_nearest_one_before_a_version_is_found(version: int, step: int | Non
 
     wanted = None if step is None else (step, f"sha256:{step}")
     assert found(checkpoints.at_or_before(version)) == wanted
+    outline = checkpoints.outline_at_or_before(version)
+    assert (outline and outline.version // CHECKPOINT_INTERVAL) == step
 
 
 def said(**facts: object) -> Callable[[bytes], bytes]:

@@ -15,7 +15,10 @@ from ledger import (
     Table,
 )
 from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.state import TableState
+from ledger.log.caches.checkpoint import Checkpoints
+from tests.evolution.test_table_laws import random_table
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders, ticking
 
 
@@ -43,6 +46,62 @@ def test_every_version_time_and_snapshot_reads_as_it_was() -> None:
     for state in states[3::21]:
         if state.snapshot is not None and state.version % 3 == 0:
             assert table.at(snapshot=state.last_snapshot_id).state == state
+
+
+class _Counting(TableStream):
+    """Counts the records that were read whole."""
+
+    def __init__(self) -> None:
+        self.whole = 0
+
+    def decode_state(self, record: bytes) -> TableState:
+        self.whole += 1
+        return super().decode_state(record)
+
+
+def test_a_search_reads_one_checkpoint_whole() -> None:
+    store = memory()
+    writer = orders(lake_on(store, ticking()))
+    states = [writer.append([data_file(f"f{number}.parquet")]).state for number in range(520)]
+    table = lake_on(store).table("shop.orders")
+    log = table.log
+    for moment in ({"snapshot": 131}, {"timestamp": states[130].time_millis}):
+        stream = _Counting()
+        log.checkpoints = Checkpoints(store, log.layout, stream, log.gate)
+
+        assert table.at(**moment).state == states[130]  # type: ignore[arg-type]
+        assert stream.whole == 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_outline_says_of_a_state_what_searches_ask(seed: int) -> None:
+    table = random_table(seed, 30)
+    stream = TableStream()
+    state = table.state
+
+    outline = stream.decode_outline(stream.encode_state(state))
+
+    for of in ("version", "effective_millis", "last_snapshot_id", "branches", "corrections"):
+        assert getattr(outline, of) == getattr(state, of)
+    assert outline.schema.id == state.schema.id
+    assert outline.last_branch_number == state.last_branch_number
+
+
+class _Columnless(TableStream):
+    """Writes states whose columns nobody can read."""
+
+    def encode_state(self, state: TableState) -> bytes:
+        return super().encode_state(state).replace(b'"type":"INT"', b'"type":"NONE"')
+
+
+def test_one_that_can_be_searched_by_and_not_be_read_is_passed_over() -> None:
+    table, states = a_table(330)
+    store, layout = table.log.store, table.log.layout
+    broken = table.log.checkpoints.at(200)
+    assert broken is not None
+    Checkpoints(store, layout, _Columnless(), table.log.gate).save(broken)
+
+    assert lake_on(store).table("shop.orders").at(snapshot=70).state == states[210]
 
 
 def test_a_state_is_the_fold_of_its_prefix_and_of_checkpoint_and_tail() -> None:

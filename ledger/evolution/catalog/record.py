@@ -135,6 +135,14 @@ class CatalogStream:
             used_paths=frozenset(read.used_paths),
         )
 
+    def decode_outline(self, record: bytes) -> CatalogState:
+        """Return the state of a record, all of which is short.
+
+        Raises:
+            msgspec.DecodeError: As of `decode_state`.
+        """
+        return self.decode_state(record)
+
 
 def _audit_record(audit: Audit) -> _Audit:
     return _Audit(audit.created_at, audit.created_by, audit.updated_at, audit.updated_by)

@@ -28,6 +28,7 @@ from ledger.evolution.table.born.paimon import PaimonTable
 from ledger.model.errors import DamagedLogError
 from ledger.model.instant import ClockCorrection
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder
+from ledger.model.schema import Schema
 from ledger.model.snapshot import Branch, Snapshot, StatisticsFile, Tag, Totals
 
 T = TypeVar("T")
@@ -80,6 +81,36 @@ class _Read(_State, frozen=True, gc=False, rename="camel"):
     tags: Raw = Raw(b"{}")
 
 
+class _SchemaOutline(Struct, frozen=True, gc=False, rename="camel"):
+    id: int
+    highest_field_id: int
+    time_millis: int
+
+
+class _Outline(Struct, frozen=True, gc=False, rename="camel"):
+    """What searches ask of a state: most of a record is columns, and what others know of it."""
+
+    version: int
+    time_millis: int
+    effective_millis: int
+    table_id: str
+    path: str
+    schema: _SchemaOutline
+    created_at: int
+    created_by: str
+    updated_at: int
+    updated_by: str
+    snapshot: Snapshot | None = None
+    earliest_snapshot_id: int = 1
+    format: int = OLDEST_FORMAT
+    corrections: tuple[ClockCorrection, ...] = ()
+    keeps_outside: bool = False
+    branches: dict[str, Branch] = {}
+    last_branch_number: int = 0
+
+
+_OUTLINED = tuple(name for name in _Outline.__struct_fields__ if name != "schema")
+_OUTLINE_DECODER = msgspec.json.Decoder(_Outline)
 _DECODER = msgspec.json.Decoder(_Read)
 _ENCODER = msgspec.json.Encoder()
 
@@ -205,4 +236,20 @@ class TableStream:
             statistics=read.statistics,
             format_rules=read.format_rules,
             branches=read.branches,
+        )
+
+    def decode_outline(self, record: bytes) -> TableState:
+        """Return what searches ask of a record's state: it has no columns, specs, tags or files.
+
+        Raises:
+            msgspec.DecodeError: As of `decode_state`.
+        """
+        read = _OUTLINE_DECODER.decode(record)
+        now = read.schema
+        return TableState(
+            **{name: getattr(read, name) for name in _OUTLINED},
+            schema=Schema(
+                (), id=now.id, highest_field_id=now.highest_field_id, time_millis=now.time_millis
+            ),
+            specs=(),
         )

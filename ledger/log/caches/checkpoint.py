@@ -7,7 +7,7 @@ is passed over; the log is the truth.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -24,6 +24,7 @@ S = TypeVar("S", bound=StateLike)
 FORMAT = 1
 
 _MOST_KEPT = 16
+_MOST_OUTLINES = 256
 """Searches meet the same few checkpoints again and again."""
 
 
@@ -100,6 +101,7 @@ class Checkpoints(Generic[S]):
         self._stream = stream
         self._gate = gate
         self._kept: dict[int, Head[S]] = {}
+        self._outlines: dict[int, S] = {}
 
     def save(self, head: Head[S]) -> None:
         """Keep `head`, and hint at it.
@@ -145,6 +147,30 @@ class Checkpoints(Generic[S]):
                 return found
         return None
 
+    def outline_at_or_before(self, version: int) -> S | None:
+        """Return the state of the newest usable checkpoint not after `version`, or None.
+
+        It is no more than searches ask for; see `Stream.decode_outline`.
+        """
+        for step in range(version // CHECKPOINT_INTERVAL, 0, -1):
+            at = step * CHECKPOINT_INTERVAL
+            found = self._outlines.pop(at, None) or self._outline(at)
+            if found is not None:
+                self._outlines[at] = found
+                for oldest in list(self._outlines)[:-_MOST_OUTLINES]:
+                    self._outlines.pop(oldest, None)
+                return found
+        return None
+
+    def _outline(self, version: int) -> S | None:
+        kept = self._kept.get(version)
+        if kept is not None:
+            return kept.state
+        found = (
+            self._read(each, version, self._stream.decode_outline) for each in self._read_places
+        )
+        return next((state for state, _ in filter(None, found)), None)
+
     @property
     def _reads_shared(self) -> bool:
         return self._gate.born == OLDEST_FORMAT
@@ -180,9 +206,9 @@ class Checkpoints(Generic[S]):
     def at(self, version: int) -> Head[S] | None:
         """Return the checkpoint of a version; None when there is none to use."""
         for place in self._read_places:
-            found = self._load(place, version)
+            found = self._read(place, version, self._stream.decode_state)
             if found is not None:
-                return found
+                return Head(*found)
         return None
 
     def has(self, version: int) -> bool:
@@ -193,13 +219,16 @@ class Checkpoints(Generic[S]):
     def _read_places(self) -> tuple[_Place, ...]:
         return (self._own, self._shared) if self._reads_shared else (self._own,)
 
-    def _load(self, place: _Place, version: int) -> Head[S] | None:
+    def _read(
+        self, place: _Place, version: int, decode: Callable[[bytes], S]
+    ) -> tuple[S, str] | None:
+        """Return what is decoded of a checkpoint's record, and the digest that it names."""
         found = self._file(place, version)
         if found is None:
             return None
         front, record = found
         try:
-            return Head(self._stream.decode_state(record), front.head)
+            return decode(record), front.head
         except (msgspec.DecodeError, ValueError, RecursionError):
             return None
 
