@@ -19,6 +19,7 @@ from ledger import (
     RenameColumn,
     SetOption,
     Table,
+    UpdateColumnType,
 )
 from ledger.audit.blame import blame_column, blame_columns, blame_settings, flat
 from ledger.audit.lives import AskedLives, Lives
@@ -193,6 +194,19 @@ def test_settings_are_blamed_and_a_dropped_column_is_found_by_its_name() -> None
     assert gone.died.author == "eve"
     with pytest.raises(ColumnNotFoundError, match="was ever called nope"):
         blame_column(lives, ("nope",))
+
+
+def test_what_was_inside_a_column_goes_with_its_type() -> None:
+    table = orders(lake_on(memory()))
+    table.alter([SetOption("ledger.formats", "paimon")])
+    table.alter([AddColumn(("tags",), {"type": "ARRAY", "element": "INT"})], author="ann")
+    table.alter([UpdateColumnType(("tags", "element"), "BIGINT")], author="bob")
+    table.alter([UpdateColumnType(("tags",), "STRING")], author="eve")
+
+    life = lives_of(table).by_id[table.state.schema.field("tags").id]
+    assert [key for key in life.aspects if "element" in key] == []
+    blamed = blame_column(lives_of(table), ("tags",))
+    assert {each.author for each in blamed.causes} == {"ann", "eve"}
 
 
 def test_a_table_that_was_born_in_iceberg_is_blamed_through_columns_that_return() -> None:

@@ -122,6 +122,8 @@ OPTIONS: list[tuple[dict[str, Any], dict[str, str], str | None]] = [
     (APPEND, {**SHREDDED, "fields.m.map.shared-shredding.max-columns": "0"}, ARGUMENT),
     (APPEND, {**SHREDDED, "file.compression": "snappy"}, ARGUMENT),
     (APPEND, {**SHREDDED, "changelog-file.format": "avro"}, ARGUMENT),
+    (KEYED, {"bucket": "-2"}, None),
+    (KEYED, {**SHREDDED, "bucket": "-2"}, ARGUMENT),
     (APPEND, {"variant.shredding.maxInferBufferRow": "0"}, ARGUMENT),
     (APPEND, {"variant.shredding.minFieldCardinalityRatio": "2"}, ARGUMENT),
     (APPEND, {"variant.shredding.adaptive.retentionRatio": "0.5"}, None),

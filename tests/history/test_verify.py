@@ -19,7 +19,8 @@ from ledger import InvalidInputError, SetOption, Table
 from ledger.evolution.fold.table_record import FOLD_VERSION
 from ledger.files.change_table import parquet_of
 from ledger.files.runs import NO_ROWS, Placed, check_of, table_of
-from ledger.history.verifying.caches.compared import is_run_of
+from ledger.history.verifying.caches.compared import Caches, is_run_of
+from ledger.history.verifying.caches.filters import filter_findings
 from ledger.history.verifying.finding import Expected, Finding
 from ledger.history.verifying.subject import Subject
 from ledger.history.verifying.verify import MOST_DAMAGES, Verification, repair
@@ -205,6 +206,19 @@ def test_filters_and_their_cuts_are_compared_as_far_as_they_go_and_restored() ->
     store.replace(older, b"torn")
     assert look() == {("derived", recent), ("derived", older)}
     assert filters() == whole
+
+
+def test_filters_of_which_none_is_there_are_one_finding_a_layer() -> None:
+    table = orders(lake_on(memory()))
+    subject: Subject[Any, Any] = Subject("t", table.log, has_files=True)
+
+    found = list(filter_findings(Caches(subject, mends=False), 6_500, set()))
+
+    recent, older = subject.layout.filter(0, 6_401), subject.layout.filter(1, 0)
+    assert [(each.kind, each.file, each.remedy) for each in found] == [
+        ("absent", recent, ()),
+        ("absent", older, ()),
+    ]
 
 
 @pytest.mark.parametrize(("one", "other"), [(3, 9), (0, 76), (75, 76)])

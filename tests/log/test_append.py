@@ -146,6 +146,13 @@ def test_expect_version_is_strict() -> None:
         mine.alter([SetOption("k", "v")], expect_version=9)
 
 
+def test_in_a_stream_without_commits_no_version_can_be_expected() -> None:
+    lake = lake_on(memory())
+    with pytest.raises(InvalidInputError, match="expect_version=0, but the newest is -1"):
+        lake.create_database("a", expect_version=0)
+    assert lake.databases() == []
+
+
 def test_a_commit_id_given_twice_gives_the_first_commit() -> None:
     mine, theirs = two_handles()
     first = mine.alter([AddColumn(("a",), "STRING")], commit_id="job-1")

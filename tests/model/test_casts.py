@@ -117,6 +117,10 @@ def test_maps_and_rows_can_have_defaults() -> None:
     refused = ['{"a": 1}', "{a -> x}", "{a}", "{a=1}", '["a"]', "{a -> 1, b}", "MAP(a)", "{a -> }"]
     assert [each for each in [*fitting, *refused] if default_value_fits(each, a_map)] == fitting
 
+    numbered = t.MapType(t.IntType(), t.IntType())
+    assert default_value_fits("{1 -> 2, null -> 3}", numbered)
+    assert not default_value_fits("{a -> 2}", numbered)
+
     nested = t.ArrayType(t.ArrayType(t.IntType()))
     assert default_value_fits("[[1, 2], [3]]", nested)
     assert not default_value_fits("[[1, 2], 3]", nested)

@@ -112,6 +112,16 @@ def test_only_the_part_of_an_and_that_fails_is_the_reason() -> None:
     assert reasons(found) == {"f": f"partition b = {bucket + 1} is outside b == {bucket}"}
 
 
+def test_of_an_or_only_the_side_that_a_partition_may_match_is_left() -> None:
+    where = "category = 'a' AND id = 1 OR category = 'b' AND id = 2"
+    files = [file("a", 2, "a"), file("b", 2, "b"), file("bare")]
+
+    left = kept(plan(files, parse_filter(where, SCHEMA)))
+
+    assert (left["a"], left["b"]) == ("id == 1", "id == 2")
+    assert "category" in left["bare"]
+
+
 def test_metrics_leave_out_what_partitions_cannot() -> None:
     files = [
         file("low", **bounded(0, t.BigIntType(), 1, 10)),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ledger.model.errors import DamagedLogError, UnsupportedError
+from ledger.model.errors import DamagedLogError, MissingDependencyError, UnsupportedError
+from projections.manifest_files.codecs import unpacked
 from projections.paimon.manifests import avro
 from projections.paimon.manifests.avro import (
     read_index_manifest,
@@ -299,6 +301,12 @@ def varint(number: int) -> bytes:
         out.append(raw_number & 127 | 128)
         raw_number >>= 7
     return bytes([*out, raw_number])
+
+
+def test_a_codec_without_its_library_says_which_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cramjam", None)
+    with pytest.raises(MissingDependencyError, match="with snappy: install cramjam to read it"):
+        unpacked("snappy", bytes(8), 100)
 
 
 def with_block(schema: Any, count: int, content: bytes, codec: str = "null") -> bytes:

@@ -387,11 +387,14 @@ def test_bad_sources_are_told_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no")
     write(tmp_path / "gap", 0, PROTOCOL, metadata(ID))
     write(tmp_path / "gap", 2, add("a"))
+    write(tmp_path / "torn", 2, add("a"))
+    _parquet(tmp_path / "torn/_delta_log" / f"{1:020d}.checkpoint.parquet", [PROTOCOL, add("b")])
     bad: list[tuple[str, type[Exception], str]] = [
         ("nowhere", NotFoundError, "it has no folder _delta_log/"),
         ("file", NotFoundError, "it has no folder _delta_log/"),
         ("empty", InvalidInputError, "holds no version of a Delta table"),
         ("gap", InvalidInputError, "lacks version 1, and no checkpoint stands"),
+        ("torn", InvalidInputError, r"1\.checkpoint\.parquet has no protocol or no metadata"),
     ]
     for name, error, said in bad:
         with pytest.raises(error, match=said):

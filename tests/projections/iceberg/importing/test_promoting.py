@@ -336,14 +336,14 @@ def test_a_pointer_to_an_older_renderers_files_is_led_on(
     lake.import_table("a.b", "here:s.t")
     named = Names.__init__
     with monkeypatch.context() as by_older:
-        by_older.setattr(Names, "__init__", lambda its, of, by=2: named(its, of, by))
+        by_older.setattr(Names, "__init__", lambda its, of, by=1: named(its, of, by))
         lake.promote("a.b")
     older = here.load_table("s.t").metadata_location
     table = lake.table("a.b")
     version, table_id = table.state.version, table.state.table_id
     stood = position.FILE.load(table.log.store, table.log.layout)
-    position.FILE.save(table.log.store, table.log.layout, evolve(stood, renderer=2))
-    assert older == f"{table.location}/{Names(table_id, 2).metadata(version)}"
+    position.FILE.save(table.log.store, table.log.layout, evolve(stood, renderer=1))
+    assert older == f"{table.location}/{Names(table_id, 1).metadata(version)}"
 
     lake.promote("a.b")
     newest = here.load_table("s.t")
