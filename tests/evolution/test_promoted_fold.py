@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from ledger.events import TableEvent
 from ledger.events import snapshot_events as n
 from ledger.events.born.delta import DeltaFollowed
-from ledger.events.born.iceberg import IcebergBirth
+from ledger.events.born.iceberg import IcebergBirth, SchemaNamed, SnapshotsRemoved
+from ledger.events.born.paimon import PaimonBranchUpdated
 from ledger.events.formats import needed_format
 from ledger.events.table_events import TablePromoted
 from ledger.evolution.fold.table_builder import TableBuilder
@@ -108,6 +109,22 @@ def test_a_table_from_delta_follows_no_more_once_it_is_promoted() -> None:
     assert (state.delta.promoted_in, state.delta.followed_schema_id) == (there, state.schema.id)
     with pytest.raises(InvalidChangeError, match="follows /lake/t no more"):
         builder.commit(commit(there + 1, DeltaFollowed(delta_version=11, timestamp_millis=99)))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        PaimonBranchUpdated(branch_name="dev", removed=("tag/tag-a",)),
+        SchemaNamed(schema_id=9),
+        SnapshotsRemoved(snapshot_ids=(1,)),
+    ],
+)
+def test_a_table_from_paimon_follows_no_more_once_it_is_promoted(event: TableEvent) -> None:
+    builder = born(life="paimon")
+    there = builder.freeze().version + 1
+    builder.commit(commit(there, TablePromoted(source="/lake/t")))
+    with pytest.raises(InvalidChangeError, match="follows /lake/t no more"):
+        builder.commit(commit(there + 1, event))
 
 
 def test_columns_stay_where_the_ledger_cannot_say_the_schemas_types() -> None:

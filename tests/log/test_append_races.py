@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import pytest
+from attrs import evolve
 
 from ledger import (
+    CommitConflictError,
     CommitUnknownError,
     FileChange,
     InvalidInputError,
@@ -27,6 +30,19 @@ class LetsAllIn(Wrapped):
 
     def lock(self, _key: str) -> AbstractContextManager[None]:
         return nullcontext()
+
+
+class AlwaysLater(Wrapped):
+    """Runs `action` right before each commit: other writers are always faster."""
+
+    def __init__(self, inner: Store, action: Callable[[], object]) -> None:
+        super().__init__(inner)
+        self._action = action
+
+    def create(self, key: str, body: bytes) -> bool:
+        if is_commit(key):
+            self._action()
+        return super().create(key, body)
 
 
 class RacesBeforeLock(LetsAllIn):
@@ -132,6 +148,18 @@ def test_a_commit_id_that_lands_after_the_look_up_is_no_conflict_under_expect_ve
     mine = lake_on(race).table("shop.orders")
     race.action = lambda: theirs.alter([SetOption("k", "v")], commit_id="x", expect_version=0)
     assert mine.alter([SetOption("k", "v")], commit_id="x", expect_version=0).version == 1
+
+
+def test_who_always_loses_gives_up_and_is_told_that_nothing_was_written() -> None:
+    store, numbers = unlocked(), itertools.count()
+    theirs = orders(lake_on(store))
+    later = AlwaysLater(store, lambda: theirs.alter([SetOption("k", str(next(numbers)))]))
+    mine = lake_on(later, patience=evolve(no_time(), deadline_s=5)).table("shop.orders")
+
+    with pytest.raises(CommitConflictError, match="gave up after 5 s.* nothing was written"):
+        mine.alter([SetOption("mine", "1")])
+    assert next(numbers) > 1
+    assert "mine" not in theirs.at().schema.options
 
 
 def test_an_id_that_is_no_text_is_the_same_id_each_time() -> None:

@@ -29,3 +29,10 @@ def test_two_who_set_the_same_keys_by_option_both_land() -> None:
     theirs.alter(wanted)
     mine.alter(wanted[1:])
     assert mine.state.schema.options["ledger.note"] == "b"
+
+
+def test_what_no_json_can_say_is_refused_and_nothing_is_written() -> None:
+    table = orders(lake_on(memory()))
+    with pytest.raises(InvalidInputError, match="cannot be written as JSON"):
+        table.alter([SetOption("k", "\ud800")])
+    assert table.at().version == 0

@@ -66,6 +66,28 @@ def test_moments_before_inside_and_after_the_wrong_range_read_as_they_were() -> 
     assert table.at(version=2).state.effective_millis > START_MILLIS + A_YEAR
 
 
+def test_of_branches_only_snapshots_that_are_ahead_are_corrected() -> None:
+    clock, store = Clock(), memory()
+    table = orders(lake_on(store, clock))
+    table.append([data_file("a.parquet")])
+    for name in ("bare", "timely", "ahead"):
+        table.create_branch(name)
+    table.branch("timely").append([data_file("b.parquet")])
+    before = table.state.branch("timely").snapshot
+    clock.hour()
+    fast = lake_on(store, lambda: clock() + A_YEAR).table("shop.orders")
+    fast.branch("ahead").append([data_file("c.parquet")])
+    corrected = clock.hour()
+
+    table.correct_clock()
+
+    assert table.state.branch("bare").snapshot is None
+    assert table.state.branch("timely").snapshot == before
+    ahead = table.state.branch("ahead").snapshot
+    assert ahead is not None
+    assert ahead.time_millis == corrected
+
+
 def test_whoever_knows_when_it_happened_may_say_so() -> None:
     clock = Clock()
     table = a_year_ahead(clock, memory())
