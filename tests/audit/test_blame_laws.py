@@ -29,9 +29,9 @@ from ledger.evolution.fold.schema_builder import SchemaBuilder
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.log.codec import Codec
 from ledger.model.schema import paths_of as paths_of_schema
-from ledger.model.types import DataField
+from ledger.model.types import ArrayType, DataField, IntType
 from ledger.model.types.walk import walk_fields, walk_ids
-from ledger.model.types.wire import type_from_wire
+from ledger.model.types.wire import type_from_wire, type_to_wire
 from tests.audit.lives import random_changes
 from tests.audit.removal import ContradictionError, Step, paths_of, without
 from tests.histories import start_schema
@@ -199,7 +199,7 @@ def test_settings_are_blamed_and_a_dropped_column_is_found_by_its_name() -> None
 def test_what_was_inside_a_column_goes_with_its_type() -> None:
     table = orders(lake_on(memory()))
     table.alter([SetOption("ledger.formats", "paimon")])
-    table.alter([AddColumn(("tags",), {"type": "ARRAY", "element": "INT"})], author="ann")
+    table.alter([AddColumn(("tags",), type_to_wire(ArrayType(IntType())))], author="ann")
     table.alter([UpdateColumnType(("tags", "element"), "BIGINT")], author="bob")
     table.alter([UpdateColumnType(("tags",), "STRING")], author="eve")
 
