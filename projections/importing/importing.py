@@ -22,6 +22,7 @@ from ledger.model.errors import (
 from ledger.model.identifier import Identifier
 from ledger.table import Table
 from projections.importing.many import FoundTable
+from projections.importing.mirrors import mirror
 from projections.importing.trial import ImportedBirth, Planned
 from projections.materialising import Progress, nobody
 
@@ -188,7 +189,7 @@ class Importing:
     ) -> tuple[Table | None, Incoming]:
         table = None
         with suppress(NotFoundError):
-            table = lake.table(identifier)
+            table = mirror(lake, identifier)
         if table is not None and table.state.followed is None:
             owner = table.state.promoted_from
             raise AlreadyExistsError(

@@ -18,9 +18,11 @@ from ledger.model.errors import UnsupportedError
 from ledger.model.schema import Schema
 from ledger.model.types.wire import field_from_wire
 from projections.iceberg.importing import metadata as m
+from projections.iceberg.importing.moved import SnapshotsMoved, moved_on, snapshots_moved
 from projections.iceberg.importing.schemas import ledger_schema
 from projections.iceberg.metadata import schema as iceberg
 from projections.iceberg.metadata.layout import SortOrder
+from projections.iceberg.metadata.snapshot import Snapshot
 from projections.iceberg.metadata.table import TableMetadata
 from projections.importing.deriving import derived
 
@@ -38,6 +40,7 @@ def difference(
     Raises:
         UnsupportedError: The ledger cannot hold something; the message names it.
     """
+    moved = snapshots_moved(before, after).as_in(() if state.born is None else state.born.snapshots)
     return (
         *_facts(before, after),
         *_options(before.properties, m.without_formats(after.properties)),
@@ -45,9 +48,9 @@ def difference(
         *_schemas(state.schema, before, after),
         *_specs(before, after),
         *_orders(before, after),
-        *_snapshots(before, after),
-        *_statistics(before, after),
-        *_gone(before, after),
+        *_snapshots(before, after, moved),
+        *_statistics(before, after, moved),
+        *_gone(before, after, moved),
         *_logs(before, after),
     )
 
@@ -171,18 +174,16 @@ def _ordered(order: SortOrder, schema: iceberg.Schema) -> SortOrderReplaced:
     return SortOrderReplaced(columns, order_id=order.order_id, fields=fields)
 
 
-def _snapshots(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
-    known, refs = dict(before.snapshots_by_id), dict(before.refs)
-    rewritten = tuple(
-        key for key, each in known.items() if after.snapshots_by_id.get(key, each) != each
-    )
+def _snapshots(
+    before: TableMetadata, after: TableMetadata, moved: SnapshotsMoved
+) -> Iterator[TableEvent]:
+    refs, rewritten = dict(before.refs), moved.rewritten
     if rewritten:
         yield e.SnapshotsRemoved(rewritten)
-        known = {key: each for key, each in known.items() if key not in rewritten}
-        refs = {key: each for key, each in refs.items() if each.snapshot_id in known}
-    for each in after.snapshots:
-        if each.snapshot_id not in known:
-            yield e.SnapshotAdded(m.snapshot_part(each))
+        kept = before.snapshots_by_id.keys() - set(rewritten)
+        refs = {key: each for key, each in refs.items() if each.snapshot_id in kept}
+    for each in _to_come(after, moved):
+        yield e.SnapshotAdded(m.snapshot_part(each))
     for name in sorted(refs.keys() - after.refs.keys()):
         yield e.SnapshotRefRemoved(name)
     for name, ref in after.refs.items():
@@ -190,13 +191,18 @@ def _snapshots(before: TableMetadata, after: TableMetadata) -> Iterator[TableEve
             yield e.SnapshotRefSet(name, m.ref_part(ref))
 
 
-def _statistics(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
+def _to_come(after: TableMetadata, moved: SnapshotsMoved) -> Iterable[Snapshot]:
+    if not moved.rewritten:
+        return moved.new
+    coming = {*moved.rewritten, *(each.snapshot_id for each in moved.new)}
+    return (each for each in after.snapshots if each.snapshot_id in coming)
+
+
+def _statistics(
+    before: TableMetadata, after: TableMetadata, moved: SnapshotsMoved
+) -> Iterator[TableEvent]:
     # A snapshot that was rewritten has lost its own.
-    lost = {
-        key
-        for key, each in before.snapshots_by_id.items()
-        if after.snapshots_by_id.get(key) != each
-    }
+    lost = {*moved.gone, *moved.rewritten}
     files = {each.snapshot_id: each for each in before.statistics if each.snapshot_id not in lost}
     for file in after.statistics:
         if files.get(file.snapshot_id) != file:
@@ -215,15 +221,16 @@ def _statistics(before: TableMetadata, after: TableMetadata) -> Iterator[TableEv
             )
 
 
-def _gone(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
-    snapshots = _missing(before.snapshots_by_id, after.snapshots_by_id)
+def _gone(
+    before: TableMetadata, after: TableMetadata, moved: SnapshotsMoved
+) -> Iterator[TableEvent]:
     kept = after.snapshots_by_id
     statistics = _no_more(before.statistics, after.statistics, kept)
     parts = _no_more(before.partition_statistics, after.partition_statistics, kept)
     if statistics or parts:
         yield e.StatisticsRemoved(snapshot_ids=statistics, of_partitions=parts)
-    if snapshots:
-        yield e.SnapshotsRemoved(snapshots)
+    if moved.gone:
+        yield e.SnapshotsRemoved(moved.gone)
     schemas = _missing(before.schemas_by_id, after.schemas_by_id)
     if schemas:
         yield e.SchemasRemoved(schemas)
@@ -247,7 +254,7 @@ def _no_more(before: Any, after: Any, kept: Mapping[int, object]) -> tuple[int, 
 
 
 def _logs(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
-    dropped, added = _moved_on(before.snapshot_log, after.snapshot_log)
+    dropped, added = moved_on(before.snapshot_log, after.snapshot_log)
     if dropped or added:
         yield e.SnapshotLogUpdated(
             dropped=dropped,
@@ -256,7 +263,7 @@ def _logs(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
                 for each in added
             ),
         )
-    dropped, files = _moved_on(before.metadata_log, after.metadata_log)
+    dropped, files = moved_on(before.metadata_log, after.metadata_log)
     if dropped or files:
         yield e.MetadataLogUpdated(
             dropped=dropped,
@@ -267,12 +274,3 @@ def _logs(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
                 for each in files
             ),
         )
-
-
-def _moved_on(before: tuple[Any, ...], after: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
-    """Return how many of the oldest entries are gone, and the new ones; all of them, if need be."""
-    for dropped in range(len(before)):
-        kept = before[dropped:]
-        if kept == after[: len(kept)]:
-            return dropped, after[len(kept) :]
-    return len(before), after

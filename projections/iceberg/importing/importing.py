@@ -3,46 +3,96 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
+
+from attrs import frozen
 
 from ledger.evolution.state import TableState
+from ledger.evolution.table.born.iceberg import BornTable
 from ledger.model.errors import AlreadyExistsError
 from ledger.table import Table
+from projections.iceberg.importing.metadata import Standing, as_said
 from projections.iceberg.importing.plan import birth_of, planned
-from projections.iceberg.importing.sources import Source, open_source, tables_of
+from projections.iceberg.importing.sources import MetadataFile, Source, open_source, tables_of
+from projections.iceberg.metadata.table_json import ReadFile
 from projections.iceberg.metadata.unknown_keys import unknown_keys
 from projections.importing.importing import Importing, Incoming
 from projections.importing.trial import Trial
+
+
+@frozen
+class _Look:
+    """What a source said when its mirror was last looked at in this process."""
+
+    newest: MetadataFile
+
+    def standing(self, state: TableState) -> Standing | None:
+        """Return a state in Iceberg's words, if it is what the source said then."""
+        born, newest = state.born, self.newest
+        is_it = born is not None and (
+            born.followed_in == state.version and born.metadata_file == newest.url
+        )
+        return as_said(state, newest.metadata) if is_it else None
+
+
+_looks: WeakKeyDictionary[Table, _Look] = WeakKeyDictionary()
 
 
 def read(
     source: str, table: Table | None, now_millis: int, options: Mapping[str, Any] | None
 ) -> Incoming:
     """Return what is new; see `projections.importing.importing.Read`."""
-    found = open_source(source, options)
+    look = None if table is None else _looks.get(table)
+    found = open_source(source, options, look.newest.file if look else None)
     known = None if table is None else table.state
-    since = ("", 0)
-    if known is not None and known.born is not None:
-        _refuse_other(known, found)
-        since = known.born.metadata_file, known.born.last_updated_millis
-    files = found.files_since(*since)
     born = None if known is None else known.born
-    schemas, snapshots = (born.schemas, born.snapshots) if born is not None else ({}, {})
+    since = ("", 0)
+    if known is not None and born is not None:
+        _refuse_other(known, found)
+        since = born.metadata_file, born.last_updated_millis
+    files = found.files_since(*since)
     if files:
-        found.refuse_missing(snapshots)
+        found.refuse_missing(() if born is None else born.snapshots)
     birth = None if known is not None else birth_of(files[0].metadata, found.name)
     start = known if birth is None else birth.state()
     if start is None:
         raise AssertionError("a table is there, or is born")
-    unknown = unknown_keys(found.newest.body, schemas, snapshots) if files else ()
-    return Incoming(
-        found.name,
-        found.newest.url,
-        birth,
-        tuple(planned(Trial(start, now_millis), files)),
-        tuple(f"the key {each} of {posixpath.basename(found.newest.url)}" for each in unknown),
-    )
+    standing = look.standing(start) if look else None
+    plan = tuple(planned(Trial(start, now_millis), files, standing))
+    if table is not None:
+        _looks[table] = _Look(found.newest)
+    return Incoming(found.name, found.newest.url, birth, plan, _not_carried(found, born, files))
+
+
+def _not_carried(
+    source: Source, born: BornTable | None, files: Sequence[MetadataFile]
+) -> tuple[str, ...]:
+    if not files:
+        return ()
+    file = source.newest.file
+    # What stood in a file that was read before was told then.
+    is_all_new = born is None or file.new is not file.parts
+    unknown = unknown_keys(file.new, None if is_all_new or born is None else _new(file, born))
+    return tuple(f"the key {each} of {posixpath.basename(source.newest.url)}" for each in unknown)
+
+
+def _new(file: ReadFile, born: BornTable) -> dict[str, Collection[int]]:
+    """Return the places of what a table does not have yet in the lists of a file."""
+    said, logged = file.metadata, len(born.snapshot_log)
+    last = born.snapshot_log[-1].snapshot_id if logged else None
+    begins = len(said.snapshot_log) >= logged > 0
+    same = begins and said.snapshot_log[logged - 1].snapshot_id == last
+    return {
+        "schemas": _lacking((each.schema_id for each in said.schemas), born.schemas),
+        "snapshots": _lacking((each.snapshot_id for each in said.snapshots), born.snapshots),
+        "snapshot-log": range(logged if same else 0, len(said.snapshot_log)),
+    }
+
+
+def _lacking(ids: Iterable[int], known: Container[int]) -> list[int]:
+    return [place for place, each in enumerate(ids) if each not in known]
 
 
 def _refuse_other(known: TableState, source: Source) -> None:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
+from attrs import evolve, frozen
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from ledger.events.born import iceberg as e
 from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
 from ledger.evolution.state import TableState
+from ledger.evolution.table.born.iceberg import BornTable
 from ledger.model.errors import UnsupportedError
+from projections.iceberg.importing.moved import moved_on
 from projections.iceberg.importing.schemas import source_schema
 from projections.iceberg.metadata import layout
 from projections.iceberg.metadata import schema as iceberg
 from projections.iceberg.metadata import snapshot as s
-from projections.iceberg.metadata.table import TableMetadata
+from projections.iceberg.metadata.table import TableMetadata, knowing
 from projections.iceberg.table.layout import iceberg_order, iceberg_spec
 from projections.iceberg.table.statistics_files import puffin_file
 
@@ -44,9 +49,122 @@ def metadata_of(state: TableState, list_of: Callable[[int], str] = _of_nobody) -
     Raises:
         UnsupportedError: The table was not born in Iceberg.
     """
-    born = state.born
-    if born is None:
+    born = born_of(state)
+    return _metadata(
+        state,
+        born,
+        tuple(_snapshot(each, list_of) for each in born.snapshots.values()),
+        _entries(born.snapshot_log),
+    )
+
+
+def born_of(state: TableState) -> BornTable:
+    """Return what a table has that was born in Iceberg.
+
+    Raises:
+        UnsupportedError: It was not.
+    """
+    if state.born is None:
         raise UnsupportedError(f"table {state.table_id} was not born in Iceberg")
+    return state.born
+
+
+@frozen
+class Standing:
+    """A table at a version, and the same in Iceberg's words."""
+
+    state: TableState
+    metadata: TableMetadata
+
+
+def standing(state: TableState, file: TableMetadata, before: Standing | None = None) -> Standing:
+    """Return a table in Iceberg's words, as `metadata_of` says them.
+
+    What a file of its source says just so is taken from there, and what stood before from before:
+    a long history is neither put into words nor compared again.
+
+    Args:
+        state: The table.
+        file: What a file of the source says.
+        before: The same of an earlier version.
+
+    Raises:
+        UnsupportedError: The table was not born in Iceberg.
+    """
+    born = born_of(state)
+    had = None if before is None else born_of(before.state)
+    if before is None or had is None or not _goes_on(had, born):
+        made = _metadata(state, born, _like(born, file), _entries_like(born, file))
+        return Standing(state, made)
+    said = before.metadata
+    dropped, logged = moved_on(had.snapshot_log, born.snapshot_log)
+    more = islice(born.snapshots.values(), len(had.snapshots), None)
+    made = _metadata(
+        state,
+        born,
+        (*said.snapshots, *(_snapshot(each, _of_nobody) for each in more)),
+        (*said.snapshot_log[dropped:], *_entries(logged)),
+    )
+    if list(born.schemas.values()) == list(had.schemas.values()):
+        made = evolve(made, schemas=said.schemas)
+    return Standing(state, knowing(made, said))
+
+
+def as_said(state: TableState, file: TableMetadata) -> Standing:
+    """Return a table in Iceberg's words that says what a file of its source does, all of it."""
+    made = _metadata(state, born_of(state), file.snapshots, file.snapshot_log)
+    return Standing(state, knowing(made, file))
+
+
+def _goes_on(had: BornTable, has: BornTable) -> bool:
+    """Whether a table has the snapshots that it had, just so, and perhaps some more."""
+    before = list(had.snapshots.values())
+    return list(islice(has.snapshots.values(), len(before))) == before
+
+
+def _entries(log: Iterable[e.LoggedSnapshot]) -> tuple[s.SnapshotLogEntry, ...]:
+    return tuple(s.SnapshotLogEntry(each.timestamp_millis, each.snapshot_id) for each in log)
+
+
+def _entries_like(born: BornTable, file: TableMetadata) -> tuple[s.SnapshotLogEntry, ...]:
+    log, there = born.snapshot_log, file.snapshot_log[: len(born.snapshot_log)]
+    ours = map(attrgetter("timestamp_millis", "snapshot_id"), log)
+    theirs = map(attrgetter("timestamp_ms", "snapshot_id"), there)
+    return there if list(ours) == list(theirs) else _entries(log)
+
+
+def _like(born: BornTable, file: TableMetadata) -> tuple[s.Snapshot, ...]:
+    """Return a table's snapshots: those that a file has just so as it has them, in its order."""
+    ours = born.snapshots
+    same = {
+        each.snapshot_id: each
+        for each in file.snapshots
+        if (own := ours.get(each.snapshot_id)) is not None and _is_same(own, each)
+    }
+    others = (each for key, each in ours.items() if key not in same)
+    return (*same.values(), *(_snapshot(each, _of_nobody) for each in others))
+
+
+_ALWAYS = ("snapshot_id", "sequence_number")
+_MAYBE = tuple(
+    each for each in s.Snapshot.__struct_fields__ if each not in {*_ALWAYS, "timestamp_ms"}
+)
+_AS_IT_IS = attrgetter(*_ALWAYS, "timestamp_ms", *_MAYBE)
+_AS_WE_HAVE_IT = attrgetter(*_ALWAYS, "timestamp_millis", *_MAYBE)
+
+
+def _is_same(own: e.IcebergSnapshot, theirs: s.Snapshot) -> bool:
+    """Whether a snapshot of a state says what one of a file does, where absent is absent."""
+    ours = [None if each is UNSET else each for each in _AS_WE_HAVE_IT(own)]
+    return ours == [*_AS_IT_IS(theirs)]
+
+
+def _metadata(
+    state: TableState,
+    born: BornTable,
+    snapshots: tuple[s.Snapshot, ...],
+    snapshot_log: tuple[s.SnapshotLogEntry, ...],
+) -> TableMetadata:
     whole = born.followed_in == state.version
     main = born.refs.get(s.MAIN)
     return TableMetadata(
@@ -71,7 +189,7 @@ def metadata_of(state: TableState, list_of: Callable[[int], str] = _of_nobody) -
             _part(each, s.EncryptionKey) for each in born.encryption_keys.values()
         ),
         refs={name: _ref(each) for name, each in sorted(born.refs.items())},
-        snapshots=tuple(_snapshot(each, list_of) for each in born.snapshots.values()),
+        snapshots=snapshots,
         statistics=tuple(
             puffin_file(each, each.statistics_path) for each in born.statistics.values()
         ),
@@ -79,10 +197,7 @@ def metadata_of(state: TableState, list_of: Callable[[int], str] = _of_nobody) -
             s.PartitionStatisticsFile(number, each.path, each.file_size_in_bytes)
             for number, each in sorted(state.partition_statistics.items())
         ),
-        snapshot_log=tuple(
-            s.SnapshotLogEntry(each.timestamp_millis, each.snapshot_id)
-            for each in born.snapshot_log
-        ),
+        snapshot_log=snapshot_log,
         metadata_log=tuple(
             s.MetadataLogEntry(each.timestamp_millis, each.metadata_file)
             for each in born.metadata_log
@@ -238,11 +353,11 @@ def disagreements(made: TableMetadata, source: TableMetadata) -> list[str]:
                     "orders_by_id",
                     "current_snapshot_id",
                     "next_row_id",
-                    "snapshots_by_id",
                     "snapshot_log",
                     "metadata_log",
                 )
             },
+            "snapshots_by_id": _each_by_id(made, source),
             "properties": (made.properties, without_formats(source.properties)),
             "refs": (dict(made.refs), dict(source.refs)),
             "encryption_keys": (_by(made, "key_id"), _by(source, "key_id")),
@@ -254,6 +369,12 @@ def disagreements(made: TableMetadata, source: TableMetadata) -> list[str]:
         }.items()
         if one != other
     ]
+
+
+def _each_by_id(made: TableMetadata, source: TableMetadata) -> tuple[object, object]:
+    if made.snapshots == source.snapshots:
+        return (), ()
+    return made.snapshots_by_id, source.snapshots_by_id
 
 
 def without_formats(properties: Mapping[str, str]) -> dict[str, str]:

@@ -69,22 +69,27 @@ def _times(metadata: TableMetadata) -> Iterator[int]:
     yield from (each.timestamp_ms for each in metadata.metadata_log)
 
 
-def planned(trial: Trial, files: Sequence[MetadataFile]) -> Iterator[Planned]:
+def planned(
+    trial: Trial, files: Sequence[MetadataFile], known: m.Standing | None = None
+) -> Iterator[Planned]:
     """Yield the transactions that metadata files bring, oldest first.
 
     Args:
         trial: The table as it stands; afterwards, as all of them leave it.
         files: The files, oldest first.
+        known: The table as it stands, where somebody has said it in Iceberg's words.
 
     Raises:
         UnsupportedError: The ledger cannot hold what one says; the message names it.
     """
-    before = m.metadata_of(trial.state)
     for each in files:
+        begun = known or m.standing(trial.state, each.metadata)
+        before = begun.metadata
         for step in steps(before, each.metadata):
             yield _planned(trial, before, step, each)
             before = step.target
-        _refuse_inexact(trial, each)
+        known = m.standing(trial.state, each.metadata, begun)
+        _refuse_inexact(known.metadata, each)
 
 
 def _planned(trial: Trial, before: TableMetadata, step: Step, file: MetadataFile) -> Planned:
@@ -96,8 +101,8 @@ def _planned(trial: Trial, before: TableMetadata, step: Step, file: MetadataFile
     return trial.take(events, step.millis, step.author, file.url)
 
 
-def _refuse_inexact(trial: Trial, file: MetadataFile) -> None:
-    wrong = m.disagreements(m.metadata_of(trial.state), file.metadata)
+def _refuse_inexact(made: TableMetadata, file: MetadataFile) -> None:
+    wrong = m.disagreements(made, file.metadata)
     if wrong:
         said = ", ".join(each.replace("_", "-") for each in wrong)
         raise UnsupportedError(f"the ledger cannot hold the {said} of {file.url} exactly")

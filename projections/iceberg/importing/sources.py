@@ -19,7 +19,7 @@ from ledger.model.errors import (
 )
 from projections.iceberg.metadata.snapshot import MAIN, SnapshotRef
 from projections.iceberg.metadata.table import TableMetadata
-from projections.iceberg.metadata.table_json import read_metadata
+from projections.iceberg.metadata.table_json import ReadFile, read_after
 from projections.importing.files import SourceFiles, place_of_source, plain
 from projections.importing.many import FoundTable, has_folder, tables_below
 from projections.manifest_files.container import read_container
@@ -39,13 +39,13 @@ class MetadataFile:
 
     Attributes:
         url: Where it is.
-        metadata: What it says.
-        body: Its bytes.
+        file: It, as it was read.
+        metadata: What it says; `main` among its refs, which older writers left to the reader.
     """
 
     url: str
+    file: ReadFile = field(repr=False, eq=False)
     metadata: TableMetadata
-    body: bytes = field(default=b"", repr=False, eq=False)
 
 
 @frozen
@@ -56,11 +56,13 @@ class Source:
         name: As people know it; without secrets.
         newest: What it says now.
         read: Reads its files.
+        known: A file of it that was read before.
     """
 
     name: str
     newest: MetadataFile
     read: Read
+    known: ReadFile | None = field(default=None, repr=False, eq=False)
 
     def files_since(self, known: str, known_millis: int) -> list[MetadataFile]:
         """Return the metadata files that came after a known one and are still there, oldest first.
@@ -91,12 +93,11 @@ class Source:
                 # A table that was copied names the place that it came from.
                 continue
             try:
-                metadata = read_metadata(self.read(place))
+                file = read_after(self.read(place), self.known)
             except (OSError, LedgerError):
                 continue
-            metadata = _whole(metadata)
-            if metadata.table_uuid == self.newest.metadata.table_uuid:
-                return MetadataFile(url, metadata)
+            if file.metadata.table_uuid == self.newest.metadata.table_uuid:
+                return MetadataFile(url, file, _whole(file.metadata))
         return None
 
     def refuse_missing(self, known: Container[int] = ()) -> None:
@@ -142,13 +143,16 @@ def _storage(url: str) -> str:
     return url.partition("://")[0] if "://" in url else "file"
 
 
-def open_source(source: str, options: Mapping[str, Any] | None = None) -> Source:
+def open_source(
+    source: str, options: Mapping[str, Any] | None = None, known: ReadFile | None = None
+) -> Source:
     """Find a table.
 
     Args:
         source: A metadata file, a table's folder, or `CATALOG:NAMESPACE.TABLE` of a catalog that
             PyIceberg is configured for.
         options: What fsspec takes for files elsewhere.
+        known: A file of it that was read before: what stands there is not read again.
 
     Raises:
         InvalidInputError: There is something else, or half a file.
@@ -158,19 +162,19 @@ def open_source(source: str, options: Mapping[str, Any] | None = None) -> Source
     """
     named = IN_CATALOG.fullmatch(source)
     if named is not None:
-        return _of_catalog(source, named["catalog"], named["name"])
+        return _of_catalog(source, named["catalog"], named["name"], known)
     at, files = place_of_source(source), SourceFiles(options or {})
     if _METADATA.search(at):
-        found = _read(at, files.read)
-        return Source(found.metadata.location, found, files.read)
-    found = _read(_newest_in(at, files), files.read)
+        found = _read(at, files.read, known)
+        return Source(found.metadata.location, found, files.read, known)
+    found = _read(_newest_in(at, files), files.read, known)
     # By the name that its own log will have for it.
     own = f"{found.metadata.location}/metadata/{posixpath.basename(found.url)}"
     is_there = plain(found.metadata.location) == plain(at)
-    return Source(at, evolve(found, url=own) if is_there else found, files.read)
+    return Source(at, evolve(found, url=own) if is_there else found, files.read, known)
 
 
-def _read(url: str, read: Read) -> MetadataFile:
+def _read(url: str, read: Read, known: ReadFile | None) -> MetadataFile:
     try:
         body = read(url)
     except FileNotFoundError as error:
@@ -178,7 +182,8 @@ def _read(url: str, read: Read) -> MetadataFile:
     except OSError as error:
         raise StoreError(f"{url} cannot be read: {error}") from error
     try:
-        return MetadataFile(url, _whole(read_metadata(body)), body)
+        file = read_after(body, known)
+        return MetadataFile(url, file, _whole(file.metadata))
     except InvalidInputError as error:
         raise InvalidInputError(f"{url} is no metadata of an Iceberg table: {error}") from error
 
@@ -288,7 +293,7 @@ def closed_after(catalog: Any) -> Iterator[Any]:
             catalog.close()
 
 
-def _of_catalog(source: str, catalog: str, name: str) -> Source:
+def _of_catalog(source: str, catalog: str, name: str, known: ReadFile | None) -> Source:
     load_catalog = catalogs()
     from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
@@ -307,4 +312,4 @@ def _of_catalog(source: str, catalog: str, name: str) -> Source:
             body: bytes = stream.read()
         return body
 
-    return Source(source, _read(table.metadata_location, read), read)
+    return Source(source, _read(table.metadata_location, read, known), read, known)

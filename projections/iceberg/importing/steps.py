@@ -13,9 +13,10 @@ from itertools import groupby
 from attrs import evolve, frozen
 
 from ledger.evolution.table.born.iceberg import author_of
+from projections.iceberg.importing.moved import beyond, snapshots_moved
 from projections.iceberg.metadata.schema import Schema
 from projections.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotLogEntry, SnapshotRef
-from projections.iceberg.metadata.table import TableMetadata
+from projections.iceberg.metadata.table import TableMetadata, with_snapshots
 
 
 @frozen
@@ -78,10 +79,11 @@ def _named(snapshots: Sequence[Snapshot]) -> set[int | None]:
 
 
 def _moments(before: TableMetadata, after: TableMetadata) -> Iterator[_Moment]:
-    had = before.snapshots_by_id
-    new = [each for each in after.snapshots if each.snapshot_id not in had]
-    logged = set(before.snapshot_log)
-    entries = [each for each in after.snapshot_log if each not in logged]
+    new = snapshots_moved(before, after).new
+    entries = beyond(before.snapshot_log, after.snapshot_log)
+    if entries is None:
+        logged = set(before.snapshot_log)
+        entries = tuple(each for each in after.snapshot_log if each not in logged)
     whens: list[tuple[int, int, Snapshot | SnapshotLogEntry]] = [
         *((each.timestamp_ms, each.sequence_number, each) for each in new),
         *((each.timestamp_ms, 2**63, each) for each in entries),
@@ -116,10 +118,9 @@ def _with_schema(metadata: TableMetadata, schema: Schema) -> TableMetadata:
 
 
 def _with_snapshots(reached: TableMetadata, after: TableMetadata, moment: _Moment) -> TableMetadata:
-    snapshots = (*reached.snapshots, *moment.snapshots)
-    there = {each.snapshot_id for each in snapshots}
-    refs = dict(reached.refs)
-    logged = [each for each in moment.logged if each.snapshot_id in there]
+    refs, there = dict(reached.refs), reached.snapshots_by_id
+    own = {each.snapshot_id for each in moment.snapshots}
+    logged = [e for e in moment.logged if e.snapshot_id in own or e.snapshot_id in there]
     if logged:
         head = logged[-1].snapshot_id
         same = after.refs.get(MAIN)
@@ -128,15 +129,11 @@ def _with_snapshots(reached: TableMetadata, after: TableMetadata, moment: _Momen
             if same is not None and same.snapshot_id == head
             else SnapshotRef(snapshot_id=head, type="branch")
         )
-    used = [
-        each.schema_id
-        for each in moment.snapshots
-        if each.schema_id in {known.schema_id for known in reached.schemas}
-    ]
-    return evolve(
+    used = [each.schema_id for each in moment.snapshots if each.schema_id in reached.schemas_by_id]
+    return with_snapshots(
         reached,
+        moment.snapshots,
         format_version=after.format_version,
-        snapshots=snapshots,
         refs=refs,
         current_snapshot_id=logged[-1].snapshot_id if logged else reached.current_snapshot_id,
         snapshot_log=(*reached.snapshot_log, *logged),

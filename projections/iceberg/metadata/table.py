@@ -6,12 +6,12 @@ Java's TableMetadata class.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
-from typing import TypeVar
+from itertools import islice, pairwise
+from typing import Any, TypeVar
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from ledger.model.errors import InvalidInputError, NotFoundError
 from projections.iceberg.metadata.layout import PartitionSpec, SortOrder
@@ -161,8 +161,41 @@ CLOCK_TOLERANCE_MS = 60_000
 """So far clocks of different writers may lie apart."""
 
 
-def check_table(metadata: TableMetadata) -> None:
+def with_snapshots(
+    metadata: TableMetadata, more: Iterable[Snapshot], **changes: Any
+) -> TableMetadata:
+    """Return metadata with more snapshots, and with other changes.
+
+    Args:
+        metadata: It.
+        more: They, under ids that it does not have.
+        changes: What else is to be otherwise, by attribute.
+    """
+    snapshots = (*metadata.snapshots, *more)
+    return knowing(evolve(metadata, snapshots=snapshots, **changes), metadata)
+
+
+def knowing(metadata: TableMetadata, before: TableMetadata) -> TableMetadata:
+    """Let metadata have its snapshots by their ids, without going over all of them.
+
+    Args:
+        metadata: It.
+        before: Metadata whose snapshots it begins with.
+    """
+    more = islice(metadata.snapshots, len(before.snapshots), None)
+    by_id = {**before.snapshots_by_id, **{each.snapshot_id: each for each in more}}
+    # What is computed when somebody asks for it is in its place before.
+    object.__setattr__(metadata, "snapshots_by_id", by_id)
+    return metadata
+
+
+def check_table(metadata: TableMetadata, before: TableMetadata | None = None) -> None:
     """Check that metadata does not contradict itself.
+
+    Args:
+        metadata: It.
+        before: Metadata that was checked, whose snapshots and log of them it begins with: what
+            only they could contradict is not looked at again.
 
     Raises:
         InvalidInputError: An id names nothing or two things, `main` is not the current snapshot, a
@@ -175,13 +208,15 @@ def check_table(metadata: TableMetadata) -> None:
     _check_unique("snapshots", len(metadata.snapshots), len(metadata.snapshots_by_id))
     check_heads(metadata)
     last = metadata.last_sequence_number if metadata.format_version >= SEQUENCES_SINCE else 0
-    for index, each in enumerate(metadata.snapshots):
+    same = before is not None and before.last_sequence_number <= last
+    checked = len(before.snapshots) if same and before is not None else 0
+    for index, each in enumerate(islice(metadata.snapshots, checked, None), checked):
         if each.sequence_number > last:
             raise InvalidInputError(
                 f"$.snapshots[{index}].sequence-number: {each.sequence_number} is above the "
                 f"last one of the table, {last}"
             )
-    check_clocks(metadata)
+    check_clocks(metadata, 0 if before is None else len(before.snapshot_log))
 
 
 def check_heads(metadata: TableMetadata) -> None:
@@ -204,13 +239,17 @@ def check_heads(metadata: TableMetadata) -> None:
         )
 
 
-def check_clocks(metadata: TableMetadata) -> None:
+def check_clocks(metadata: TableMetadata, checked: int = 0) -> None:
     """Check that both logs and the last update follow each other, with a minute's tolerance.
+
+    Args:
+        metadata: The table.
+        checked: So many entries of its log of snapshots were checked before.
 
     Raises:
         InvalidInputError: They do not.
     """
-    _check_log(metadata.snapshot_log, "snapshot-log", metadata.last_updated_ms)
+    _check_log(metadata.snapshot_log, "snapshot-log", metadata.last_updated_ms, checked)
     _check_log(metadata.metadata_log, "metadata-log", metadata.last_updated_ms)
 
 
@@ -220,13 +259,14 @@ def _check_unique(key: str, listed: int, ids: int) -> None:
 
 
 def _check_log(
-    log: Sequence[SnapshotLogEntry | MetadataLogEntry], name: str, updated_ms: int
+    log: Sequence[SnapshotLogEntry | MetadataLogEntry], name: str, updated_ms: int, checked: int = 0
 ) -> None:
-    times_ms = [each.timestamp_ms for each in log]
-    for index, (before_ms, after_ms) in enumerate(pairwise(times_ms)):
+    first = max(checked - 1, 0)
+    times_ms = [each.timestamp_ms for each in log[first:]]
+    for index, (before_ms, after_ms) in enumerate(pairwise(times_ms), first + 1):
         if before_ms - after_ms > CLOCK_TOLERANCE_MS:
             raise InvalidInputError(
-                f"$.{name}[{index + 1}]: is more than a minute older than the entry before it"
+                f"$.{name}[{index}]: is more than a minute older than the entry before it"
             )
     if log and times_ms[-1] - updated_ms > CLOCK_TOLERANCE_MS:
         raise InvalidInputError(

@@ -7,10 +7,12 @@ field stands for is as in Java's TableMetadataParser.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from attrs import field, frozen
+from msgspec import UNSET, Raw, UnsetType
 
 from ledger.model.errors import InvalidInputError, UpgradeRequiredError
 from projections.iceberg.metadata.layout import (
@@ -38,6 +40,7 @@ from projections.iceberg.metadata.table import (
     SUPPORTED_VERSIONS,
     TableMetadata,
     check_table,
+    knowing,
 )
 from projections.iceberg.metadata.wire import Int, Long, decoded, encoded, inflated, not_a
 
@@ -101,6 +104,77 @@ def read_metadata(content: bytes | str) -> TableMetadata:
     return metadata
 
 
+@frozen
+class ReadFile:
+    """A metadata file as it was read.
+
+    Attributes:
+        metadata: What it says.
+        parts: The text of it, by key.
+        new: The same without what stood just so in the one that was read before it.
+    """
+
+    metadata: TableMetadata
+    parts: Mapping[str, Raw] = field(repr=False, eq=False)
+    new: Mapping[str, Raw] = field(repr=False, eq=False)
+
+
+_PARTS = msgspec.json.Decoder(dict[str, Raw])
+_GROWING = ("schemas", "snapshots", "snapshot-log")
+"""Lists that get longer at their end, mostly."""
+
+_SPACES = b" \t\r\n"
+
+
+def read_after(content: bytes | str, before: ReadFile | None) -> ReadFile:
+    """Read a metadata file as `read_metadata` does; what stood in an earlier one is not read again.
+
+    Args:
+        content: The file.
+        before: An earlier one of the same table; None: nothing is known.
+
+    Raises:
+        UpgradeRequiredError, InvalidInputError: As of `read_metadata`.
+    """
+    text = inflated(content)
+    if before is not None:
+        with suppress(msgspec.DecodeError, UnicodeError, RecursionError, InvalidInputError):
+            return _grown(text, before)
+    # Where something is wrong, this says what, and where.
+    metadata = read_metadata(text)
+    parts = decoded(text, dict[str, Raw], _WHAT)
+    return ReadFile(metadata, parts, parts)
+
+
+def _grown(text: bytes | str, before: ReadFile) -> ReadFile:
+    parts, known = _PARTS.decode(text), before.metadata
+    new = {**parts, **{key: _tail(before.parts, parts, key) for key in _GROWING}}
+    file = msgspec.json.decode(msgspec.json.encode(new), type=TableFile)
+    if file.format_version != known.format_version:
+        raise not_a(_WHAT, "what is absent stands for something else in each version")
+    file.snapshots = (*known.snapshots, *_present(file.snapshots, ()))
+    file.snapshot_log = (*known.snapshot_log, *_present(file.snapshot_log, ()))
+    metadata = knowing(_table(file, known.schemas), known)
+    check_table(metadata, known)
+    return ReadFile(metadata, parts, new)
+
+
+def _tail(before: Mapping[str, Raw], parts: Mapping[str, Raw], key: str) -> Raw:
+    """Return a list's JSON without the items that it had before.
+
+    Raises:
+        InvalidInputError: It had others.
+    """
+    had, whole = (memoryview(each.get(key, b"")) for each in (before, parts))
+    end = len(had) - 1
+    while end > 0 and had[end - 1] in _SPACES:
+        end -= 1
+    rest = bytes(whole[end:]).lstrip()
+    if end < 1 or rest[:1] not in {b",", b"]"} or not bytes(whole[:end]).startswith(had[:end]):
+        raise not_a(_WHAT, f"$.{key}: begins otherwise than it did")
+    return Raw(b"[" + rest.removeprefix(b","))
+
+
 def write_metadata(metadata: TableMetadata, snapshots: Sequence[bytes] | None = None) -> bytes:
     """Return the bytes of a metadata file: compact JSON with the keys of its format version.
 
@@ -157,10 +231,11 @@ def _file(metadata: TableMetadata, rendered: Sequence[bytes] | None) -> TableFil
     )
 
 
-def _table(file: TableFile) -> TableMetadata:
+def _table(file: TableFile, known: tuple[Schema, ...] = ()) -> TableMetadata:
+    """Return what a file says whose list of schemas comes after known ones."""
     version = file.format_version
     v1 = version < SEQUENCES_SINCE
-    schemas = _schemas(file)
+    schemas = (*known, *_schemas(file)) if not known or file.schemas else known
     specs = _specs(file)
     orders = (SortOrder(0),) if v1 and file.sort_orders is UNSET else _given(file, "sort_orders")
     current = _present(file.current_snapshot_id, NO_SNAPSHOT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
@@ -10,61 +10,39 @@ import msgspec
 from msgspec import inspect
 
 from projections.iceberg.metadata.table_json import TableFile
-from projections.iceberg.metadata.wire import inflated
 
 _Walk: TypeAlias = Callable[[Any, str], Iterator[str]]
 """Yields the places of unknown keys in some JSON, which stands at a place."""
 
 
 def unknown_keys(
-    content: bytes | str, schemas: Collection[int] = (), snapshots: Collection[int] = ()
+    parts: Mapping[str, msgspec.Raw], places: Mapping[str, Collection[int]] | None = None
 ) -> tuple[str, ...]:
     """Return where a metadata file has keys that this version knows nothing of, each place once.
 
     Args:
-        content: The file, compressed with gzip or not; one that reads as table metadata.
-        schemas: The ids of those that were looked at before, and are passed over.
-        snapshots: The same of snapshots.
+        parts: The text of a file that reads as table metadata, by key.
+        places: Which items of a list are looked at, by its key; all of those not named. Most of a
+            long history was looked at before.
 
     Example:
-        >>> unknown_keys('{"format-version": 3, "refs": {"main": {"colour": 1}}, "snapshots": []}')
+        >>> unknown_keys({"refs": msgspec.Raw(b'{"main": {"colour": 1}}')})
         ('refs.*.colour',)
     """
-    parts = _PARTS.decode(inflated(content))
+    wanted = places or {}
     found = {
-        key: _unseen(part, _IDS[key], {"schemas": schemas, "snapshots": snapshots}[key])
-        if key in _IDS
-        else msgspec.json.decode(part)
+        key: _items(part, wanted[key]) if key in wanted else msgspec.json.decode(part)
         for key, part in parts.items()
     }
     return tuple(dict.fromkeys(_table_walk()(found, "")))
 
 
-class _Schema(msgspec.Struct, rename="kebab"):
-    schema_id: int = 0
-
-
-class _Snapshot(msgspec.Struct, rename="kebab", gc=False):
-    snapshot_id: int = 0
-
-
-_PARTS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _RAW: Final = msgspec.json.Decoder(list[msgspec.Raw] | None)
-_IDS: Final[dict[str, tuple[msgspec.json.Decoder[Any], str]]] = {
-    "schemas": (msgspec.json.Decoder(list[_Schema] | None), "schema_id"),
-    "snapshots": (msgspec.json.Decoder(list[_Snapshot] | None), "snapshot_id"),
-}
 
 
-def _unseen(
-    part: msgspec.Raw, ids: tuple[msgspec.json.Decoder[Any], str], seen: Collection[int]
-) -> list[Any]:
-    """Return the items of a list that are new: most of a long history was looked at before."""
-    decoder, name = ids
-    there = (getattr(each, name) for each in decoder.decode(part) or ())
-    new = [place for place, each in enumerate(there) if each not in seen]
-    items = _RAW.decode(part) or () if new else ()
-    return [msgspec.json.decode(items[place]) for place in new]
+def _items(part: msgspec.Raw, places: Collection[int]) -> list[Any]:
+    items = _RAW.decode(part) or () if places else ()
+    return [msgspec.json.decode(items[place]) for place in places]
 
 
 @lru_cache(maxsize=1)
