@@ -212,6 +212,8 @@ def test_another_commit_of_the_same_version_is_looked_at_anew() -> None:
     found = indexed(recently.by(commit_of([theirs])), {("option", "k"): "mine"}, None)
     assert found is not None
     assert found[0] == "theirs"
+    # Nothing of theirs is left.
+    assert indexed(recently.by(commit_of([mine])), {("option", "k"): "mine"}, None) is None
 
 
 def test_files_that_nobody_asks_for_are_not_loaded() -> None:

@@ -47,7 +47,7 @@ def test_a_key_has_the_narrowest_type_that_gives_every_value_back(
 ) -> None:
     schema = schema_of_files([str(laid(tmp_path, *(f"k={each}" for each in values)))])
 
-    assert [each.name for each in schema.fields] == ["id", "k"]
+    assert [(each.id, each.name) for each in schema.fields] == [(0, "id"), (1, "k")]
     assert format_type(schema.field("k").type) == wanted
     assert schema.partition_keys == ("k",)
 

@@ -165,7 +165,9 @@ def test_a_merged_index_and_its_cuts_are_compared_and_restored() -> None:
         found = {(each.kind, each.file) for each in look()}
         assert found == {("derived", part), ("derived", changed), ("absent", gone)}
         store.delete(merged)
-        assert {(each.kind, each.file) for each in look()} == {("absent", merged)}
+        assert {(each.kind, each.file, each.version) for each in look()} == {
+            ("absent", merged, newest)
+        }
         assert indexes() == whole
 
     # A run that fits its check and is another one's.

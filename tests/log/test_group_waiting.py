@@ -162,3 +162,15 @@ def test_each_of_one_commit_is_told_the_state_after_all(count: int) -> None:
     asked = crowd.asks(*(adds(f"c{number}") for number in range(count)))
     states = [each.result().state for each in asked]  # type: ignore[attr-defined]
     assert all(each == crowd.table.at().state for each in states)
+
+
+def test_a_rider_waits_however_long_it_takes_and_needs_nobody_to_wake_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ledger.log.group.riders._LOOKS_AFTER_S", 0.01)
+    slow = rider(Plain, "slow")
+    threading.Timer(0.05, slow.landed, [Appended(0, 0)]).start()
+
+    slow.wait()
+
+    assert slow.is_answered

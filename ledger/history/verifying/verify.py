@@ -310,7 +310,13 @@ class Verification(Generic[S, E]):
 
 
 def _spans(found: Extent) -> Iterator[VerifiedSpan]:
-    """Yield the spans of a log that hold commits: each the commits of a segment."""
+    """Yield the spans of a log that hold commits: each the commits of a segment.
+
+    Example:
+        >>> far = segment_of(10**15)[0]
+        >>> [each.first for each in _spans(Extent(far, (), ((5, far - 1),)))] == [0, far]
+        True
+    """
     first = 0
     while first <= found.last:
         inside = next((gap for gap in found.gaps if gap[0] <= first <= gap[1]), None)

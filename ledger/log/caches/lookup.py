@@ -250,7 +250,12 @@ class Tail(Generic[E]):
 
 
 def _bits(span: tuple[int, int]) -> int:
-    """Return by how many bits of the hash an interval's index is cut; 0: it is not."""
+    """Return by how many bits of the hash an interval's index is cut; 0: it is not.
+
+    Example:
+        >>> [1 << _bits((0, last)) for last in (800, 1_600, 6_400)]
+        [1, 2, 8]
+    """
     hundreds = span[1] // CHECKPOINT_INTERVAL - span[0] // CHECKPOINT_INTERVAL
     return (hundreds // _UNCUT).bit_length() - 1 if hundreds > _UNCUT else 0
 

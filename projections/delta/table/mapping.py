@@ -82,6 +82,16 @@ def clashes(schema: Schema, held: HeldNames) -> Iterator[tuple[TypePlace, str]]:
 
 
 def renames_or_drops(before: Schema, after: Schema) -> bool:
-    """Return whether a column of a schema has another name in a later one, or none."""
+    """Return whether a column of a schema has another name in a later one, or none.
+
+    Example:
+        >>> from ledger.model.types import DataField, IntType, RowType
+        >>> before, after = (
+        ...     Schema((DataField(0, "r", RowType((DataField(1, name, IntType()),))),))
+        ...     for name in ("a", "b")
+        ... )
+        >>> renames_or_drops(before, after), renames_or_drops(before, before)
+        (True, False)
+    """
     later = {field_id: place.path[-1] for place, field_id in fields_of(after)}
     return any(later.get(field_id) != place.path[-1] for place, field_id in fields_of(before))

@@ -139,6 +139,10 @@ def needs(fields: Sequence[t.DataField]) -> Iterator[str]:
     """Yield the table features that some columns need, some more than once.
 
     A column that is NOT NULL is an invariant, which only writers have to know.
+
+    Example:
+        >>> [*needs([t.DataField(0, "a", t.TimestampType(nullable=False))])]
+        ['timestampNtz', 'invariants']
     """
     for place in type_places(fields):
         if isinstance(place.type, t.TimestampType):

@@ -25,7 +25,7 @@ from ledger.table import Table
 from projections.source.span import End
 from projections.source.views.column_rows import schema_rows, walk
 from projections.source.views.scan import Scan, TransactionStep
-from projections.source.views.view import VIEWS
+from projections.source.views.view import VIEWS, view_of
 from tests.histories import random_changes, start_schema
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders
 from tests.projections.source.reading_all import rows_of
@@ -338,3 +338,17 @@ def test_a_renamed_column_keeps_its_id_in_the_rows() -> None:
     scan = Scan(table.log, 0, End(1))
     assert scan.before() is None
     assert scan.final() == table.state
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_only_a_column_that_says_so_holds_nulls(view: str) -> None:
+    table = orders(lake_on(memory()))
+    table.append([data_file("bare.parquet")])
+    table.create_tag("kept")
+
+    rows = rows_of(table, view)
+
+    assert rows
+    assert {name for row in rows for name, value in row.items() if value is None} <= {
+        each.name for each in view_of(view).columns if each.nullable
+    }
