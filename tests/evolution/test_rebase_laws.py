@@ -28,6 +28,7 @@ from ledger import (
 from ledger.evolution.columns.batch import Decision, decide_schema
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.options.naming import COLUMN_OPTIONS, ColumnNames, option_text
+from ledger.model import types as t
 from ledger.model.types import ArrayType, DataField, DataType, RowType
 from ledger.model.types.text import parse_type
 from ledger.model.types.walk import walk_fields
@@ -264,3 +265,23 @@ def test_a_taken_name_is_the_deed_of_whoever_holds_it_now() -> None:
 
     with pytest.raises(CommitConflictError, match="^the name n was changed by carol in version 3"):
         mine.alter([AddColumn(("n",), "INT")])
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "named"),
+    [
+        ("fields.items.nested-key", "y", (0, 2)),
+        ("fields.items.nested-key", "items", (0, None)),
+        ("write.metadata.metrics.column.items.element.x", "none", (1,)),
+        ("write.metadata.metrics.column.y", "none", (None,)),
+    ],
+)
+def test_an_option_names_what_is_nested_by_its_column(
+    key: str, value: str, named: tuple[int | None, ...]
+) -> None:
+    inner = t.RowType((t.DataField(1, "x", t.IntType()), t.DataField(2, "y", t.IntType())))
+    names = ColumnNames((t.DataField(0, "items", t.ArrayType(inner)),))
+
+    said = option_text(key, value)
+    assert said is not None
+    assert names.resolve(said) == named

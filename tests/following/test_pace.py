@@ -121,3 +121,12 @@ def test_nothing_waits_while_somebody_waits_for_the_files(monkeypatch: pytest.Mo
         paced.hurry()
         waiting.join(LONG_S)
         assert not waiting.is_alive()
+
+
+def test_where_nobody_commits_no_table_waits_for_the_files_of_another() -> None:
+    busy, quiet = Pace(), Pace()
+    with commits(busy), busy.step(time.monotonic() - LONG_S):
+        other = threading.Thread(target=steps, args=(quiet, 1), daemon=True)
+        other.start()
+        other.join(5)
+        assert not other.is_alive()

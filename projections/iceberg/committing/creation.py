@@ -74,6 +74,11 @@ def creating(table: NewTable) -> list[updates.TableUpdate]:
 
     Raises:
         InvalidInputError: A source is not in the schema.
+
+    Example:
+        >>> table = NewTable(uuid="u", location="l", schema=Schema(0, ()), properties={"a": "b"})
+        >>> creating(table)[-1].updates, type(creating(evolve(table, properties={}))[-1]).__name__
+        ({'a': 'b'}, 'SetLocation')
     """
     schema = evolve(with_fresh_ids(table.schema), schema_id=0)
     fields = tuple(_pointed(each, table.schema, schema) for each in table.spec.fields)

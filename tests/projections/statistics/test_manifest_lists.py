@@ -15,12 +15,14 @@ from attrs import evolve
 from ledger import DamagedLogError, FileChange, Table
 from projections.paimon.materialise import project
 from projections.statistics import Kept, fold, rebuild, refresh, verify
+from projections.statistics.reading.engine_files import EngineFiles
 from projections.statistics.reading.opening import Opening
 from projections.statistics.shown import query
 from projections.statistics.spark import reader
 from projections.statistics.spark.engine import LISTS_AS_ENTRIES, new_entries
 from projections.statistics.spark.executors import OnSpark
 from projections.statistics.spark.source import LogSource
+from tests.lakes import memory
 from tests.projections.statistics.paimon_writer import (
     PaimonWriter,
     Partitions,
@@ -371,3 +373,11 @@ def test_whenever_lists_expire_and_statistics_are_kept_the_figures_are_right(
     said = writer.snapshot(table.state.last_snapshot_id)["totalRecordCount"]
     assert totals[-1].record_count == said
     assert verify(table.log).is_empty
+
+
+def test_a_file_that_is_shorter_than_was_recorded_is_damaged_whatever_it_reads_as() -> None:
+    files = EngineFiles(memory(), "shop.db/orders")
+    files.store.replace("shop.db/orders/m.avro", b"123")
+    assert files.read("shop.db/orders/m.avro", 3, 7) == b"123"
+    with pytest.raises(DamagedLogError, match=r"m\.avro has 3 of its 4 bytes"):
+        files.read("shop.db/orders/m.avro", 4, 7)

@@ -221,3 +221,19 @@ def test_a_view_keeps_its_uuid_and_its_dialects() -> None:
     back = {"action": "set-current-view-version", "view-version-id": 1}
     moved = apply_view_updates(view, [view_update_from_json(back)], now_ms=6666)
     assert moved.version_log[-1].timestamp_ms == 6666
+
+
+def test_a_views_log_begins_after_the_last_version_that_is_gone() -> None:
+    view = read_view_metadata(VIEW)
+    back, forth = (
+        [view_update_from_json({"action": "set-current-view-version", "view-version-id": each})]
+        for each in (1, 2)
+    )
+    for now_ms, step in enumerate((back, forth, back, forth), 6001):
+        view = apply_view_updates(view, step, now_ms=now_ms)
+    assert [each.version_id for each in view.version_log] == [1, 2, 1, 2, 1, 2]
+
+    kept = {"action": "set-properties", "updates": {"version.history.num-entries": "1"}}
+    view = apply_view_updates(view, [view_update_from_json(kept)], now_ms=7000)
+    assert [each.version_id for each in view.versions] == [2]
+    assert [(each.version_id, each.timestamp_ms) for each in view.version_log] == [(2, 6004)]
