@@ -205,6 +205,7 @@ def test_undo_is_a_plan_first(changed: Run) -> None:
     assert versions(changed("log", TABLE, "--output", "json"))[0] == 5
     done = changed("undo", TABLE, "3", "--yes", "--author", "ann")
     assert "renamed column address to addr" in done.out
+    assert "nothing was written" not in done.out
 
 
 def test_what_cannot_be_undone_ends_with_the_reason(changed: Run) -> None:

@@ -122,6 +122,13 @@ def test_of_an_or_only_the_side_that_a_partition_may_match_is_left() -> None:
     assert "category" in left["bare"]
 
 
+def test_two_plans_of_the_same_are_equal() -> None:
+    files = [file("a", 2, "a"), file("b", 2, "b")]
+    one, other = (plan(files, [("category", "=", "a")]) for _ in range(2))
+    assert one == other
+    assert one != plan(files, [("category", "=", "b")])
+
+
 def test_metrics_leave_out_what_partitions_cannot() -> None:
     files = [
         file("low", **bounded(0, t.BigIntType(), 1, 10)),

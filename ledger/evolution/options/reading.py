@@ -142,6 +142,10 @@ def whole(key: str, value: str, *, bits: int = 32) -> int:
 
     Raises:
         InvalidChangeError: It is none, or has more bits.
+
+    Example:
+        >>> whole("a", "-2147483648"), whole("a", "-9223372036854775808", bits=64)
+        (-2147483648, -9223372036854775808)
     """
     # int() alone would take "1_000" and digits of any script.
     if _WHOLE.fullmatch(value) is None or not -(1 << bits - 1) <= int(value) < 1 << bits - 1:
