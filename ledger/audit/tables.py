@@ -40,7 +40,13 @@ class PastTable:
         return self.names[-1][1]
 
     def name_at(self, time_millis: int) -> str:
-        """Return what it was called at a time; before its first name, that one."""
+        """Return what it was called at a time; before its first name, that one.
+
+        Example:
+            >>> table = PastTable("id", "shop.db/a", ((5, "shop.a"), (9, "shop.b")))
+            >>> table.name_at(1), table.name_at(8), table.name_at(9)
+            ('shop.a', 'shop.a', 'shop.b')
+        """
         known = [name for since, name in self.names if since <= time_millis]
         return known[-1] if known else self.names[0][1]
 

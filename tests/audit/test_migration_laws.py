@@ -155,6 +155,15 @@ def test_what_is_new_is_not_looked_for_in_the_past() -> None:
     assert read == []
 
 
+def test_a_new_column_with_a_value_for_older_rows_is_not_null_at_once() -> None:
+    before = first_state("iceberg")
+    after = tried(before, [AddColumn(("new",), "INT NOT NULL", default_value="1")])
+
+    assert migrate(before, after).changes == (
+        AddColumn(("new",), "INT NOT NULL", default_value="1"),
+    )
+
+
 def test_a_column_keeps_its_id_where_another_one_came_and_went_before_it() -> None:
     before = Schema.of({"a": "INT"})
     went = evolve(before, [AddColumn(("b",), "INT")])

@@ -19,6 +19,7 @@ from ledger.events.born.iceberg import IcebergStatistics, StatisticsBlob
 from ledger.events.snapshot_events import SnapshotCommitted, SnapshotFacts
 from ledger.evolution import bounds
 from ledger.evolution.bounds import COUNTS_BY_FIELD, FACTS, NUMBERS, Bound
+from ledger.evolution.columns.creation import create_schema
 from ledger.evolution.decide_clock import CorrectClock
 from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.table.changes import (
@@ -33,8 +34,10 @@ from ledger.evolution.table.changes import (
     SetPartitionStatistics,
 )
 from ledger.files.snapshot_plan import SnapshotPlan
+from ledger.model.errors import InvalidChangeError
 from ledger.model.schema import ViewSchema
-from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
+from ledger.model.types import STRING, ArrayType, DataField, DataType, MapType, RowType
+from ledger.model.types.arrow import element_id, key_id
 from ledger.model.types.text import parse_type
 from ledger.model.types.walk import walk_ids
 from ledger.model.types.wire import type_to_wire
@@ -297,3 +300,21 @@ def test_a_views_columns_have_ids_that_formats_can_say(field_id: int) -> None:
     view = ViewSchema((DataField(field_id, "a", INT),), "SELECT 1")
     with pytest.raises(InvalidInputError, match="column a: field id .* is not between 0 and"):
         lake.create_view("d.v", view)
+
+
+@pytest.mark.parametrize(
+    ("holder", "made"),
+    [
+        (ArrayType(INT), element_id(0, 1)),
+        (MapType(STRING, ArrayType(INT)), element_id(0, 1)),
+        (MapType(STRING, ArrayType(INT)), element_id(0, 2)),
+        (MapType(STRING, ArrayType(INT)), key_id(0, 1)),
+    ],
+)
+def test_no_column_has_an_id_that_paimon_gives_a_member(holder: DataType, made: int) -> None:
+    held = DataField(0, "held", holder)
+    with pytest.raises(InvalidChangeError, match=f"members Paimon gives id {made}, which is a col"):
+        create_schema(Schema((held, DataField(made, "b", INT))))
+    # A list has no keys.
+    plain = Schema((DataField(0, "held", ArrayType(INT)), DataField(key_id(0, 1), "b", INT)))
+    assert create_schema(plain).highest_field_id == key_id(0, 1)

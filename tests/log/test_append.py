@@ -146,6 +146,15 @@ def test_expect_version_is_strict() -> None:
         mine.alter([SetOption("k", "v")], expect_version=9)
 
 
+def test_an_option_that_is_set_to_what_it_is_is_said_again() -> None:
+    table = orders(lake_on(memory()))
+    table.alter([SetOption("k", "v")])
+    again = table.alter([SetOption("k", "v")]).version
+    assert [each.events for each in next(table.events(again)).transactions] == [
+        (SetOption("k", "v"),)
+    ]
+
+
 def test_in_a_stream_without_commits_no_version_can_be_expected() -> None:
     lake = lake_on(memory())
     with pytest.raises(InvalidInputError, match="expect_version=0, but the newest is -1"):

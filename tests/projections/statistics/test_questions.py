@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 from msgspec.structs import replace
 
-from ledger import FileChange, InvalidInputError, Schema, Table
+from ledger import FileChange, InvalidInputError, Schema, SetOption, Table
 from ledger.files.snapshot_plan import SnapshotPlan
 from ledger.stores import LocalStore
 from ledger.transforms import day, hour, month, year
@@ -190,6 +190,17 @@ def test_a_retention_frees_what_only_older_snapshots_read() -> None:
     table.branch("audit").delete()
     table.expire_snapshots(before=table.state.last_snapshot_id)
     assert asked(table, "retention", retained_days=0) == []
+
+
+def test_a_retention_frees_no_rows_by_files_of_deletes() -> None:
+    table = a_table()
+    table.alter([SetOption("ledger.formats", "iceberg")])
+    deletes = replace(a_file("gone", "2024-10-04", 7, records=3), content="position-deletes")
+    table.append([deletes])
+    table.overwrite([], where={"day": "2024-10-04"})
+
+    freed = {row["partition"]: row for row in asked(table, "retention", retained_days=2)}
+    assert [*freed["day=2024-10-04"].values()][1:] == [6, 57, 50]
 
 
 def test_a_filter_costs_what_its_spec_cannot_leave_out() -> None:
