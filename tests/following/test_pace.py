@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 
 import pytest
@@ -124,9 +124,12 @@ def test_nothing_waits_while_somebody_waits_for_the_files(monkeypatch: pytest.Mo
 
 
 def test_where_nobody_commits_no_table_waits_for_the_files_of_another() -> None:
-    busy, quiet = Pace(), Pace()
-    with commits(busy), busy.step(time.monotonic() - LONG_S):
-        other = threading.Thread(target=steps, args=(quiet, 1), daemon=True)
+    paced = Pace()
+    with ExitStack() as long:
+        with commits(paced):
+            # Beside commits, one table at a time.
+            long.enter_context(paced.step(time.monotonic() - LONG_S))
+        other = threading.Thread(target=steps, args=(paced, 1), daemon=True)
         other.start()
         other.join(5)
         assert not other.is_alive()

@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 from attrs import evolve
-from structlog.testing import capture_logs
 
 from ledger import (
     CommitConflictError,
@@ -161,19 +160,6 @@ def test_who_always_loses_gives_up_and_is_told_that_nothing_was_written() -> Non
         mine.alter([SetOption("mine", "1")])
     assert next(numbers) > 1
     assert "mine" not in theirs.at().schema.options
-
-
-def test_what_landed_by_another_attempt_is_told_as_no_retry() -> None:
-    store = unlocked()
-    theirs = orders(lake_on(store))
-    race = RacesBefore(
-        store, lambda: theirs.alter([SetOption("k", "v")], commit_id="x"), on=is_commit
-    )
-    mine = lake_on(race).table("shop.orders")
-    with capture_logs() as told:
-        done = mine.alter([SetOption("k", "v")], commit_id="x")
-    assert (done.version, done.repeated) == (1, True)
-    assert "commit_retried" not in {each["event"] for each in told}
 
 
 def test_an_id_that_is_no_text_is_the_same_id_each_time() -> None:
