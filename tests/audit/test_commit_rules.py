@@ -35,6 +35,12 @@ def ruled(table: Table, key: str, value: str) -> Table:
         ("column-names", "[a-z_]+", RenameColumn(("amount",), "Amount"), AddColumn(("ok",), "INT")),
         ("allowed-types", "INT, STRING", AddColumn(("x",), "DOUBLE"), AddColumn(("x",), "STRING")),
         (
+            "allowed-types",
+            "INT, BYTES",
+            AddColumn(("x",), "STRING"),
+            AddColumn(("x",), "VARBINARY(4)"),
+        ),
+        (
             "owners.2",
             "ann,etl@*",
             UpdateColumnComment(("amount",), "mine"),
