@@ -115,16 +115,20 @@ def test_whoever_asks_again_and_again_reads_no_more(store: MemoryStore) -> None:
     assert len(asked.read_keys) <= 2 + 8
 
 
-def test_whoever_asks_again_reads_a_small_filter_whole_and_then_nothing(
-    store: MemoryStore,
+@pytest.mark.parametrize(
+    ("is_near", "expected"), [(False, [2, 3, 3, 3, 3]), (True, [2, 3, 4, 5, 6])]
+)
+def test_whoever_asks_again_reads_a_small_filter_whole_from_far_away_and_its_cuts_from_near(
+    store: MemoryStore, *, is_near: bool, expected: list[int]
 ) -> None:
     asked = Asked(store)
+    asked.is_near = is_near
     table = table_on(asked)
     read: list[int] = []
-    for number in range(4):
+    for number in range(5):
         looked_up(table, [f"never-{number}.parquet"])
         read.append(len(asked.read_keys))
-    assert read == [2, 3, 3, 3]
+    assert read == expected
 
 
 def _harm(store: MemoryStore, harm: str) -> None:

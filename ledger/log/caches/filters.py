@@ -37,7 +37,7 @@ _LAST: Final = struct.Struct("<Q")
 _MOST_CUTS: Final = 8
 """Whoever asks more often is better off with the whole filter."""
 _SMALL: Final = 1 << 18
-"""A filter of no more prints, a megabyte, is read whole by whoever asks again."""
+"""A filter of no more prints, a megabyte, is read whole by whoever asks again from far away."""
 
 
 class Layer(NamedTuple):
@@ -186,7 +186,7 @@ class KeyFilters:
     def ask(self, layer: Layer, hash_value: int) -> int:
         """Return the same after reading what is not in memory, or may have grown since."""
         kept = self._kept.setdefault(layer[:2], {})
-        number = _WHOLE if _is_better_whole(kept, layer) else _number(layer, hash_value)
+        number = _WHOLE if self._is_better_whole(kept, layer) else _number(layer, hash_value)
         at = (*layer[:2], number)
         if self._asked.get(at, -1) < layer.last:
             self._asked[at] = layer.last
@@ -194,6 +194,14 @@ class KeyFilters:
             if found is not None:
                 kept[number] = found
         return self.clear_to(layer, hash_value)
+
+    def _is_better_whole(self, kept: Mapping[int, KeyFilter], layer: Layer) -> bool:
+        """Whether a whole filter is read, given the cuts of it that were."""
+        # Near, checking and unpacking a megabyte takes longer than what a commit of one file asks.
+        if self._store.is_near or len(kept) >= _MOST_CUTS:
+            return len(kept) >= _MOST_CUTS
+        # Hashes spread evenly, so that one cut says how much there is.
+        return any(len(each.prints) << layer.bits <= _SMALL for each in kept.values())
 
     def whole(self, layer: Layer) -> KeyFilter | None:
         """Return a layer's filter as it stands; None when it is missing or damaged."""
@@ -224,14 +232,6 @@ class KeyFilters:
 
 
 _WHOLE: Final = -1
-
-
-def _is_better_whole(kept: Mapping[int, KeyFilter], layer: Layer) -> bool:
-    """Whether a whole filter is read, given the cuts of it that were."""
-    # Hashes spread evenly, so that one cut says how much there is.
-    return len(kept) >= _MOST_CUTS or any(
-        len(each.prints) << layer.bits <= _SMALL for each in kept.values()
-    )
 
 
 def _number(layer: Layer, hash_value: int) -> int:
