@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import chain
 from typing import Any, get_args
 
 from attrs import evolve, frozen
@@ -20,7 +22,7 @@ from ledger.events.snapshot_events import (
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import on_line, snapshot_key
 from ledger.files.change_file import event_files
-from ledger.files.runs import Net, Placed, Runs
+from ledger.files.runs import Net, Placed, Runs, that_stayed
 from ledger.locations import FileNames
 from ledger.log.caches.lookup import interval, tiles
 from ledger.log.layout import CHECKPOINT_INTERVAL
@@ -173,9 +175,9 @@ class LiveFiles:
             live.apply(self.changes(known + 1, version))
         else:
             boundary = version - version % CHECKPOINT_INTERVAL
-            for first, last in reversed(list(tiles(boundary))):
-                live.apply(self._interval(first, last))
-            live.apply(self.changes(boundary + 1 if boundary else 0, version))
+            tail = [*self.changes(boundary + 1 if boundary else 0, version)]
+            live.apply(self._at_boundary(boundary, Net(tail).deleted))
+            live.apply(tail)
         if version > known and len(live.added) <= _MOST_KEPT:
             self._known = version, dict(live.added)
         return live.added
@@ -427,6 +429,26 @@ class LiveFiles:
             raise DamagedLogError(
                 f"{key} holds a list of files that is none: {error.__cause__}", key
             ) from error
+
+    def _at_boundary(self, boundary: int, gone: Collection[str]) -> Iterable[Placed]:
+        """Return what the commits up to a checkpoint's version added and left there, oldest first.
+
+        Where all runs are there, a row becomes an object only if its file is live: most of what
+        ever came has gone.
+
+        Args:
+            boundary: The version.
+            gone: Files that went later; they may be left out.
+        """
+        parts = [(span, self._runs.tables(*span)) for span in reversed([*tiles(boundary)])]
+        tables = [found for _, found in parts if found is not None]
+        if len(tables) == len(parts):
+            # One that is no run is told, and made again, by whoever reads it alone.
+            with suppress(ValueError):
+                return that_stayed([*chain.from_iterable(tables)], gone)
+        return chain.from_iterable(
+            self.built(*span) if found is None else self._interval(*span) for span, found in parts
+        )
 
     def _interval(self, first: int, last: int) -> Iterable[Placed]:
         found = self._runs.load(first, last)

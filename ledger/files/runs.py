@@ -8,8 +8,8 @@ the log is. All of it is a cache: what is missing or damaged is made again from 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ledger.files.change_table import from_table, parquet_of, parsed, to_table
 from ledger.log.layout import Layout
@@ -21,6 +21,8 @@ from ledger.stores import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+T = TypeVar("T")
 
 NO_ROWS = b"no rows"
 """Instead of a digest: an interval without file changes has no Parquet, and needs no library."""
@@ -105,6 +107,21 @@ class Runs:
 
     def load(self, first: int, last: int) -> list[Placed] | None:
         """Return the run of the commits `first` to `last`; None when there is none to use."""
+        return self._read(first, last, rows_of)
+
+    def tables(
+        self, first: int, last: int, columns: Sequence[str] | None = None
+    ) -> list[pa.Table] | None:
+        """Return the same as an Arrow table, or none where the run has no rows.
+
+        Args:
+            first: The first version.
+            last: The last version.
+            columns: Which of them; all, without.
+        """
+        return self._read(first, last, lambda body: [_table(body, columns)])
+
+    def _read(self, first: int, last: int, read: Callable[[bytes], list[T]]) -> list[T] | None:
         key = self._layout.file_run(first, last)
         check = self._store.read(key_of_check(key))
         if check == NO_ROWS:
@@ -116,7 +133,7 @@ class Runs:
             warn(_LOGGER, "file_run_damaged", file=key)
             return None
         try:
-            return rows_of(body)
+            return read(body)
         except (ValueError, UpgradeRequiredError) as error:
             warn(_LOGGER, "file_run_unreadable", file=key, error=str(error))
             return None
@@ -145,6 +162,14 @@ def table_of(rows: Sequence[Placed]) -> pa.Table:
     return table
 
 
+def _table(body: bytes, columns: Sequence[str] | None) -> pa.Table:
+    table = parsed(body, columns=columns)
+    missing = {"kind", "path", *(columns or ())} - set(table.column_names)
+    if missing:
+        raise ValueError(f"the run lacks the columns {sorted(missing)}")
+    return table
+
+
 def rows_of(body: bytes) -> list[Placed]:
     """Return the rows that a run's file holds.
 
@@ -152,9 +177,82 @@ def rows_of(body: bytes) -> list[Placed]:
         ValueError: The bytes are no such file.
         UpgradeRequiredError: A newer version wrote them.
     """
-    table = parsed(body)
+    return placed_of(parsed(body))
+
+
+def placed_of(table: pa.Table) -> list[Placed]:
+    """Return the rows of a run's table, as `table_of` makes it.
+
+    Raises:
+        ValueError: It is no such table.
+    """
     if not {"version", "snapshot_id"} <= set(table.column_names):
         raise ValueError("the run lacks the columns version and snapshot_id")
     versions = table.column("version").to_pylist()
     snapshot_ids = table.column("snapshot_id").to_pylist()
     return list(map(Placed, versions, snapshot_ids, from_table(table)))
+
+
+def live_tables(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the rows of the files that are live at the end.
+
+    Args:
+        tables: Net file changes, newest first.
+
+    Example:
+        >>> from ledger.model.file_change import FileChange
+        >>> a, b = (FileChange(path=each, record_count=1, file_size_in_bytes=1) for each in "ab")
+        >>> gone = FileChange(kind="DELETE", path="a", record_count=1, file_size_in_bytes=1)
+        >>> live = live_tables([to_table([gone]), to_table([a, b])])
+        >>> [each["path"].to_pylist() for each in live]
+        [[], ['b']]
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    # A file is removed before it is added again: its newest addition is the first one met.
+    gone = pa.array([], pa.string())
+    for table in tables:
+        is_added = pc.equal(table["kind"], "ADD")
+        # Mostly all are, and a million rows take longer to copy than to plan.
+        added = table if pc.all(is_added).as_py() else table.filter(is_added)
+        if len(gone):
+            added = added.filter(pc.invert(pc.is_in(added["path"], value_set=gone)))
+        removed = table["path"].filter(pc.invert(is_added))
+        gone = pa.concat_arrays([gone, *removed.chunks])
+        yield added
+
+
+def that_stayed(tables: Sequence[pa.Table], gone: Collection[str] = ()) -> list[Placed]:
+    """Return the additions of the files that are live at the end, in their order.
+
+    Args:
+        tables: Runs, oldest first.
+        gone: Paths of files that went after all of them; not looked for among what stayed.
+
+    Raises:
+        ValueError: One is no run, or they do not fit together.
+    """
+    import pyarrow as pa
+
+    if not tables:
+        return []
+    try:
+        # All at once: of many small tables, each column takes longer to begin than to read.
+        table = pa.concat_tables(tables, promote_options="default")
+    except pa.ArrowException as error:
+        raise ValueError(f"the runs do not fit together: {error}") from error
+    rows: dict[str, int] = {}
+    kinds, paths = (table.column(name).to_pylist() for name in ("kind", "path"))
+    for row, (kind, path) in enumerate(zip(kinds, paths, strict=True)):
+        if kind == "ADD":
+            rows[path] = row
+        else:
+            rows.pop(path, None)
+    for path in gone:
+        rows.pop(path, None)
+    if not rows:
+        return []
+    return placed_of(
+        table if len(rows) == len(table) else table.take(numbers([*rows.values()], pa.int64()))
+    )

@@ -17,7 +17,8 @@ from ledger.events.commit import Commit
 from ledger.events.table_events import SchemaRecord, TableCreated, TableName
 from ledger.evolution.state import TableState
 from ledger.files.change_table import to_table
-from ledger.files.runs import Net, Placed
+from ledger.files.live_tables import change_tables
+from ledger.files.runs import Net, Placed, live_tables
 from ledger.log.append import Appender
 from ledger.log.request import Request
 from ledger.log.travel import at_version, head_state
@@ -27,7 +28,7 @@ from ledger.model.partition import PartitionField, PartitionSpec
 from ledger.model.types.wire import field_to_wire
 from ledger.planning.filter import column_named
 from ledger.planning.plan import FilePlan, TableFilter, plan_files
-from ledger.planning.table_plan import change_tables, live_tables, plan, plan_tables, value_of
+from ledger.planning.table_plan import plan, plan_tables, value_of
 from ledger.stores import open_store
 from tests.files.building import Table
 from tests.planning.test_plan import SCHEMA, SPECS, bounded, file

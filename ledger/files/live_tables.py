@@ -1,0 +1,56 @@
+"""What of a table is live as Arrow tables, for whoever looks at all files and needs few objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from ledger.events import TableEvent
+from ledger.evolution.state import TableState
+from ledger.files.change_table import to_table
+from ledger.files.live import LiveFiles
+from ledger.files.runs import Net, Placed, Runs
+from ledger.log.caches.lookup import tiles
+from ledger.log.layout import CHECKPOINT_INTERVAL
+from ledger.log.stream_log import StreamLog
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def change_tables(
+    log: StreamLog[TableState, TableEvent],
+    state: TableState,
+    columns: Sequence[str] | None = None,
+) -> Iterator[pa.Table]:
+    """Yield the net file changes up to a state, in the form of `change_table`, newest first.
+
+    Args:
+        log: The table's stream.
+        state: Up to which one.
+        columns: What is needed of them; a table may have more. All, without.
+
+    Raises:
+        DamagedLogError: A commit or a list of file changes is missing or damaged.
+    """
+    live, version = LiveFiles(log), state.version
+    branch = state.seen_branch
+    if branch is not None:
+        yield _table_of(live.branch_changes(branch, version))
+        yield from change_tables(log, live.base_of(state), columns)
+        return
+    # Beside later snapshots in one commit, the interval that it ends is not the state's.
+    whole = version - live.goes_on_after(state)
+    boundary = whole - whole % CHECKPOINT_INTERVAL
+    tail = live.snapshot_changes(
+        1, state.last_snapshot_id, boundary + 1 if boundary else 0, version
+    )
+    yield _table_of(tail)
+    runs = Runs(log.store, log.layout)
+    for span in tiles(boundary):
+        found = runs.tables(*span, columns)
+        yield from [_table_of(live.built(*span))] if found is None else found
+
+
+def _table_of(changes: Iterable[Placed]) -> pa.Table:
+    return to_table([each.change for each in Net(changes).rows()])
