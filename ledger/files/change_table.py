@@ -176,12 +176,24 @@ def from_table(table: pa.Table) -> list[FileChange]:
         ValueError: The table is no such table.
     """
     there = set(table.column_names)
-    names = [each for each in FileChange.__struct_fields__ if each in there or each not in _LATER]
-    missing = sorted(set(names) - there)
+    missing = lacking(there)
     if missing:
         raise ValueError(f"it lacks the columns {missing}")
+    names = [each for each in FileChange.__struct_fields__ if each in there]
     columns = (_column(table, name) for name in names)
     return [FileChange(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
+
+
+def lacking(names: Container[str]) -> list[str]:
+    """Return which columns a table lacks that every table of file changes has, sorted.
+
+    Example:
+        >>> from ledger.model.file_change import FileChange
+        >>> lacking({*FileChange.__struct_fields__} - {"path"})
+        ['path']
+    """
+    every = (each for each in FileChange.__struct_fields__ if each not in _LATER)
+    return sorted(each for each in every if each not in names)
 
 
 def _column(table: pa.Table, name: str) -> list[Any]:

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from ledger.files.change_table import from_table, parquet_of, parsed, to_table
+from ledger.files.change_table import from_table, lacking, parquet_of, parsed, to_table
 from ledger.log.layout import Layout
 from ledger.model.arrow_arrays import numbers
 from ledger.model.errors import UpgradeRequiredError
@@ -28,6 +28,9 @@ NO_ROWS = b"no rows"
 """Instead of a digest: an interval without file changes has no Parquet, and needs no library."""
 
 _LOGGER = "ledger.files"
+
+_PLACE = frozenset({"version", "snapshot_id"})
+"""The columns that a run has beside those of file changes."""
 
 
 class Placed(NamedTuple):
@@ -164,9 +167,10 @@ def table_of(rows: Sequence[Placed]) -> pa.Table:
 
 def _table(body: bytes, columns: Sequence[str] | None) -> pa.Table:
     table = parsed(body, columns=columns)
-    missing = {"kind", "path", *(columns or ())} - set(table.column_names)
+    there = set(table.column_names)
+    missing = sorted({*columns} - there) if columns else [*lacking(there), *(_PLACE - there)]
     if missing:
-        raise ValueError(f"the run lacks the columns {sorted(missing)}")
+        raise ValueError(f"the run lacks the columns {missing}")
     return table
 
 
@@ -186,7 +190,7 @@ def placed_of(table: pa.Table) -> list[Placed]:
     Raises:
         ValueError: It is no such table.
     """
-    if not {"version", "snapshot_id"} <= set(table.column_names):
+    if not set(table.column_names) >= _PLACE:
         raise ValueError("the run lacks the columns version and snapshot_id")
     versions = table.column("version").to_pylist()
     snapshot_ids = table.column("snapshot_id").to_pylist()

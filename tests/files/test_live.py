@@ -6,8 +6,9 @@ import pytest
 import structlog
 
 from ledger.events.snapshot_events import SnapshotCommitted
+from ledger.files.change_table import parquet_of, parsed
 from ledger.files.live import LiveFiles, file_key
-from ledger.files.runs import Net, Placed
+from ledger.files.runs import Net, Placed, check_of, table_of, that_stayed
 from ledger.log.travel import at_version
 from ledger.model.errors import DamagedLogError
 from ledger.model.file_change import FileChange
@@ -152,6 +153,32 @@ def test_a_damaged_run_is_made_again_and_reported() -> None:
 
     assert found == replayed(table, 130)
     assert logs == [{"event": "file_run_damaged", "file": RUN, "log_level": "warning"}]
+
+
+@pytest.mark.parametrize("lost", ["path", "format", "version"])
+def test_what_is_no_run_though_its_check_says_so_is_made_again_and_reported(lost: str) -> None:
+    table = random_history(3, 230)
+    body = parquet_of(parsed(table.store.read(RUN) or b"").drop([lost]))
+    newest = RUN.replace("000-", "101-").replace("100.", "200.")
+    assert table.store.read(newest)
+    table.store.replace(newest, body)
+    table.store.replace(f"{newest}.sha256", check_of(body))
+
+    with structlog.testing.capture_logs() as logs:
+        found = table.live.at(230)
+
+    assert found == replayed(table, 230)
+    assert [(each["event"], each["file"]) for each in logs] == [("file_run_unreadable", newest)]
+
+
+def test_of_files_that_went_later_no_object_is_made(long_table: Table) -> None:
+    tables = [
+        table_of([*Net(long_table.live.changes(*each)).rows()]) for each in ((0, 9), (10, 99))
+    ]
+    there = Net(long_table.live.changes(0, 99)).added
+
+    assert that_stayed(tables) == [*there.values()]
+    assert that_stayed(tables, [*there][1:]) == [there[next(iter(there))]]
 
 
 def test_a_net_of_parts_is_the_net_of_the_whole(long_table: Table) -> None:
