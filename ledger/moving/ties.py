@@ -8,8 +8,8 @@ that another ledger may write to, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Literal, Protocol
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 import msgspec
 from attrs import frozen
@@ -17,13 +17,19 @@ from msgspec import UnsetType
 
 from ledger.events import TableEvent
 from ledger.evolution.state import TableState
+from ledger.files.change_table import from_table
 from ledger.files.deletes import lost_names, named_files, names_files
 from ledger.files.live import LiveFiles
+from ledger.files.live_tables import change_tables
+from ledger.files.runs import live_tables
 from ledger.locations import is_absolute, place_of
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import InvalidChangeError
 from ledger.model.file_change import FileChange
 from ledger.model.identifier import Identifier
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Kind = Literal[
     "projection",
@@ -34,6 +40,10 @@ Kind = Literal[
     "equality-deletes",
     "manifests",
 ]
+
+_TELLING: Final = ("kind", "path", "content")
+_MAY_BE_ABSOLUTE: Final = "^/|://|^[Ff][Ii][Ll][Ee]:"
+"""Every text that `is_absolute` takes has this."""
 
 CARRIED: Final[frozenset[Kind]] = frozenset({"projection", "external"})
 """What goes along: projections are made anew, and what lies outside stays where it is."""
@@ -101,7 +111,27 @@ def ties_of(table: Tied, roots: Sequence[str]) -> Iterator[Tie]:
         yield from _manifests(name, engines.location, roots)
         return
     if state.last_snapshot_id:
-        yield from _files(table, table.live.at_state(state).values(), roots)
+        yield from _files(table, _telling(table, state), roots)
+
+
+def _telling(table: Tied, state: TableState) -> list[FileChange]:
+    """Return the live files that may be a tie: of a million, most tables have none.
+
+    Of the others no file becomes an object, and where there are none but others, only the columns
+    that say so are read.
+    """
+    few = live_tables(change_tables(table.log, state, _TELLING))
+    if not any(len(each) for each in map(_that_tell, few)):
+        return []
+    whole = [*map(_that_tell, live_tables(change_tables(table.log, state)))]
+    return [file for rows in reversed(whole) for file in from_table(rows)]
+
+
+def _that_tell(rows: pa.Table) -> pa.Table:
+    import pyarrow.compute as pc
+
+    is_named = pc.match_substring_regex(rows["path"], _MAY_BE_ABSOLUTE)
+    return rows.filter(pc.or_(is_named, pc.not_equal(rows["content"], "data")))
 
 
 def _projections(table: Tied) -> Iterator[Tie]:
@@ -144,8 +174,8 @@ def _manifests(name: str, place: str, roots: Sequence[str]) -> Iterator[Tie]:
         )
 
 
-def _files(table: Tied, files: Iterable[FileChange], roots: Sequence[str]) -> Iterator[Tie]:
-    name, live = str(table.identifier), list(files)
+def _files(table: Tied, live: Sequence[FileChange], roots: Sequence[str]) -> Iterator[Tie]:
+    name = str(table.identifier)
     deletes = next((each.path for each in live if each.content == "equality-deletes"), None)
     for each in live:
         if each.is_vector:
