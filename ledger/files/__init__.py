@@ -6,6 +6,7 @@
 - `deletes`: files of position deletes, and which data files they name.
 - `runs`: the net changes of an interval of commits, kept as Parquet; a cache.
 - `live`: which files are live after a version.
+- `live_tables`: what is live, or came and went, as Arrow tables of some of their columns.
 - `taken_over`: what a source says of its files, as lines may hold it where its table marks columns.
 - `snapshot_plan`: from what a user asks of files to the change that says so, looked up.
 """
