@@ -1,0 +1,137 @@
+"""What do a log's newest commits and older states of a table cost on an object store, in requests?
+
+The ledger lies on a real server on this machine (SeaweedFS) or in a bucket of yours, sealed as its
+maintenance leaves it. The newest ten commits and an older state are asked by who has just opened
+the ledger, as a command does; then older states by version, by snapshot and by time of a table that
+is open. Every object that is read or looked for is a request, read at once or not.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import cyclopts
+
+from benchmarks.history import SEED, TABLE, WIDTH, lake_at
+from benchmarks.lives import lake_on
+from benchmarks.measure import WORKDIR, Figure, Output, Report, question_of, show
+from benchmarks.s3_latency import place_for
+from ledger import Table
+from ledger.stores import LocalStore, Store, open_store
+from tests.faults import Wrapped
+
+MILLISECOND = 1e6
+COMMAND_MS = 400
+_NEWEST = 10
+_WRITERS = 16
+
+
+class _Counting(Wrapped):
+    """A store that counts what is read or looked for."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.asked = 0
+
+    def read(self, key: str) -> bytes | None:
+        self.asked += 1
+        return super().read(key)
+
+    def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
+        for body in super().read_many(keys):
+            self.asked += 1
+            yield body
+
+    def exists(self, key: str) -> bool:
+        self.asked += 1
+        return super().exists(key)
+
+
+def run(
+    url: str,
+    options: Mapping[str, Any],
+    workdir: Path,
+    *,
+    size: int,
+    repeats: int,
+    width: int = WIDTH,
+) -> Report:
+    store = _Counting(open_store(url, options))
+    _upload(LocalStore(lake_at(workdir, size, width=width)), store)
+    choice = random.Random(SEED)  # noqa: S311 - a workload, not a secret
+
+    def opened() -> Table:
+        return lake_on(store).table(TABLE)
+
+    table = opened()
+    head = table.state
+    begin, end = table.at(version=0).state.time_millis, head.time_millis
+    ask: dict[str, Callable[[], object]] = {
+        "log --limit 10": lambda: list(islice(opened().entries(), _NEWEST + 1)),
+        "show --at": lambda: opened().at(version=choice.randrange(size)).state,
+        "as of a version": lambda: table.at(version=choice.randrange(size)),
+        "as of a snapshot": lambda: table.at(snapshot=1 + choice.randrange(head.last_snapshot_id)),
+        "as of a time": lambda: table.at(timestamp=choice.randrange(begin, end)),
+    }
+    took: dict[str, list[int]] = {name: [] for name in ask}
+    asked: dict[str, list[int]] = {name: [] for name in ask}
+    for _ in range(repeats):
+        for name, each in ask.items():
+            before, start = store.asked, time.perf_counter_ns()
+            each()
+            took[name].append(time.perf_counter_ns() - start)
+            asked[name].append(store.asked - before)
+    return Report(
+        question_of(__doc__),
+        f"commits={size} (version, snapshot)={(head.version, head.last_snapshot_id)}",
+        tuple(_figures(took, asked)),
+    )
+
+
+def _figures(
+    took: Mapping[str, Sequence[int]], asked: Mapping[str, Sequence[int]]
+) -> Iterator[Figure]:
+    for name, each in took.items():
+        most = COMMAND_MS if name in {"log --limit 10", "show --at"} else None
+        yield Figure(name, statistics.median(each) / MILLISECOND, "ms", at_most=most)
+        yield Figure(f"{name}, requests", statistics.median(asked[name]), "requests")
+        yield Figure(f"{name}, most requests", max(asked[name]), "requests")
+
+
+def _upload(lake: LocalStore, store: Store) -> None:
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        for _ in pool.map(lambda key: store.replace(key, lake.read(key) or b""), lake.keys("")):
+            pass
+
+
+def main(
+    *,
+    url: str | None = None,
+    size: int = 20_000,
+    repeats: int = 25,
+    workdir: Path = WORKDIR,
+    output: Output = "text",
+) -> None:
+    """Ask a table of 200 columns in a bucket for its newest commits and its older states.
+
+    Args:
+        url: An empty s3://BUCKET/FOLDER, with credentials from the environment; None starts
+            SeaweedFS.
+        size: Commits.
+        repeats: How often each is asked; the median counts.
+        workdir: Where histories are kept.
+        output: text or json.
+    """
+    with place_for(url) as (place, options):
+        show(run(place, options, workdir, size=size, repeats=repeats), output)
+
+
+if __name__ == "__main__":
+    cyclopts.run(main)
