@@ -8,6 +8,7 @@ reader could not decode.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import groupby
 from typing import Any, Generic, TypeVar, assert_never
 
@@ -117,7 +118,7 @@ class Appender(Generic[S, E]):
 
     def _land(self, riders: Sequence[Rider[S, E]]) -> None:
         """Find out what comes of riders, and of those who come while others hold the lock."""
-        with self.log.store.lock(self.log.layout.lock):
+        with self.log.locked():
             for together in _in_order([*riders, *self._group.gathered()]):
                 try:
                     self._land_together(together)
@@ -134,6 +135,9 @@ class Appender(Generic[S, E]):
             self.log.look_again(self.patience.monotonic())
         # First, so that what others read on meanwhile is looked for in one of the two.
         winners: Winners[E] = Winners(self.log, self._kept)
+        # Who cannot look now finds out by trying.
+        with suppress(OSError):
+            winners.learn(self.log.read_ahead())
         for rider in riders:
             # It may have landed before, under an id that the caller was told.
             self._answer(rider, self._known)

@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Generic, TypeVar
 
 from msgspec import Raw
@@ -38,6 +38,9 @@ QUIET_S = 0.02
 
 PATIENT_S = 1.0
 """Where commits never cease, caches are saved beside them after so long."""
+
+BESIDE_OTHERS_S = 5.0
+"""Whoever met a commit of others within so long is taken to write beside them."""
 
 SURE_FOR_S = 10.0
 """For so long a writer does not look again whether its head still stands on the store."""
@@ -89,12 +92,14 @@ class StreamLog(Generic[S, E]):
         self._keeper = Worker("ledger-caches", self.keep_next, self._lull_s)
         self._lines = Lines()
         self._looked_s: float | None = None
+        self._met_others_s: float | None = None
         self.after_fork()
         begin_anew_after_fork(self)
 
     def after_fork(self) -> None:
-        """Forget who was reading: a child has none of its parent's threads."""
+        """Forget who was at work: a child has none of its parent's threads."""
         self._mutex = threading.RLock()
+        self._turn = threading.Lock()
 
     def remember(self, keys_of: KeysOf[E], on_boundary: Callable[[int], None]) -> None:
         """Say what else to keep beside the log.
@@ -148,13 +153,59 @@ class StreamLog(Generic[S, E]):
                 "and commit afterwards, or use a handle of its own"
             )
 
+    def is_beside_others(self) -> bool:
+        """Whether others append, too, to a store that is near: each waits for who holds the lock.
+
+        Far away nobody waits for a lock, and what is asked of the store takes longer.
+        """
+        met = self._met_others_s
+        is_lately = met is not None and time.monotonic() - met < BESIDE_OTHERS_S
+        return is_lately and self.store.is_near
+
+    def read_ahead(self) -> list[Commit[E]]:
+        """Read what others appended, if there is anything, where it would win over what is made.
+
+        A look costs less than making a commit that loses, while all others wait for the lock.
+        """
+        head = self.head
+        if head is None or not self.is_beside_others():
+            return []
+        is_behind = self.store.exists(self.layout.commit(head.state.version + 1))
+        return self.catch_up() if is_behind else []
+
     def catch_up(self) -> list[Commit[E]]:
         """Move the head forward over what others appended; return it, oldest first."""
         with self._mutex:
             head = self.head
             if head is None:
                 return self._open()
-            return self._follow(head.state, Position(head.state.version, head.digest))
+            found = self._follow(head.state, Position(head.state.version, head.digest))
+            if found:
+                self._met_others_s = time.monotonic()
+            return found
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the lock of all who append, in this process and in others.
+
+        Where others do, caches are saved before or after, and not meanwhile: saving takes the
+        interpreter, and whoever got it only now and then would hold the lock for all of them.
+        """
+        with (
+            self._taking_turns() if self.is_beside_others() else nullcontext(),
+            self.store.lock(self.layout.lock),
+        ):
+            yield
+
+    @contextmanager
+    def _taking_turns(self) -> Iterator[None]:
+        # Not for ever: the other one may wait for a process that was stopped, or for the network.
+        is_mine = self._turn.acquire(timeout=PATIENT_S)
+        try:
+            yield
+        finally:
+            if is_mine:
+                self._turn.release()
 
     def _open(self) -> list[Commit[E]]:
         found = self.checkpoints.newest()
@@ -330,6 +381,10 @@ class StreamLog(Generic[S, E]):
         Returns:
             Whether there was one.
         """
+        with self._taking_turns():
+            return self._keep_next()
+
+    def _keep_next(self) -> bool:
         try:
             head, lines, _ = self._due.popleft()
         except IndexError:
