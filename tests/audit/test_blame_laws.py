@@ -183,12 +183,17 @@ def test_settings_are_blamed_and_a_dropped_column_is_found_by_its_name() -> None
     table = orders(lake_on(memory()))
     table.alter([SetOption("k", "1")], author="ann", message="because")
     table.alter([SetOption("k", "2")], author="bob")
+    for author in ("ann", "bob"):
+        table.alter([SetOption("twice", "1")], author=author)
     table.alter([RenameColumn(("amount",), "total")])
     table.alter([DropColumn(("total",))], author="eve")
     lives = lives_of(table, AskedLives(path=("amount",)))
 
     found = {each.subject: each for each in blame_settings(lives)}
     assert [(c.author, c.version) for c in found["option k"].causes] == [("bob", 2)]
+    # Without either of the two it would be the same.
+    assert found["option twice"].causes == ()
+    assert [each.repeats for each in found["option twice"].origins] == [1]
     gone = blame_column(lives, ("amount",))
     assert gone.died is not None
     assert gone.died.author == "eve"

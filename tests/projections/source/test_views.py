@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ledger import (
     AddColumn,
+    FileChange,
     InvalidInputError,
     RenameColumn,
     SetOption,
@@ -343,7 +344,10 @@ def test_a_renamed_column_keeps_its_id_in_the_rows() -> None:
 @pytest.mark.parametrize("view", VIEWS)
 def test_only_a_column_that_says_so_holds_nulls(view: str) -> None:
     table = orders(lake_on(memory()))
-    table.append([data_file("bare.parquet")])
+    bare = FileChange(
+        path="bare.parquet", partition=("2013-01-01",), record_count=1, file_size_in_bytes=1
+    )
+    table.append([bare])
     table.create_tag("kept")
 
     rows = rows_of(table, view)
