@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger import Table
+from ledger import Table, UpdateComment
+from ledger.events.commit import Commit
 from ledger.files.live import file_key
-from ledger.log.caches.lookup import KeyIndex, hashed, tiles
+from ledger.log.caches.lookup import KeyIndex, Tail, hashed, tiles
 from ledger.log.layout import cut_of
 from ledger.stores import MemoryStore
 from tests.faults import Wrapped
@@ -151,3 +152,16 @@ def test_who_follows_others_merges_what_it_knows_and_asks_no_store_for_it() -> N
     assert found(follower, [f"f{each}.parquet" for each in wanted]) == {
         f"f{each}.parquet": [each + 1] for each in wanted
     }
+
+
+def test_what_is_at_hand_of_an_interval_says_from_where_on_it_has_to_be_read() -> None:
+    tail: Tail[UpdateComment] = Tail(1, lambda _: ())
+    first = tail.first
+    for version in (first, first + 2):
+        tail.note(Commit(format=1, version=version, time_millis=0, transactions=()))
+
+    assert tail.lacks(first) == range(first + 1, first + 1)
+    assert tail.lacks(first + 2) == range(first + 1, first + 3)
+    tail.note(Commit(format=1, version=first + 1, time_millis=0, transactions=()))
+    assert not tail.lacks(first + 2)
+    assert [*tail.lacks(first + 3)] == [first + 3]
