@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from ledger import Table, UpdateComment
 from ledger.events.commit import Commit
@@ -165,3 +166,20 @@ def test_what_is_at_hand_of_an_interval_says_from_where_on_it_has_to_be_read() -
     tail.note(Commit(format=1, version=first + 1, time_millis=0, transactions=()))
     assert not tail.lacks(first + 2)
     assert [*tail.lacks(first + 3)] == [first + 3]
+
+
+def test_indexes_that_cannot_be_merged_are_told_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full() -> bool:
+        raise OSError("no space left")
+
+    table = orders(lake_on(memory()))
+    monkeypatch.setattr(table.log.lookup, "merge_next", full)
+
+    with capture_logs() as told:
+        assert table.log.keep_next()
+
+    assert [(each["event"], str(each["error"])) for each in told] == [
+        ("merging_failed", "no space left")
+    ]

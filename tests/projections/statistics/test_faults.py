@@ -292,3 +292,14 @@ def test_a_snapshot_without_files_counts_as_one() -> None:
     totals = query.totals(Kept.of(table.log), table.at())
 
     assert [(each.snapshot_id, each.record_count) for each in totals] == [(1, 1), (2, 1)]
+
+
+def test_the_position_states_the_format_that_readers_know() -> None:
+    table = a_table()
+    refresh(table.log)
+
+    body = table.log.store.read(f"{folder(table.log.layout)}/position.json")
+
+    assert body is not None
+    said = json.loads(body)
+    assert ([*said], said["format"]) == (["format", "check", "position"], 1)
