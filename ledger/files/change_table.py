@@ -231,9 +231,16 @@ def _lists(array: pa.ListArray) -> list[tuple[str, ...] | None]:
 
 def _spans(array: Any) -> Iterator[tuple[int, int] | None]:
     offsets = array.offsets.to_pylist()
-    valid = array.is_valid().to_pylist()
-    for index, present in enumerate(valid):
+    for index, present in enumerate(_those_there(array)):
         yield (offsets[index], offsets[index + 1]) if present else None
+
+
+def _those_there(array: Any) -> list[bool]:
+    # Mostly all are there or none is, and asking for each loads Arrow's functions.
+    if array.null_count in (0, len(array)):
+        return [not array.null_count] * len(array)
+    present: list[bool] = array.is_valid().to_pylist()
+    return present
 
 
 def parquet_of(table: pa.Table) -> bytes:
