@@ -33,7 +33,7 @@ from ledger.files.change_file import (
     store_changes,
 )
 from ledger.files.live import LiveFiles
-from ledger.following.files import Freshness, follow, freshness
+from ledger.following.files import Freshness, committing, follow, freshness
 from ledger.history.older import (
     around,
     on_branch,
@@ -1652,7 +1652,8 @@ class Table:
     def _told(
         self, request: Request, append: Callable[[], Appended[TableState]]
     ) -> Appended[TableState]:
-        return told_commit(append, stream=self.log.name, commit_id=request.commit_id)
+        with committing():
+            return told_commit(append, stream=self.log.name, commit_id=request.commit_id)
 
     def _landed(
         self, request: Request, plan: Plan, base: TableState | None

@@ -31,6 +31,7 @@ from attrs import evolve, field, frozen
 from ledger.events import TableEvent
 from ledger.evolution.declared.rules import reader_grace_millis
 from ledger.evolution.state import TableState
+from ledger.log.beside import give_way
 from ledger.log.replay import Read
 from ledger.log.request import now_millis
 from ledger.log.travel import at_version, head_state
@@ -735,6 +736,7 @@ def new_commits(
             raise DamagedLogError(f"{key} is not the commit that files were made of", key)
         yield read
         on_progress(done, total)
+        give_way()
 
 
 def refuse_beyond(table: Table, version: int, key: str) -> None:

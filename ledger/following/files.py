@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol, Self
 
 from attrs import frozen
@@ -280,9 +281,13 @@ _pace: Final = Pace()
 _promised: Final[list[bool]] = []
 
 
+def committing() -> AbstractContextManager[None]:
+    """Say that a table gets a commit inside, so that files give way to it, whosever they are."""
+    return _pace.committing()
+
+
 def follow(table: Followed) -> None:
     """Leave word that a table has a new commit, if formats follow it."""
-    _pace.committed()
     head = table.log.head
     if head is None or not head.state.schema.options.get(FOLLOW_OPTION):
         return

@@ -13,6 +13,7 @@
 - `landing`: what came of a create, and whose a commit is: the file to read when somebody asks
   whether his commit landed.
 - `append`: the one retry loop.
+- `beside`: how work in a thread of our own lets commits pass.
 - `group`: what threads ask for at once, in one commit; `worker`: a thread of a handle's own.
 - `stream_log`: a stream opened, with its head in memory, and what has to be kept beside it.
 """

@@ -13,6 +13,7 @@ from msgspec import Raw
 
 from ledger.events.commit import OLDEST_FORMAT, Commit
 from ledger.evolution.stream import Builder, StateLike, Stream
+from ledger.log.beside import give_way
 from ledger.log.caches.checkpoint import Checkpoints, Head
 from ledger.log.caches.lookup import KeysOf, Lookup, tiles
 from ledger.log.caches.segments.cache import Lines, Segments
@@ -305,6 +306,7 @@ class StreamLog(Generic[S, E]):
         builder: Builder[S, E] | None = None
         try:
             for read in self.reader.after(start):
+                give_way()
                 builder = builder or self.stream.builder(state)
                 self.fold(builder, read.commit)
                 commits.append(read.commit)

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from attrs import frozen
 
+from ledger.log.beside import give_way
 from ledger.model.errors import DamagedLogError, MissingDependencyError
 from projections.manifest_files.codecs import unpacked
 from projections.manifest_files.schema import readable_schema
@@ -71,6 +72,7 @@ def write_runs(
     for records in runs:
         block, count = io.BytesIO(), 0
         for each in records:
+            give_way()
             if isinstance(each, WrittenBlock):
                 if count and block.tell() + len(each.body) > block_bytes:
                     out.write(_block(block.getvalue(), count, sync_marker))

@@ -12,7 +12,11 @@ from typing import Any, Final
 import msgspec
 
 from ledger.files.change_table import arrow_owned
+from ledger.log.beside import give_way
 from projections.delta.log.actions import Add, Reconciled, Remove, Txn, by_path
+
+_FEW_ROWS: Final = 32
+"""So many become objects of Python at a time."""
 
 _KINDS = ("protocol", "metaData", "txn", "add", "remove")
 
@@ -38,7 +42,10 @@ def _table(rows: Iterable[dict[str, Any]]) -> Any:
     import pyarrow as pa
     import pyarrow.json as arrow_json
 
-    lines = [msgspec.json.encode(each) + b"\n" for each in rows]
+    lines = []
+    for row in rows:
+        lines.append(msgspec.json.encode(row) + b"\n")
+        give_way()
     kinds = _schema()
     read = arrow_json.read_json(
         pa.BufferReader(b"".join(lines)),
@@ -97,7 +104,9 @@ def from_parquet(body: bytes) -> Reconciled:
         ValueError: It is none.
     """
     found = Reconciled()
-    for row in _read(body).to_pylist():
+    rows = (row for some in _read(body).to_batches(_FEW_ROWS) for row in some.to_pylist())
+    for row in rows:
+        give_way()
         match next((each, row[each]) for each in _KINDS if row[each] is not None):
             case "protocol", protocol:
                 found.protocol = msgspec.json.encode(_present(protocol))
