@@ -212,10 +212,12 @@ class Lag:
     Attributes:
         version: The version that they stand at; -1 without files.
         newest: The log's newest.
+        problem: Why they are not files of this log; None where nothing says so.
     """
 
     version: int
     newest: int
+    problem: str | None = None
 
     @property
     def behind(self) -> int:
@@ -250,7 +252,12 @@ class Materialisation(Generic[P]):
 
     def freshness(self, table: Table) -> Lag:
         """Return how far behind the log a table's files are."""
-        return Lag(self.position(table).version, target_state(table, None).version)
+        stood, newest = self.position(table), target_state(table, None).version
+        is_newest = stood.version == newest and stood.commit in {"", _digest(table, newest)}
+        # Only where it looks so, as this reads on: an older state than the position is no proof.
+        problem = None if stood.version < newest or is_newest else self._cut(table, stood)
+        said = None if problem is None else str(self._damage(table, stood, problem))
+        return Lag(stood.version, newest, said)
 
     def project(
         self, table: Table, *, version: int | None = None, on_progress: Progress = nobody

@@ -63,6 +63,10 @@ class Stands(Protocol):
     def newest(self) -> int:
         """The log's newest."""
 
+    @property
+    def problem(self) -> str | None:
+        """Why they are not files of this log; None where nothing says so."""
+
 
 class KeptFormat(Protocol):
     """A format's files, kept beside the logs of tables."""
@@ -147,6 +151,8 @@ def _freshness(table: Followed, name: str, newest: int) -> Freshness:
     try:
         stands = kept(name).freshness(table)
         version = stands.version
+        if stands.problem is not None:
+            return Freshness(name, version, newest, problem=stands.problem)
         if version >= newest:
             return Freshness(name, version, newest)
         (lacking,) = table.log.known_commits(version + 1, version + 1)
