@@ -392,11 +392,29 @@ def tracked(folder: Path) -> PaimonSource:
     return source
 
 
+def evolving(folder: Path) -> PaimonSource:
+    options: Any = {"data-evolution.enabled": "true"}
+    source = PaimonSource(folder, **options)
+    source.append()
+    return source
+
+
+def indexed(folder: Path) -> PaimonSource:
+    """A table whose newest snapshot reads an index manifest, as of deletion vectors."""
+    source = PaimonSource(folder)
+    source.append()
+    snapshot = source.folder / "snapshot/snapshot-1"
+    said = json.loads(snapshot.read_bytes())
+    snapshot.write_text(json.dumps({**said, "indexManifest": "index-manifest-1"}))
+    return source
+
+
 @pytest.mark.parametrize(
     ("made", "said"),
     [
         (keyed, "primary key id, and only they merge.*create, then add-files"),
         (tracked, "row-tracking.enabled, so that its engines give each row an id"),
+        (evolving, "data-evolution.enabled, so that its files hold some columns of their rows"),
     ],
 )
 def test_what_only_its_engines_can_write_stays_theirs(tmp_path: Path, made: Any, said: str) -> None:
@@ -408,3 +426,24 @@ def test_what_only_its_engines_can_write_stays_theirs(tmp_path: Path, made: Any,
     source.append()
     assert source.snapshots == [1, 2]
     assert lake.import_table("a.b", str(source.folder), format_name="paimon").transactions == 1
+
+
+def test_a_table_that_reads_index_manifests_stays_its_engines(tmp_path: Path) -> None:
+    lake = followed(tmp_path, indexed(tmp_path / "wh"))
+    for dry_run in (True, False):
+        with pytest.raises(
+            UnsupportedError, match="snapshot 1 reads the index manifest index-manifest-1.*compact"
+        ):
+            lake.promote("a.b", dry_run=dry_run)
+    assert [each.name for each in (tmp_path / "wh").rglob("snapshot-2")] == []
+
+
+def test_a_table_with_files_of_a_schema_that_is_gone_stays_its_engines(tmp_path: Path) -> None:
+    source = PaimonSource(tmp_path / "wh")
+    source.append()
+    source.add("c1")
+    source.append()
+    lake = followed(tmp_path, source)
+    (source.folder / "schema/schema-0").unlink()
+    with pytest.raises(UnsupportedError, match="written with schema 0.*write its rows again"):
+        lake.promote("a.b")
