@@ -3,12 +3,14 @@
 A table of many snapshots and schemas comes in at once; then its owner commits, one snapshot at a
 time, and each is taken by a process that has just opened the ledger. Beside each stands the floor:
 what reading the bytes of that metadata file takes, as JSON and as the checked values that an import
-needs. The same of a short history. The files lie apart from their table, so that no manifest is
-looked for.
+needs. Then the same again of a ledger that stays open, as one that follows does, in processor time;
+its floor is what finding the parts of the JSON takes, since no more of it is read. All of it of a
+short history, too. The files lie apart from their table, so that no manifest is looked for.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import statistics
 import tempfile
@@ -19,10 +21,11 @@ from typing import Any
 from uuid import UUID, uuid5
 
 import cyclopts
+import msgspec
 from attrs import frozen
 
 import ledger
-from benchmarks.measure import Figure, Output, Report, question_of, show
+from benchmarks.measure import Figure, Output, Report, processor_ns, question_of, show
 from projections.iceberg.metadata.table_json import read_metadata
 
 SHORT = 50
@@ -105,12 +108,18 @@ def _metadata(
 
 @frozen
 class _Taken:
-    """What a history took, in seconds; `json` and `values` are floors of one more snapshot."""
+    """What a history took, in seconds; `json` and `values` are floors of one more snapshot.
+
+    `followed` is one more of a ledger that stays open beyond the parts of its file, `followed_all`
+    with them.
+    """
 
     whole: float
     more: float
     json: float
     values: float
+    followed: float
+    followed_all: float
     transactions: int
 
 
@@ -119,7 +128,8 @@ def _take(workdir: Path, snapshots: int, schemas: int, repeats: int) -> _Taken:
         place, root = Path(folder) / "t.metadata.json", f"{folder}/lake"
         more, as_json, as_values = [], [], []
         whole, transactions = 0.0, 0
-        for number, body in enumerate(metadata_files(snapshots, schemas, repeats)):
+        bodies = metadata_files(snapshots, schemas, 2 * repeats + 2)
+        for number, body in enumerate(itertools.islice(bodies, repeats + 1)):
             place.with_name(f"{number:05d}.metadata.json").write_bytes(body)
             source = str(place.with_name(f"{number:05d}.metadata.json"))
             start = time.perf_counter()
@@ -137,8 +147,30 @@ def _take(workdir: Path, snapshots: int, schemas: int, repeats: int) -> _Taken:
             start = time.perf_counter()
             read_metadata(Path(source).read_bytes())
             as_values.append(time.perf_counter() - start)
+        followed, parts = _followed(root, place, bodies)
     middle = statistics.median
-    return _Taken(whole, middle(more), middle(as_json), middle(as_values), transactions)
+    both = middle(followed), middle(parts)
+    floors = middle(as_json), middle(as_values)
+    return _Taken(whole, middle(more), *floors, both[0] - both[1], both[0], transactions)
+
+
+def _followed(root: str, place: Path, bodies: Iterator[bytes]) -> tuple[list[float], list[float]]:
+    """Return what each file takes that comes to a ledger that stays open, and its floor.
+
+    The first of them is read whole, as nothing is known of it yet.
+    """
+    looks, parts = [], []
+    with ledger.open(root) as lake:
+        for number, body in enumerate(bodies):
+            source = place.with_name(f"more-{number:05d}.metadata.json")
+            source.write_bytes(body)
+            start = processor_ns()
+            lake.import_table(_NAME, str(source))
+            looks.append((processor_ns() - start) / 1e9)
+            start = processor_ns()
+            msgspec.json.decode(source.read_bytes(), type=dict[str, msgspec.Raw])
+            parts.append((processor_ns() - start) / 1e9)
+    return looks[1:], parts[1:]
 
 
 def run(workdir: Path, *, snapshots: int, schemas: int, repeats: int) -> Report:
@@ -156,6 +188,11 @@ def run(workdir: Path, *, snapshots: int, schemas: int, repeats: int) -> Report:
         Figure("one more, beyond reading its file", own, "ms", at_most=100),
         Figure("one more after a short history", 1000 * short.more, "ms"),
         Figure("beyond reading, short", 1000 * (short.more - short.values), "ms"),
+        Figure("one more in a ledger that stays open", 1000 * long.followed_all, "ms"),
+        Figure("the same after a short history", 1000 * short.followed_all, "ms"),
+        Figure(
+            "beyond finding its file's parts, long / short", long.followed / short.followed, "x"
+        ),
     )
     return Report(
         question_of(__doc__), f"{long.transactions} and {short.transactions} transactions", figures

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -84,15 +84,15 @@ def _new(file: ReadFile, born: BornTable) -> dict[str, Collection[int]]:
     last = born.snapshot_log[-1].snapshot_id if logged else None
     begins = len(said.snapshot_log) >= logged > 0
     same = begins and said.snapshot_log[logged - 1].snapshot_id == last
+    schemas = said.schemas_by_id.keys() - born.schemas.keys()
+    snapshots = said.snapshots_by_id.keys() - born.snapshots.keys()
     return {
-        "schemas": _lacking((each.schema_id for each in said.schemas), born.schemas),
-        "snapshots": _lacking((each.snapshot_id for each in said.snapshots), born.snapshots),
+        "schemas": [at for at, each in enumerate(said.schemas) if each.schema_id in schemas],
+        "snapshots": [
+            at for at, each in enumerate(said.snapshots) if each.snapshot_id in snapshots
+        ],
         "snapshot-log": range(logged if same else 0, len(said.snapshot_log)),
     }
-
-
-def _lacking(ids: Iterable[int], known: Container[int]) -> list[int]:
-    return [place for place, each in enumerate(ids) if each not in known]
 
 
 def _refuse_other(known: TableState, source: Source) -> None:

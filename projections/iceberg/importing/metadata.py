@@ -145,18 +145,26 @@ def _like(born: BornTable, file: TableMetadata) -> tuple[s.Snapshot, ...]:
     return (*same.values(), *(_snapshot(each, _of_nobody) for each in others))
 
 
-_ALWAYS = ("snapshot_id", "sequence_number")
-_MAYBE = tuple(
-    each for each in s.Snapshot.__struct_fields__ if each not in {*_ALWAYS, "timestamp_ms"}
-)
-_AS_IT_IS = attrgetter(*_ALWAYS, "timestamp_ms", *_MAYBE)
-_AS_WE_HAVE_IT = attrgetter(*_ALWAYS, "timestamp_millis", *_MAYBE)
+_USUAL = ("snapshot_id", "sequence_number", "summary", "manifest_list", "schema_id")
+_RARE = ("manifests", "first_row_id", "added_rows", "key_id")
+_AS_IT_IS = attrgetter("timestamp_ms", "parent_snapshot_id", *_USUAL)
+_AS_WE_HAVE_IT = attrgetter("timestamp_millis", "parent_snapshot_id", *_USUAL)
+_RARELY = attrgetter(*_RARE)
+_ABSENT = (None,) * len(_RARE)
+_UNSET = (UNSET,) * len(_RARE)
 
 
 def _is_same(own: e.IcebergSnapshot, theirs: s.Snapshot) -> bool:
     """Whether a snapshot of a state says what one of a file does, where absent is absent."""
-    ours = [None if each is UNSET else each for each in _AS_WE_HAVE_IT(own)]
-    return ours == [*_AS_IT_IS(theirs)]
+    ours, says = _AS_WE_HAVE_IT(own), _AS_IT_IS(theirs)
+    if ours != says and tuple(map(_present, ours)) != says:
+        return False
+    rare, said = _RARELY(own), _RARELY(theirs)
+    return (rare == _UNSET and said == _ABSENT) or tuple(map(_present, rare)) == said
+
+
+def _present(value: Any) -> Any:
+    return None if value is UNSET else value
 
 
 def _metadata(
