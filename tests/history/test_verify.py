@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import shutil
 import threading
 import tracemalloc
@@ -423,6 +424,12 @@ def _peak(folder: Path, commits: int) -> int:
     table = orders(lake_on(store, ticking(START_MILLIS, 1)))
     for number in range(commits):
         table.alter([SetOption("k", str(number))])
+    # The first brings modules in, and what else a process does meanwhile is counted, too.
+    return min(_peak_of_verifying(table) for _ in range(3))
+
+
+def _peak_of_verifying(table: Table) -> int:
+    gc.collect()
     tracemalloc.start()
     try:
         subject: Subject[Any, Any] = Subject("t", table.log, has_files=True)
