@@ -5,6 +5,7 @@ The kinds of change and of table are those of `benchmarks/flat.py`, which times 
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from collections.abc import Callable
@@ -45,6 +46,9 @@ class Calls:
         self.count = 0
 
     def __enter__(self) -> Self:
+        # What other tests left is not collected meanwhile: its finalizers are calls, too.
+        gc.collect()
+        gc.freeze()
         threading.setprofile(self._meet)
         sys.setprofile(self._meet)
         return self
@@ -52,6 +56,7 @@ class Calls:
     def __exit__(self, *_: object) -> None:
         sys.setprofile(None)
         threading.setprofile(None)
+        gc.unfreeze()
 
     def _meet(self, _frame: FrameType, event: str, _argument: object) -> None:
         self.count += event in {"call", "c_call"}
