@@ -124,7 +124,8 @@ class _Taken:
 
 
 def _take(workdir: Path, snapshots: int, schemas: int, repeats: int) -> _Taken:
-    with tempfile.TemporaryDirectory(dir=workdir) as folder:
+    # Caches are saved beside, for a moment longer than a ledger is open.
+    with tempfile.TemporaryDirectory(dir=workdir, ignore_cleanup_errors=True) as folder:
         place, root = Path(folder) / "t.metadata.json", f"{folder}/lake"
         more, as_json, as_values = [], [], []
         whole, transactions = 0.0, 0
