@@ -24,9 +24,9 @@ from typing import Any
 import cyclopts
 from attrs import define, field, frozen
 
+from benchmarks.bucket import place_for
 from benchmarks.distance import at_distance
 from benchmarks.measure import WORKDIR, Figure, Output, Report, question_of, show
-from benchmarks.s3_latency import place_for
 from ledger import FileChange, Ledger, Schema, Table
 from ledger import open as open_ledger
 from ledger.following import files

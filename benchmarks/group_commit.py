@@ -19,9 +19,9 @@ from typing import Any
 import cyclopts
 
 import ledger
+from benchmarks.bucket import place_for
 from benchmarks.distance import at_distance
 from benchmarks.measure import Figure, Output, Report, question_of, show
-from benchmarks.s3_latency import place_for
 from ledger import FileChange, Schema, SetOption, Table
 
 THREADS = 64

@@ -12,46 +12,22 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import cyclopts
 
+from benchmarks.bucket import Counting, place_for, upload
 from benchmarks.history import SEED, TABLE, WIDTH, lake_at
 from benchmarks.lives import lake_on
 from benchmarks.measure import WORKDIR, Figure, Output, Report, question_of, show
-from benchmarks.s3_latency import place_for
 from ledger import Table
-from ledger.stores import LocalStore, Store, open_store
-from tests.faults import Wrapped
+from ledger.stores import LocalStore, open_store
 
 MILLISECOND = 1e6
 COMMAND_MS = 400
 _NEWEST = 10
-_WRITERS = 16
-
-
-class _Counting(Wrapped):
-    """A store that counts what is read or looked for."""
-
-    def __init__(self, inner: Store) -> None:
-        super().__init__(inner)
-        self.asked = 0
-
-    def read(self, key: str) -> bytes | None:
-        self.asked += 1
-        return super().read(key)
-
-    def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
-        for body in super().read_many(keys):
-            self.asked += 1
-            yield body
-
-    def exists(self, key: str) -> bool:
-        self.asked += 1
-        return super().exists(key)
 
 
 def run(
@@ -63,8 +39,9 @@ def run(
     repeats: int,
     width: int = WIDTH,
 ) -> Report:
-    store = _Counting(open_store(url, options))
-    _upload(LocalStore(lake_at(workdir, size, width=width)), store)
+    store = Counting(open_store(url, options))
+    lake = LocalStore(lake_at(workdir, size, width=width))
+    upload(lake, lake.keys(""), store)
     choice = random.Random(SEED)  # noqa: S311 - a workload, not a secret
 
     def opened() -> Table:
@@ -103,12 +80,6 @@ def _figures(
         yield Figure(name, statistics.median(each) / MILLISECOND, "ms", at_most=most)
         yield Figure(f"{name}, requests", statistics.median(asked[name]), "requests")
         yield Figure(f"{name}, most requests", max(asked[name]), "requests")
-
-
-def _upload(lake: LocalStore, store: Store) -> None:
-    with ThreadPoolExecutor(_WRITERS) as pool:
-        for _ in pool.map(lambda key: store.replace(key, lake.read(key) or b""), lake.keys("")):
-            pass
 
 
 def main(

@@ -7,21 +7,18 @@ yours. Every put takes a key of its own, so that nobody loses.
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import cyclopts
 
 import ledger
+from benchmarks.bucket import place_for
 from benchmarks.measure import Figure, Output, Report, Times, many_in_turn, question_of, show
 from benchmarks.raw_create import BODY
 from ledger import Schema, SetOption, Table, UpdateComment
 from ledger.stores import client_options, open_store
-from tests.stores.servers.buckets import root, seaweedfs
 
 MILLISECOND = 1e6
 TIMES_PUT = 1.5
@@ -79,16 +76,6 @@ def _figures(times: Mapping[str, Times]) -> Iterator[Figure]:
         yield Figure(name, each.median_ns / MILLISECOND, "ms")
     ratio = times["commit"].median_ns / times["conditional put"].median_ns
     yield Figure("commit / conditional put", ratio, "x", at_most=TIMES_PUT)
-
-
-@contextmanager
-def place_for(url: str | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Give a place and its options: a URL as it is, or a bucket of a server made for it."""
-    if url is not None:
-        yield url, {}
-        return
-    with tempfile.TemporaryDirectory() as folder, seaweedfs(Path(folder)) as server:
-        yield root(server, "bench"), server.options
 
 
 def main(*, url: str | None = None, repeats: int = 300, output: Output = "text") -> None:

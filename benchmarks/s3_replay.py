@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,36 +16,17 @@ from typing import Any
 import cyclopts
 
 import ledger
+from benchmarks.bucket import Counting, place_for, upload
 from benchmarks.history import TABLE, WIDTH, fingerprint, lake_at
 from benchmarks.measure import WORKDIR, Figure, Output, Report, once_each, question_of, show
 from benchmarks.replay import replay
-from benchmarks.s3_latency import place_for
 from ledger.history.sealing import unsealed
 from ledger.history.verifying.subject import Subject
-from ledger.stores import LocalStore, Store, open_store
-from tests.faults import Wrapped
+from ledger.stores import LocalStore, open_store
 from tests.log.long_logs import Without
 
 MILLISECOND = 1e6
 TIMES_CHEAPER = 10
-_WRITERS = 16
-
-
-class _Counting(Wrapped):
-    """A store that counts what is asked for."""
-
-    def __init__(self, inner: Store) -> None:
-        super().__init__(inner)
-        self.asked = 0
-
-    def read(self, key: str) -> bytes | None:
-        self.asked += 1
-        return super().read(key)
-
-    def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
-        for body in super().read_many(keys):
-            self.asked += 1
-            yield body
 
 
 def run(
@@ -58,8 +38,9 @@ def run(
     repeats: int,
     width: int = WIDTH,
 ) -> Report:
-    store = _Counting(open_store(url, options))
-    _upload(LocalStore(lake_at(workdir, size, width=width)), store)
+    store = Counting(open_store(url, options))
+    lake = LocalStore(lake_at(workdir, size, width=width))
+    upload(lake, (each for each in lake.keys("") if "/segments/" not in each), store)
     table = ledger.open(url, options).table(TABLE)
     subject = Subject(TABLE, table.log, has_files=True)
     began = time.perf_counter_ns()
@@ -95,14 +76,6 @@ def run(
             Figure("sealing, a segment", sealing_ns / MILLISECOND / max(1, len(made)), "ms"),
         ),
     )
-
-
-def _upload(lake: LocalStore, store: Store) -> None:
-    """Put a ledger into a store, without its segments."""
-    keys = [key for key in lake.keys("") if "/segments/" not in key]
-    with ThreadPoolExecutor(_WRITERS) as pool:
-        for _ in pool.map(lambda key: store.replace(key, lake.read(key) or b""), keys):
-            pass
 
 
 def main(
