@@ -52,5 +52,35 @@ def change_tables(
         yield from [_table_of(live.built(*span))] if found is None else found
 
 
+def live_tables(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the rows of the files that are live at the end.
+
+    Args:
+        tables: Net file changes, newest first.
+
+    Example:
+        >>> from ledger.model.file_change import FileChange
+        >>> a, b = (FileChange(path=each, record_count=1, file_size_in_bytes=1) for each in "ab")
+        >>> gone = FileChange(kind="DELETE", path="a", record_count=1, file_size_in_bytes=1)
+        >>> live = live_tables([to_table([gone]), to_table([a, b])])
+        >>> [each["path"].to_pylist() for each in live]
+        [[], ['b']]
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    # A file is removed before it is added again: its newest addition is the first one met.
+    gone = pa.array([], pa.string())
+    for table in tables:
+        is_added = pc.equal(table["kind"], "ADD")
+        # Mostly all are, and a million rows take longer to copy than to plan.
+        added = table if pc.all(is_added).as_py() else table.filter(is_added)
+        if len(gone):
+            added = added.filter(pc.invert(pc.is_in(added["path"], value_set=gone)))
+        removed = table["path"].filter(pc.invert(is_added))
+        gone = pa.concat_arrays([gone, *removed.chunks])
+        yield added
+
+
 def _table_of(changes: Iterable[Placed]) -> pa.Table:
     return to_table([each.change for each in Net(changes).rows()])

@@ -20,8 +20,7 @@ from ledger.evolution.state import TableState
 from ledger.files.change_table import from_table
 from ledger.files.deletes import lost_names, named_files, names_files
 from ledger.files.live import LiveFiles
-from ledger.files.live_tables import change_tables
-from ledger.files.runs import live_tables
+from ledger.files.live_tables import change_tables, live_tables
 from ledger.locations import is_absolute, place_of
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import InvalidChangeError

@@ -17,8 +17,7 @@ from msgspec import UNSET
 from ledger.events import TableEvent
 from ledger.evolution.state import TableState
 from ledger.files.change_table import from_table, to_table
-from ledger.files.live_tables import change_tables
-from ledger.files.runs import live_tables
+from ledger.files.live_tables import change_tables, live_tables
 from ledger.log.stream_log import StreamLog
 from ledger.model import types as t
 from ledger.model.file_change import FileChange

@@ -17,8 +17,8 @@ from ledger.events.commit import Commit
 from ledger.events.table_events import SchemaRecord, TableCreated, TableName
 from ledger.evolution.state import TableState
 from ledger.files.change_table import to_table
-from ledger.files.live_tables import change_tables
-from ledger.files.runs import Net, Placed, live_tables
+from ledger.files.live_tables import change_tables, live_tables
+from ledger.files.runs import Net, Placed
 from ledger.log.append import Appender
 from ledger.log.request import Request
 from ledger.log.travel import at_version, head_state
