@@ -31,7 +31,6 @@ SHARE: Final = 20
 LULL_S: Final = 1.0
 """Once nobody committed for so long, files rest no longer."""
 
-
 SLICE_S: Final = 0.001
 """For so long a step works at least before it stands aside again, so that it ends some day."""
 

@@ -175,34 +175,22 @@ def until(said: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
-def test_a_step_stands_aside_between_its_parts_while_a_commit_is_under_way(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(pace, "SHARE", 1e9)
-    monkeypatch.setattr(pace, "LONGEST_S", LONG_S)
-    paced = Pace()
-    worker, done = working(paced, 50)
-    until(lambda: len(done) > 3)
-    with paced.committing():
-        time.sleep(0.01)
-        before = len(done)
-        time.sleep(0.1)
-        assert len(done) - before <= 1
-    worker.join(LONG_S)
-    assert len(done) == 50
-
-
-def test_a_step_stands_aside_for_those_that_it_met_and_not_for_those_that_come_later(
+def test_a_step_stands_aside_for_the_commits_that_it_meets_and_not_for_those_that_come_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Where several commit in turn there always is one under way."""
     monkeypatch.setattr(pace, "SHARE", 1e9)
     monkeypatch.setattr(pace, "LONGEST_S", LONG_S)
     paced = Pace()
-    worker, done = working(paced, 8)
+    worker, done = working(paced, 50)
+    until(lambda: len(done) > 3)
     with ExitStack() as others:
         ones = others.enter_context(ExitStack())
         ones.enter_context(paced.committing())
+        time.sleep(0.01)
+        before = len(done)
+        time.sleep(0.1)
+        assert len(done) - before <= 1
         ends_s = time.monotonic() + LONG_S
         while worker.is_alive() and time.monotonic() < ends_s:
             following = others.enter_context(ExitStack())
@@ -210,7 +198,7 @@ def test_a_step_stands_aside_for_those_that_it_met_and_not_for_those_that_come_l
             ones.close()
             ones = following
             time.sleep(0.005)
-    assert len(done) == 8
+    assert len(done) == 50
 
 
 def test_a_step_stands_aside_for_no_more_than_its_share(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,8 +24,10 @@ S = TypeVar("S", bound=StateLike)
 FORMAT = 1
 
 _MOST_KEPT = 16
+"""So many states are kept in memory: searches meet the same few checkpoints again and again."""
+
 _MOST_OUTLINES = 256
-"""Searches meet the same few checkpoints again and again."""
+"""So many outlines are kept in memory; they are small, and most searches need no more."""
 
 
 class _Front(Struct, frozen=True, rename="camel"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from attrs import evolve, field, frozen
@@ -68,6 +68,7 @@ class TableMetadata:
         partition_statistics: At most one file for a snapshot.
         snapshot_log: Which snapshot was current since when, oldest first.
         metadata_log: Earlier metadata files, oldest first.
+        snapshots_seen: The first snapshots by their ids, as far as anybody asked for them so far.
     """
 
     format_version: int
@@ -93,6 +94,7 @@ class TableMetadata:
     partition_statistics: tuple[PartitionStatisticsFile, ...] = ()
     snapshot_log: tuple[SnapshotLogEntry, ...] = ()
     metadata_log: tuple[MetadataLogEntry, ...] = ()
+    snapshots_seen: dict[int, Snapshot] = field(init=False, factory=dict, eq=False, repr=False)
 
     @property
     def schema(self) -> Schema:
@@ -130,10 +132,12 @@ class TableMetadata:
         """All sort orders by their ids."""
         return {each.order_id: each for each in self.sort_orders}
 
-    @cached_property
+    @property
     def snapshots_by_id(self) -> Mapping[int, Snapshot]:
         """All snapshots by their ids."""
-        return {each.snapshot_id: each for each in self.snapshots}
+        seen = self.snapshots_seen
+        seen.update((each.snapshot_id, each) for each in self.snapshots[len(seen) :])
+        return seen
 
     def snapshot(self, snapshot_id: int) -> Snapshot:
         """Return a snapshot.
@@ -182,10 +186,7 @@ def knowing(metadata: TableMetadata, before: TableMetadata) -> TableMetadata:
         metadata: It.
         before: Metadata whose snapshots it begins with.
     """
-    more = islice(metadata.snapshots, len(before.snapshots), None)
-    by_id = {**before.snapshots_by_id, **{each.snapshot_id: each for each in more}}
-    # What is computed when somebody asks for it is in its place before.
-    object.__setattr__(metadata, "snapshots_by_id", by_id)
+    metadata.snapshots_seen.update(before.snapshots_by_id)
     return metadata
 
 
@@ -207,15 +208,7 @@ def check_table(metadata: TableMetadata, before: TableMetadata | None = None) ->
     _check_unique("sort-orders", len(metadata.sort_orders), len(metadata.orders_by_id))
     _check_unique("snapshots", len(metadata.snapshots), len(metadata.snapshots_by_id))
     check_heads(metadata)
-    last = metadata.last_sequence_number if metadata.format_version >= SEQUENCES_SINCE else 0
-    same = before is not None and before.last_sequence_number <= last
-    checked = len(before.snapshots) if same and before is not None else 0
-    for index, each in enumerate(islice(metadata.snapshots, checked, None), checked):
-        if each.sequence_number > last:
-            raise InvalidInputError(
-                f"$.snapshots[{index}].sequence-number: {each.sequence_number} is above the "
-                f"last one of the table, {last}"
-            )
+    _check_sequence_numbers(metadata, before)
     check_clocks(metadata, 0 if before is None else len(before.snapshot_log))
 
 
@@ -251,6 +244,19 @@ def check_clocks(metadata: TableMetadata, checked: int = 0) -> None:
     """
     _check_log(metadata.snapshot_log, "snapshot-log", metadata.last_updated_ms, checked)
     _check_log(metadata.metadata_log, "metadata-log", metadata.last_updated_ms)
+
+
+def _check_sequence_numbers(metadata: TableMetadata, before: TableMetadata | None) -> None:
+    last = metadata.last_sequence_number if metadata.format_version >= SEQUENCES_SINCE else 0
+    checked = 0
+    if before is not None and before.last_sequence_number <= last:
+        checked = len(before.snapshots)
+    for index, each in enumerate(metadata.snapshots[checked:], checked):
+        if each.sequence_number > last:
+            raise InvalidInputError(
+                f"$.snapshots[{index}].sequence-number: {each.sequence_number} is above the "
+                f"last one of the table, {last}"
+            )
 
 
 def _check_unique(key: str, listed: int, ids: int) -> None:
