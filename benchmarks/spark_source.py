@@ -3,8 +3,10 @@
 All give the same rows of the same commits: version, transaction, author and each event's JSON;
 Spark by itself from the segments' Parquet, which it reads natively, and from the log's own files as
 JSON. The data source checks the hash chain and every event besides; a plain loop in one process
-does the same without Spark. A million events: `--size 100000`. Executors in processes of their
-own: `--master "local-cluster[2,1,1024]"`.
+does the same without Spark. It is asked for all its columns, and for the four by name. What no
+source in Python can go below stands beside: one that does nothing but hand Spark the same number of
+ready batches of those four. A million events: `--size 100000`. Executors in processes of their own:
+`--master "local-cluster[2,1,1024]"`.
 """
 
 from __future__ import annotations
@@ -12,12 +14,14 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cyclopts
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
 
 import ledger
 from benchmarks.history import TABLE, Author, commit_of
@@ -25,13 +29,17 @@ from benchmarks.measure import WORKDIR, Figure, Output, Report, Spent, in_turn, 
 from ledger.log.codec import digest, encode
 from ledger.log.layout import SEGMENT_LENGTH, Layout
 from projections.source import register
+from projections.source.planning.asked import VERSIONS_PER_PARTITION
 from projections.source.span import End
+from projections.source.views.column import spark_ddl
 from projections.source.views.reading import scanned
 from projections.source.views.scan import Scan
 from projections.source.views.view import view_of
+from projections.source.worker import begin_task
 from projections.statistics.spark.session import spark_session
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 EVENTS = 10
@@ -39,7 +47,14 @@ EVENTS = 10
 
 SOURCE_OVER_PARQUET = 3.0
 
+_SOURCE = "ledger source"
+_NAMED = "ledger source, its columns named"
+_FLOOR = "a source of ready batches"
+_COLUMNS = ("version", "commit_id", "author", "event")
+_READY = "ready.arrow"
 _SEALED = "spark.read.parquet of segments"
+
+_READY_COMMITS = 6_400
 
 _MOST_AS_JSON = 20_000
 """Commits; a file each, Spark reads a hundred thousand of them in minutes."""
@@ -58,8 +73,12 @@ def run(workdir: Path, *, size: int, repeats: int, master: str = "local[2]") -> 
     root = _lake(workdir, size)
     spark = session_on(master)
     register(spark)
+    spark.dataSource.register(ReadySource)
+    _make_ready(root, workdir, min(size, _READY_COMMITS))
     readers: dict[str, Callable[[], Found]] = {
-        "ledger source": lambda: _summed(_by_source(spark, root)),
+        _SOURCE: lambda: _summed(_by_source(spark, root)),
+        _NAMED: lambda: _summed(_by_name(spark, root)),
+        _FLOOR: lambda: _summed(_ready_made(spark, workdir, size * EVENTS + 1)),
         _SEALED: lambda: _summed(_by_parquet(spark, root)),
         "one process": lambda: _in_process(root, size),
     }
@@ -69,29 +88,35 @@ def run(workdir: Path, *, size: int, repeats: int, master: str = "local[2]") -> 
     cases = {name: partial(_noted, found, name, read) for name, read in readers.items()}
     times = in_turn(cases, repeats)
     # The events of version 0 have the JSON reader's own spelling in one, the log's in the other.
-    assert found["ledger source"] == found["one process"]
+    assert found[_SOURCE] == found[_NAMED] == found["one process"]
     assert {found[each][0] for each in readers if each != _SEALED} == {size * EVENTS + 1}
     sealed = found[_SEALED][0]
     assert sealed == size // SEGMENT_LENGTH * SEGMENT_LENGTH * EVENTS + (size >= SEGMENT_LENGTH)
-    processor = {"ledger source": Spent(), _SEALED: Spent()}
+    processor = {each: Spent() for each in (_SOURCE, _NAMED, _FLOOR, _SEALED)}
     for _ in range(repeats):
         for name, each in processor.items():
             with each.timed():
                 readers[name]()
-    ours_s, theirs_s = (min(each.cpu_s) for each in processor.values())
+    cpu_s = {name: min(each.cpu_s) for name, each in processor.items()}
     rates = {name: found[name][0] * 1e9 / each.minimum_ns for name, each in times.items()}
     return Report(
         question_of(__doc__),
-        f"events={found['ledger source'][0]}",
+        f"events={found[_SOURCE][0]}",
         (
             *(Figure(name, rate, "events/s") for name, rate in rates.items()),
-            Figure(
-                "time of the ledger source / of Spark's own Parquet",
-                rates[_SEALED] / rates["ledger source"],
-                "x",
-                at_most=SOURCE_OVER_PARQUET,
+            *(
+                Figure(
+                    f"time of {each} / of Spark's own Parquet",
+                    rates[_SEALED] / rates[each],
+                    "x",
+                    at_most=None if each == _FLOOR else SOURCE_OVER_PARQUET,
+                )
+                for each in (_SOURCE, _NAMED, _FLOOR)
             ),
-            Figure("the same, processor time", ours_s / theirs_s, "x"),
+            *(
+                Figure(f"the same of {each}, processor time", cpu_s[each] / cpu_s[_SEALED], "x")
+                for each in (_SOURCE, _NAMED, _FLOOR)
+            ),
         ),
         (f"{size:,} commits of {EVENTS} events, {master}, the least of {repeats}",),
     )
@@ -103,7 +128,74 @@ def _noted(found: dict[str, Found], name: str, read: Callable[[], Found]) -> Non
 
 def _by_source(spark: SparkSession, root: Path) -> DataFrame:
     rows = spark.read.format("ledger").option("table", TABLE).option("view", "events")
-    return rows.load(str(root)).select("version", "commit_id", "author", "event")
+    return rows.load(str(root)).select(*_COLUMNS)
+
+
+def _by_name(spark: SparkSession, root: Path) -> DataFrame:
+    rows = spark.read.format("ledger").option("table", TABLE).option("view", "events")
+    return rows.option("columns", ",".join(_COLUMNS)).load(str(root))
+
+
+class ReadyReader(DataSourceReader):
+    """Hands on the batches of a file as often as it takes to come to a number of rows."""
+
+    def __init__(self, file: str, rows: int) -> None:
+        self._file = file
+        self._rows = rows
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return as many tasks as the ledger's own source makes, each of so many rows."""
+        most = VERSIONS_PER_PARTITION * EVENTS
+        return [
+            InputPartition(min(most, self._rows - start)) for start in range(0, self._rows, most)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one task."""
+        import pyarrow as pa
+
+        begin_task()
+        left = partition.value
+        while left:
+            for batch in pa.ipc.open_stream(pa.memory_map(self._file)):
+                if left:
+                    yield batch.slice(0, left)
+                    left -= min(left, batch.num_rows)
+
+
+class ReadySource(DataSource):
+    """The floor of every source in Python: nothing is read and nothing made."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the format's name."""
+        return "ready"
+
+    def schema(self) -> str:
+        """Return the columns that the benchmark asks of the ledger's source."""
+        return spark_ddl([each for each in view_of("events").columns if each.name in _COLUMNS])
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark gives it
+        """Return a reader of so many rows."""
+        return ReadyReader(self.options["path"], int(self.options["rows"]))
+
+
+def _make_ready(root: Path, workdir: Path, last: int) -> None:
+    import pyarrow as pa
+
+    table = ledger.open(str(root)).table(TABLE)
+    scan = Scan(table.log, 1, End(last))
+    batches = [*scanned(view_of("events"), scan, (TABLE, ""), None, _COLUMNS)]
+    with (
+        pa.OSFile(str(workdir / _READY), "wb") as file,
+        pa.ipc.new_stream(file, batches[0].schema) as sink,
+    ):
+        for each in batches:
+            sink.write_batch(each)
+
+
+def _ready_made(spark: SparkSession, workdir: Path, rows: int) -> DataFrame:
+    return spark.read.format("ready").option("rows", rows).load(str(workdir / _READY))
 
 
 def _by_parquet(spark: SparkSession, root: Path) -> DataFrame:

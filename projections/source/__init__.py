@@ -10,10 +10,11 @@ it; `files` every file that came or went, and `partition_changes` what that did 
 `tags` and `partitions` are those that there are at an instant.
 
 Options: `version`, `timestamp`, `snapshot` or `tag` (up to when), `versionsPerPartition` (how many
-commits a task reads), `storageOptions` (JSON), `trust` (`log` reads no cache), and for streams
-`startingOffsets`. With `filters` set to `pushed`, filters on `version`, `time` and `identifier`
-decide which commits are read at all: for one query a `load`, since Spark reads all queries over one
-by the last one's filters.
+commits a task reads), `columns` (their names, parted by commas: the others are not made, which
+spares much time where a query needs few), `storageOptions` (JSON), `trust` (`log` reads no cache),
+and for streams `startingOffsets`. With `filters` set to `pushed`, filters on `version`, `time` and
+`identifier` decide which commits are read at all: for one query a `load`, since Spark reads all
+queries over one by the last one's filters.
 `spark.readStream` follows every view but the last two. `ledger_sink` commits a streaming query's
 batches to a table.
 

@@ -174,7 +174,7 @@ def _read(
     begin_task()
     # Spark makes one task without a partition where there is nothing to read.
     if partition is not None:
-        yield from read(cast("SpanPartition", partition).span, asked.view.name, typed)
+        yield from read(cast("SpanPartition", partition).span, asked.view.name, typed, asked.names)
 
 
 def _typed_of(schema: StructType) -> Column | None:

@@ -35,6 +35,7 @@ _OPTIONS = (
     "versionsPerPartition",
     "startingOffsets",
     "filters",
+    "columns",
     "storageOptions",
     "trust",
 )
@@ -74,6 +75,7 @@ class Asked:
         versions_per_partition: How many commits one task reads.
         starting: Where a new stream begins.
         filters: Whether a query's filters may decide which commits are read.
+        names: Of the columns to give, in this order; None for all.
     """
 
     root: Root
@@ -83,6 +85,7 @@ class Asked:
     versions_per_partition: int = VERSIONS_PER_PARTITION
     starting: Starting = "earliest"
     filters: Filters = "checked"
+    names: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Asked:
@@ -122,6 +125,7 @@ class Asked:
             versions_per_partition=_length(given),
             starting=_starting(given.get("startingoffsets", "earliest")),
             filters=_filters(given.get("filters", "checked")),
+            names=_names(given["columns"]) if "columns" in given else None,
         )
 
 
@@ -188,6 +192,15 @@ def _filters(text: str) -> Filters:
     if text.lower() not in ("checked", "pushed"):
         raise InvalidInputError(f"option filters is {text!r}; give checked or pushed")
     return cast("Filters", text.lower())
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(each.strip() for each in text.split(","))
+    if not all(names) or len({*names}) < len(names):
+        raise InvalidInputError(
+            f"option columns is {text!r}; give names of columns, each once, parted by commas"
+        )
+    return names
 
 
 def _trust(text: str) -> Trust:

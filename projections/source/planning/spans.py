@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from ledger.evolution.state import TableState
 from ledger.history.older import TableLog
-from ledger.model.errors import NotFoundError
+from ledger.model.errors import InvalidInputError, NotFoundError
 from ledger.model.instant import (
     Instant,
     SnapshotInstant,
@@ -16,6 +16,7 @@ from ledger.model.instant import (
     TimestampInstant,
     VersionInstant,
 )
+from ledger.model.messages.similar import meant
 from ledger.table import Table
 from projections.source.planning.asked import Asked
 from projections.source.planning.bounds import Bounds
@@ -30,7 +31,21 @@ def columns_of(asked: Asked) -> tuple[Column, ...]:
 
     Raises:
         NotFoundError: The one table, or the instant in it, does not exist.
+        InvalidInputError: A column is asked for by name that there is not.
     """
+    every = _every_column(asked)
+    if asked.names is None:
+        return every
+    known = {each.name: each for each in every}
+    for name in asked.names:
+        if name not in known:
+            raise InvalidInputError(
+                f"view {asked.view.name} has no column {name!r}; {meant(name, tuple(known))}"
+            )
+    return tuple(known[name] for name in asked.names)
+
+
+def _every_column(asked: Asked) -> tuple[Column, ...]:
     view = asked.view
     if not (asked.tables.is_one and view.has_partition):
         return view.columns

@@ -9,6 +9,6 @@ Others may import:
     `scan`              the transactions of a span, with the fold beside them
     `reading`           what a task does: a span as Arrow record batches
 
-Inside: `log_rows`, `column_rows`, `snapshot_rows` and `file_rows` make the rows of the views, and
-`batches` makes Arrow of them.
+Inside: `log_rows`, `event_arrays`, `column_rows`, `snapshot_rows` and `file_rows` make the rows of
+the views, and `batches` makes Arrow of them.
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from projections.source.span import Span
@@ -10,14 +10,17 @@ from projections.source.views.batches import Row, batches, batches_of_arrays
 from projections.source.views.column import Column
 from projections.source.views.partition_values import PARTITION, TYPED, typed
 from projections.source.views.scan import Scan
-from projections.source.views.view import ByColumn, ByRow, View, view_of
+from projections.source.views.view import TABLE, ByColumn, ByRow, View, view_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 def read(
-    span: Span, view_name: str, typed_column: Column | None = None
+    span: Span,
+    view_name: str,
+    typed_column: Column | None = None,
+    names: Sequence[str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a view for one span.
 
@@ -25,16 +28,21 @@ def read(
         span: What to read.
         view_name: Which view; by name, since a view's functions need no pickling then.
         typed_column: The typed partition values to give besides.
+        names: The columns to give, in this order; None for all.
 
     Raises:
         DamagedLogError: A commit or a list of file changes is missing or damaged.
     """
     whose = (span.table.identifier, span.table.table_id)
-    yield from scanned(view_of(view_name), Scan.of(span), whose, typed_column)
+    yield from scanned(view_of(view_name), Scan.of(span), whose, typed_column, names)
 
 
 def scanned(
-    view: View, scan: Scan, whose: tuple[str, str], typed_column: Column | None = None
+    view: View,
+    scan: Scan,
+    whose: tuple[str, str],
+    typed_column: Column | None = None,
+    names: Sequence[str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a view for one scan; see `read`.
 
@@ -43,13 +51,28 @@ def scanned(
         scan: What to read.
         whose: The values of `TABLE`.
         typed_column: The typed partition values to give besides.
+        names: The columns to give, in this order; None for all.
     """
-    columns = view.columns
+    found = _scanned(view, scan, whose, typed_column, names)
+    return found if names is None else (each.select(names) for each in found)
+
+
+def _scanned(
+    view: View,
+    scan: Scan,
+    whose: tuple[str, str],
+    typed_column: Column | None,
+    names: Sequence[str] | None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield rows with at least the columns of these names."""
     match view.rows:
         case ByColumn(of=arrays):
-            yield from batches_of_arrays(arrays(scan), columns, whose)
+            # One of them says how many rows there are.
+            wanted = [each for each in view.own if names is None or each.name in names]
+            own = wanted or view.own[:1]
+            yield from batches_of_arrays(arrays(scan, own), (*TABLE, *own), whose)
         case ByRow(of=rows):
-            found = rows(scan)
+            found, columns = rows(scan), view.columns
             if typed_column is not None and view.has_partition:
                 found, columns = _with_typed(found, view, typed_column), (*columns, typed_column)
             yield from batches(found, columns, whose)

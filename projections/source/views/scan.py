@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
-from attrs import frozen
 from msgspec import UNSET, DecodeError, Raw, UnsetType
 
 from ledger.events import TableEvent
@@ -27,8 +26,7 @@ SnapshotEvent = SnapshotCommitted | RolledBack
 E = TypeVar("E")
 
 
-@frozen
-class TransactionStep(Generic[E]):
+class TransactionStep(NamedTuple, Generic[E]):
     """One transaction, and where it stands.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from attrs import frozen
 
@@ -10,6 +10,7 @@ from ledger.model.errors import InvalidInputError
 from projections.source.views.batches import Arrays, Row
 from projections.source.views.column import Column
 from projections.source.views.column_rows import COLUMNS, column_rows
+from projections.source.views.event_arrays import EVENTS, event_arrays
 from projections.source.views.file_rows import (
     FILES,
     PARTITION_CHANGES,
@@ -18,7 +19,7 @@ from projections.source.views.file_rows import (
     partition_change_rows,
     partition_rows,
 )
-from projections.source.views.log_rows import COMMITS, EVENTS, commit_rows, event_arrays
+from projections.source.views.log_rows import COMMITS, commit_rows
 from projections.source.views.partition_values import PARTITION
 from projections.source.views.scan import Scan
 from projections.source.views.snapshot_rows import SNAPSHOTS, TAGS, snapshot_rows, tag_rows
@@ -39,9 +40,9 @@ class ByRow:
 
 @frozen
 class ByColumn:
-    """Gives Arrow arrays of many rows: for what there are millions of."""
+    """Gives Arrow arrays of many rows, of some columns: for what there are millions of."""
 
-    of: Callable[[Scan], Iterator[Arrays]]
+    of: Callable[[Scan, Sequence[Column]], Iterator[Arrays]]
 
 
 @frozen

@@ -60,6 +60,14 @@ def in_utc(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
+def test_columns_that_are_named_are_all_that_comes(registered: SparkSession, lake: Ledger) -> None:
+    every = collected(view(registered, lake, "events", "shop.*"))
+    few = view(registered, lake, "events", "shop.*", columns="event,identifier")
+
+    assert few.columns == ["event", "identifier"]
+    assert collected(few) == [{name: each[name] for name in few.columns} for each in every]
+
+
 @pytest.mark.parametrize("name", VIEWS)
 def test_every_view_is_what_the_log_says(registered: SparkSession, lake: Ledger, name: str) -> None:
     found = collected(view(registered, lake, name, "shop.*", versionsPerPartition=100))
