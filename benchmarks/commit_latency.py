@@ -57,6 +57,9 @@ def run(
         if rival_history:
             figures += _beside_rivals(place, tables, width, rival_history)
         versions = {table.state.version - commits for (_, commits), table in tables.items()}
+        for table in tables.values():
+            # Nobody is at work any more where the folder is removed.
+            table.log.wait_for_caches()
     return Report(
         question_of(__doc__),
         f"commits={size} landed={sorted(versions)}",

@@ -125,7 +125,7 @@ class _Taken:
 
 def _take(workdir: Path, snapshots: int, schemas: int, repeats: int) -> _Taken:
     # Caches are saved beside, for a moment longer than a ledger is open.
-    with tempfile.TemporaryDirectory(dir=workdir, ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(dir=workdir) as folder:
         place, root = Path(folder) / "t.metadata.json", f"{folder}/lake"
         more, as_json, as_values = [], [], []
         whole, transactions = 0.0, 0

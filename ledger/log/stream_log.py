@@ -7,7 +7,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from typing import Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
+from weakref import ref
 
 from msgspec import Raw
 
@@ -47,6 +48,9 @@ SURE_FOR_S = 10.0
 """For so long a writer does not look again whether its head still stands on the store."""
 
 _LOGGER = "ledger.log"
+
+_open: Final[set[ref[StreamLog[Any, Any]]]] = set()
+"""All streams that are open in this process; a set, whose copy nothing else comes between."""
 
 
 class StreamLog(Generic[S, E]):
@@ -96,6 +100,7 @@ class StreamLog(Generic[S, E]):
         self._met_others_s: float | None = None
         self.after_fork()
         begin_anew_after_fork(self)
+        _open.add(ref(self, _open.discard))
 
     def after_fork(self) -> None:
         """Forget who was at work: a child has none of its parent's threads."""
@@ -484,3 +489,13 @@ class StreamLog(Generic[S, E]):
         For what is decided: whoever wants to know what the store has now reads `commits`.
         """
         return self.warm_reader.after(Position(first - 1, ""), last)
+
+
+def wait_for_caches(store_url: str, timeout_s: float) -> bool:
+    """Return once the caches that this process owes a store's streams are saved, or False."""
+    deadline_s = time.monotonic() + timeout_s
+    owed = [
+        log for each in list(_open) if (log := each()) is not None and log.store.url == store_url
+    ]
+    are_saved = [log.wait_for_caches(deadline_s - time.monotonic()) for log in owed]
+    return all(are_saved)

@@ -1,0 +1,62 @@
+"""Whoever closes a ledger meets nobody at work there afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+import ledger
+from ledger import SetOption
+from ledger.log.layout import CHECKPOINT_INTERVAL
+from ledger.stores import MemoryStore
+from tests.faults import Wrapped
+from tests.lakes import lake_on, memory, orders
+
+pytestmark = pytest.mark.own_keeper
+
+
+class Held(Wrapped):
+    """Lets checkpoints be written once somebody says so."""
+
+    def __init__(self, inner: MemoryStore) -> None:
+        super().__init__(inner)
+        self.go_on, self.written = Event(), Event()
+
+    def replace(self, key: str, body: bytes) -> None:
+        if "/caches/" in key:
+            assert self.go_on.wait(30)
+            self.written.set()
+        super().replace(key, body)
+
+
+def test_closing_waits_for_caches_of_all_handles_of_the_place() -> None:
+    store = Held(memory())
+    lake = lake_on(store)
+    table = orders(lake)
+    for number in range(CHECKPOINT_INTERVAL):
+        table.alter([SetOption("a", str(number))])
+
+    assert lake.close(timeout_s=0.01), "files follow nothing, so all of them are there"
+    assert not store.written.is_set()
+    assert lake_on(memory()).close(), "another place owes nothing"
+
+    store.go_on.set()
+    with lake_on(store):
+        pass
+    assert store.written.is_set()
+    assert table.log.wait_for_caches(0)
+
+
+def test_a_place_that_was_closed_stays_as_it_is(tmp_path: Path) -> None:
+    with ledger.open(tmp_path) as lake:
+        table = orders(lake)
+        for number in range(CHECKPOINT_INTERVAL):
+            table.alter([SetOption("a", str(number))])
+    before = sorted(tmp_path.rglob("*"))
+
+    assert table.log.wait_for_caches(10)
+
+    assert sorted(tmp_path.rglob("*")) == before
+    assert any("caches" in str(each) for each in before)
