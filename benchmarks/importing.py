@@ -124,7 +124,6 @@ class _Taken:
 
 
 def _take(workdir: Path, snapshots: int, schemas: int, repeats: int) -> _Taken:
-    # Caches are saved beside, for a moment longer than a ledger is open.
     with tempfile.TemporaryDirectory(dir=workdir) as folder:
         place, root = Path(folder) / "t.metadata.json", f"{folder}/lake"
         more, as_json, as_values = [], [], []
