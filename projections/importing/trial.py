@@ -18,7 +18,7 @@ from ledger.events.table_events import SchemaRecord, TableCreated, TableName
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
 from ledger.model.errors import InvalidChangeError, UnsupportedError
-from ledger.model.schema import FieldIdPolicy
+from ledger.model.schema import FieldIdPolicy, Schema
 
 _KEYS: Final[Mapping[type, str]] = {
     IcebergBirth: "born",
@@ -94,13 +94,32 @@ class Planned:
 class Trial:
     """The table as everything planned so far leaves it.
 
+    Whoever takes thousands of steps is not held up by states that nobody asks for: to make one, all
+    that the table has is copied.
+
     Attributes:
-        state: It.
         now_millis: Nothing takes effect later.
     """
 
-    state: TableState
+    _state: TableState
     now_millis: int
+    _ahead: TableBuilder | None = field(default=None, init=False)
+
+    @property
+    def state(self) -> TableState:
+        """The table."""
+        if self._ahead is not None:
+            self._state, self._ahead = self._ahead.freeze(), None
+        return self._state
+
+    @property
+    def schema(self) -> Schema:
+        """The table's schema."""
+        return self._now.schema
+
+    @property
+    def _now(self) -> TableState | TableBuilder:
+        return self._state if self._ahead is None else self._ahead
 
     def after(self, events: Iterable[TableEvent], millis: int, author: str) -> TableState:
         """Return the table after more events; it stays as it is.
@@ -114,14 +133,35 @@ class Trial:
             UnsupportedError: The ledger cannot hold them; the message says why.
         """
         builder = TableBuilder(self.state)
-        moment = self._moment(millis)
-        builder.begin(self.state.version + 1, max(self.state.time_millis, moment), NEWEST_FORMAT)
+        self._add(builder, tuple(events), self._moment(millis), author)
+        return builder.freeze()
+
+    def take(
+        self, events: Iterable[TableEvent], millis: int, author: str, metadata_file: str
+    ) -> Planned:
+        """Go on to the table after more events, and return the transaction that says them.
+
+        Where they are refused, nothing more can be tried.
+
+        Raises:
+            UnsupportedError: As of `after`.
+        """
+        said, moment = tuple(events), self._moment(millis)
+        if self._ahead is None:
+            self._ahead = TableBuilder(self._state)
+        self._add(self._ahead, said, moment, author)
+        return Planned(said, moment, author, metadata_file)
+
+    def _add(
+        self, builder: TableBuilder, said: tuple[TableEvent, ...], moment: int, author: str
+    ) -> None:
+        builder.begin(builder.version + 1, max(builder.time_millis, moment), NEWEST_FORMAT)
         # Where nobody is named in lines, it says so.
-        who: dict[str, Any] = {"outside": Outside()} if self.state.keeps_outside else {}
+        who: dict[str, Any] = {"outside": Outside()} if builder.keeps_outside else {}
         told = Transaction[TableEvent](
             id="",
             effective_time_millis=moment,
-            events=tuple(events),
+            events=said,
             **(who or {"author": author}),
         )
         try:
@@ -130,20 +170,7 @@ class Trial:
             raise UnsupportedError(
                 f"the ledger cannot hold what the source says: {error}"
             ) from error
-        return builder.freeze()
-
-    def take(
-        self, events: Iterable[TableEvent], millis: int, author: str, metadata_file: str
-    ) -> Planned:
-        """Go on to the table after more events, and return the transaction that says them.
-
-        Raises:
-            UnsupportedError: As of `after`.
-        """
-        said, moment = tuple(events), self._moment(millis)
-        self.state = self.after(said, millis, author)
-        return Planned(said, moment, author, metadata_file)
 
     def _moment(self, millis: int) -> int:
         """Return when something takes effect: never before what came earlier, never in future."""
-        return min(max(self.state.effective_millis, millis), self.now_millis)
+        return min(max(self._now.effective_millis, millis), self.now_millis)

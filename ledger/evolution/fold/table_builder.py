@@ -209,6 +209,11 @@ class TableBuilder:
         return self._schema_id
 
     @property
+    def schema(self) -> Schema:
+        """The current schema, as a state has it."""
+        return self._schema_now()
+
+    @property
     def lists_elsewhere(self) -> bool:
         """Whether its snapshots' files stand in the manifests of others alone."""
         return self._paimon is not None and not self._paimon.is_promoted

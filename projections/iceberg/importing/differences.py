@@ -25,27 +25,31 @@ from projections.iceberg.metadata.layout import SortOrder
 from projections.iceberg.metadata.snapshot import Snapshot
 from projections.iceberg.metadata.table import TableMetadata
 from projections.importing.deriving import derived
+from projections.importing.trial import Trial
 
 
-def difference(
-    state: TableState, before: TableMetadata, after: TableMetadata
-) -> tuple[TableEvent, ...]:
+def difference(trial: Trial, before: TableMetadata, after: TableMetadata) -> tuple[TableEvent, ...]:
     """Return the events that lead from one to the other; counters are not among them.
 
+    What this takes grows with what is new, not with the history: thousands of steps lie in a file.
+
     Args:
-        state: The table as it stands.
+        trial: The table as it stands.
         before: What it says in Iceberg's words.
         after: What it is to say.
 
     Raises:
         UnsupportedError: The ledger cannot hold something; the message names it.
     """
-    moved = snapshots_moved(before, after).as_in(() if state.born is None else state.born.snapshots)
+    moved = snapshots_moved(before, after)
+    if moved.gone or moved.rewritten:
+        born = trial.state.born
+        moved = moved.as_in(() if born is None else born.snapshots)
     return (
         *_facts(before, after),
         *_options(before.properties, m.without_formats(after.properties)),
         *_keys(before, after),
-        *_schemas(state.schema, before, after),
+        *_schemas(trial.schema, before, after),
         *_specs(before, after),
         *_orders(before, after),
         *_snapshots(before, after, moved),
@@ -104,7 +108,8 @@ def _keys(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
 def _schemas(now: Schema, before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:
     known, current = before.schemas_by_id, before.current_schema_id
     for each in after.schemas:
-        if each.schema_id in known and each != known[each.schema_id]:
+        # Most are the very same, which are not looked into.
+        if (there := known.get(each.schema_id, each)) is not each and there != each:
             raise UnsupportedError(
                 f"schema {each.schema_id} of the source has other columns than it had, which no "
                 "schema id may get: it is another table; import it under another name"
@@ -224,9 +229,8 @@ def _statistics(
 def _gone(
     before: TableMetadata, after: TableMetadata, moved: SnapshotsMoved
 ) -> Iterator[TableEvent]:
-    kept = after.snapshots_by_id
-    statistics = _no_more(before.statistics, after.statistics, kept)
-    parts = _no_more(before.partition_statistics, after.partition_statistics, kept)
+    statistics = _no_more(before.statistics, after.statistics, after)
+    parts = _no_more(before.partition_statistics, after.partition_statistics, after)
     if statistics or parts:
         yield e.StatisticsRemoved(snapshot_ids=statistics, of_partitions=parts)
     if moved.gone:
@@ -244,13 +248,10 @@ def _missing(before: Iterable[int], after: Mapping[int, object]) -> tuple[int, .
     return tuple(each for each in before if each not in after)
 
 
-def _no_more(before: Any, after: Any, kept: Mapping[int, object]) -> tuple[int, ...]:
+def _no_more(before: Any, after: Any, table: TableMetadata) -> tuple[int, ...]:
     has = {each.snapshot_id for each in after}
-    return tuple(
-        each.snapshot_id
-        for each in before
-        if each.snapshot_id not in has and each.snapshot_id in kept
-    )
+    lost = [each.snapshot_id for each in before if each.snapshot_id not in has]
+    return tuple(each for each in lost if each in table.snapshots_by_id)
 
 
 def _logs(before: TableMetadata, after: TableMetadata) -> Iterator[TableEvent]:

@@ -93,7 +93,7 @@ def planned(
 
 
 def _planned(trial: Trial, before: TableMetadata, step: Step, file: MetadataFile) -> Planned:
-    events = difference(trial.state, before, step.target)
+    events = difference(trial, before, step.target)
     if step.is_whole:
         state = trial.after(events, step.millis, step.author)
         followed = e.SourceFollowed(file.url, step.target.last_updated_ms)

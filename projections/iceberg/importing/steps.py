@@ -8,6 +8,7 @@ come with the file itself.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import groupby
 
 from attrs import evolve, frozen
@@ -16,7 +17,7 @@ from ledger.evolution.table.born.iceberg import author_of
 from projections.iceberg.importing.moved import beyond, snapshots_moved
 from projections.iceberg.metadata.schema import Schema
 from projections.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotLogEntry, SnapshotRef
-from projections.iceberg.metadata.table import TableMetadata, with_snapshots
+from projections.iceberg.metadata.table import TableMetadata
 
 
 @frozen
@@ -46,7 +47,7 @@ class _Moment:
 def steps(before: TableMetadata, after: TableMetadata) -> Iterator[Step]:
     """Yield the moments from one metadata file to a later one, oldest first."""
     moments = list(_moments(before, after))
-    reached = before
+    reached, there = before, {*before.snapshots_by_id}
     for position, moment in enumerate(moments):
         *earlier, own = _schemas_until(reached, after, moment.snapshots)
         for schema in earlier:
@@ -59,7 +60,8 @@ def steps(before: TableMetadata, after: TableMetadata) -> Iterator[Step]:
             yield from _alone(reached, after, moment.millis)
             yield Step(after, moment.millis, author, is_whole=True)
             return
-        reached = _with_snapshots(reached, after, moment)
+        there.update(each.snapshot_id for each in moment.snapshots)
+        reached = _with_snapshots(reached, after, moment, there)
         yield Step(reached, moment.millis, author)
     yield from _alone(reached, after, after.last_updated_ms)
     yield Step(after, after.last_updated_ms, is_whole=True)
@@ -117,10 +119,19 @@ def _with_schema(metadata: TableMetadata, schema: Schema) -> TableMetadata:
     return evolve(metadata, schemas=(*metadata.schemas, schema), current_schema_id=schema.schema_id)
 
 
-def _with_snapshots(reached: TableMetadata, after: TableMetadata, moment: _Moment) -> TableMetadata:
-    refs, there = dict(reached.refs), reached.snapshots_by_id
-    own = {each.snapshot_id for each in moment.snapshots}
-    logged = [e for e in moment.logged if e.snapshot_id in own or e.snapshot_id in there]
+def _with_snapshots(
+    reached: TableMetadata, after: TableMetadata, moment: _Moment, there: AbstractSet[int]
+) -> TableMetadata:
+    """Return metadata after a moment.
+
+    Args:
+        reached: It, before.
+        after: What the file says.
+        moment: It.
+        there: The ids of all snapshots up to then, with those of the moment.
+    """
+    refs = dict(reached.refs)
+    logged = [each for each in moment.logged if each.snapshot_id in there]
     if logged:
         head = logged[-1].snapshot_id
         same = after.refs.get(MAIN)
@@ -129,10 +140,13 @@ def _with_snapshots(reached: TableMetadata, after: TableMetadata, moment: _Momen
             if same is not None and same.snapshot_id == head
             else SnapshotRef(snapshot_id=head, type="branch")
         )
-    used = [each.schema_id for each in moment.snapshots if each.schema_id in reached.schemas_by_id]
-    return with_snapshots(
+    known = reached.schemas_by_id
+    used = [
+        each for one in moment.snapshots if (each := one.schema_id) is not None and each in known
+    ]
+    return evolve(
         reached,
-        moment.snapshots,
+        snapshots=(*reached.snapshots, *moment.snapshots),
         format_version=after.format_version,
         refs=refs,
         current_snapshot_id=logged[-1].snapshot_id if logged else reached.current_snapshot_id,

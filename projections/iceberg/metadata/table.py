@@ -6,12 +6,12 @@ Java's TableMetadata class.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from ledger.model.errors import InvalidInputError, NotFoundError
 from projections.iceberg.metadata.layout import PartitionSpec, SortOrder
@@ -163,20 +163,6 @@ def _named(by_id: Mapping[int, _T], number: int, key: str) -> _T:
 
 CLOCK_TOLERANCE_MS = 60_000
 """So far clocks of different writers may lie apart."""
-
-
-def with_snapshots(
-    metadata: TableMetadata, more: Iterable[Snapshot], **changes: Any
-) -> TableMetadata:
-    """Return metadata with more snapshots, and with other changes.
-
-    Args:
-        metadata: It.
-        more: They, under ids that it does not have.
-        changes: What else is to be otherwise, by attribute.
-    """
-    snapshots = (*metadata.snapshots, *more)
-    return knowing(evolve(metadata, snapshots=snapshots, **changes), metadata)
 
 
 def knowing(metadata: TableMetadata, before: TableMetadata) -> TableMetadata:
