@@ -4,9 +4,9 @@ First, 200 columns are added one by one, each projected at once; beside it PyIce
 with a SQLite catalog, where it can be imported. Then one snapshot is committed to tables of
 different age and only its projection is timed: what grows with the history is copied as bytes, so
 those are told, too. Then all but the last snapshots expire, so that the metadata file is short, and
-one change of each kind is projected on tables of different age, in processor time; the bytes that
-it writes besides metadata files are compared, too. Nothing is synced on our side; PyIceberg syncs
-its catalog.
+one change of each kind is projected on tables of different age, in processor time; all of them
+stand as far behind a checkpoint. The bytes that it writes besides metadata files are compared, too.
+Nothing is synced on our side; PyIceberg syncs its catalog.
 
 PyIceberg takes minutes to come to the 200th column; `--parts history` leaves the columns out. On
 ext4 a folder never gets smaller: where ten thousand files were, creating one takes the system
@@ -26,7 +26,8 @@ import cyclopts
 
 from benchmarks.measure import WORKDIR, Figure, Output, Report, Times, once_each, question_of, show
 from benchmarks.rivals import rivals
-from ledger import AddColumn, FileChange, Ledger, Schema, SnapshotPlan, Table
+from ledger import AddColumn, FileChange, Ledger, Schema, SetOption, SnapshotPlan, Table
+from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.log.travel import head_state
 from ledger.opening.setting import TableSetting
 from ledger.stores.local import Durability, LocalStore
@@ -56,7 +57,7 @@ def run(
     with tempfile.TemporaryDirectory(dir=workdir) as folder:
         figures = _columns(Path(folder), columns) if "columns" in parts else []
         aged = sizes if "history" in parts else ()
-        tables = {size: _aged(Path(folder) / str(size), size) for size in aged}
+        tables = {size: _aged(Path(folder) / str(size), size, min(aged)) for size in aged}
         samples: dict[int, list[int]] = {size: [] for size in aged}
         for _ in range(repeats if tables else 0):
             cases = {str(size): _project_one(table) for size, table in tables.items()}
@@ -115,11 +116,18 @@ def _file(number: int) -> FileChange:
     )
 
 
-def _aged(folder: Path, snapshots: int) -> Table:
+def _aged(folder: Path, snapshots: int, least: int) -> Table:
+    """Return a table of so many snapshots, projected.
+
+    It stands as far behind its last checkpoint as the one of the least snapshots: what a projection
+    folds from there on is up to a hundred commits, whatever the history.
+    """
     # What expires goes at once, and is no part of what comes later.
     options = {"ledger.reader-grace": "0 s"}
     schema = Schema.of({"id": "BIGINT", "name": "STRING"}, options=options)
     table = _lake(folder).create_table("bench.t", schema)
+    for number in range((least - snapshots) % CHECKPOINT_INTERVAL):
+        table.alter([SetOption("place", str(number))])
     for number in range(snapshots):
         table.append([_file(number)])
     project(table)
