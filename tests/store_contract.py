@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import ClassVar
 
 import pytest
 
@@ -73,6 +74,9 @@ def everyone_at_once(workers: int, work: Callable[[int], None]) -> None:
 
 class StoreContract:
     """A subclass gives the `store` fixture, and raw access that bypasses the code under test."""
+
+    many: ClassVar[int] = 700
+    """Keys of a long folder: more than twice as many as the store reads together."""
 
     @pytest.fixture
     def store(self) -> Store:
@@ -188,7 +192,7 @@ class StoreContract:
         assert next(found) == b"2"
 
     def test_read_many_reads_a_whole_folder_that_comes_to_be_meanwhile(self, store: Store) -> None:
-        keys = [f"log/{number}" for number in range(700)]
+        keys = [f"log/{number}" for number in range(self.many)]
         found = store.read_many(["log/none", "log/0", *keys])
         assert [next(found), next(found)] == [None, None]
         for key in keys[::2]:

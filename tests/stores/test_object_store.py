@@ -25,6 +25,8 @@ def opened(server: Server, url: str) -> ObjectStore:
 class ObjectStoreContract(StoreContract):
     """A subclass gives the `server` fixture; each test has a root of its own."""
 
+    many = 100
+
     @pytest.fixture
     def server(self) -> Server:
         raise NotImplementedError
