@@ -1,6 +1,7 @@
 """PyIceberg opens every version of one long history and finds what the ledger and a model say.
 
-`LAKELEDGER_HISTORY=5000` lets the table live longer, `LAKELEDGER_HISTORY_SEED=3` otherwise.
+`LAKELEDGER_HISTORY=1000` lets the table live as long as `.ci/long` does,
+`LAKELEDGER_HISTORY_SEED=3` otherwise.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ledger.model.types import ArrayType, DataField, DataType, MapType, RowType
 from tests.readers.iceberg_life import LOSING, LongLife
 from tests.readers.test_long_history_reader import Reader
 
-COMMITS = int(os.environ.get("LAKELEDGER_HISTORY", "1000"))
+COMMITS = int(os.environ.get("LAKELEDGER_HISTORY", "400"))
 SEED = int(os.environ.get("LAKELEDGER_HISTORY_SEED", "1"))
 KINDS = (
     *("APPEND", "OVERWRITE", "COMPACT", "RolledBack", "TagCreated", "SnapshotsExpired"),

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks import s3_replay
 from tests.stores.servers.buckets import S3Server, root
 
 
+@pytest.mark.long
 def test_replaying_from_a_bucket_takes_few_requests_through_segments(
     seaweedfs: S3Server, tmp_path: Path
 ) -> None:

@@ -113,6 +113,7 @@ def test_a_query_that_is_killed_goes_on_without_loss_or_repeat(
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_executors_in_processes_of_their_own_share_the_reading(tmp_path: Path) -> None:
     pyspark = pytest.importorskip("pyspark")
     # A cluster's workers keep their folders in Spark's own, which is not ours to write to.
