@@ -32,7 +32,7 @@ from ledger.model.errors import InvalidInputError
 from ledger.model.instant import millis
 from ledger.model.messages.excerpt import first_few, html_table, moment
 
-_FIRST_READ = 64
+_FIRST_READ = 16
 """So many of the newest commits are read at once; then twice as many, up to a segment."""
 
 _MOST_READ = 800

@@ -5,7 +5,7 @@ Long ways go through sealed segments, short ones and the newest commits through 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, islice, repeat
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -19,6 +19,7 @@ from ledger.log.codec import Codec, Sketch, digest
 from ledger.log.layout import CommitKeys, Layout
 from ledger.model.errors import DamagedLogError
 from ledger.stores import Store
+from ledger.stores.several import answers
 
 E = TypeVar("E")
 D = TypeVar("D", Sketch, Commit[Raw], Commit[Any])
@@ -274,12 +275,17 @@ class Reader(Generic[E]):
             DamagedLogError: A later commit exists.
         """
         missing = self._layout.commit(version)
-        for ahead in strides:
-            later = self._layout.commit(version + ahead)
+        later_ones = self._layout.commits(version + ahead for ahead in strides)
+        for later, is_there in zip(later_ones, self._standing(later_ones), strict=True):
             # In this order: a writer may have created both since `version` was found missing.
-            if self._store.exists(later) and not self._store.exists(missing):
+            if is_there and not self._store.exists(missing):
                 raise DamagedLogError(
                     f"{missing} is missing, but {later} exists: the log has a gap. Restore the "
                     "file from a backup; nothing was skipped",
                     missing,
                 )
+
+    def _standing(self, keys: Sequence[str]) -> Iterable[bool]:
+        """Return of each key whether it is there; all at once, where each is a request."""
+        exists = self._store.exists
+        return map(exists, keys) if self._store.is_near else answers(exists, keys)

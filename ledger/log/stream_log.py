@@ -31,6 +31,7 @@ from ledger.model.errors import (
 )
 from ledger.observing.notices import warn
 from ledger.stores import Store
+from ledger.stores.through import AskedAhead
 
 S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")
@@ -46,6 +47,10 @@ BESIDE_OTHERS_S = 5.0
 
 SURE_FOR_S = 10.0
 """For so long a writer does not look again whether its head still stands on the store."""
+
+_FIRST_COMMITS = 3
+"""So many commits, from the checkpoint's on, are asked for along with it where each is a request.
+"""
 
 _LOGGER = "ledger.log"
 
@@ -185,7 +190,8 @@ class StreamLog(Generic[S, E]):
             head = self.head
             if head is None:
                 return self._open()
-            found = self._follow(head.state, Position(head.state.version, head.digest))
+            start = Position(head.state.version, head.digest)
+            found = self._follow(head.state, start, self.reader)
             if found:
                 self._met_others_s = time.monotonic()
             return found
@@ -214,14 +220,17 @@ class StreamLog(Generic[S, E]):
                 self._turn.release()
 
     def _open(self) -> list[Commit[E]]:
-        found = self.checkpoints.newest()
+        ahead = AskedAhead(self.store)
+        checkpoints = self.checkpoints.through(ahead)
+        found = checkpoints.newest(lambda version: ahead.ask(self._first_looks(version)))
         start = START
         if found is not None:
-            self._check_fits(found)
+            self._check_fits(found, ahead)
             start = Position(found.state.version, found.digest)
             self._read_to = found
         try:
-            read = self._follow(found.state if found else None, start)
+            reader = Reader(ahead, self.layout, self.codec)
+            read = self._follow(found.state if found else None, start, reader)
         except OSError:
             # Whoever opens looks for holes at the end, and does so again.
             self._read_to = None
@@ -231,6 +240,14 @@ class StreamLog(Generic[S, E]):
         if head is not None:
             self._refuse_put_back(head.state.version, found.state.version if found else 0)
         return read
+
+    def _first_looks(self, version: int) -> Iterator[str]:
+        """Yield what whoever opens looks for, where a checkpoint is hinted at; 0: none is."""
+        layout = self.layout
+        if version:
+            yield layout.checkpoint(version)
+        yield layout.checkpoint(version + CHECKPOINT_INTERVAL)
+        yield from layout.commits(range(version, version + _FIRST_COMMITS))
 
     def _refuse_put_back(self, version: int, kept: int) -> None:
         """Refuse a log beside which indexes are of commits that it does not have.
@@ -294,9 +311,9 @@ class StreamLog(Generic[S, E]):
             )
         self.reader.refuse_hole(version + 1, strides=(1,))
 
-    def _check_fits(self, found: Head[S]) -> None:
+    def _check_fits(self, found: Head[S], store: Store) -> None:
         key = self.layout.commit(found.state.version)
-        body = self.store.read(key)
+        body = store.read(key)
         if body is None or digest(body) != found.digest:
             raise DamagedLogError(
                 f"{key} is {'missing' if body is None else 'not the file'} that the checkpoint "
@@ -304,13 +321,13 @@ class StreamLog(Generic[S, E]):
                 key,
             )
 
-    def _follow(self, state: S | None, start: Position) -> list[Commit[E]]:
+    def _follow(self, state: S | None, start: Position, reader: Reader[E]) -> list[Commit[E]]:
         commits: list[Commit[E]] = []
         newest = start.digest
         # Mostly there is nothing new.
         builder: Builder[S, E] | None = None
         try:
-            for read in self.reader.after(start):
+            for read in reader.after(start):
                 give_way()
                 builder = builder or self.stream.builder(state)
                 self.fold(builder, read.commit)

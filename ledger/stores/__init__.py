@@ -8,6 +8,8 @@
 - `memory`: `MemoryStore`, shared inside one process by name.
 - `objects`: `ObjectStore`, in a bucket of S3, Google Cloud Storage or Azure.
 - `clock`: the clock that a service dates its answers by.
+- `through`: a store that is another one, and one of which some was read at once.
+- `several`: several things asked for or done at a time.
 - `log_alone`: a store as whoever trusts nothing but the log is to see it.
 - `examination`: what a ledger needs of a store, tried out.
 - `factory`: `open_store`, from a URL to a store; refuses what has no proven conditional create.

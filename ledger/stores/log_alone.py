@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 from attrs import frozen
 
-from ledger.stores.base import Draft, Store
-from ledger.stores.clock import Clock
+from ledger.stores.base import Store
+from ledger.stores.through import Through
 
 Trust = Literal["all", "log"]
 """What a reader takes for true: caches that fit the log, too, or the log and nothing else."""
@@ -29,50 +28,12 @@ def with_caches(store: Store) -> Store:
 
 
 @frozen
-class LogAlone:
-    """What `inner` holds, but for caches; they are written as ever.
-
-    Attributes:
-        inner: The store.
-    """
-
-    inner: Store
-
-    @property
-    def url(self) -> str:
-        """See Store."""
-        return self.inner.url
-
-    @property
-    def is_near(self) -> bool:
-        """See Store."""
-        return self.inner.is_near
-
-    def clock(self) -> Clock | None:
-        """See Store."""
-        return self.inner.clock()
-
-    def ask_clock(self) -> Clock | None:
-        """See Store."""
-        return self.inner.ask_clock()
-
-    def create(self, key: str, body: bytes) -> bool:
-        """See Store."""
-        return self.inner.create(key, body)
-
-    def create_many(
-        self, steps: Sequence[Mapping[str, bytes]], met: Callable[[str, bytes], None]
-    ) -> None:
-        """See Store."""
-        self.inner.create_many(steps, met)
+class LogAlone(Through):
+    """What `inner` holds, but for caches; they are written as ever."""
 
     def read(self, key: str) -> bytes | None:
         """See Store; nothing where it is a cache."""
         return None if _CACHE.search(key) else self.inner.read(key)
-
-    def confirm(self, key: str) -> bytes | None:
-        """See Store."""
-        return self.inner.confirm(key)
 
     def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
         """See Store; nothing where it is a cache."""
@@ -83,10 +44,6 @@ class LogAlone:
         """See Store; a cache does not."""
         return not _CACHE.search(key) and self.inner.exists(key)
 
-    def replace(self, key: str, body: bytes) -> None:
-        """See Store."""
-        self.inner.replace(key, body)
-
     def keys(self, prefix: str) -> Iterator[str]:
         """See Store; without caches."""
         return (each for each in self.inner.keys(prefix) if not _CACHE.search(each))
@@ -94,19 +51,3 @@ class LogAlone:
     def walk(self, prefix: str) -> Iterator[str]:
         """See Store; without caches."""
         return (each for each in self.inner.walk(prefix) if not _CACHE.search(each))
-
-    def delete(self, key: str) -> None:
-        """See Store."""
-        self.inner.delete(key)
-
-    def drafts(self, prefix: str) -> Iterator[Draft]:
-        """See Store."""
-        return self.inner.drafts(prefix)
-
-    def discard(self, draft: Draft) -> None:
-        """See Store."""
-        self.inner.discard(draft)
-
-    def lock(self, key: str) -> AbstractContextManager[None]:
-        """See Store."""
-        return self.inner.lock(key)

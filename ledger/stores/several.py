@@ -12,6 +12,7 @@ AT_ONCE: Final = 8
 """How many are done at a time, at most."""
 
 T = TypeVar("T")
+A = TypeVar("A")
 
 
 def do_each(do: Callable[[T], None], things: Iterable[T]) -> None:
@@ -51,6 +52,24 @@ def do_each(do: Callable[[T], None], things: Iterable[T]) -> None:
             each.join()
     if failures:
         raise failures[0]
+
+
+def answers(ask: Callable[[T], A], things: Sequence[T]) -> list[A]:
+    """Ask for each of several things, `AT_ONCE` at a time, and return the answers in their order.
+
+    Raises what the first to fail raised.
+
+    Example:
+        >>> answers(str.upper, ["a", "b", "c"])
+        ['A', 'B', 'C']
+    """
+    found: dict[int, A] = {}
+
+    def ask_for(place: int) -> None:
+        found[place] = ask(things[place])
+
+    do_each(ask_for, range(len(things)))
+    return [found[place] for place in range(len(things))]
 
 
 def create_one_by_one(

@@ -75,6 +75,10 @@ def named_digest(body: bytes, version: int) -> str | None:
     return parted[0].head if parted is not None and parted[0].version == version else None
 
 
+def _heed_not(_version: int) -> None:
+    """Do nothing."""
+
+
 @frozen
 class Head(Generic[S]):
     """A state, and the digest of the commit file that it stands at."""
@@ -130,9 +134,19 @@ class Checkpoints(Generic[S]):
         if head.state.format == OLDEST_FORMAT:
             yield self._shared.layout, _body(head, state, check, self._shared.fold_version)
 
-    def newest(self) -> Head[S] | None:
-        """Return the newest checkpoint that can be found without listing."""
-        last = self._last(self._own, 0)
+    def through(self, store: Store) -> Checkpoints[S]:
+        """Return the same as another view of the store has them; what is kept is shared."""
+        other = Checkpoints(store, self._own.layout, self._stream, self._gate)
+        other._kept, other._outlines = self._kept, self._outlines
+        return other
+
+    def newest(self, hinted: Callable[[int], None] = _heed_not) -> Head[S] | None:
+        """Return the newest checkpoint that can be found without listing.
+
+        Args:
+            hinted: Called with the version that the search begins at; 0: with none.
+        """
+        last = self._last(self._own, 0, hinted)
         if self._reads_shared:
             last = self._last(self._shared, last)
         return self.at_or_before(last * CHECKPOINT_INTERVAL)
@@ -177,10 +191,11 @@ class Checkpoints(Generic[S]):
     def _reads_shared(self) -> bool:
         return self._gate.born == OLDEST_FORMAT
 
-    def _last(self, place: _Place, known: int) -> int:
+    def _last(self, place: _Place, known: int, hinted: Callable[[int], None] = _heed_not) -> int:
         """Return the last step found in a place, or `known` if that is later."""
         start = known or self._hinted(place) // CHECKPOINT_INTERVAL
-        if not known and not self._exists(place, start):
+        hinted(start * CHECKPOINT_INTERVAL)
+        if not known and start and not self._exists(place, start):
             start = 0
         return self._gallop(place, start)
 

@@ -1,0 +1,133 @@
+"""Through: a store that is another one; AskedAhead: one of which some was asked for at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+
+from attrs import field, frozen
+
+from ledger.stores.base import Draft, Store
+from ledger.stores.clock import Clock
+from ledger.stores.several import answers
+
+
+@frozen
+class Through:
+    """What `inner` is.
+
+    Attributes:
+        inner: The store.
+    """
+
+    inner: Store
+
+    @property
+    def url(self) -> str:
+        """See Store."""
+        return self.inner.url
+
+    @property
+    def is_near(self) -> bool:
+        """See Store."""
+        return self.inner.is_near
+
+    def clock(self) -> Clock | None:
+        """See Store."""
+        return self.inner.clock()
+
+    def ask_clock(self) -> Clock | None:
+        """See Store."""
+        return self.inner.ask_clock()
+
+    def create(self, key: str, body: bytes) -> bool:
+        """See Store."""
+        return self.inner.create(key, body)
+
+    def create_many(
+        self, steps: Sequence[Mapping[str, bytes]], met: Callable[[str, bytes], None]
+    ) -> None:
+        """See Store."""
+        self.inner.create_many(steps, met)
+
+    def read(self, key: str) -> bytes | None:
+        """See Store."""
+        return self.inner.read(key)
+
+    def confirm(self, key: str) -> bytes | None:
+        """See Store."""
+        return self.inner.confirm(key)
+
+    def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
+        """See Store."""
+        return self.inner.read_many(keys)
+
+    def exists(self, key: str) -> bool:
+        """See Store."""
+        return self.inner.exists(key)
+
+    def replace(self, key: str, body: bytes) -> None:
+        """See Store."""
+        self.inner.replace(key, body)
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """See Store."""
+        return self.inner.keys(prefix)
+
+    def walk(self, prefix: str) -> Iterator[str]:
+        """See Store."""
+        return self.inner.walk(prefix)
+
+    def delete(self, key: str) -> None:
+        """See Store."""
+        self.inner.delete(key)
+
+    def drafts(self, prefix: str) -> Iterator[Draft]:
+        """See Store."""
+        return self.inner.drafts(prefix)
+
+    def discard(self, draft: Draft) -> None:
+        """See Store."""
+        self.inner.discard(draft)
+
+    def lock(self, key: str) -> AbstractContextManager[None]:
+        """See Store."""
+        return self.inner.lock(key)
+
+
+@frozen
+class AskedAhead(Through):
+    """What `inner` holds, for who asks a few questions one after the other and forgets it then.
+
+    An answer that there is nothing counts once: who asks again asks the store.
+    """
+
+    _known: dict[str, bytes | None] = field(factory=dict, init=False)
+
+    def ask(self, keys: Iterable[str]) -> None:
+        """Read what is going to be asked for, all at once; a store that is near has time.
+
+        Raises:
+            OSError: It did not answer.
+        """
+        if not self.is_near:
+            wanted = list(keys)
+            self._known.update(zip(wanted, answers(self.inner.read, wanted), strict=True))
+
+    def read(self, key: str) -> bytes | None:
+        """See Store."""
+        return self._known.pop(key) if key in self._known else self.inner.read(key)
+
+    def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
+        """See Store."""
+        for place, key in enumerate(keys):
+            if key not in self._known:
+                yield from self.inner.read_many(keys[place:])
+                return
+            yield self._known.pop(key)
+
+    def exists(self, key: str) -> bool:
+        """See Store."""
+        if self._known.get(key) is not None:
+            return True
+        return self.read(key) is not None if key in self._known else self.inner.exists(key)
