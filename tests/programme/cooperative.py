@@ -161,10 +161,17 @@ class CooperativeThread:
         del name, daemon
         self._scheduler = scheduler
         self._target = target
+        self._task: Task | None = None
 
     def start(self) -> None:
         mine = self._scheduler.current
-        self._scheduler.add(Task(mine.process, self._live, born_in=mine.born_in))
+        self._task = Task(mine.process, self._live, born_in=mine.born_in)
+        self._scheduler.add(self._task)
+
+    def join(self) -> None:
+        task = self._task
+        assert task is not None, "cannot join thread before it is started"
+        self._scheduler.pause(ready=lambda: self._scheduler.is_over(task))
 
     def _live(self) -> None:
         try:

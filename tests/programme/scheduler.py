@@ -122,6 +122,9 @@ class Scheduler:
         self._tasks.append(task)
         self._begin(task)
 
+    def is_over(self, task: Task) -> bool:
+        return task not in self._tasks
+
     def _begin(self, task: Task) -> None:
         thread = threading.Thread(target=self._live, args=(task,), daemon=True)
         self._threads.append(thread)
