@@ -509,7 +509,14 @@ class StreamLog(Generic[S, E]):
 
 
 def wait_for_caches(store_url: str, timeout_s: float) -> bool:
-    """Return once the caches that this process owes a store's streams are saved, or False."""
+    """Return once the caches that this process owes a store's streams are saved, or False.
+
+    One that cannot be saved is told in the log of the program, and owed no longer.
+
+    Args:
+        store_url: The store's, as `Store.url` says it.
+        timeout_s: Give up after so many seconds, for all streams together.
+    """
     deadline_s = time.monotonic() + timeout_s
     owed = [
         log for each in list(_open) if (log := each()) is not None and log.store.url == store_url

@@ -14,7 +14,9 @@ from ledger.stores.several import answers
 
 @frozen
 class Through:
-    """What `inner` is.
+    """All that `inner` holds and does; whoever shows some of it otherwise says only that.
+
+    What is raised is what `inner` raises.
 
     Attributes:
         inner: The store.
