@@ -1661,7 +1661,7 @@ class Table:
         head = self.log.head
         held = self.state if head is None or request.expect_version is not None else head.state
         held = base or held
-        is_alone = request.expect_version is not None or not self._appender.is_busy
+        is_alone = request.expect_version is not None or not self._appender.is_outrun
         found = self._decided(request, plan, held, base, "now" if is_alone else "later")
         try:
             return self._sent(found, request)

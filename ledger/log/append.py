@@ -75,9 +75,9 @@ class Appender(Generic[S, E]):
         return StreamClock(self.log, self.now_millis, self.patience)
 
     @property
-    def is_busy(self) -> bool:
-        """Whether commits of others are on their way through this handle."""
-        return self._group.is_busy
+    def is_outrun(self) -> bool:
+        """Whether what is asked now will most likely be decided on what others make meanwhile."""
+        return self._group.is_busy or self.log.is_beside_others()
 
     def append(self, intent: Intent[S, E], request: Request) -> Appended[S]:
         """Append one transaction; it is durable when this returns.

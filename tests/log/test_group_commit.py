@@ -298,8 +298,9 @@ def test_icebergs_files_list_every_snapshot_of_one_commit_with_its_schema() -> N
     assert [each.schema_id for each in metadata.schemas] == [0, 2, 3]
 
 
-def test_what_joins_others_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    crowd = Crowd()
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> list[Schema]:
+    """The schemas that rules of whole schemas are asked about."""
     judged: list[Schema] = []
 
     def judge(schema: Schema, rules: Rules) -> None:
@@ -307,10 +308,35 @@ def test_what_joins_others_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> No
         validate(schema, rules)
 
     monkeypatch.setattr("ledger.evolution.columns.batch.validate", judge)
+    return judged
+
+
+def test_what_joins_others_is_judged_once(judged: list[Schema]) -> None:
+    crowd = Crowd()
 
     crowd.asks(*(sets(f"team.{number}", "1") for number in range(4)))
 
     assert len(judged) == 5
+
+
+def test_what_is_asked_beside_other_processes_is_judged_once(judged: list[Schema]) -> None:
+    mine, other = beside_another()
+    sets("other.more", "1")(other)
+    judged.clear()
+
+    sets("team.b", "1")(mine)
+
+    assert len(judged) == 1
+    assert judged[0].options == {"other.a": "1", "other.more": "1", "team.a": "1", "team.b": "1"}
+
+
+def beside_another() -> tuple[Table, Table]:
+    """Return a handle that has just met commits of another, and that other one."""
+    mine = Crowd().table
+    other = reopened(mine)
+    sets("other.a", "1")(other)
+    sets("team.a", "1")(mine)
+    return mine, other
 
 
 def sets(key: str, value: str) -> Callable[[Table], object]:
@@ -332,9 +358,11 @@ def test_who_joins_others_is_refused_in_the_words_of_one_who_came_alone(kind: st
         REFUSED[kind](Crowd().table)
 
     (asked,) = Crowd().asks(REFUSED[kind])
+    with pytest.raises(InvalidChangeError) as beside:
+        REFUSED[kind](beside_another()[0])
 
-    error = asked.exception()
-    assert (type(error), str(error)) == (type(alone.value), str(alone.value))
+    for error in (asked.exception(), beside.value):
+        assert (type(error), str(error)) == (type(alone.value), str(alone.value))
 
 
 def test_what_could_be_done_where_it_was_asked_is_lost_to_whom_it_joins() -> None:
