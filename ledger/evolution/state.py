@@ -18,7 +18,13 @@ from ledger.evolution.table.born.paimon import PaimonTable
 from ledger.model.errors import NotFoundError
 from ledger.model.instant import ClockCorrection
 from ledger.model.messages.similar import meant
-from ledger.model.partition import FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder
+from ledger.model.partition import (
+    FIRST_PARTITION_FIELD_ID,
+    PartitionSpec,
+    SomeSpecs,
+    SortOrder,
+    spec_by_id,
+)
 from ledger.model.schema import Schema
 from ledger.model.snapshot import (
     BRANCH_IDS,
@@ -86,7 +92,7 @@ class TableState:
     path: str
     is_external: bool = False
     schema: Schema
-    specs: tuple[PartitionSpec, ...]
+    specs: SomeSpecs
     default_spec_id: int = 0
     last_partition_id: int = FIRST_PARTITION_FIELD_ID - 1
     sort_orders: tuple[SortOrder, ...] = (SortOrder(),)
@@ -172,11 +178,7 @@ class TableState:
         Raises:
             NotFoundError: There is none of that id.
         """
-        for each in self.specs:
-            if each.spec_id == spec_id:
-                return each
-        known = [each.spec_id for each in self.specs]
-        raise NotFoundError(f"partition spec {spec_id} does not exist; there are: {known}")
+        return spec_by_id(self.specs, spec_id)
 
     @property
     def sort_order(self) -> SortOrder:

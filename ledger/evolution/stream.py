@@ -99,10 +99,10 @@ class Stream(Protocol[S, E_contra]):
     def encode_state(self, state: S) -> bytes:
         """Return the state's record as JSON, for a checkpoint."""
 
-    def decode_state(self, record: bytes) -> S:
+    def decode_state(self, record: bytes | memoryview) -> S:
         """Return the state of a record that `encode_state` gave."""
 
-    def decode_outline(self, record: bytes) -> S:
+    def decode_outline(self, record: bytes | memoryview) -> S:
         """Return what searches ask of a record's state, and whatever else is as quick to read.
 
         That is its version, times and format, which snapshot is the newest, which schema the

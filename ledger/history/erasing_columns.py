@@ -179,4 +179,4 @@ def sought_column(
             f"{value!r} is no value of column {column.name} {format_type(column.type)}; dates and "
             "moments are written as in SQL, decimals with all their digits"
         ) from error
-    return SoughtColumn(state.table_id, column, typed, state.specs)
+    return SoughtColumn(state.table_id, column, typed, tuple(state.specs))

@@ -7,12 +7,15 @@ are all identity.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Final, Literal, overload
 
+import msgspec
 from attrs import field, frozen
+from msgspec import Raw, Struct
 
-from ledger.model.errors import InvalidInputError
+from ledger.model.errors import InvalidInputError, NotFoundError
 
 FIRST_PARTITION_FIELD_ID = 1000
 
@@ -58,6 +61,109 @@ class PartitionSpec:
 
     spec_id: int = 0
     fields: tuple[PartitionField, ...] = ()
+
+
+class _Numbered(Struct, frozen=True, gc=False):
+    spec_id: int
+
+
+_SPEC_DECODER: Final = msgspec.json.Decoder(PartitionSpec)
+_NUMBER_DECODER: Final = msgspec.json.Decoder(_Numbered)
+
+
+class Specs(Sequence[PartitionSpec]):
+    """Some specs, each decoded when somebody looks at it; equal to the tuple of them.
+
+    A table has as many as it ever had layouts, and a commit uses one.
+
+    Args:
+        found: Each, or its JSON.
+
+    Example:
+        >>> Specs([Raw(b'{"spec_id": 7}')]).of_id(7)
+        PartitionSpec(spec_id=7, fields=())
+    """
+
+    __slots__ = ("_found",)
+
+    def __init__(self, found: Iterable[PartitionSpec | Raw]) -> None:
+        self._found = [*found]
+
+    @overload
+    def __getitem__(self, place: int) -> PartitionSpec: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[PartitionSpec, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> PartitionSpec | tuple[PartitionSpec, ...]:
+        if isinstance(place, slice):
+            return tuple(self[each] for each in range(*place.indices(len(self))))
+        found = self._found[place]
+        if isinstance(found, Raw):
+            found = self._found[place] = _SPEC_DECODER.decode(found)
+        return found
+
+    def of_id(self, spec_id: int) -> PartitionSpec | None:
+        """Return the one of an id; None where there is none."""
+        for place, each in enumerate(self._found):
+            there = _NUMBER_DECODER.decode(each) if isinstance(each, Raw) else each
+            if there.spec_id == spec_id:
+                return self[place]
+        return None
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __add__(self, more: tuple[PartitionSpec, ...]) -> Specs:
+        return Specs((*self._found, *more))
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == (tuple(other) if isinstance(other, Specs) else other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (tuple(self),)
+
+
+SomeSpecs = tuple[PartitionSpec, ...] | Specs
+"""A table's specs, decoded or not."""
+
+
+def spec_of_id(specs: SomeSpecs, spec_id: int) -> PartitionSpec | None:
+    """Return the spec of an id among a table's; None where there is none.
+
+    Example:
+        >>> spec_of_id((PartitionSpec(0), PartitionSpec(3)), 3)
+        PartitionSpec(spec_id=3, fields=())
+    """
+    # They are numbered as they come, so that of many none but this one has to be looked at.
+    if 0 <= spec_id < len(specs) and specs[spec_id].spec_id == spec_id:
+        return specs[spec_id]
+    if isinstance(specs, Specs):
+        return specs.of_id(spec_id)
+    return next((each for each in specs if each.spec_id == spec_id), None)
+
+
+def spec_by_id(specs: SomeSpecs, spec_id: int) -> PartitionSpec:
+    """Return the spec of an id among a table's.
+
+    Raises:
+        NotFoundError: There is none.
+
+    Example:
+        >>> spec_by_id((PartitionSpec(0), PartitionSpec(3)), 3).spec_id
+        3
+    """
+    found = spec_of_id(specs, spec_id)
+    if found is None:
+        known = [each.spec_id for each in specs]
+        raise NotFoundError(f"partition spec {spec_id} does not exist; there are: {known}")
+    return found
 
 
 @frozen

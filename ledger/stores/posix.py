@@ -26,8 +26,7 @@ ABSENT: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 # Where a system lacks it, `refuse_other_systems` comes before anybody asks for it.
 _FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 _DRAFT: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-_FEW_BYTES: Final = 4096
-_READ_BYTES: Final = 65_536
+_FEW_BYTES: Final = 16_384
 _is_draft = re.compile(rf"{re.escape(DRAFT_PREFIX)}[0-9a-f]{{16}}").fullmatch
 
 _IS_POSIX: Final = all(
@@ -137,12 +136,15 @@ def read(path: str, folder: int | None = None) -> bytes | None:
     try:
         # Most files are small, and room for more takes as long as reading them.
         body = os.read(file, _FEW_BYTES)
+        if len(body) == _FEW_BYTES:
+            # A longer one in one piece: what is put together of parts is copied as often.
+            body = os.pread(file, os.fstat(file).st_size, 0)
         # Network file systems may answer short, so only an empty answer is the end.
-        more = os.read(file, 1 if len(body) < _FEW_BYTES else _READ_BYTES)
-        if not more:
+        if not os.pread(file, 1, len(body)):
             return body
         with open(file, "rb", buffering=0, closefd=False) as rest:
-            return b"".join((body, more, rest.readall()))
+            rest.seek(len(body))
+            return b"".join((body, rest.readall()))
     except IsADirectoryError:
         return None
     finally:

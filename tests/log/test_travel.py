@@ -54,7 +54,7 @@ class _Counting(TableStream):
     def __init__(self) -> None:
         self.whole = 0
 
-    def decode_state(self, record: bytes) -> TableState:
+    def decode_state(self, record: bytes | memoryview) -> TableState:
         self.whole += 1
         return super().decode_state(record)
 

@@ -118,7 +118,7 @@ class CatalogStream:
         )
         return _ENCODER.encode(record)
 
-    def decode_state(self, record: bytes) -> CatalogState:
+    def decode_state(self, record: bytes | memoryview) -> CatalogState:
         """Return the state of a record.
 
         Raises:
@@ -135,7 +135,7 @@ class CatalogStream:
             used_paths=frozenset(read.used_paths),
         )
 
-    def decode_outline(self, record: bytes) -> CatalogState:
+    def decode_outline(self, record: bytes | memoryview) -> CatalogState:
         """Return the state of a record, all of which is short.
 
         Raises:

@@ -27,7 +27,7 @@ from ledger.evolution.table.born.iceberg import BornTable
 from ledger.evolution.table.born.paimon import PaimonTable
 from ledger.model.errors import DamagedLogError
 from ledger.model.instant import ClockCorrection
-from ledger.model.partition import FIRST_PARTITION_FIELD_ID, PartitionSpec, SortOrder
+from ledger.model.partition import FIRST_PARTITION_FIELD_ID, SortOrder, Specs
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Branch, Snapshot, StatisticsFile, Tag, Totals
 
@@ -45,7 +45,7 @@ class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     table_id: str
     path: str
     schema: StoredSchema
-    specs: tuple[PartitionSpec, ...]
+    specs: Any
     created_at: int
     created_by: str
     updated_at: int
@@ -75,9 +75,10 @@ class _State(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
 
 
 class _Read(_State, frozen=True, gc=False, rename="camel"):
-    """The same as it is read: a table may have thousands of tags, and few ask for them."""
+    """The same as it is read: of thousands of tags and hundreds of specs few are asked for."""
 
     schema: ReadSchema
+    specs: Raw
     tags: Raw = Raw(b"{}")
 
 
@@ -116,7 +117,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 _CHANGED = {
-    *("schema", "totals", "tags", "partition_statistics", "statistics", "format_rules"),
+    *("schema", "specs", "totals", "tags", "partition_statistics", "statistics", "format_rules"),
     "branches",
 }
 """What a record holds in another shape, or another order, than the value."""
@@ -124,6 +125,7 @@ _CHANGED = {
 _SAME = tuple(name for name in _State.__struct_fields__ if name not in _CHANGED)
 
 
+_SPECS_DECODER = msgspec.json.Decoder(list[Raw])
 _NAMES_DECODER = msgspec.json.Decoder(dict[str, Raw])
 _TAG_DECODER = msgspec.json.Decoder(Tag)
 
@@ -133,8 +135,8 @@ def _decoded(decoder: msgspec.json.Decoder[T], record: bytes | Raw) -> T:
         return decoder.decode(record)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise DamagedLogError(
-            f"a checkpoint holds tags that are none: {error}. Delete the folder caches beside the "
-            "log; it is made again",
+            f"a checkpoint holds tags that are none: {error}. Delete the folder caches "
+            "beside the log; it is made again",
             "caches",
         ) from error
 
@@ -143,13 +145,13 @@ class _Tags(MutableMapping[str, Tag]):
     """The tags of a record, each decoded when somebody looks at it.
 
     Args:
-        record: Theirs, in JSON.
+        record: Theirs, in JSON; a part of what was read, which few ever look into.
         newer: Those that came after it.
     """
 
     __slots__ = ("_found", "_record")
 
-    def __init__(self, record: bytes, newer: Mapping[str, Tag | Raw]) -> None:
+    def __init__(self, record: bytes | Raw, newer: Mapping[str, Tag | Raw]) -> None:
         self._record = record
         self._found = dict(newer)
 
@@ -175,9 +177,15 @@ class _Tags(MutableMapping[str, Tag]):
 
     def __contains__(self, name: object) -> bool:
         # Most that anybody asks for are new, and stand nowhere in the record.
-        if name in self._found or not self._record or _ENCODER.encode(name) not in self._record:
+        if name in self._found or _ENCODER.encode(name) not in self._text:
             return name in self._found
         return name in self._named
+
+    @property
+    def _text(self) -> bytes:
+        if isinstance(self._record, Raw):
+            self._record = bytes(self._record)
+        return self._record
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._named)
@@ -211,6 +219,7 @@ class TableStream:
         record = _State(
             **{name: getattr(state, name) for name in _SAME},
             schema=written_schema(state.schema),
+            specs=tuple(state.specs),
             totals=state.totals,
             tags=dict(sorted(state.tags.items())),
             partition_statistics=dict(sorted(state.partition_statistics.items())),
@@ -220,7 +229,7 @@ class TableStream:
         )
         return _ENCODER.encode(record)
 
-    def decode_state(self, record: bytes) -> TableState:
+    def decode_state(self, record: bytes | memoryview) -> TableState:
         """Return the state of a record.
 
         Raises:
@@ -230,15 +239,16 @@ class TableStream:
         return TableState(
             **{name: getattr(read, name) for name in _SAME},
             schema=read_schema(read.schema),
+            specs=Specs(_SPECS_DECODER.decode(read.specs)),
             totals=read.totals or Totals(),
-            tags=_Tags(bytes(read.tags), {}),
+            tags=_Tags(read.tags, {}),
             partition_statistics=read.partition_statistics,
             statistics=read.statistics,
             format_rules=read.format_rules,
             branches=read.branches,
         )
 
-    def decode_outline(self, record: bytes) -> TableState:
+    def decode_outline(self, record: bytes | memoryview) -> TableState:
         """Return what searches ask of a record's state: it has no columns, specs, tags or files.
 
         Raises:

@@ -17,8 +17,10 @@ from ledger.model.partition import (
     FIRST_PARTITION_FIELD_ID,
     PartitionField,
     PartitionSpec,
+    SomeSpecs,
     SortField,
     SortOrder,
+    spec_of_id,
 )
 from ledger.model.schema import Schema
 
@@ -82,7 +84,7 @@ class LayoutTrail:
     )
 
     def __init__(
-        self, specs: tuple[PartitionSpec, ...], sort_orders: tuple[SortOrder, ...] = (SortOrder(),)
+        self, specs: SomeSpecs, sort_orders: tuple[SortOrder, ...] = (SortOrder(),)
     ) -> None:
         self.specs = specs
         self.sort_orders = sort_orders
@@ -105,9 +107,9 @@ class LayoutTrail:
     @property
     def spec(self) -> PartitionSpec:
         """The default spec."""
-        for each in self.specs:
-            if each.spec_id == self.default_spec_id:
-                return each
+        found = spec_of_id(self.specs, self.default_spec_id)
+        if found is not None:
+            return found
         raise NotFoundError(f"partition spec {self.default_spec_id} does not exist")
 
     @property
@@ -132,9 +134,9 @@ class LayoutTrail:
             InvalidChangeError: Another spec has that id.
         """
         spec = spec_of(event.spec_id, event.fields)
-        there = next((each for each in self.specs if each.spec_id == spec.spec_id), None)
+        there = spec_of_id(self.specs, spec.spec_id)
         if there is None:
-            self.specs = (*self.specs, spec)
+            self.specs = self.specs + (spec,)  # noqa: RUF005 - which decodes none
             self.last_partition_id = max(self.last_partition_id, _highest((spec,)))
         elif there != spec:
             raise _taken("partition spec", spec.spec_id)
@@ -181,7 +183,7 @@ def _irremovable(noun: str, number: int) -> InvalidChangeError:
     )
 
 
-def _highest(specs: tuple[PartitionSpec, ...]) -> int:
+def _highest(specs: SomeSpecs) -> int:
     ids = (each.field_id for spec in specs for each in spec.fields)
     return max(ids, default=FIRST_PARTITION_FIELD_ID - 1)
 

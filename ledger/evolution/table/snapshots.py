@@ -51,6 +51,7 @@ from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFound
 from ledger.model.file_change import FileChange, inline_files, says_later_facts
 from ledger.model.identifier import checked_name
 from ledger.model.messages.credentials import advice, carries_credentials
+from ledger.model.partition import spec_of_id
 from ledger.model.snapshot import Snapshot, StatisticsFile, Totals
 
 _ENCODER = msgspec.json.Encoder()
@@ -225,7 +226,8 @@ def _or_unset(value: Any) -> Any:
 
 def _check_files(state: TableState, change: SnapshotChange, schema_id: int) -> None:
     used = {each.spec_id for each in change.files}
-    widths = {each.spec_id: len(each.fields) for each in state.specs if each.spec_id in used}
+    there = (spec_of_id(state.specs, each) for each in used)
+    widths = {each.spec_id: len(each.fields) for each in there if each is not None}
     seen: set[str] = set()
     for each in change.files:
         if each.kind == "ADD" and isinstance(change, CommitSnapshot):

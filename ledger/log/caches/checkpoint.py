@@ -45,22 +45,24 @@ _STATE = b',"state":'
 _END = b"}"
 
 
-def _parted(body: bytes) -> tuple[_Front, bytes] | None:
+def _parted(body: bytes) -> tuple[_Front, memoryview] | None:
     """Return a file's front and its state's record; None when it is not whole.
 
     The record is cut out of it, and read by whoever knows its shape: it may be long.
     """
-    front, _, rest = body.partition(_STATE)
+    begin = body.find(_STATE)
+    front = body if begin < 0 else body[:begin]
     try:
         found = _DECODER.decode(front + _END)
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
-    record = rest[: -len(_END)]
-    is_whole = rest[-len(_END) :] == _END
+    # A view of it: it may be long, and whoever opens a table would copy it again and again.
+    record = memoryview(body)[begin + len(_STATE) : -len(_END)]
+    is_whole = begin >= 0 and body.endswith(_END)
     return (found, record) if is_whole and _check_of(record) == found.check else None
 
 
-def _check_of(record: bytes) -> str:
+def _check_of(record: bytes | memoryview) -> str:
     return hashlib.sha256(record).hexdigest()
 
 
@@ -237,7 +239,7 @@ class Checkpoints(Generic[S]):
         return (self._own, self._shared) if self._reads_shared else (self._own,)
 
     def _read(
-        self, place: _Place, version: int, decode: Callable[[bytes], S]
+        self, place: _Place, version: int, decode: Callable[[memoryview], S]
     ) -> tuple[S, str] | None:
         """Return what is decoded of a checkpoint's record, and the digest that it names."""
         found = self._file(place, version)
@@ -249,7 +251,7 @@ class Checkpoints(Generic[S]):
         except (msgspec.DecodeError, ValueError, RecursionError):
             return None
 
-    def _file(self, place: _Place, version: int) -> tuple[_Front, bytes] | None:
+    def _file(self, place: _Place, version: int) -> tuple[_Front, memoryview] | None:
         body = self._store.read(place.layout.checkpoint(version))
         found = None if body is None else _parted(body)
         if found is None:

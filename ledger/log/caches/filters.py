@@ -115,9 +115,11 @@ class KeyFilter:
     @classmethod
     def from_bytes(cls, body: bytes) -> KeyFilter | None:
         """Return the filter that a file holds; None when the file is torn or changed."""
-        content, check = body[:-_DIGEST_SIZE], body[-_DIGEST_SIZE:]
+        # Views of it: whoever opens a table reads some, and would copy each again and again.
+        whole = memoryview(body)
+        content, check = whole[:-_DIGEST_SIZE], whole[-_DIGEST_SIZE:]
         head, numbers = content[: len(_MAGIC) + _LAST.size], content[len(_MAGIC) + _LAST.size :]
-        if head[: len(_MAGIC)] != _MAGIC or hashlib.sha256(content).digest() != check:
+        if bytes(head[: len(_MAGIC)]) != _MAGIC or hashlib.sha256(content).digest() != check:
             return None
         if len(head) != len(_MAGIC) + _LAST.size or len(numbers) % _PRINT_SIZE:
             return None

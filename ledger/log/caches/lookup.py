@@ -392,6 +392,9 @@ class KeyIndexes(Generic[E]):
         found = self._at_hand.get(span)
         if found is not None:
             return [found]
+        if not self._at_hand:
+            # Of a handle that has just opened the table, for which every tier would be walked.
+            return None
         pieces: list[KeyIndex | Tail[E]] = []
         for each in reversed(_below(span)):
             some = self._parts(each)

@@ -12,7 +12,11 @@ from ledger.evolution.declared.format import Refusal
 from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.model.messages.excerpt import excerpt
-from ledger.model.partition import PartitionSpec
+from ledger.model.partition import (
+    PartitionSpec,
+    SomeSpecs,
+    spec_by_id,
+)
 from ledger.model.schema import Schema
 from ledger.model.types import DataField
 from projections.delta.table.metadata import partition_columns
@@ -32,7 +36,7 @@ class FileRules:
     """
 
     schema: Schema
-    specs: tuple[PartitionSpec, ...]
+    specs: SomeSpecs
     spec: PartitionSpec
     _sound: set[tuple[object, ...]] = attrs.Factory(set)
 
@@ -51,7 +55,7 @@ class FileRules:
         key = file.spec_id, file.partition, *map(type, file.partition)
         if not columns or key in self._sound:
             return
-        spec = next(each for each in self.specs if each.spec_id == file.spec_id)
+        spec = spec_by_id(self.specs, file.spec_id)
         places = {
             each.source_id: place
             for place, each in enumerate(spec.fields)

@@ -15,7 +15,10 @@ from ledger.evolution.declared.format import Refusal
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.messages.excerpt import excerpt
-from ledger.model.partition import PartitionSpec
+from ledger.model.partition import (
+    SomeSpecs,
+    spec_by_id,
+)
 from ledger.model.schema import Schema
 from ledger.model.transforms import transform_of
 from ledger.model.transforms.values import decode_value
@@ -53,7 +56,7 @@ class FileRules:
     """
 
     schema: Schema
-    specs: tuple[PartitionSpec, ...]
+    specs: SomeSpecs
     format_version: int
     is_back: bool = False
     _sound: set[tuple[object, ...]] = attrs.Factory(set)
@@ -179,7 +182,7 @@ class FileRules:
         # knows the type.
         found = self._typed.get(spec_id)
         if found is None:
-            spec = next(each for each in self.specs if each.spec_id == spec_id)
+            spec = spec_by_id(self.specs, spec_id)
             found = self._typed[spec_id] = [
                 (
                     each.name,

@@ -75,7 +75,7 @@ def metadata_file(
 def _specs(state: TableState) -> tuple[PartitionSpec, ...]:
     # Always the same for a table, whatever was erased of it by now.
     may_lack = state.keeps_outside and any(each.fields for each in state.specs)
-    return (*state.specs, UNLAID) if may_lack else state.specs
+    return (*state.specs, UNLAID) if may_lack else tuple(state.specs)
 
 
 def _highest_id(state: TableState) -> int:

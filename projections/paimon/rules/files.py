@@ -16,7 +16,10 @@ from ledger.evolution.declared.format import Refusal
 from ledger.model.errors import LedgerError
 from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.messages.excerpt import excerpt
-from ledger.model.partition import PartitionSpec
+from ledger.model.partition import (
+    SomeSpecs,
+    spec_by_id,
+)
 from ledger.model.schema import Schema
 from ledger.model.transforms.values import WHOLE_BITS, decode_value, encode_value
 from ledger.model.types import DataType
@@ -43,7 +46,7 @@ class FileRules:
     """
 
     schema: Schema
-    specs: tuple[PartitionSpec, ...]
+    specs: SomeSpecs
     _sound: set[tuple[object, ...]] = attrs.Factory(set)
     _placed: dict[int, dict[str, int | None]] = attrs.Factory(dict)
 
@@ -80,7 +83,7 @@ class FileRules:
         found = self._placed.get(spec_id)
         if found is None:
             # Of the specs that there ever were, files use few.
-            spec = next(each for each in self.specs if each.spec_id == spec_id)
+            spec = spec_by_id(self.specs, spec_id)
             kept = {
                 each.source_id: place
                 for place, each in enumerate(spec.fields)

@@ -1,0 +1,152 @@
+"""Whoever opens a table reads and decodes no more of what others left than his commit asks for."""
+
+from __future__ import annotations
+
+import os
+import tracemalloc
+from pathlib import Path
+
+import msgspec
+import pytest
+from attrs import evolve
+from msgspec import Raw
+
+from ledger.events.spec_events import PartitionSpecUpdated
+from ledger.evolution.fold.table_record import TableStream
+from ledger.evolution.layout.fold import LayoutTrail
+from ledger.log.caches import lookup
+from ledger.log.caches.checkpoint import Checkpoints, Head
+from ledger.model import partition
+from ledger.model.partition import PartitionField, PartitionSpec, SortOrder, Specs, spec_of_id
+from ledger.model.snapshot import Tag
+from ledger.stores import posix
+from tests.lakes import data_file, lake_on, memory, orders
+
+LAYOUTS = 300
+SPECS = tuple(
+    PartitionSpec(number, (PartitionField(0, 1000 + number, f"by_{number}", "bucket[8]"),))
+    for number in range(LAYOUTS)
+)
+
+
+def decoded() -> int:
+    """Return how many partition fields were looked at so far: each has its transform checked."""
+    seen = partition._is_transform.cache_info()
+    return seen.hits + seen.misses
+
+
+def test_specs_of_a_record_are_decoded_when_somebody_looks_at_them() -> None:
+    stream, state = TableStream(), evolve(orders(lake_on(memory())).state, specs=SPECS)
+    record = stream.encode_state(state)
+    before = decoded()
+
+    read = stream.decode_state(record)
+
+    newest = evolve(read, default_spec_id=LAYOUTS - 1)
+    assert (len(read.specs), newest.spec, read.spec_by_id(7)) == (LAYOUTS, SPECS[-1], SPECS[7])
+    assert decoded() - before == len({LAYOUTS - 1, 7})
+    assert (read.specs[:2], read.specs[-1]) == (SPECS[:2], SPECS[-1])
+    assert (read.specs, tuple(read.specs)) == (SPECS, SPECS)
+    assert hash(read.specs) == hash(SPECS)
+    assert (read, stream.encode_state(read)) == (state, record)
+
+
+def test_a_spec_is_found_wherever_it_stands() -> None:
+    turned = SPECS[::-1][:3]
+    late = Specs(map(Raw, map(msgspec.json.encode, turned)))
+    for specs in (turned, late):
+        assert [spec_of_id(specs, each.spec_id) for each in turned] == list(turned)
+        assert spec_of_id(specs, 1) is None
+
+
+def test_a_new_layout_decodes_no_older_one() -> None:
+    late = Specs(map(Raw, map(msgspec.json.encode, SPECS)))
+    trail, before = LayoutTrail.of(evolve(orders(lake_on(memory())).state, specs=late)), decoded()
+    trail.update_spec(PartitionSpecUpdated((), spec_id=LAYOUTS, fields=()))
+    assert decoded() == before
+    assert tuple(trail.specs) == (*SPECS, PartitionSpec(LAYOUTS))
+
+
+def test_a_commit_to_a_table_of_many_layouts_decodes_the_one_that_it_uses() -> None:
+    store = memory()
+    table = orders(lake_on(store))
+    state = evolve(table.state, specs=(table.state.spec, *SPECS[1:]))
+    stream, log = TableStream(), table.log
+    record, before = stream.encode_state(state), decoded()
+    held = stream.decode_state(record)
+    log._read_to = Head(held, log.head.digest if log.head else "")
+    log._landed = None
+
+    table.append([data_file("a.parquet")])
+
+    assert table.state.specs is held.specs
+    assert decoded() - before == len({0})
+
+
+def test_a_checkpoint_is_not_copied_before_it_is_decoded() -> None:
+    store = memory()
+    table = orders(lake_on(store))
+    tags = {name: Tag(name, 1, 1) for name in (f"tag-{number}" for number in range(20_000))}
+    state = evolve(table.state, version=100, tags=tags, sort_orders=(SortOrder(),))
+    Checkpoints(store, table.log.layout, TableStream(), table.log.gate).save(Head(state, "sha256:"))
+    size = len(store.read(table.log.layout.checkpoint(100)) or b"")
+    reading = Checkpoints(store, table.log.layout, TableStream(), table.log.gate)
+    tracemalloc.start()
+    try:
+        found = reading.at(100)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert found is not None
+    assert len(found.state.tags) == len(tags)
+    assert peak < size / 2
+
+
+def test_a_long_file_is_read_in_one_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = os.urandom(300_000)
+    (tmp_path / "long").write_bytes(body)
+    whole: list[bytes] = []
+
+    def pread(file: int, size: int, at: int) -> bytes:
+        some = real(file, size, at)
+        whole.append(some)
+        return some
+
+    real = os.pread
+    monkeypatch.setattr(os, "pread", pread)
+    found = posix.read(str(tmp_path / "long"))
+    assert found == body
+    assert any(found is each for each in whole)
+
+
+def test_a_file_that_is_handed_out_in_parts_is_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.pread
+    monkeypatch.setattr(os, "pread", lambda file, size, at: real(file, min(size, 5_000), at))
+    for size in (0, 1, 16_383, 16_384, 16_385, 100_000):
+        body = os.urandom(size)
+        (tmp_path / "some").write_bytes(body)
+        assert posix.read(str(tmp_path / "some")) == body
+
+
+def test_whoever_has_just_opened_a_table_walks_no_tiers_of_the_index(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = memory()
+    writer = orders(lake_on(store))
+    for number in range(810):
+        writer.append([data_file(f"f{number}.parquet")])
+    writer.log.wait_for_caches()
+    fresh = lake_on(store).table("shop.orders")
+    walked = []
+
+    def below(span: tuple[int, int]) -> list[tuple[int, int]]:
+        walked.append(span)
+        return real(span)
+
+    real = lookup._below
+    monkeypatch.setattr(lookup, "_below", below)
+    fresh.append([data_file("new.parquet")])
+    assert walked == []
