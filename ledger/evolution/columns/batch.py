@@ -158,9 +158,14 @@ def _finish_renames(draft: SchemaDraft) -> None:
         return
     working = draft.working
     options = renamed_options(working.options, draft.renames)
-    names = ColumnNames(tuple(working.columns.values()))
     strayed = next(
-        strayed_options(working.options, draft.renames, draft.columns_meant, names), None
+        strayed_options(
+            working.options,
+            draft.renames,
+            draft.columns_meant,
+            lambda: ColumnNames(tuple(working.columns.values())),
+        ),
+        None,
     )
     for key in working.options.keys() - options.keys():
         draft.record(option_event(key, None))

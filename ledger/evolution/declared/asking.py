@@ -117,22 +117,22 @@ def problems(batch: Batch, formats: Formats) -> Iterator[FormatError]:
     """Yield everything that the formats of `batch.rules` cannot express."""
     if batch.only_leaves:
         return
-    declared = declared_by(batch.schema.options).formats
+    options = batch.schema.options
     asked: list[FormatRules] = []
     for name, found in _found(batch.rules, batch.before, formats):
         if isinstance(found, Refusal):
-            yield _worded(name, found, declared)
+            yield _worded(name, found, options)
         else:
             asked.append(found)
     for each in asked:
         for refusal in each.problems(batch):
-            yield _worded(each.name, refusal, declared)
+            yield _worded(each.name, refusal, options)
     for each in asked:
         for refusal in each.last_problems(batch):
-            yield _worded(each.name, refusal, declared)
+            yield _worded(each.name, refusal, options)
     for one, other in combinations(asked, 2):
         for refusal in _pair_problems(one, other, batch):
-            yield _worded(one.name, refusal, declared)
+            yield _worded(one.name, refusal, options)
 
 
 def refuse_birth(birth: Birth, formats: Formats) -> None:
@@ -153,19 +153,19 @@ def refuse_birth(birth: Birth, formats: Formats) -> None:
 
 def birth_problems(birth: Birth, formats: Formats) -> Iterator[FormatError]:
     """Yield everything that a new table's formats cannot express."""
-    declared = birth.rules.formats
+    options = birth.schema.options
     asked: list[FormatRules] = []
     for name in _in_order(birth.rules.formats):
         found = formats.find(name)
         if isinstance(found, Refusal):
-            yield _worded(name, found, declared)
+            yield _worded(name, found, options)
             continue
         asked.append(found)
         for refusal in found.birth_problems(birth):
-            yield _worded(name, refusal, declared)
+            yield _worded(name, refusal, options)
     for one, other in combinations(asked, 2):
         for refusal in _clashing_forms(one, other, birth.schema.fields):
-            yield _worded(one.name, refusal, declared)
+            yield _worded(one.name, refusal, options)
 
 
 def raised_rules(
@@ -207,7 +207,7 @@ def refuse_names(
     """
     for each in _declared(schema, state, formats):
         for refusal in each.name_problems(schema, files, state, history):
-            raise _worded(each.name, refusal, declared_by(schema.options).formats)
+            raise _worded(each.name, refusal, schema.options)
 
 
 def binds_names(state: TableState, formats: Formats) -> bool:
@@ -241,7 +241,7 @@ def refuse_files(
     # In reverse: formats beside the first know values and bytes, and say best what is wrong.
     for each in reversed(list(_declared(state.schema, state, formats))):
         for refusal in each.file_problems(arrival):
-            raise _worded(each.name, refusal, rules.formats)
+            raise _worded(each.name, refusal, state.schema.options)
 
 
 def refuse_tag(state: TableState, name: str, formats: Formats) -> None:
@@ -252,14 +252,14 @@ def refuse_tag(state: TableState, name: str, formats: Formats) -> None:
     """
     for each in _declared(state.schema, state, formats):
         for refusal in each.tag_problems(name):
-            raise _worded(each.name, refusal, declared_by(state.schema.options).formats)
+            raise _worded(each.name, refusal, state.schema.options)
 
 
 def _declared(schema: Schema, state: TableState, formats: Formats) -> Iterator[FormatRules]:
     rules = declared_by(schema.options)
     for name, found in _found(rules, state, formats):
         if isinstance(found, Refusal):
-            raise _worded(name, found, rules.formats)
+            raise _worded(name, found, schema.options)
         yield found
 
 
@@ -290,14 +290,15 @@ def _in_order(names: frozenset[str]) -> tuple[str, ...]:
     return (*first, *sorted(names.difference(first)))
 
 
-def _worded(name: str, refusal: Refusal, declared: frozenset[str]) -> FormatError:
+def _worded(name: str, refusal: Refusal, options: Mapping[str, str]) -> FormatError:
     """Return a refusal with leaving the format as one more way out.
 
     Args:
         name: The format's.
         refusal: What it says.
-        declared: The formats of the table.
+        options: The table's, which declare its formats.
     """
+    declared = declared_by(options).formats
     others = _in_order(declared - {name} or frozenset(_DEFAULT_FORMATS) - {name})
     ways = (
         f"{refusal.alternative}, or leave format {name!r}: set {FORMATS_OPTION}={','.join(others)}"
@@ -307,28 +308,34 @@ def _worded(name: str, refusal: Refusal, declared: frozenset[str]) -> FormatErro
 
 def _pair_problems(one: FormatRules, other: FormatRules, batch: Batch) -> Iterator[Refusal]:
     """Yield the columns that no file can hold so that readers of both formats read them."""
-    if not _clashing_roots(one, other):
+    roots = _clashing_roots(one, other)
+    if not roots:
         return
     if {one.name, other.name} <= batch.declared_before.formats:
         columns = () if batch.is_same_shape else batch.changed_columns
-        stood = {each.id: each for each in batch.before.schema.fields} if columns else {}
         for column in columns:
-            old = stood.get(column.id)
+            old = batch.columns_before.get(column.id)
             # Tables that are older than the rule keep what they have.
-            if old is None or not any(_clashing_forms(one, other, [old])):
-                yield from _clashing_forms(one, other, [column])
+            if old is None or not any(_clashes_at(one, other, roots, [old])):
+                yield from _clashes_at(one, other, roots, [column])
         return
-    yield from _clashing_forms(one, other, batch.schema.fields)
+    yield from _clashes_at(one, other, roots, batch.schema.fields)
     reach = batch.history.reach(batch.before)
     for older in batch.history.schemas(reach.schema_ids - {batch.schema.id}):
-        yield from _clashing_forms(one, other, older.fields)
+        yield from _clashes_at(one, other, roots, older.fields)
 
 
 def _clashing_forms(
     one: FormatRules, other: FormatRules, columns: Iterable[DataField]
 ) -> Iterator[Refusal]:
     roots = _clashing_roots(one, other)
-    for place in type_places(columns) if roots else ():
+    return _clashes_at(one, other, roots, columns) if roots else iter(())
+
+
+def _clashes_at(
+    one: FormatRules, other: FormatRules, roots: Collection[str], columns: Iterable[DataField]
+) -> Iterator[Refusal]:
+    for place in type_places(columns):
         if place.type.root in roots:
             ours, theirs = one.file_forms[place.type.root], other.file_forms[place.type.root]
             yield Refusal(

@@ -219,10 +219,15 @@ class Batch:
     @cached_property
     def returned(self) -> frozenset[int]:
         """The ids of columns that had been dropped, and stand again."""
-        stood = {each.id for each in walk_fields(self.before.schema.fields)}
         highest = self.before.schema.highest_field_id
-        now = {each.id for each in walk_fields(self.changed_columns)}
-        return frozenset(each for each in now - stood if each <= highest)
+        back = {each.id for each in walk_fields(self.changed_columns) if each.id <= highest}
+        there = self.columns_before
+        stood = [there[each.id] for each in self.changed_columns if each.id in there]
+        back.difference_update([each.id for each in walk_fields(stood)])
+        if back:
+            # What stood in another column has only moved.
+            back.difference_update([each.id for each in walk_fields(self.before.schema.fields)])
+        return frozenset(back)
 
     def ever_returned(self, older: Iterable[Schema]) -> frozenset[int]:
         """Return the ids of columns that stand afterwards, and did not in between.
@@ -239,13 +244,18 @@ class Batch:
         return frozenset(each.id for each in walk_fields(self.schema.fields) if each.id in gone)
 
     @cached_property
+    def columns_before(self) -> Mapping[int, DataField]:
+        """The columns before, by id."""
+        return {each.id: each for each in self.before.schema.fields}
+
+    @cached_property
     def changed_columns(self) -> tuple[DataField, ...]:
         """The columns afterwards that are not as they were."""
         before, after = self.before.schema.fields, self.schema.fields
         # Comparing tuples looks at what their items are first: what nobody touched costs nothing.
         if before == after:
             return ()
-        there = {each.id: each for each in before}
+        there = self.columns_before
         touched = (each for each in after if there.get(each.id) is not each)
         return tuple(each for each in touched if there.get(each.id) != each)
 

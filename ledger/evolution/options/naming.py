@@ -375,7 +375,7 @@ def strayed_options(
     options: Mapping[str, str],
     renames: Sequence[RenameColumn],
     meant: Callable[[str], Sequence[int | None]],
-    names: ColumnNames,
+    names: Callable[[], ColumnNames],
 ) -> Iterator[str]:
     """Yield the options that would name other columns than they mean, after Paimon's renames.
 
@@ -383,7 +383,7 @@ def strayed_options(
         options: As the changes of the batch left them.
         renames: Those of the batch.
         meant: Gives the field ids that an option means.
-        names: The columns as the batch leaves them.
+        names: Gives the columns as the batch leaves them.
     """
     mapped = {each.field_names[0]: each.new_name for each in renames}
     for key, value in options.items():
@@ -392,10 +392,10 @@ def strayed_options(
             continue
         after = option_text(*_renamed(key, value, mapped))
         said = after.mentions if after is not None else ()
-        ids = meant(key)
+        ids, here = meant(key), names()
         # A new name may have a comma, or be none at all.
         if len(said) != len(ids) or any(
-            (wanted := names.said(each, found)) is not None and wanted != each.text
+            (wanted := here.said(each, found)) is not None and wanted != each.text
             for each, found in zip(said, ids, strict=True)
         ):
             yield key

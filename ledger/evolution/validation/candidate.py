@@ -20,22 +20,30 @@ UNUSUAL_ROOTS = frozenset(
 
 @define(slots=False)
 class Candidate:
-    """A schema that is to be, with its options readable and its columns by name."""
+    """A schema that is to be, with its options readable and its columns found."""
 
     schema: Schema
     options: TableOptions
-    columns: dict[str, DataField]
-    unusual: tuple[DataField, ...]
 
     @classmethod
     def of(cls, schema: Schema) -> Candidate:
         """Return what the rules look at of a schema."""
-        return cls(
-            schema,
-            TableOptions(schema.options),
-            {each.name: each for each in schema.fields},
-            tuple([each for each in schema.fields if each.type.root in UNUSUAL_ROOTS]),
-        )
+        return cls(schema, TableOptions(schema.options))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names, in order."""
+        return self.schema.names
+
+    @cached_property
+    def columns(self) -> dict[str, DataField]:
+        """The columns by name."""
+        return {each.name: each for each in self.schema.fields}
+
+    @cached_property
+    def unusual(self) -> tuple[DataField, ...]:
+        """The columns of types that some rule speaks of."""
+        return tuple([each for each in self.schema.fields if each.type.root in UNUSUAL_ROOTS])
 
     @property
     def has_primary_key(self) -> bool:

@@ -88,10 +88,10 @@ def _whole(options: TableOptions, key: str) -> object:
 
 
 def _reserved(candidate: Candidate) -> tuple[str, ...]:
-    names = candidate.columns.keys()
+    names = candidate.names
     # Hardly any table has such names; those that look as if they had are looked at one by one.
-    is_clean = names.isdisjoint(SYSTEM_NAMES) and KEY_NAME_PREFIX not in "\n".join(names)
-    return () if is_clean else tuple(names)
+    is_clean = SYSTEM_NAMES.isdisjoint(names) and KEY_NAME_PREFIX not in "\n".join(names)
+    return () if is_clean else names
 
 
 def _retention(candidate: Candidate) -> None:
@@ -524,7 +524,7 @@ _MANIFEST_SORT = on("manifest-sort.enabled")
 _SORT_FIELD = "manifest-sort.partition-field"
 
 _BLANK_NAMES = Refuse(
-    (Condition(lambda c: not all(map(str.strip, c.columns))),),
+    (Condition(lambda c: not all(map(str.strip, c.names))),),
     argument,
     "a column has a blank name; give it one",
 )
