@@ -29,7 +29,7 @@ from ledger.evolution.fold.schema_builder import SchemaBuilder
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.log.codec import Codec
 from ledger.model.schema import paths_of as paths_of_schema
-from ledger.model.types import ArrayType, DataField, IntType
+from ledger.model.types import ArrayType, DataField, IntType, RowType
 from ledger.model.types.walk import walk_fields, walk_ids
 from ledger.model.types.wire import type_from_wire, type_to_wire
 from tests.audit.lives import random_changes
@@ -212,6 +212,26 @@ def test_what_was_inside_a_column_goes_with_its_type() -> None:
     assert [key for key in life.aspects if "element" in key] == []
     blamed = blame_column(lives_of(table), ("tags",))
     assert {each.author for each in blamed.causes} == {"ann", "eve"}
+
+
+@pytest.mark.parametrize("inside", [(), ("deep",)])
+def test_whatever_changes_a_columns_type_touches_it_and_what_it_is_in(
+    inside: tuple[str, ...],
+) -> None:
+    table = orders(lake_on(memory()))
+    table.alter([SetOption("ledger.formats", "paimon")])
+    if inside:
+        table.alter([AddColumn(inside, type_to_wire(RowType(())))])
+    path = (*inside, "n")
+    born = table.alter([AddColumn(path, "INT")]).version
+    # The second one changes nothing.
+    types = ("BIGINT", "BIGINT", "DECIMAL(20, 0)", "STRING")
+    changes = [UpdateColumnType(path, each, keep_nullability=True) for each in types]
+    wider, _, exact, text = (table.alter([each]).version for each in changes)
+
+    for column in {path, path[:1]}:
+        touching = [each.version for each in table.entries(column=column)]
+        assert touching[: touching.index(born) + 1] == [text, exact, wider, born]
 
 
 def test_a_table_that_was_born_in_iceberg_is_blamed_through_columns_that_return() -> None:

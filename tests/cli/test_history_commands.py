@@ -67,6 +67,18 @@ def test_a_log_goes_on_where_it_ended(changed: Run) -> None:
     assert versions(first) + versions(rest) == [5, 4, 3, 2, 1, 0]
 
 
+def test_a_log_tells_the_newest_fifty_unless_more_are_asked_for(shop: Run, tmp_path: Path) -> None:
+    table = ledger.open(str(tmp_path / "lake")).table(TABLE)
+    newest = max(table.alter([ledger.SetOption("k", f"{each}")]).version for each in range(51))
+
+    told = shop("log", TABLE, "--output", "json")
+
+    assert versions(told) == [*range(newest, newest - 50, -1)]
+    assert f"--before {newest - 49}" in told.err
+    assert shop("log", TABLE, "--limit", "1", "--output", "json").document["commits"]
+    assert "Must be >= 1" in shop("log", TABLE, "--limit", "0").err
+
+
 def test_the_whole_ledger_is_told_in_the_order_of_time(changed: Run) -> None:
     assert changed("create", "shop.other", "--column", "id INT").code == 0
 

@@ -12,13 +12,17 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import structlog
 from structlog.testing import capture_logs
 
 from ledger import AddColumn, InvalidChangeError, SetOption
+from ledger.log import append
+from ledger.log.group.riders import Rider
+from ledger.log.landing import Lost
+from ledger.log.request import Request
 from ledger.observing.notices import NOTICES
 from ledger.observing.tracing import METRICS, SPANS
 from tests.lakes import data_file, lake_on, memory, orders
@@ -82,6 +86,43 @@ def test_commits_conflicts_retries_and_refusals_are_told_with_their_keys() -> No
     repeated = [each for each in ours if each.get("commit_id") == "note"]
     assert [each["repeated"] for each in repeated] == [False, True]
     assert repeated[0]["attempts"] == 2, "it lost its first attempt"
+
+
+def tried(attempts: int, *, landed: bool = False) -> Rider[Any, Any]:
+    rider: Rider[Any, Any] = Rider(cast("Any", None), Request(commit_id=f"tried-{attempts}"))
+    rider.attempts = attempts
+    if landed:
+        rider.landed(cast("Any", "landed"))
+    return rider
+
+
+def test_a_loss_is_told_with_who_has_to_try_again() -> None:
+    table = orders(lake_on(memory()))
+    answered = tried(5, landed=True)
+    with capture_logs() as told:
+        table._appender._tell_loss(Lost(7), [tried(1), answered, tried(3)])
+        table._appender._tell_loss(Lost(8), [answered])
+
+    assert [each for each in told if each["event"] == "commit_retried"] == [
+        {
+            "event": "commit_retried",
+            "log_level": "info",
+            "stream": table.log.name,
+            "lost_version": 7,
+            "attempt": 3,
+            "transactions": 2,
+        }
+    ]
+
+
+def test_a_loss_is_told_to_nobody_where_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[object] = []
+    monkeypatch.setattr(append, "tell_retry", lambda *each: told.append(each))
+    table = orders(lake_on(memory()))
+    for is_observed in (False, True):
+        monkeypatch.setattr(append, "is_observed", lambda is_so=is_observed: is_so)
+        table._appender._tell_loss(Lost(7), [tried(1)])
+    assert told == [(table.log.name, 7, 1, 1)]
 
 
 def test_what_readers_get_wrong_of_a_new_table_is_told() -> None:

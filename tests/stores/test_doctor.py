@@ -1,15 +1,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from ledger.cli import exits, main
+from ledger.cli.commands.keep import ledgers
+from ledger.model.errors import StoreError
 from ledger.stores import MemoryStore
 from ledger.stores.examination import examine
-from tests.faults import DeliversTwice, LosesAnswers
+from tests.faults import DeliversTwice, LosesAnswers, Wrapped
 from tests.stores.servers.buckets import S3Server, root
+
+
+class ListsNothing(Wrapped):
+    """Lists nothing any more."""
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        raise OSError(f"no room for {prefix}")
 
 
 def options_of(server: S3Server) -> list[str]:
@@ -38,6 +49,24 @@ def test_a_healthy_bucket_passes_every_check(
         "replaces it",
         "forgets it once deleted",
     ]
+
+
+def test_each_check_is_told_with_the_time_that_it_took_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    moments = iter(each / 100_000 for each in range(0, 1_000_000, 1234))
+    monkeypatch.setattr(ledgers, "time", SimpleNamespace(perf_counter=lambda: next(moments)))
+
+    found = ledgers._examined(MemoryStore("checked"))
+
+    claims = [(each.claim, each.holds) for each in examine(MemoryStore("again"), "checked")]
+    assert [(each["check"], each["holds"]) for each in found] == claims
+    assert {each["millis"] for each in found} == {12.3}
+
+
+def test_a_store_that_fails_is_told_with_how_many_checks_held() -> None:
+    with pytest.raises(StoreError, match=r"no room for _ledger \(3 checks held before\)"):
+        ledgers._examined(ListsNothing(MemoryStore("full")))
 
 
 def test_a_bucket_that_would_lose_commits_is_explained(

@@ -1,0 +1,37 @@
+"""When a version of the Delta log came to be, as the log itself says."""
+
+from __future__ import annotations
+
+import pytest
+
+from ledger.model.errors import DamagedLogError
+from projections.delta.log.delta_log import DeltaLog
+from projections.delta.log.names import commit_path
+from projections.delta.position import DeltaPosition
+from projections.outputs import MemoryOutputs
+
+INFO = b'{"commitInfo":{"inCommitTimestamp":1700000000007}}\n{"add":{}}\n'
+
+
+def log_with(body: bytes) -> tuple[DeltaLog, MemoryOutputs]:
+    outputs = MemoryOutputs()
+    outputs.put(commit_path(3), body)
+    return DeltaLog(outputs, DeltaPosition(delta_version=5), None), outputs
+
+
+def test_the_time_of_an_earlier_version_is_read_once() -> None:
+    log, outputs = log_with(INFO)
+    assert log._time_of(3) == 1_700_000_000_007
+    outputs.files.clear()
+    assert log._time_of(3) == 1_700_000_000_007
+    with pytest.raises(DamagedLogError, match="is missing"):
+        log._time_of(4)
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b'{"add":{}}\n', b'{"commitInfo":{"a":"b"}}\n'])
+def test_a_commit_that_is_none_of_the_ledgers_is_told_by_its_name(body: bytes) -> None:
+    log, _ = log_with(body)
+    with pytest.raises(DamagedLogError, match="is no commit of the ledger's") as told:
+        log._time_of(3)
+    assert commit_path(3) in str(told.value)
+    assert told.value.__cause__ is not None

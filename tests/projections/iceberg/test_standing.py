@@ -1,0 +1,53 @@
+"""Whether rows are read by files that stand, or by files that are made in memory."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from ledger import Table
+from ledger.opening.setting import TableSetting
+from projections.iceberg import position as positions
+from projections.iceberg.names import Names
+from projections.iceberg.rows.reading import _stands
+from projections.materialising import outputs_of
+from tests.lakes import data_file, lake_on, memory, orders
+
+
+def appended() -> Table:
+    table = orders(lake_on(memory()))
+    table.append([data_file("a.parquet")])
+    return table
+
+
+def test_files_that_stand_are_brought_on_and_read() -> None:
+    table = appended()
+    assert _stands(table, table.at())
+    assert positions.FILE.load(table.log.store, table.log.layout).version == table.state.version
+
+
+def test_files_that_lead_elsewhere_are_left_as_they_are() -> None:
+    table = appended()
+    table.project("iceberg")
+    store, layout = table.log.store, table.log.layout
+    there = evolve(positions.FILE.load(store, layout), location="file:///elsewhere")
+    positions.FILE.save(store, layout, there)
+    table.append([data_file("b.parquet")])
+
+    assert not _stands(table, table.at())
+
+    assert positions.FILE.load(store, layout) == there
+
+
+def test_who_trusts_the_log_alone_reads_no_files_that_stand() -> None:
+    table = appended()
+    table.project("iceberg")
+    setting: TableSetting = evolve(table.setting, trust="log")
+    assert not _stands(Table(table.identifier, table.path, setting), table.at())
+
+
+def test_a_manifest_list_that_is_gone_does_not_stand() -> None:
+    table = appended()
+    table.project("iceberg")
+    lost = Names(table.state.table_id).manifest_list(1)
+    outputs_of(table).remove(lost)
+    assert not _stands(table, table.at())
