@@ -7,7 +7,7 @@ are all identity.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal, overload
 
@@ -84,10 +84,11 @@ class Specs(Sequence[PartitionSpec]):
         PartitionSpec(spec_id=7, fields=())
     """
 
-    __slots__ = ("_found",)
+    __slots__ = ("_found", "_whole")
 
     def __init__(self, found: Iterable[PartitionSpec | Raw]) -> None:
-        self._found = [*found]
+        self._found: list[PartitionSpec | Raw] = [*found]
+        self._whole: tuple[PartitionSpec, ...] | None = None
 
     @overload
     def __getitem__(self, place: int) -> PartitionSpec: ...
@@ -103,6 +104,11 @@ class Specs(Sequence[PartitionSpec]):
             found = self._found[place] = _SPEC_DECODER.decode(found)
         return found
 
+    def __iter__(self) -> Iterator[PartitionSpec]:
+        if self._whole is None:
+            self._whole = tuple(map(self.__getitem__, range(len(self._found))))
+        return iter(self._whole)
+
     def of_id(self, spec_id: int) -> PartitionSpec | None:
         """Return the one of an id; None where there is none."""
         for place, each in enumerate(self._found):
@@ -114,8 +120,8 @@ class Specs(Sequence[PartitionSpec]):
     def __len__(self) -> int:
         return len(self._found)
 
-    def __add__(self, more: tuple[PartitionSpec, ...]) -> Specs:
-        return Specs((*self._found, *more))
+    def __add__(self, more: tuple[PartitionSpec, ...]) -> SomeSpecs:
+        return Specs((*self._found, *more)) if self._whole is None else (*self._whole, *more)
 
     def __eq__(self, other: object) -> bool:
         return tuple(self) == (tuple(other) if isinstance(other, Specs) else other)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tracemalloc
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,8 +12,10 @@ import pytest
 from attrs import evolve
 from msgspec import Raw
 
+from ledger import AddPartitionField, RemovePartitionField, UpdatePartitionSpec
 from ledger.events.spec_events import PartitionSpecUpdated
 from ledger.evolution.fold.table_record import TableStream
+from ledger.evolution.layout import operations
 from ledger.evolution.layout.fold import LayoutTrail
 from ledger.log.caches import lookup
 from ledger.log.caches.checkpoint import Checkpoints, Head
@@ -65,6 +68,29 @@ def test_a_new_layout_decodes_no_older_one() -> None:
     trail.update_spec(PartitionSpecUpdated((), spec_id=LAYOUTS, fields=()))
     assert decoded() == before
     assert tuple(trail.specs) == (*SPECS, PartitionSpec(LAYOUTS))
+    # Once all were looked at, they are a tuple, which is the faster to look through.
+    assert late + () == SPECS  # noqa: RUF005 - as whoever adds one does
+
+
+def test_a_spec_that_was_there_before_is_compared_with_those_of_as_many_fields(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = orders(lake_on(memory()))
+    for number in range(5):
+        table.alter([UpdatePartitionSpec((AddPartitionField(("id",), f"bucket[{number + 2}]"),))])
+    compared = []
+
+    def shape_of(fields: Sequence[PartitionField]) -> object:
+        compared.append(len(fields))
+        return real(fields)
+
+    real = operations.shape_of
+    monkeypatch.setattr(operations, "shape_of", shape_of)
+    newest = table.state.spec.fields[-1]
+    table.alter([UpdatePartitionSpec((RemovePartitionField(newest.name),))])
+    width = len(table.state.spec.fields)
+    assert table.state.default_spec_id == 4
+    assert set(compared) == {width}
 
 
 def test_a_commit_to_a_table_of_many_layouts_decodes_the_one_that_it_uses() -> None:

@@ -53,7 +53,10 @@ def decide_spec(
     for update in change.updates:
         _update(draft, update, schema, sources)
     fields = draft.fields(schema)
-    there = next((each for each in layout.specs if shape_of(each.fields) == shape_of(fields)), None)
+    wanted = shape_of(fields)
+    # A table has as many specs as it ever had layouts.
+    alike = (each for each in layout.specs if len(each.fields) == len(fields))
+    there = next((each for each in alike if shape_of(each.fields) == wanted), None)
     if there is not None and (not change.set_default or there.spec_id == layout.default_spec_id):
         return None
     next_id = max(each.spec_id for each in layout.specs) + 1
