@@ -1550,7 +1550,7 @@ class Ledger:
             return self._appender.append(CatalogIntent(wanted, asker), request)
 
         self.init()
-        return told_commit(land, stream=self.log.name, commit_id=request.commit_id)
+        return told_commit(land, stream=self.log, commit_id=request.commit_id)
 
     def _asker(self, request: Request) -> Asker:
         from ledger.evolution.declared.commit_rules import Asker

@@ -1653,7 +1653,7 @@ class Table:
         self, request: Request, append: Callable[[], Appended[TableState]]
     ) -> Appended[TableState]:
         with committing():
-            return told_commit(append, stream=self.log.name, commit_id=request.commit_id)
+            return told_commit(append, stream=self.log, commit_id=request.commit_id)
 
     def _landed(
         self, request: Request, plan: Plan, base: TableState | None

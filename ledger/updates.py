@@ -162,7 +162,7 @@ class UpdateSchema:
         facts = () if isinstance(events, Landed) else events
         changed = [each for each in facts if isinstance(each, SchemaEvent)]
         before = self._base.schema
-        builder = SchemaBuilder.of(before)
+        builder = SchemaBuilder(before)
         for each in changed:
             builder.apply(each)
         next_id = before.id + 1 if changed else before.id

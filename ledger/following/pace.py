@@ -86,9 +86,10 @@ class Pace:
         self._wake_aside()
 
     def _wake_aside(self) -> None:
-        # Two who wake wake once.
-        with suppress(RuntimeError):
-            self._passed.release()
+        # Two who wake wake once, and mostly nobody waits.
+        if self._passed.locked():
+            with suppress(RuntimeError):
+                self._passed.release()
 
     @contextmanager
     def hurried(self) -> Iterator[None]:

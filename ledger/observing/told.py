@@ -31,7 +31,15 @@ class CommitOutcome(Protocol):
 A = TypeVar("A", bound=CommitOutcome)
 
 
-def told_commit(append: Callable[[], A], *, stream: str, commit_id: str) -> A:
+class Named(Protocol):
+    """A stream."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in what is told."""
+
+
+def told_commit(append: Callable[[], A], *, stream: Named, commit_id: str) -> A:
     """Append, and tell what came of it.
 
     Args:
@@ -48,7 +56,7 @@ def told_commit(append: Callable[[], A], *, stream: str, commit_id: str) -> A:
         return landed[0]
 
     try:
-        return _told(kept, {"stream": stream, "commit_id": commit_id})
+        return _told(kept, {"stream": stream.name, "commit_id": commit_id})
     except BaseException as error:
         # Whoever is interrupted while others are told of it has to know what came of it, too.
         notes = [f"commit {commit_id} has landed in version {each.version}" for each in landed]

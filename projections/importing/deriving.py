@@ -46,7 +46,7 @@ def derived(
         identifiers: The ids of those that identify a row then.
     """
     try:
-        builder = SchemaBuilder.of(before)
+        builder = SchemaBuilder(before)
         events: list[SchemaEvent] = []
         for found in sorted(_columns(before.fields, fields), key=_turn):
             each = _as_it_came(found, before)

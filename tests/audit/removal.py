@@ -41,7 +41,7 @@ def paths_of(fields: Sequence[DataField]) -> dict[int, Path]:
 
 def without(start: Schema, steps: Sequence[Step], missing: int | None) -> tuple[DataField, ...]:
     """Return the columns after all steps but one."""
-    builder = SchemaBuilder.of(start)
+    builder = SchemaBuilder(start)
     for index, step in enumerate(steps):
         now = paths_of(tuple(builder.columns.values()))
         fact = None if index == missing else _found(step, now)

@@ -58,7 +58,7 @@ def random_table(seed: int, formats: str, steps: int) -> Table:
 
 def steps_of(table: Table) -> tuple[list[Step], list[object]]:
     """Return every fact about columns after the creation, with what it met."""
-    builder = SchemaBuilder.of(table.at(version=0).schema)
+    builder = SchemaBuilder(table.at(version=0).schema)
     steps: list[Step] = []
     for commit in table.events(1):
         for transaction in commit.transactions:

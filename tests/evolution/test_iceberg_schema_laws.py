@@ -163,7 +163,7 @@ def evolved(schema: Schema, calls: list[Call], rules: Rules) -> tuple[list[Call]
         decision = decide_schema(schema, changes, has_snapshots=True, rules=allowing)
     except InvalidInputError:
         return taken, None
-    replayed = SchemaBuilder.of(schema)
+    replayed = SchemaBuilder(schema)
     for fact in decision.events:
         replayed.apply(fact)
     assert replayed.freeze(schema_id=schema.id + 1, time_millis=0) == decision.schema

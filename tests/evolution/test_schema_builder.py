@@ -25,7 +25,7 @@ ROW = RowType((DataField(0, "x", parse_type("INT")), DataField(1, "y", parse_typ
 
 def builder() -> SchemaBuilder:
     """Columns id 0, v 1 (x 2, y 3), vs 4 (x 5, y 6), day 7."""
-    return SchemaBuilder.of(
+    return SchemaBuilder(
         Schema.of(
             {"id": "INT", "v": ROW, "vs": ArrayType(ROW), "day": "DATE"},
             partition_keys=["day"],

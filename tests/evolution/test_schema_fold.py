@@ -37,7 +37,7 @@ def folded(*events: SchemaEvent) -> Schema:
         "vs": ArrayType(ROW),
         "w": one,
     }
-    builder = SchemaBuilder.of(Schema.of(columns, primary_keys=["id"]))
+    builder = SchemaBuilder(Schema.of(columns, primary_keys=["id"]))
     for each in events:
         builder.apply(each)
     return builder.freeze(schema_id=1, time_millis=0)

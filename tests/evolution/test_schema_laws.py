@@ -28,7 +28,7 @@ codec = msgspec.json.Decoder(tuple[SchemaEvent, ...])
 
 
 def folded(schema: Schema, events: tuple[SchemaEvent, ...], *, schema_id: int) -> Schema:
-    builder = SchemaBuilder.of(schema)
+    builder = SchemaBuilder(schema)
     for event in events:
         builder.apply(event)
     return builder.freeze(schema_id=schema_id, time_millis=schema.time_millis)

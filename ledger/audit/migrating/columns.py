@@ -95,7 +95,7 @@ class _Planner:
     def __init__(self, before: Schema, after: Schema, past: PastColumns) -> None:
         self.steps = ColumnSteps()
         self._before, self._after, self._past = before, after, past
-        self._builder = SchemaBuilder.of(before)
+        self._builder = SchemaBuilder(before)
         self._target = dict(_named(after.fields))
         self._wanted = dict(_structs(after.fields))
         self._paths: dict[int, Path] | None = None

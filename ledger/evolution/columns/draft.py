@@ -73,7 +73,7 @@ class SchemaDraft:
         self.rules = rules
         self.old_options = TableOptions(old.options)
         self.has_snapshots = has_snapshots
-        self.working = SchemaBuilder.of(old)
+        self.working = SchemaBuilder(old)
         self.events: list[SchemaEvent] = []
         self.renames: list[RenameColumn] = []
         self._past = past

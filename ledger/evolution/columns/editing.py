@@ -81,8 +81,9 @@ def check_not_index_column(draft: SchemaDraft, path: tuple[str, ...], verb: str)
     """
     if len(path) != 1 or not draft.rules.paimon:
         return
+    given = draft.old_options
     for option in INDEX_COLUMN_OPTIONS:
-        if path[0] in draft.old_options.names(option):
+        if option in given.values and path[0] in given.names(option):
             raise unsupported(f"column {path[0]} is listed in {option}; it cannot be {verb}")
 
 

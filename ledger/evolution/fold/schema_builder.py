@@ -8,7 +8,7 @@ for facts already written never change; new rules come as new events.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self, assert_never
+from typing import Any, assert_never
 
 from ledger.events.schema_changes import (
     DropPrimaryKey,
@@ -53,6 +53,9 @@ class SchemaBuilder:
         highest_field_id: The highest id ever given out, at any depth.
         identifier_field_ids: As in `Schema`.
         field_id_policy: As in `Schema`.
+
+    Args:
+        schema: What it starts from, and which itself stays as it is.
     """
 
     __slots__ = (
@@ -75,11 +78,6 @@ class SchemaBuilder:
         self.highest_field_id: int = schema.highest_field_id
         self.identifier_field_ids: tuple[int, ...] = schema.identifier_field_ids
         self.field_id_policy: FieldIdPolicy = schema.field_id_policy
-
-    @classmethod
-    def of(cls, schema: Schema) -> Self:
-        """Return a builder that starts from `schema`, which itself stays as it is."""
-        return cls(schema)
 
     @property
     def columns(self) -> dict[int, DataField]:

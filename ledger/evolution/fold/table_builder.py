@@ -188,7 +188,7 @@ class TableBuilder:
         self._branches = BranchTrail(state.branches, state.last_branch_number)
         if state.born is None:
             self._snapshots = SnapshotTrail(state.snapshot, state.totals)
-        self._schema = SchemaBuilder.of(state.schema)
+        self._schema = SchemaBuilder(state.schema)
         self._schema_id = state.schema.id
         self._schema_millis = state.schema.time_millis
         self._frozen_schema = state.schema
@@ -501,7 +501,7 @@ class TableBuilder:
         if self.version:
             raise InvalidChangeError("a table is created by version 0 only", kind="ILLEGAL_STATE")
         schema = first_schema(event)
-        self._schema = SchemaBuilder.of(schema)
+        self._schema = SchemaBuilder(schema)
         self._schema_millis = moment
         fields, order = event.partition_spec, event.sort_order
         self._layout = LayoutTrail(
@@ -595,7 +595,7 @@ class TableBuilder:
             return
         self._schema_id = event.schema_id
         if isinstance(event, CurrentSchemaSet):
-            self._schema = SchemaBuilder.of(paimon.schema(event.schema_id))
+            self._schema = SchemaBuilder(paimon.schema(event.schema_id))
             return
         named = self._schema.freeze(schema_id=event.schema_id, time_millis=moment)
         self._paimon = paimon.with_schema(named)

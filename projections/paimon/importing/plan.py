@@ -174,7 +174,7 @@ def schema_events(before: Schema, wanted: Schema) -> Iterator[TableEvent]:
         before: The one that stands.
         wanted: The later one, as its file says it.
     """
-    builder = SchemaBuilder.of(before)
+    builder = SchemaBuilder(before)
     for each in derived(before, wanted.fields, ()):
         if isinstance(each, e.SchemaReplaced):
             builder.replace(tuple(map(field_from_wire, each.fields)), ())

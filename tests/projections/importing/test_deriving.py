@@ -36,7 +36,7 @@ def schemas(seed: int) -> list[Schema]:
 
 def folded(before: Schema, after: Schema) -> tuple[SchemaBuilder, bool]:
     events = derived(before, after.fields, after.identifier_field_ids)
-    builder = SchemaBuilder.of(before)
+    builder = SchemaBuilder(before)
     for each in events:
         if isinstance(each, SchemaReplaced):
             fields = tuple(map(field_from_wire, each.fields))
