@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from ledger.log.worker import Worker
 from tests.faults import Inline
+from tests.loaded_command import loaded_command
 from tests.programme.figures import FIGURES, lines
 from tests.thorough import DRAWN, PART
 
@@ -96,6 +98,16 @@ def logs_are_as_nobody_configured_them() -> Iterator[None]:
     """Let what a test captures of logs be its own."""
     yield
     structlog.reset_defaults()
+
+
+@pytest.fixture(scope="session", name="loaded_command")
+def _loaded_command(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """The folder of a `lakeledger` that imports nothing anew; with `--long`, the installed one."""
+    if request.config.getoption("--long"):
+        yield Path(sys.executable).parent
+        return
+    with loaded_command() as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")

@@ -67,9 +67,10 @@ def ran_python(body: str, told: dict[str, object], name: str) -> str:
     return printed.getvalue()
 
 
-def ran_shell(body: str) -> str:
+def ran_shell(body: str, loaded_command: Path) -> str:
     kept = {key: value for key, value in os.environ.items() if not key.startswith("LAKELEDGER")}
-    path = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', '')}"
+    folders = (loaded_command, Path(sys.executable).parent, kept.get("PATH", ""))
+    path = os.pathsep.join(map(str, folders))
     ran = subprocess.run(
         ["bash", "-ec", body],
         capture_output=True,
@@ -96,6 +97,7 @@ LEFT_OPEN = pytest.mark.filterwarnings(
 MARKS = {"spark": (pytest.mark.spark, LEFT_OPEN), "operations": (pytest.mark.long,)}
 
 
+@pytest.mark.law
 @pytest.mark.parametrize(
     "page",
     [pytest.param(each, id=each.stem, marks=MARKS.get(each.stem, ())) for each in (README, *PAGES)],
@@ -113,7 +115,7 @@ def test_each_block_runs_and_prints_what_stands_below_it(
             case "python":
                 printed = ran_python(block.body, told, page.name)
             case "sh":
-                printed = ran_shell(block.body)
+                printed = ran_shell(block.body, request.getfixturevalue("loaded_command"))
             case "toml":
                 printed = read_as_profiles(block.body, monkeypatch, tmp_path / "lakeledger.toml")
             case other:
