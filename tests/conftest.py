@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -63,6 +64,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         (chosen if is_part(item) else left).append(item)
     config.hook.pytest_deselected(items=left)
     items[:] = chosen
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector pass over twenty thousand collected tests, which stay to the end.
+
+    It looked at all that is old time and again: up to a seventh of what the tests take. What is
+    young is collected as ever, so that what a test leaves open is found in its own time.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*gc.get_threshold()[:2], 100)
 
 
 def _is_of_every_run(item: pytest.Item) -> bool:

@@ -22,6 +22,7 @@ def test_an_archive_can_be_imported_from_after_it_was_forgotten(
     __import__("first_in_an_archive")
     assert isinstance(sys.path_importer_cache[str(archive)], zipimporter)
 
+    gc.unfreeze()
     begin_task()
     loaded = gc.get_freeze_count()
     begin_task()
