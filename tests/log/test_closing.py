@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from threading import Event
 
@@ -10,6 +11,7 @@ import pytest
 import ledger
 from ledger import SetOption
 from ledger.log.layout import CHECKPOINT_INTERVAL
+from ledger.log.worker import EXIT_WAITS_S
 from ledger.stores import MemoryStore
 from tests.faults import Wrapped
 from tests.lakes import lake_on, memory, orders
@@ -47,6 +49,34 @@ def test_closing_waits_for_caches_of_all_handles_of_the_place() -> None:
         pass
     assert store.written.is_set()
     assert table.log.wait_for_caches(0)
+
+
+@pytest.mark.parametrize(
+    ("given", "least", "most"),
+    [
+        ({"timeout_s": 0.25}, -math.inf, 0.25),
+        ({"timeout_s": 60}, 9.0, EXIT_WAITS_S),
+        ({}, 9.0, EXIT_WAITS_S),
+    ],
+)
+def test_caches_are_waited_for_as_long_as_the_caller_says_and_ten_seconds_at_most(
+    given: dict[str, float], least: float, most: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = lake_on(memory())
+    waited: list[float] = []
+
+    def wait(timeout_s: float) -> bool:
+        waited.append(timeout_s)
+        return True
+
+    tables = (orders(lake), lake.table("shop.orders"))
+    for table in tables:
+        monkeypatch.setattr(table.log._keeper, "wait", wait)
+
+    assert lake.close(**given)
+
+    assert len(waited) == len(tables)
+    assert all(least <= each <= most for each in waited)
 
 
 def test_a_place_that_was_closed_stays_as_it_is(tmp_path: Path) -> None:

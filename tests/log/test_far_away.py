@@ -87,15 +87,17 @@ def test_what_lies_beyond_the_end_is_looked_for_all_at_once(kept: Store) -> None
     assert table.table(TABLE).state.version == COMMITS
 
 
-def test_a_checkpoint_and_the_commit_it_was_made_from_are_read_at_once(kept: Store) -> None:
+def test_a_checkpoint_and_the_commits_from_its_own_on_are_read_at_once(kept: Store) -> None:
     store = Far(kept)
     lake = lake_on(store)
     lake.tables("shop")
-    together = threading.Barrier(2, timeout=5)
+    wanted = {key_of(version) for version in (200, 201, 202)}
+    together = threading.Barrier(4, timeout=5)
     read = store.read
 
     def read_together(key: str) -> bytes | None:
-        if key == key_of(200) or key.endswith("4/00000000000000000200.json"):
+        if key in wanted or key.endswith("4/00000000000000000200.json"):
+            wanted.discard(key)
             together.wait()
         return read(key)
 

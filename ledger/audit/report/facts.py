@@ -284,7 +284,8 @@ def curves_of(growth: Sequence[tuple[int, int, int]]) -> tuple[Curve, ...]:
     if len(growth) < 2:  # noqa: PLR2004
         return ()
     every = -(-len(growth) // MOST_POINTS)
-    shown = [*growth[::every], growth[-1]]
+    # The last point is there in any case, and once.
+    shown = [*growth[:-1:every], growth[-1]]
     return tuple(_curve(name, [(each[0], each[at]) for each in shown]) for at, name in _CURVES)
 
 

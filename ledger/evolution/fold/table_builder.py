@@ -427,8 +427,9 @@ class TableBuilder:
         self._name_schemas(event.named_schema_ids)
         if isinstance(event, SnapshotCommitted) and event.fast_forward_to is not UNSET:
             self._refuse_branches(event)
+            # The branch lets go of main's newest snapshot but this one, which cannot have expired,
+            # so that no statistics go with it.
             self._branches.reached(event, self.version, self._snapshots.totals())
-            self._drop_statistics()
 
     def _fold_paimon_snapshot(
         self, event: SnapshotCommitted | RolledBack, paimon: PaimonTable, moment: int
