@@ -9,15 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, Final, Literal, overload
+from typing import Any, Final, Literal, TypeVar, overload
 
 import msgspec
 from attrs import field, frozen
 from msgspec import Raw, Struct
 
-from ledger.model.errors import InvalidInputError, NotFoundError
+from ledger.model.errors import DamagedLogError, InvalidInputError, NotFoundError
 
 FIRST_PARTITION_FIELD_ID = 1000
+
+T = TypeVar("T")
 
 Direction = Literal["asc", "desc"]
 NullOrder = Literal["nulls-first", "nulls-last"]
@@ -71,13 +73,24 @@ _SPEC_DECODER: Final = msgspec.json.Decoder(PartitionSpec)
 _NUMBER_DECODER: Final = msgspec.json.Decoder(_Numbered)
 
 
+def _decoded(decoder: msgspec.json.Decoder[T], record: Raw) -> T:
+    try:
+        return decoder.decode(record)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise DamagedLogError(
+            f"a checkpoint holds a partition spec that is none: {error}. Delete the folder caches "
+            "beside the log; it is made again",
+            "caches",
+        ) from error
+
+
 class Specs(Sequence[PartitionSpec]):
     """Some specs, each decoded when somebody looks at it; equal to the tuple of them.
 
     A table has as many as it ever had layouts, and a commit uses one.
 
     Args:
-        found: Each, or its JSON.
+        found: Each, or its JSON. One that is none is a `DamagedLogError` when it is looked at.
 
     Example:
         >>> Specs([Raw(b'{"spec_id": 7}')]).of_id(7)
@@ -101,7 +114,7 @@ class Specs(Sequence[PartitionSpec]):
             return tuple(self[each] for each in range(*place.indices(len(self))))
         found = self._found[place]
         if isinstance(found, Raw):
-            found = self._found[place] = _SPEC_DECODER.decode(found)
+            found = self._found[place] = _decoded(_SPEC_DECODER, found)
         return found
 
     def __iter__(self) -> Iterator[PartitionSpec]:
@@ -112,7 +125,7 @@ class Specs(Sequence[PartitionSpec]):
     def of_id(self, spec_id: int) -> PartitionSpec | None:
         """Return the one of an id; None where there is none."""
         for place, each in enumerate(self._found):
-            there = _NUMBER_DECODER.decode(each) if isinstance(each, Raw) else each
+            there = _decoded(_NUMBER_DECODER, each) if isinstance(each, Raw) else each
             if there.spec_id == spec_id:
                 return self[place]
         return None

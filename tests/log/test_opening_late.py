@@ -12,7 +12,12 @@ import pytest
 from attrs import evolve
 from msgspec import Raw
 
-from ledger import AddPartitionField, RemovePartitionField, UpdatePartitionSpec
+from ledger import (
+    AddPartitionField,
+    DamagedLogError,
+    RemovePartitionField,
+    UpdatePartitionSpec,
+)
 from ledger.events.spec_events import PartitionSpecUpdated
 from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.layout import operations
@@ -176,3 +181,12 @@ def test_whoever_has_just_opened_a_table_walks_no_tiers_of_the_index(
     monkeypatch.setattr(lookup, "_below", below)
     fresh.append([data_file("new.parquet")])
     assert walked == []
+
+
+@pytest.mark.parametrize("text", [b"[]", b'{"spec_id":"x"}', b'{"spec_id":1,"fields":7}', b"{"])
+def test_a_spec_that_is_none_is_damage_when_it_is_looked_at(text: bytes) -> None:
+    specs = Specs([Raw(text)])
+
+    for look in (lambda: specs[0], lambda: [*specs], lambda: specs.of_id(1)):
+        with pytest.raises(DamagedLogError, match="a checkpoint holds a partition spec that is no"):
+            look()

@@ -91,10 +91,7 @@ from ledger.evolution.table.branch_fold import BranchTrail
 from ledger.evolution.table.snapshot_fold import SnapshotTrail, snapshot_of
 from ledger.model.errors import InvalidChangeError, TableDroppedError
 from ledger.model.instant import ClockCorrection
-from ledger.model.partition import (
-    SomeSpecs,
-    SortOrder,
-)
+from ledger.model.partition import SomeSpecs, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.snapshot import BRANCH_IDS, Branch, StatisticsFile, Tag, Totals
 from ledger.model.types.wire import field_from_wire

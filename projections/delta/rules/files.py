@@ -12,11 +12,7 @@ from ledger.evolution.declared.format import Refusal
 from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.model.messages.excerpt import excerpt
-from ledger.model.partition import (
-    PartitionSpec,
-    SomeSpecs,
-    spec_by_id,
-)
+from ledger.model.partition import PartitionSpec, SomeSpecs, spec_by_id
 from ledger.model.schema import Schema
 from ledger.model.types import DataField
 from projections.delta.table.metadata import partition_columns

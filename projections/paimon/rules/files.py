@@ -16,10 +16,7 @@ from ledger.evolution.declared.format import Refusal
 from ledger.model.errors import LedgerError
 from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.messages.excerpt import excerpt
-from ledger.model.partition import (
-    SomeSpecs,
-    spec_by_id,
-)
+from ledger.model.partition import SomeSpecs, spec_by_id
 from ledger.model.schema import Schema
 from ledger.model.transforms.values import WHOLE_BITS, decode_value, encode_value
 from ledger.model.types import DataType
