@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,14 +19,23 @@ HAS_CHDB = find_spec("chdb") is not None
 
 def duckdb_connection(*extensions: str) -> duckdb.DuckDBPyConnection:
     """Return a connection with extensions that packages bring; nothing is downloaded."""
+    connection = _duckdb_with(*extensions).cursor()
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+@cache
+def _duckdb_with(*extensions: str) -> duckdb.DuckDBPyConnection:
+    """Return a database in memory: loading an extension takes longer than most queries."""
     connection = duckdb.connect()
+    # What one query read answers no other.
+    connection.execute("SET enable_external_file_cache = false")
     for each in extensions:
         spec = find_spec(f"duckdb_extension_{each}")
         assert spec is not None, f"pip install duckdb-extension-{each}"
         assert spec.origin is not None
         (path,) = Path(spec.origin).parent.rglob(f"{each}.duckdb_extension")
         connection.load_extension(str(path))
-    connection.execute("SET TimeZone = 'UTC'")
     return connection
 
 
