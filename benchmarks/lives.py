@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,10 +31,9 @@ from ledger import (
 )
 from ledger.opening.setting import TableSetting
 from ledger.stores import MemoryStore, Store
-from ledger.stores.base import Draft
-from ledger.stores.clock import Clock
 from ledger.stores.local import Durability, LocalStore
 from ledger.stores.several import create_one_by_one
+from ledger.stores.through import Through
 
 NAME = "bench.events"
 PARTITIONS = 1000
@@ -262,7 +260,7 @@ def changes_of(kind: Kind) -> Mapping[str, Callable[[Life, int], object]]:
     return {name: change for name, change in CHANGES.items() if name not in less}
 
 
-class Counted:
+class Counted(Through):
     """A store as one that is far away: it counts what it is asked, and nothing of it is near.
 
     What is asked for caches, while nobody waits, counts for nobody.
@@ -271,26 +269,13 @@ class Counted:
     is_near = False
 
     def __init__(self, inner: Store) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self.requests = 0
-
-    @property
-    def url(self) -> str:
-        """See `Store.url`."""
-        return self._inner.url
-
-    def clock(self) -> Clock | None:
-        """See `Store.clock`."""
-        return self._inner.clock()
-
-    def ask_clock(self) -> Clock | None:
-        """See `Store.ask_clock`."""
-        return self._inner.ask_clock()
 
     def create(self, key: str, body: bytes) -> bool:
         """See `Store.create`."""
         self._count()
-        return self._inner.create(key, body)
+        return self.inner.create(key, body)
 
     def create_many(
         self, steps: Sequence[Mapping[str, bytes]], met: Callable[[str, bytes], None]
@@ -301,12 +286,12 @@ class Counted:
     def read(self, key: str) -> bytes | None:
         """See `Store.read`."""
         self._count()
-        return self._inner.read(key)
+        return self.inner.read(key)
 
     def confirm(self, key: str) -> bytes | None:
         """See `Store.confirm`."""
         self._count()
-        return self._inner.confirm(key)
+        return self.inner.confirm(key)
 
     def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
         """See `Store.read_many`."""
@@ -315,36 +300,12 @@ class Counted:
     def exists(self, key: str) -> bool:
         """See `Store.exists`."""
         self._count()
-        return self._inner.exists(key)
+        return self.inner.exists(key)
 
     def replace(self, key: str, body: bytes) -> None:
         """See `Store.replace`."""
         self._count()
-        self._inner.replace(key, body)
-
-    def keys(self, prefix: str) -> Iterator[str]:
-        """See `Store.keys`."""
-        return self._inner.keys(prefix)
-
-    def walk(self, prefix: str) -> Iterator[str]:
-        """See `Store.walk`."""
-        return self._inner.walk(prefix)
-
-    def delete(self, key: str) -> None:
-        """See `Store.delete`."""
-        self._inner.delete(key)
-
-    def drafts(self, prefix: str) -> Iterator[Draft]:
-        """See `Store.drafts`."""
-        return self._inner.drafts(prefix)
-
-    def discard(self, draft: Draft) -> None:
-        """See `Store.discard`."""
-        self._inner.discard(draft)
-
-    def lock(self, key: str) -> AbstractContextManager[None]:
-        """See `Store.lock`."""
-        return self._inner.lock(key)
+        self.inner.replace(key, body)
 
     def _count(self) -> None:
         self.requests += not is_for_caches()

@@ -8,9 +8,8 @@ from contextlib import AbstractContextManager
 from typing import Final
 
 from ledger.stores import Store
-from ledger.stores.base import Draft
-from ledger.stores.clock import Clock
 from ledger.stores.several import create_one_by_one
+from ledger.stores.through import Through
 
 ALWAYS: Final = sys.maxsize
 
@@ -39,63 +38,20 @@ class Inline:
         return True
 
 
-class Wrapped:
+class Wrapped(Through):
     """A store that does what `inner` does."""
 
+    is_near = True
+
     def __init__(self, inner: Store) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.is_near = inner.is_near
-
-    @property
-    def url(self) -> str:
-        return self.inner.url
-
-    def clock(self) -> Clock | None:
-        return self.inner.clock()
-
-    def ask_clock(self) -> Clock | None:
-        return self.inner.ask_clock()
-
-    def create(self, key: str, body: bytes) -> bool:
-        return self.inner.create(key, body)
 
     def create_many(
         self, steps: Sequence[Mapping[str, bytes]], met: Callable[[str, bytes], None]
     ) -> None:
+        """One after the other, each as `create` does it."""
         create_one_by_one(self.create, steps, met)
-
-    def read(self, key: str) -> bytes | None:
-        return self.inner.read(key)
-
-    def confirm(self, key: str) -> bytes | None:
-        return self.inner.confirm(key)
-
-    def read_many(self, keys: Sequence[str]) -> Iterator[bytes | None]:
-        return self.inner.read_many(keys)
-
-    def exists(self, key: str) -> bool:
-        return self.inner.exists(key)
-
-    def replace(self, key: str, body: bytes) -> None:
-        self.inner.replace(key, body)
-
-    def keys(self, prefix: str) -> Iterator[str]:
-        return self.inner.keys(prefix)
-
-    def walk(self, prefix: str) -> Iterator[str]:
-        return self.inner.walk(prefix)
-
-    def delete(self, key: str) -> None:
-        self.inner.delete(key)
-
-    def drafts(self, prefix: str) -> Iterator[Draft]:
-        return self.inner.drafts(prefix)
-
-    def discard(self, draft: Draft) -> None:
-        self.inner.discard(draft)
-
-    def lock(self, key: str) -> AbstractContextManager[None]:
-        return self.inner.lock(key)
 
 
 class SometimesFaulty(Wrapped):

@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
-from attrs import frozen
-
 from ledger.stores.base import Store
 from ledger.stores.through import Through
 
@@ -27,7 +25,6 @@ def with_caches(store: Store) -> Store:
     return store.inner if isinstance(store, LogAlone) else store
 
 
-@frozen
 class LogAlone(Through):
     """What `inner` holds, but for caches; they are written as ever."""
 

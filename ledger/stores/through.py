@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 
-from attrs import field, frozen
-
 from ledger.stores.base import Draft, Store
 from ledger.stores.clock import Clock
 from ledger.stores.several import answers
 
 
-@frozen
 class Through:
     """All that `inner` holds and does; whoever shows some of it otherwise says only that.
 
     What is raised is what `inner` raises.
 
-    Attributes:
+    Args:
         inner: The store.
     """
 
-    inner: Store
+    def __init__(self, inner: Store) -> None:
+        self.inner = inner
 
     @property
     def url(self) -> str:
@@ -97,14 +95,18 @@ class Through:
         return self.inner.lock(key)
 
 
-@frozen
 class AskedAhead(Through):
     """What `inner` holds, for who asks a few questions one after the other and forgets it then.
 
     An answer that there is nothing counts once: who asks again asks the store.
+
+    Args:
+        inner: The store.
     """
 
-    _known: dict[str, bytes | None] = field(factory=dict, init=False)
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self._known: dict[str, bytes | None] = {}
 
     def ask(self, keys: Iterable[str]) -> None:
         """Read what is going to be asked for, all at once; a store that is near has time.
