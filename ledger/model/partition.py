@@ -84,6 +84,10 @@ def _decoded(decoder: msgspec.json.Decoder[T], record: Raw) -> T:
         ) from error
 
 
+def _number_of(spec: PartitionSpec | Raw) -> int:
+    return (_decoded(_NUMBER_DECODER, spec) if isinstance(spec, Raw) else spec).spec_id
+
+
 class Specs(Sequence[PartitionSpec]):
     """Some specs, each decoded when somebody looks at it; equal to the tuple of them.
 
@@ -97,11 +101,12 @@ class Specs(Sequence[PartitionSpec]):
         PartitionSpec(spec_id=7, fields=())
     """
 
-    __slots__ = ("_found", "_whole")
+    __slots__ = ("_found", "_places", "_whole")
 
     def __init__(self, found: Iterable[PartitionSpec | Raw]) -> None:
         self._found: list[PartitionSpec | Raw] = [*found]
         self._whole: tuple[PartitionSpec, ...] | None = None
+        self._places: dict[int, int] | None = None
 
     @overload
     def __getitem__(self, place: int) -> PartitionSpec: ...
@@ -124,11 +129,10 @@ class Specs(Sequence[PartitionSpec]):
 
     def of_id(self, spec_id: int) -> PartitionSpec | None:
         """Return the one of an id; None where there is none."""
-        for place, each in enumerate(self._found):
-            there = _decoded(_NUMBER_DECODER, each) if isinstance(each, Raw) else each
-            if there.spec_id == spec_id:
-                return self[place]
-        return None
+        if self._places is None:
+            self._places = {_number_of(each): at for at, each in enumerate(self._found)}
+        place = self._places.get(spec_id)
+        return None if place is None else self[place]
 
     def __len__(self) -> int:
         return len(self._found)

@@ -11,8 +11,10 @@ import pytest
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from ledger import RenameColumn
+from ledger.evolution.fold import table_record
 from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.state import TableState
 from ledger.model.errors import DamagedLogError, InvalidTypeError
@@ -59,6 +61,34 @@ def test_tags_of_a_record_that_is_read_late_are_as_a_mapping_of_them(
     assert read == model
     assert list(read) == list(model)
     assert len(read) == len(model)
+
+
+def test_whoever_asks_for_tags_again_searches_their_record_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    state = tagged({"a", "b"})
+    searched: list[object] = []
+
+    def stands(name: object, record: Raw) -> bool:
+        searched.append(name)
+        return real(name, record)
+
+    real = table_record._stands
+    monkeypatch.setattr(table_record, "_stands", stands)
+
+    tags = read_again(state)
+    for each in ("new", "a", "newer", "b"):
+        assert (each in tags) == (each in state.tags)
+    assert searched == ["new"]
+
+    # As each commit does that goes on from a state.
+    begin, searched[:] = read_again(state), []
+    for each in ("x", "y", "z"):
+        following = copy(begin)
+        assert each not in following
+        following[each] = Tag(each, 1, 1)
+    assert searched == ["x"]
+    assert dict(begin) == state.tags
 
 
 @given(st.sets(NAMES))

@@ -77,6 +77,21 @@ def test_a_new_layout_decodes_no_older_one() -> None:
     assert late + () == SPECS  # noqa: RUF005 - as whoever adds one does
 
 
+def test_the_numbers_of_specs_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = Specs(map(Raw, map(msgspec.json.encode, SPECS)))
+    numbers: list[object] = []
+
+    def number_of(spec: PartitionSpec | Raw) -> int:
+        numbers.append(spec)
+        return real(spec)
+
+    real = partition._number_of
+    monkeypatch.setattr(partition, "_number_of", number_of)
+    for each in range(LAYOUTS, LAYOUTS + 3):
+        assert spec_of_id(late, each) is None
+    assert len(numbers) == LAYOUTS
+
+
 def test_a_spec_that_was_there_before_is_compared_with_those_of_as_many_fields(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

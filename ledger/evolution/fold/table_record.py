@@ -141,6 +141,11 @@ def _decoded(decoder: msgspec.json.Decoder[T], record: bytes | Raw) -> T:
         ) from error
 
 
+def _stands(name: object, record: Raw) -> bool:
+    """Whether a tag's name may stand in a record; False: it does not."""
+    return _ENCODER.encode(name) in bytes(record)
+
+
 class _Tags(MutableMapping[str, Tag]):
     """The tags of a record, each decoded when somebody looks at it.
 
@@ -149,18 +154,20 @@ class _Tags(MutableMapping[str, Tag]):
         newer: Those that came after it.
     """
 
-    __slots__ = ("_found", "_record")
+    __slots__ = ("_found", "_record", "_was_asked")
 
-    def __init__(self, record: bytes | Raw, newer: Mapping[str, Tag | Raw]) -> None:
+    def __init__(self, record: Raw | None, newer: Mapping[str, Tag | Raw]) -> None:
         self._record = record
         self._found = dict(newer)
+        self._was_asked = False
 
     @property
     def _named(self) -> dict[str, Tag | Raw]:
-        if self._record:
-            named = _decoded(_NAMES_DECODER, self._record)
+        record = self._record
+        if record is not None:
+            named = _decoded(_NAMES_DECODER, record)
             self._found = {**named, **self._found}
-            self._record = b""
+            self._record = None
         return self._found
 
     def __getitem__(self, name: str) -> Tag:
@@ -176,16 +183,12 @@ class _Tags(MutableMapping[str, Tag]):
         del self._named[name]
 
     def __contains__(self, name: object) -> bool:
-        # Most that anybody asks for are new, and stand nowhere in the record.
-        if name in self._found or _ENCODER.encode(name) not in self._text:
+        record = self._record
+        if name in self._found or record is None:
             return name in self._found
-        return name in self._named
-
-    @property
-    def _text(self) -> bytes:
-        if isinstance(self._record, Raw):
-            self._record = bytes(self._record)
-        return self._record
+        # Most ask once, and for one that is new and stands nowhere in the record.
+        is_first, self._was_asked = not self._was_asked, True
+        return (not is_first or _stands(name, record)) and name in self._named
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._named)
@@ -194,6 +197,10 @@ class _Tags(MutableMapping[str, Tag]):
         return len(self._named)
 
     def __copy__(self) -> _Tags:
+        # Whoever goes on from here again is better off without the record.
+        if self._was_asked:
+            self._named  # noqa: B018 - is read
+        self._was_asked = True
         return _Tags(self._record, self._found)
 
     def __repr__(self) -> str:
