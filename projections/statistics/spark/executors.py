@@ -35,8 +35,8 @@ T = TypeVar("T")
 
 BLOCKS_A_STEP = 512
 _BLOCKS_A_SHARE = 8
-_TASKS_A_CORE = 4
-"""So that one slow task does not hold up the others; each costs a fifth of a second for itself."""
+_PARTS = 2
+"""A task takes a core's share of what no other has taken, divided by so much."""
 
 _ANSWER = "task bigint, answer binary"
 
@@ -65,8 +65,8 @@ class OnSpark:
         table = _OpenTable(self.source, kept.position, kept.opening)
         if self.source.names_lists:
             return self._from_manifests(table, last)
-        most = _TASKS_A_CORE * cores_of(self.spark)
-        return self._shared_out(table, tuple(_runs(kept.position.version + 1, last, most)))
+        cores = cores_of(self.spark)
+        return self._shared_out(table, tuple(_lessening(kept.position.version + 1, last, cores)))
 
     def _shared_out(self, table: _OpenTable, runs: tuple[tuple[int, int], ...]) -> list[Share]:
         found = answers(self.spark, partial(_keep, table, runs), len(runs))
@@ -128,6 +128,27 @@ def _runs(first: int, last: int, most: int) -> Iterator[tuple[int, int]]:
         end = min(last + 1, end + width)
         yield first, end - 1
         first = end
+
+
+def _lessening(first: int, last: int, cores: int) -> Iterator[tuple[int, int]]:
+    """Yield the first and last versions of runs of whole blocks, each no longer than those before.
+
+    Long ones first, since each costs something for itself; short ones last, so that no core is
+    left alone with a long one while the others have nothing to do.
+
+    Example:
+        >>> [(b + 1 - a) // BLOCK for a, b in _lessening(0, 1023, 2)]
+        [4, 3, 3, 2, 1, 1, 1, 1]
+        >>> list(_lessening(70, 200, 8))
+        [(70, 127), (128, 191), (192, 200)]
+    """
+    left = last // BLOCK + 1 - first // BLOCK
+    end = block_of(first).start
+    while first <= last:
+        width = -(-left // (_PARTS * cores))
+        end = min(last + 1, end + width * BLOCK)
+        yield first, end - 1
+        first, left = end, left - width
 
 
 def _keep(table: _OpenTable, runs: Sequence[tuple[int, int]], number: int) -> list[Share]:

@@ -123,10 +123,11 @@ def cores_of(session: SparkSession) -> int:
         return int(master[1])
     from pyspark.sql import functions as F
 
-    # What is shared out without saying how is shared out over all cores.
+    # What is shared out without saying how is shared out over all cores. The last share tells
+    # which it is: asking all of them takes five times as long, and all executors.
     shares = session.range(1 << 16).select(F.spark_partition_id().alias("share"))
-    (found,) = shares.agg(F.max("share").alias("last")).collect()
-    return int(found["last"]) + 1
+    (found,) = shares.tail(1)
+    return int(found["share"]) + 1
 
 
 _LOCAL_CORES = re.compile(r"local\[(\d+)\]").fullmatch
