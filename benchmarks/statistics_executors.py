@@ -1,23 +1,35 @@
 """What does a second executor bring where Spark keeps the statistics of a large table?
 
-The same table is kept from nothing by one executor and then by two, each a process with one core
-(`local-cluster`), after a first time that nobody counts, in which Java compiles and workers import.
-Told is how long the driver waits for executors, what is left of the whole, and the processor's
-time: where executors have no cores of their own, what the busiest of them took tells more than the
-clock. A run takes a minute and a half, a table to be made included.
+The same table is kept from nothing by one executor and by two in turn, each a process with one core
+(`local-cluster`); Java compiles as in a session of ours. Their start does not count, nor
+the first times, in which Java compiles and workers import.
+
+The executors' part is told by Spark's own times: from a job's first task, when it is launched, to
+its last, when it is finished, added up over the jobs of a time. What is left of the whole is the
+driver's, planning and handing over included. One task alone merges the eight oldest blocks: the
+serial share of the executors' part, which stands beside.
+
+Two executors and their driver share two cores here. So the processor's time is told, too, the
+driver's apart, and what two plain processes bring that do the same without Spark: cores that share
+a cache and the memory's lanes slow each other down. The clock is the median of pairs.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 import cyclopts
-from attrs import define, field
+import msgspec
+from attrs import define, evolve, field, frozen
 
 import ledger
 from benchmarks.measure import (
@@ -31,32 +43,109 @@ from benchmarks.measure import (
     show,
 )
 from benchmarks.spark_source import session_on
-from benchmarks.statistics_refresh import lake_at
+from benchmarks.statistics_refresh import NAME, lake_at
 from benchmarks.statistics_spark import counted_anew, jobs_timed
-from projections.statistics import refresh
+from projections.statistics import Kept, refresh
+from projections.statistics.keeping.materialise import keep_share, merge_tile
+from projections.statistics.keeping.position import StatisticsPosition
+from projections.statistics.keeping.tiling import BLOCK, Tile
 from projections.statistics.spark.executors import OnSpark, answers
+from projections.statistics.spark.session import active_session
 from projections.statistics.spark.source import LogSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TWO_BRING = 1.6
+_WARM_TIMES = 3
+_PLAIN_BLOCKS = 2
+_MERGED = Tile(0, 8 * BLOCK)
+"""The only one that has to be, of 2,000,000 entries."""
+
+
+@frozen
+class _Job:
+    """One of Spark's jobs; times in seconds since 1970, as Spark has them.
+
+    Attributes:
+        said: What it was said to be for.
+        launched: When its first task was.
+        finished: When its last task was.
+        task_count: Of how many tasks it is.
+    """
+
+    said: str
+    launched: float
+    finished: float
+    task_count: int
+
+
+@frozen
+class _Time:
+    """What one time took.
+
+    Attributes:
+        counted: How many partitions and files there are.
+        said: What Spark was told that its jobs are for.
+        wall_s: By the clock.
+        waited_s: For how long the driver waited for executors: jobs, planned and handed over.
+        busiest_s: The processor time of the executor that had most of it, its workers' included.
+        executors_s: That of all executors.
+        driver_s: That of the driver, Java and Python.
+        jobs: Of Spark.
+    """
+
+    counted: tuple[int, int]
+    said: str
+    wall_s: float
+    waited_s: float
+    busiest_s: float
+    executors_s: float
+    driver_s: float
+    jobs: tuple[_Job, ...] = ()
+
+    def with_jobs(self, jobs: Iterable[_Job]) -> _Time:
+        """Return it with those of some jobs that were its."""
+        return evolve(self, jobs=tuple(each for each in jobs if each.said == self.said))
+
+    @property
+    def executors_part_s(self) -> float:
+        """For how long executors were at work, by the clock."""
+        return sum(each.finished - each.launched for each in self.jobs)
+
+    @property
+    def serial_s(self) -> float:
+        """For how long one task was alone."""
+        return sum(each.finished - each.launched for each in self.jobs if each.task_count == 1)
 
 
 @define
 class _Course:
-    """What so many executors took, each time."""
+    """So many executors, with a driver in a process of its own, and what they took each time."""
 
     count: int
-    spent: Spent = field(factory=Spent)
-    jobs_s: list[float] = field(factory=list)
-    busiest_s: list[float] = field(factory=list)
-    together_s: list[float] = field(factory=list)
+    root: Path
+    events: Path
+    pool: ProcessPoolExecutor = field(
+        factory=lambda: ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+    )
+    times: list[_Time] = field(factory=list)
 
-    @property
-    def serial_s(self) -> float:
-        """What is not the executors' part, at least."""
-        return min(a - b for a, b in zip(self.spent.wall_s, self.jobs_s, strict=True))
+    def begin(self) -> None:
+        self.events.mkdir()
+        self.pool.submit(_begin, self.count, self.events).result()
+        for _ in range(_WARM_TIMES):
+            self.pool.submit(_kept, self.root, "warming up").result()
+
+    def keep(self) -> None:
+        said = f"time {len(self.times)}"
+        self.times.append(self.pool.submit(_kept, self.root, said).result())
+
+    def end(self) -> None:
+        self.pool.submit(_end).result()
+        self.pool.shutdown()
+        jobs = _jobs(self.events)
+        self.times = [each.with_jobs(jobs) for each in self.times]
 
 
 def run(workdir: Path, *, size: int, partitions: int, repeats: int) -> Report:
@@ -69,65 +158,182 @@ def run(workdir: Path, *, size: int, partitions: int, repeats: int) -> Report:
 
 
 def _measured(root: Path, size: int, repeats: int) -> Report:
-    found: set[tuple[int, int]] = set()
-    courses = [_Course(1), _Course(2)]
+    plain = [_without_spark(root) for _ in range(repeats)]
+    courses = [_Course(count, root, root / f"events-{count}") for count in (1, 2)]
     for course in courses:
-        spark = session_on(f"local-cluster[{course.count},1,1024]")
-        try:
-            answers(spark, int, 4 * course.count)
-            _once(root, spark, _Course(course.count))
-            for _ in range(repeats):
-                found.add(_once(root, spark, course))
-        finally:
-            spark.stop()
-    ((partitions, files),) = found
+        course.begin()
+    for _ in range(repeats):
+        for course in courses:
+            course.keep()
+    for course in courses:
+        course.end()
+    ((partitions, files),) = {each.counted for course in courses for each in course.times}
     one, two = courses
     return Report(
         question_of(__doc__),
         f"entries={size} partitions={partitions} files={files}",
-        tuple(_figures(one, two)),
-        (f"{size:,} entries, {repeats} times each; load {os.getloadavg()[0]:.1f}",),
+        (*_figures(one, two), *_compared(one, two), *_compared_plain(plain)),
+        (f"{size:,} entries, {repeats} times in turn; load {os.getloadavg()[0]:.1f}",),
     )
 
 
-def _once(root: Path, spark: SparkSession, course: _Course) -> tuple[int, int]:
+def _begin(count: int, events: Path) -> None:
+    settings = {
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": events.as_uri(),
+        "spark.eventLog.rolling.enabled": "false",
+        "spark.eventLog.compress": "false",
+    }
+    answers(session_on(f"local-cluster[{count},1,1024]", settings), int, 4 * count)
+
+
+def _end() -> None:
+    _session().stop()
+
+
+def _session() -> SparkSession:
+    session = active_session()
+    assert session is not None
+    return session
+
+
+def _kept(root: Path, said: str) -> _Time:
+    spark, spent, waited_s = _session(), Spent(), list[float]()
+
     def by_spark(table: ledger.Table) -> None:
         refresh(table.log, OnSpark(spark, LogSource.of(table)))
 
-    with jobs_timed(course.jobs_s), _executors_timed(spark, course):
-        return counted_anew(root, course.spent, by_spark)
-
-
-@contextmanager
-def _executors_timed(spark: SparkSession, course: _Course) -> Iterator[None]:
     # Nobody else's executors have it in their command lines.
     name = str(spark.conf.get("spark.app.id"))
     before = programs_cpu_s(name)
-    yield
+    spark.sparkContext.setJobDescription(said)
+    with jobs_timed(waited_s):
+        counted = counted_anew(root, spent, by_spark)
     took = [each - before.get(pid, 0.0) for pid, each in programs_cpu_s(name).items()]
-    course.busiest_s.append(max(took))
-    course.together_s.append(sum(took))
+    return _Time(
+        counted,
+        said,
+        spent.wall_s[0],
+        waited_s[0],
+        max(took),
+        sum(took),
+        # Executors are below the driver's Java.
+        spent.cpu_s[0] - sum(took),
+    )
+
+
+class _TaskInfo(msgspec.Struct):
+    launched: int = msgspec.field(name="Launch Time")
+    finished: int = msgspec.field(name="Finish Time")
+
+
+class _Event(msgspec.Struct):
+    """What is asked of a line of Spark's event log."""
+
+    kind: str = msgspec.field(name="Event")
+    job: int = msgspec.field(name="Job ID", default=-1)
+    stages: list[int] = msgspec.field(name="Stage IDs", default_factory=list)
+    stage: int = msgspec.field(name="Stage ID", default=-1)
+    task: _TaskInfo | None = msgspec.field(name="Task Info", default=None)
+    properties: dict[str, str] = msgspec.field(name="Properties", default_factory=dict)
+
+
+def _jobs(events: Path) -> list[_Job]:
+    """Return the jobs that Spark wrote of, in their order."""
+    (path,) = events.iterdir()
+    read = [msgspec.json.decode(line, type=_Event) for line in path.read_bytes().splitlines()]
+    tasks: dict[int, list[_TaskInfo]] = {}
+    for each in read:
+        if each.kind == "SparkListenerTaskEnd" and each.task is not None:
+            tasks.setdefault(each.stage, []).append(each.task)
+    found = []
+    for each in read:
+        if each.kind == "SparkListenerJobStart":
+            mine = [task for stage in each.stages for task in tasks.get(stage, [])]
+            launched = min(task.launched for task in mine) / 1e3
+            finished = max(task.finished for task in mine) / 1e3
+            said = each.properties.get("spark.job.description", "")
+            found.append(_Job(said, launched, finished, len(mine)))
+    return found
+
+
+def _without_spark(root: Path) -> tuple[float, float]:
+    """Return how long one process takes for all blocks and their sums, and two of them."""
+    one, two = (_by_processes(root, count) for count in (1, 2))
+    return one, two
+
+
+def _by_processes(root: Path, count: int) -> float:
+    table = ledger.open(str(root)).table(NAME)
+    last = table.state.version
+    shutil.rmtree(root / table.path / "_ledger" / "statistics", ignore_errors=True)
+    spans = [
+        (start, min(last, start + _PLAIN_BLOCKS * BLOCK - 1))
+        for start in range(0, last + 1, _PLAIN_BLOCKS * BLOCK)
+    ]
+    source = LogSource.of(table)
+    with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
+        # Each imports what it needs, and has read something, before anything is timed.
+        list(pool.map(partial(_keep_plainly, source), spans[:1] * 4 * count))
+        start_s = time.perf_counter()
+        list(pool.map(partial(_keep_plainly, source), spans))
+        if last + 1 >= _MERGED.end:
+            pool.submit(_merge_plainly, source, last).result()
+        return time.perf_counter() - start_s
+
+
+def _keep_plainly(source: LogSource, span: tuple[int, int]) -> None:
+    log = source.log()
+    keep_share(log, Kept.of(log), *span)
+
+
+def _merge_plainly(source: LogSource, last: int) -> None:
+    log = source.log()
+    merge_tile(evolve(Kept.of(log), position=StatisticsPosition(last)), _MERGED)
 
 
 def _figures(one: _Course, two: _Course) -> Iterator[Figure]:
-    for name, each in (("one executor", one), ("two executors", two)):
-        yield Figure(f"{name}: their part, the least", min(each.jobs_s), "s")
-        yield Figure(f"{name}: what is not their part, the least", each.serial_s, "s")
-        yield Figure(f"{name}: the busiest, processor time", min(each.busiest_s), "s")
-        yield Figure(f"{name}: all of them, processor time", min(each.together_s), "s")
-    brought = min(one.jobs_s) / min(two.jobs_s)
-    yield Figure("one over two, by the clock", brought, "x", at_least=TWO_BRING)
-    brought = min(one.busiest_s) / min(two.busiest_s)
+    told: dict[str, Callable[[_Time], float]] = {
+        "the executors' part": lambda each: each.executors_part_s,
+        "of it one task alone": lambda each: each.serial_s,
+        "what is not their part": lambda each: each.wall_s - each.executors_part_s,
+        "the busiest, processor time": lambda each: each.busiest_s,
+        "all of them, processor time": lambda each: each.executors_s,
+        "the driver, processor time": lambda each: each.driver_s,
+    }
+    for name, course in (("one executor", one), ("two executors", two)):
+        for what, value in told.items():
+            yield Figure(f"{name}: {what}", median(map(value, course.times)), "s")
+
+
+def _compared(one: _Course, two: _Course) -> Iterator[Figure]:
+    pairs = list(zip(one.times, two.times, strict=True))
+    brought = median(a.executors_part_s / b.executors_part_s for a, b in pairs)
+    yield Figure("one over two, the executors' part", brought, "x", at_least=TWO_BRING)
+    brought = median(a.waited_s / b.waited_s for a, b in pairs)
+    yield Figure("one over two, until the driver has their answers", brought, "x")
+    brought = median(a.wall_s / b.wall_s for a, b in pairs)
+    yield Figure("one over two, the whole", brought, "x")
+    brought = min(a.busiest_s for a in one.times) / min(b.busiest_s for b in two.times)
     yield Figure("one over two, the busiest's processor time", brought, "x", at_least=TWO_BRING)
-    whole = min(two.spent.wall_s)
-    yield Figure("of two executors' whole, what is not their part", two.serial_s / whole, "")
+    part = median(1 - each.executors_part_s / each.wall_s for each in two.times)
+    yield Figure("of two executors' whole, what is not their part", part, "")
+
+
+def _compared_plain(plain: list[tuple[float, float]]) -> Iterator[Figure]:
+    yield Figure("without Spark: one process", median(one for one, _ in plain), "s")
+    yield Figure("without Spark: two processes", median(two for _, two in plain), "s")
+    yield Figure("without Spark: one over two", median(one / two for one, two in plain), "x")
 
 
 def main(
     *,
     size: int = 2_000_000,
     partitions: int = 50_000,
-    repeats: int = 3,
+    repeats: int = 5,
     workdir: Path = WORKDIR,
     output: Output = "text",
 ) -> None:
