@@ -79,17 +79,19 @@ def test_a_new_layout_decodes_no_older_one() -> None:
 
 def test_the_numbers_of_specs_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     late = Specs(map(Raw, map(msgspec.json.encode, SPECS)))
-    numbers: list[object] = []
+    read: list[int] = []
 
-    def number_of(spec: PartitionSpec | Raw) -> int:
-        numbers.append(spec)
-        return real(spec)
+    def numbers_of(specs: Sequence[PartitionSpec | Raw]) -> list[int]:
+        found = real(specs)
+        read.extend(found)
+        return found
 
-    real = partition._number_of
-    monkeypatch.setattr(partition, "_number_of", number_of)
+    real = partition._numbers_of
+    monkeypatch.setattr(partition, "_numbers_of", numbers_of)
+    assert late[7] == SPECS[7]
     for each in range(LAYOUTS, LAYOUTS + 3):
         assert spec_of_id(late, each) is None
-    assert len(numbers) == LAYOUTS
+    assert read == [*range(LAYOUTS)]
 
 
 def test_a_spec_that_was_there_before_is_compared_with_those_of_as_many_fields(
