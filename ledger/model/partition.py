@@ -88,6 +88,8 @@ def _numbers_of(specs: Sequence[PartitionSpec | Raw]) -> list[int]:
     # All at once: of a hundred, each takes longer to begin with than to read.
     late = b",".join(each for each in specs if isinstance(each, Raw))
     found = _decoded(_NUMBERS_DECODER, Raw(b"[%b]" % late))
+    if len(found) == len(specs):
+        return [each.spec_id for each in found]
     read = iter(found)
     return [next(read).spec_id if isinstance(each, Raw) else each.spec_id for each in specs]
 
@@ -142,7 +144,14 @@ class Specs(Sequence[PartitionSpec]):
         return len(self._found)
 
     def __add__(self, more: tuple[PartitionSpec, ...]) -> SomeSpecs:
-        return Specs((*self._found, *more)) if self._whole is None else (*self._whole, *more)
+        if self._whole is not None:
+            return (*self._whole, *more)
+        joined = Specs((*self._found, *more))
+        if self._places is not None:
+            # Several changes of layout in a row look through the older ones once.
+            there = enumerate(more, len(self._found))
+            joined._places = {**self._places, **{each.spec_id: at for at, each in there}}
+        return joined
 
     def __eq__(self, other: object) -> bool:
         return tuple(self) == (tuple(other) if isinstance(other, Specs) else other)

@@ -25,7 +25,14 @@ from ledger.evolution.layout.fold import LayoutTrail
 from ledger.log.caches import lookup
 from ledger.log.caches.checkpoint import Checkpoints, Head
 from ledger.model import partition
-from ledger.model.partition import PartitionField, PartitionSpec, SortOrder, Specs, spec_of_id
+from ledger.model.partition import (
+    PartitionField,
+    PartitionSpec,
+    SomeSpecs,
+    SortOrder,
+    Specs,
+    spec_of_id,
+)
 from ledger.model.snapshot import Tag
 from ledger.stores import posix
 from tests.lakes import data_file, lake_on, memory, orders
@@ -91,6 +98,16 @@ def test_the_numbers_of_specs_are_read_once(monkeypatch: pytest.MonkeyPatch) -> 
     assert late[7] == SPECS[7]
     for each in range(LAYOUTS, LAYOUTS + 3):
         assert spec_of_id(late, each) is None
+    assert read == [*range(LAYOUTS)]
+
+    # Nor do several changes of layout in a row.
+    more: SomeSpecs = late
+    for each in range(LAYOUTS + 10, LAYOUTS + 13):
+        added = PartitionSpec(each)
+        assert spec_of_id(more, each) is None
+        more = more + (added,)  # noqa: RUF005 - as a change of layout does
+        assert spec_of_id(more, each) is added
+    assert spec_of_id(more, 9) == SPECS[9]
     assert read == [*range(LAYOUTS)]
 
 
