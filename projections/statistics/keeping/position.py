@@ -81,9 +81,11 @@ def stated(store: Store, layout: Layout) -> int:
 def advance(store: Store, layout: Layout, position: StatisticsPosition) -> StatisticsPosition:
     """Keep a position unless a later one is kept, and return the one that stands."""
     with store.lock(key(layout)):
-        kept = load(store, layout)
-        if kept.version >= position.version:
-            return kept
+        # One that is behind gives way, of whatever history it is: only a later one is looked into.
+        if stated(store, layout) >= position.version:
+            kept = load(store, layout)
+            if kept.version >= position.version:
+                return kept
         save_position(store, key(layout), position, file_format=_FILE_FORMAT)
         return position
 
