@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 TWO_BRING = 1.6
 _WARM_TIMES = 3
 _PLAIN_BLOCKS = 2
+_PLAIN_TIMES = 3
 _MERGED = Tile(0, 8 * BLOCK)
 """The only one that has to be, of 2,000,000 entries."""
 
@@ -158,7 +159,7 @@ def run(workdir: Path, *, size: int, partitions: int, repeats: int) -> Report:
 
 
 def _measured(root: Path, size: int, repeats: int) -> Report:
-    plain = [_without_spark(root) for _ in range(repeats)]
+    plain = [_without_spark(root) for _ in range(min(repeats, _PLAIN_TIMES))]
     courses = [_Course(count, root, root / f"events-{count}") for count in (1, 2)]
     for course in courses:
         course.begin()
