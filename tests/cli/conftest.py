@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import io
 import json
+import shutil
 import tomllib
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +38,7 @@ def run(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Run:
     """Run the command in this process, without whatever the environment says about ledgers."""
-    monkeypatch.delenv("LAKELEDGER_URL", raising=False)
-    monkeypatch.delenv("LAKELEDGER_AUTHOR", raising=False)
-    monkeypatch.delenv("LAKELEDGER_PROFILE", raising=False)
-    monkeypatch.setenv(
-        "LAKELEDGER_CONFIG", str(tmp_path_factory.getbasetemp() / "no-profiles.toml")
-    )
+    _forget_the_environment(monkeypatch, tmp_path_factory)
 
     def ran(*argv: object) -> Ran:
         code = main([str(each) for each in argv])
@@ -48,6 +46,14 @@ def run(
         return Ran(code, captured.out, captured.err)
 
     return ran
+
+
+def _forget_the_environment(
+    patch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    for each in ("LAKELEDGER_URL", "LAKELEDGER_AUTHOR", "LAKELEDGER_PROFILE"):
+        patch.delenv(each, raising=False)
+    patch.setenv("LAKELEDGER_CONFIG", str(tmp_path_factory.getbasetemp() / "no-profiles.toml"))
 
 
 @pytest.fixture
@@ -65,21 +71,35 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
 
 
+@pytest.fixture(scope="session")
+def shop_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A ledger with the table shop.orders (id, day, addr.city), as commands make it."""
+    folder = tmp_path_factory.mktemp("shop") / "lake"
+    with pytest.MonkeyPatch.context() as patch:
+        _forget_the_environment(patch, tmp_path_factory)
+        for line in (
+            ("init",),
+            ("create", "shop"),
+            (
+                *("create", "shop.orders", "--partition-key", "day"),
+                *("--option", "partition.legacy-name=false"),
+                *("--column", "id BIGINT NOT NULL", "--column", "day DATE"),
+                *("--column", "addr ROW<city STRING>"),
+            ),
+        ):
+            told = io.StringIO()
+            with redirect_stdout(io.StringIO()), redirect_stderr(told):
+                assert main([*line, "--ledger", str(folder)]) == 0, told.getvalue()
+        assert told.getvalue() == ""
+    return folder
+
+
 @pytest.fixture
-def shop(run: Run, tmp_path: Path) -> Run:
+def shop(run: Run, tmp_path: Path, shop_template: Path) -> Run:
     """Return a runner on a ledger with the table shop.orders (id, day, addr.city)."""
-    lake = str(tmp_path / "lake")
+    lake = str(shutil.copytree(shop_template, tmp_path / "lake"))
 
     def there(*argv: object) -> Ran:
         return run(*argv, "--ledger", lake)
 
-    assert there("init").code == 0
-    assert there("create", "shop").code == 0
-    created = there(
-        *("create", "shop.orders", "--partition-key", "day"),
-        *("--option", "partition.legacy-name=false"),
-        *("--column", "id BIGINT NOT NULL", "--column", "day DATE"),
-        *("--column", "addr ROW<city STRING>"),
-    )
-    assert (created.code, created.err) == (0, "")
     return there
