@@ -11,7 +11,7 @@ from tests.programme.simulated import HABITS
 from tests.programme.simulation import Case
 from tests.thorough import examples
 
-SCHEDULES: Final = int(os.environ.get("LAKELEDGER_SCHEDULES", "0")) or max(800, examples(2_000))
+SCHEDULES: Final = int(os.environ.get("LAKELEDGER_SCHEDULES", "0")) or examples(2_000)
 """Of both kinds together."""
 
 KINDS: Final = 2

@@ -1,6 +1,6 @@
 """Thousands of schedules of the real commit code, on a store that loses, repeats and dies.
 
-`--long` tries 2,000 of them and every run 800, `LAKELEDGER_SCHEDULES=20000` as many; half of them
+`--long` tries 2,000 of them and every run 500, `LAKELEDGER_SCHEDULES=20000` as many; half of them
 are `test_catalog_simulation`'s. `LAKELEDGER_SEED="17 lost answer"` runs the one that a failure
 named. A seed that once failed is kept in `kept_seeds.txt` and runs every time.
 """
