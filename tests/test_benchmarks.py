@@ -94,6 +94,7 @@ def test_projecting_to_delta_is_measured_with_its_checkpoints_apart(tmp_path: Pa
     assert "one more, long / short" in names
 
 
+@pytest.mark.long
 def test_replay_gives_the_state_that_the_seed_gives(tmp_path: Path) -> None:
     report = replay.run(tmp_path, size=250, repeats=1, width=6)
     again = replay.run(tmp_path / "again", size=250, repeats=1, width=6)
@@ -140,6 +141,7 @@ def test_a_history_is_built_once(tmp_path: Path) -> None:
     assert {each: each.stat().st_mtime_ns for each in lake.rglob("*")} == built
 
 
+@pytest.mark.long
 def test_projection_makes_one_commit_of_each_kind_each_time(tmp_path: Path) -> None:
     report = projection.run(tmp_path, sizes=(3, 9), repeats=2)
     # Of the kinds, four make a snapshot: append, delete, analyze, rollback.
@@ -157,6 +159,7 @@ def test_flat_compares_every_change_of_every_table(tmp_path: Path) -> None:
     assert report.figures[-2].name.startswith("worst: ")
 
 
+@pytest.mark.long
 def test_audit_asks_the_ledger_and_git_the_same(tmp_path: Path) -> None:
     report = audit.run(tmp_path, size=120, repeats=1, width=6)
 

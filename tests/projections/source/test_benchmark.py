@@ -3,10 +3,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.long
 def test_every_reader_of_the_benchmark_finds_all_events(
     spark: SparkSession, tmp_path: Path
 ) -> None:
