@@ -28,6 +28,8 @@ from benchmarks import (
 from benchmarks.history import lake_at
 from benchmarks.rival_writers import contestants
 
+pytestmark = pytest.mark.usefixtures("nothing_old_to_collect")
+
 PAGE = Path(__file__).parents[1] / "ledger/docs/performance.md"
 FIGURES = [
     [cell.strip() for cell in line.strip("|").split("|")]
@@ -94,7 +96,6 @@ def test_projecting_to_delta_is_measured_with_its_checkpoints_apart(tmp_path: Pa
     assert "one more, long / short" in names
 
 
-@pytest.mark.long
 def test_replay_gives_the_state_that_the_seed_gives(tmp_path: Path) -> None:
     report = replay.run(tmp_path, size=250, repeats=1, width=6)
     again = replay.run(tmp_path / "again", size=250, repeats=1, width=6)
@@ -141,7 +142,6 @@ def test_a_history_is_built_once(tmp_path: Path) -> None:
     assert {each: each.stat().st_mtime_ns for each in lake.rglob("*")} == built
 
 
-@pytest.mark.long
 def test_projection_makes_one_commit_of_each_kind_each_time(tmp_path: Path) -> None:
     report = projection.run(tmp_path, sizes=(3, 9), repeats=2)
     # Of the kinds, four make a snapshot: append, delete, analyze, rollback.
@@ -159,7 +159,6 @@ def test_flat_compares_every_change_of_every_table(tmp_path: Path) -> None:
     assert report.figures[-2].name.startswith("worst: ")
 
 
-@pytest.mark.long
 def test_audit_asks_the_ledger_and_git_the_same(tmp_path: Path) -> None:
     report = audit.run(tmp_path, size=120, repeats=1, width=6)
 

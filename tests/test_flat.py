@@ -33,6 +33,8 @@ from ledger.log.layout import CHECKPOINT_INTERVAL
 from tests.lakes import data_file, memory, orders
 from tests.log.long_logs import store_of
 
+pytestmark = pytest.mark.usefixtures("nothing_old_to_collect")
+
 SHORT = 50
 LONG = SHORT + 15 * CHECKPOINT_INTERVAL
 LOGARITHMIC = 2

@@ -2,7 +2,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks import plan_files
+
+pytestmark = pytest.mark.usefixtures("nothing_old_to_collect")
 
 
 def test_the_benchmark_plans_the_same_files_each_time(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("nothing_old_to_collect")
 
-@pytest.mark.long
+
 def test_every_reader_of_the_benchmark_finds_all_events(
     spark: SparkSession, tmp_path: Path
 ) -> None:

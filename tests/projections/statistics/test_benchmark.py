@@ -9,6 +9,8 @@ import pytest
 
 from benchmarks import statistics_many, statistics_refresh, statistics_spark
 
+pytestmark = pytest.mark.usefixtures("nothing_old_to_collect")
+
 ROOT = Path(__file__).parents[3]
 
 
