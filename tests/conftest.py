@@ -46,7 +46,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let laws draw all of their inputs where there is time."""
+    """Let laws draw all of their inputs where there is time, and files run in their order."""
+    # By the number of their tests, files with a few long ones would come last.
+    config.option.loadscopereorder = False
     if config.getoption("--long"):
         settings.load_profile("laws in full")
 

@@ -17,7 +17,7 @@ from ledger.log.outside.commit_texts import Field, Values
 from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, LedgerError
 from ledger.model.file_change import FileChange, PartitionValue, kept_at
-from ledger.model.partition import PartitionField, PartitionSpec
+from ledger.model.partition import PartitionField, PartitionSpec, SomeSpecs, spec_of_id
 from ledger.model.schema import Schema
 from ledger.model.transforms import transform_of
 from ledger.model.transforms.values import Value, decode_value, encode_value
@@ -42,7 +42,7 @@ class SoughtColumn:
     table_id: str
     column: t.DataField
     value: PartitionValue
-    specs: tuple[PartitionSpec, ...]
+    specs: SomeSpecs
 
     def __attrs_post_init__(self) -> None:
         if self.value is not None and self.column.type.depth:
@@ -144,7 +144,7 @@ class SoughtColumn:
             there = bounds.items() if isinstance(bounds, dict) else ()
             if any(key in self._ids and self._is_bound(bound) for key, bound in there):
                 return True
-        spec = next((each for each in self.specs if each.spec_id == file.spec_id), None)
+        spec = spec_of_id(self.specs, file.spec_id)
         return spec is not None and any(
             kept_at(value) is None and self._is_partition(value, each.transform)
             for each, value in zip(spec.fields, file.partition, strict=False)
@@ -179,4 +179,4 @@ def sought_column(
             f"{value!r} is no value of column {column.name} {format_type(column.type)}; dates and "
             "moments are written as in SQL, decimals with all their digits"
         ) from error
-    return SoughtColumn(state.table_id, column, typed, tuple(state.specs))
+    return SoughtColumn(state.table_id, column, typed, state.specs)

@@ -9,17 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, Final, Literal, TypeVar, overload
+from typing import Any, Final, Literal, overload
 
 import msgspec
 from attrs import field, frozen
 from msgspec import Raw, Struct
 
-from ledger.model.errors import DamagedLogError, InvalidInputError, NotFoundError
+from ledger.model.errors import InvalidInputError, NotFoundError
+from ledger.model.late import decoded
 
 FIRST_PARTITION_FIELD_ID = 1000
-
-T = TypeVar("T")
 
 Direction = Literal["asc", "desc"]
 NullOrder = Literal["nulls-first", "nulls-last"]
@@ -71,25 +70,13 @@ class _Numbered(Struct, frozen=True, gc=False):
 
 _SPEC_DECODER: Final = msgspec.json.Decoder(PartitionSpec)
 _NUMBERS_DECODER: Final = msgspec.json.Decoder(list[_Numbered])
-
-
-def _decoded(decoder: msgspec.json.Decoder[T], record: Raw) -> T:
-    try:
-        return decoder.decode(record)
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise DamagedLogError(
-            f"a checkpoint holds a partition spec that is none: {error}. Delete the folder caches "
-            "beside the log; it is made again",
-            "caches",
-        ) from error
+_NO_SPEC: Final = "a partition spec that is none"
 
 
 def _numbers_of(specs: Sequence[PartitionSpec | Raw]) -> list[int]:
     # All at once: of a hundred, each takes longer to begin with than to read.
     late = b",".join(each for each in specs if isinstance(each, Raw))
-    found = _decoded(_NUMBERS_DECODER, Raw(b"[%b]" % late))
-    if len(found) == len(specs):
-        return [each.spec_id for each in found]
+    found = decoded(_NUMBERS_DECODER, b"[%b]" % late, _NO_SPEC)
     read = iter(found)
     return [next(read).spec_id if isinstance(each, Raw) else each.spec_id for each in specs]
 
@@ -125,7 +112,7 @@ class Specs(Sequence[PartitionSpec]):
             return tuple(self[each] for each in range(*place.indices(len(self))))
         found = self._found[place]
         if isinstance(found, Raw):
-            found = self._found[place] = _decoded(_SPEC_DECODER, found)
+            found = self._found[place] = decoded(_SPEC_DECODER, found, _NO_SPEC)
         return found
 
     def __iter__(self) -> Iterator[PartitionSpec]:

@@ -6,7 +6,7 @@ A record is a cache: another fold version's is ignored, and any can be made agai
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
@@ -25,13 +25,11 @@ from ledger.evolution.state import TableState
 from ledger.evolution.table.born.delta import DeltaTable
 from ledger.evolution.table.born.iceberg import BornTable
 from ledger.evolution.table.born.paimon import PaimonTable
-from ledger.model.errors import DamagedLogError
 from ledger.model.instant import ClockCorrection
+from ledger.model.late import decoded
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID, SortOrder, Specs
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Branch, Snapshot, StatisticsFile, Tag, Totals
-
-T = TypeVar("T")
 
 FOLD_VERSION = 4
 SHARED_FOLD_VERSION = 3
@@ -128,17 +126,7 @@ _SAME = tuple(name for name in _State.__struct_fields__ if name not in _CHANGED)
 _SPECS_DECODER = msgspec.json.Decoder(list[Raw])
 _NAMES_DECODER = msgspec.json.Decoder(dict[str, Raw])
 _TAG_DECODER = msgspec.json.Decoder(Tag)
-
-
-def _decoded(decoder: msgspec.json.Decoder[T], record: bytes | Raw) -> T:
-    try:
-        return decoder.decode(record)
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise DamagedLogError(
-            f"a checkpoint holds tags that are none: {error}. Delete the folder caches "
-            "beside the log; it is made again",
-            "caches",
-        ) from error
+_NO_TAGS = "tags that are none"
 
 
 def _stands(name: object, record: Raw) -> bool:
@@ -165,7 +153,7 @@ class _Tags(MutableMapping[str, Tag]):
     def _named(self) -> dict[str, Tag | Raw]:
         record = self._record
         if record is not None:
-            named = _decoded(_NAMES_DECODER, record)
+            named = decoded(_NAMES_DECODER, record, _NO_TAGS)
             self._found = {**named, **self._found}
             self._record = None
         return self._found
@@ -173,7 +161,7 @@ class _Tags(MutableMapping[str, Tag]):
     def __getitem__(self, name: str) -> Tag:
         found = self._named[name]
         if isinstance(found, Raw):
-            found = self._found[name] = _decoded(_TAG_DECODER, found)
+            found = self._found[name] = decoded(_TAG_DECODER, found, _NO_TAGS)
         return found
 
     def __setitem__(self, name: str, tag: Tag) -> None:

@@ -20,6 +20,7 @@ from ledger.model.partition import (
     SomeSpecs,
     SortField,
     SortOrder,
+    spec_by_id,
     spec_of_id,
 )
 from ledger.model.schema import Schema
@@ -107,10 +108,7 @@ class LayoutTrail:
     @property
     def spec(self) -> PartitionSpec:
         """The default spec."""
-        found = spec_of_id(self.specs, self.default_spec_id)
-        if found is not None:
-            return found
-        raise NotFoundError(f"partition spec {self.default_spec_id} does not exist")
+        return spec_by_id(self.specs, self.default_spec_id)
 
     @property
     def sort_order(self) -> SortOrder:

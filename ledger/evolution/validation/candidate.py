@@ -23,12 +23,11 @@ class Candidate:
     """A schema that is to be, with its options readable and its columns found."""
 
     schema: Schema
-    options: TableOptions
 
-    @classmethod
-    def of(cls, schema: Schema) -> Candidate:
-        """Return what the rules look at of a schema."""
-        return cls(schema, TableOptions(schema.options))
+    @cached_property
+    def options(self) -> TableOptions:
+        """Its options, readable."""
+        return TableOptions(self.schema.options)
 
     @cached_property
     def names(self) -> tuple[str, ...]:

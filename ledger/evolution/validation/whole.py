@@ -77,7 +77,7 @@ def validate(schema: Schema, rules: Rules = PAIMON_RULES) -> None:
     else:
         # Most tables set no option that any row is about.
         rows = _ALWAYS if rules.paimon else _ALWAYS_OF_ALL
-    check_rows(rows, Candidate.of(schema))
+    check_rows(rows, Candidate(schema))
 
 
 # ---- what several rows share

@@ -31,6 +31,7 @@ from ledger.history.verifying.subject import CommitColumns, Listed, Listings
 from ledger.model.errors import LedgerError
 from ledger.model.file_change import FileChange, kept_at, says_later_facts
 from ledger.model.messages.excerpt import excerpt
+from ledger.model.partition import spec_of_id
 from ledger.model.transforms import transform_of
 from ledger.model.transforms.values import decode_value
 from ledger.model.types.walk import walk_fields
@@ -277,7 +278,7 @@ class TableFacts:
         """Return why a file's partition values are none of its spec."""
         if len(self._sound) > _MOST_KEPT:
             self._sound.clear()
-        spec = next((each for each in self._builder.specs if each.spec_id == file.spec_id), None)
+        spec = spec_of_id(self._builder.specs, file.spec_id)
         if spec is None:
             return f"file {excerpt(file.path)} names partition spec {file.spec_id}: there is none"
         if len(spec.fields) != len(file.partition):
