@@ -6,8 +6,8 @@ the first times, in which Java compiles and workers import.
 
 The executors' part is told by Spark's own times: from a job's first task, when it is launched, to
 its last, when it is finished, added up over the jobs of a time. What is left of the whole is the
-driver's, planning and handing over included. One task alone merges the eight oldest blocks: the
-serial share of the executors' part, which stands beside.
+driver's, planning and handing over included. Jobs of one task are the serial share of the
+executors' part, which stands beside.
 
 Two executors and their driver share two cores here. So the processor's time is told, too, the
 driver's apart, and what two plain processes bring that do the same without Spark: cores that share
@@ -46,10 +46,8 @@ from benchmarks.spark_source import session_on
 from benchmarks.statistics_refresh import NAME, lake_at
 from benchmarks.statistics_spark import counted_anew, jobs_timed
 from projections.statistics import Kept, refresh
-from projections.statistics.keeping.materialise import keep_share, merge_tile
-from projections.statistics.keeping.position import StatisticsPosition
-from projections.statistics.keeping.tiling import BLOCK, Tile
-from projections.statistics.spark.executors import OnSpark, answers
+from projections.statistics.keeping.materialise import keep_share
+from projections.statistics.spark.executors import OnSpark, answers, lessening
 from projections.statistics.spark.session import active_session
 from projections.statistics.spark.source import LogSource
 
@@ -58,10 +56,7 @@ if TYPE_CHECKING:
 
 TWO_BRING = 1.6
 _WARM_TIMES = 3
-_PLAIN_BLOCKS = 2
 _PLAIN_TIMES = 3
-_MERGED = Tile(0, 8 * BLOCK)
-"""The only one that has to be, of 2,000,000 entries."""
 
 
 @frozen
@@ -262,7 +257,7 @@ def _jobs(events: Path) -> list[_Job]:
 
 
 def _without_spark(root: Path) -> tuple[float, float]:
-    """Return how long one process takes for all blocks and their sums, and two of them."""
+    """Return how long one process takes for the same shares, and two of them."""
     one, two = (_by_processes(root, count) for count in (1, 2))
     return one, two
 
@@ -271,29 +266,19 @@ def _by_processes(root: Path, count: int) -> float:
     table = ledger.open(str(root)).table(NAME)
     last = table.state.version
     shutil.rmtree(root / table.path / "_ledger" / "statistics", ignore_errors=True)
-    spans = [
-        (start, min(last, start + _PLAIN_BLOCKS * BLOCK - 1))
-        for start in range(0, last + 1, _PLAIN_BLOCKS * BLOCK)
-    ]
+    spans = list(lessening(0, last, count))
     source = LogSource.of(table)
     with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
         # Each imports what it needs, and has read something, before anything is timed.
-        list(pool.map(partial(_keep_plainly, source), spans[:1] * 4 * count))
+        list(pool.map(partial(_keep_plainly, source), spans[-1:] * 4 * count))
         start_s = time.perf_counter()
         list(pool.map(partial(_keep_plainly, source), spans))
-        if last + 1 >= _MERGED.end:
-            pool.submit(_merge_plainly, source, last).result()
         return time.perf_counter() - start_s
 
 
 def _keep_plainly(source: LogSource, span: tuple[int, int]) -> None:
     log = source.log()
     keep_share(log, Kept.of(log), *span)
-
-
-def _merge_plainly(source: LogSource, last: int) -> None:
-    log = source.log()
-    merge_tile(evolve(Kept.of(log), position=StatisticsPosition(last)), _MERGED)
 
 
 def _figures(one: _Course, two: _Course) -> Iterator[Figure]:

@@ -1,9 +1,10 @@
 """Keeping a table's statistics: bringing them up to date, checking them, restoring them.
 
 What is new is shared out: a share is a run of blocks, read, folded and written as tiles in whatever
-process an engine has for it. Tiles of sums are merged from those. The position is written last, and
-what it no longer names goes after that; so a job that is killed anywhere leaves either the old
-statistics or the new ones, and two jobs, or two attempts at one share, write the same files.
+process an engine has for it. Tiles of sums are merged from those, the narrowest by whoever has all
+of their rows at hand. The position is written last, and what it no longer names goes after that; so
+a job that is killed anywhere leaves either the old statistics or the new ones, and two jobs, or two
+attempts at one share, write the same files.
 """
 
 from __future__ import annotations
@@ -23,7 +24,15 @@ from projections.statistics.keeping.again import Again
 from projections.statistics.keeping.kept import Kept, local_scan
 from projections.statistics.keeping.position import StatisticsPosition, folder
 from projections.statistics.keeping.tile_file import TileFiles
-from projections.statistics.keeping.tiling import BLOCK, Tile, block_of, blocks, completed_by, cover
+from projections.statistics.keeping.tiling import (
+    BLOCK,
+    Tile,
+    block_of,
+    blocks,
+    completed_by,
+    cover,
+    covered,
+)
 from projections.statistics.reading.entries import TableLog
 
 if TYPE_CHECKING:
@@ -112,7 +121,9 @@ class Local:
 def keep_share(
     log: TableLog, kept: Kept, first: int, last: int, fresh: pa.Table | None = None
 ) -> Share:
-    """Write the tiles of deltas of some commits, in place of whatever stands there.
+    """Write the tiles of some commits, in place of whatever stands there.
+
+    These are those of deltas, and of sums the narrowest that lie whole in it (`covered`).
 
     Args:
         log: The table's.
@@ -130,6 +141,8 @@ def keep_share(
         for tile in _tiles_of(kept, block, last):
             mine = between(rows, max(tile.start, first), tile.end - 1)
             kept.files.save(tile, _with_older(kept, tile, mine))
+    for tile in covered(first, last):
+        kept.files.save(tile, sums([between(rows, tile.start, tile.end - 1)]))
     newest = max([0, *rows["snapshot_id"].unique().to_pylist()])
     begins = _commit(log, first)
     ends = begins if first == last else _commit(log, last)
@@ -230,8 +243,9 @@ def _step(log: TableLog, engine: Engine, kept: Kept, last: int) -> Kept:
     position = StatisticsPosition.at(last, newest, shares[-1].head, opening)
     # Until the position is written, only what was made here counts as kept.
     here = evolve(kept, position=StatisticsPosition(last))
+    merged = {tile for each in shares for tile in covered(each.first, each.last)}
     for tiles in _levels(first, last):
-        engine.merge(here, tiles)
+        engine.merge(here, [each for each in tiles if each not in merged])
     standing = positions.advance(log.store, log.layout, position)
     for tile in {*old.tiles, *position.tiles}.difference(standing.tiles):
         if not tile.is_kept:

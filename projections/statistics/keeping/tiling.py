@@ -18,6 +18,9 @@ from ledger.model.tiles import FAN_OUT, covering, parts
 BLOCK = FAN_OUT**2
 """Commits in a block."""
 
+NARROWEST_SUMS = BLOCK * FAN_OUT
+"""Commits in the narrowest tile of sums."""
+
 
 @frozen(order=True)
 class Tile:
@@ -81,7 +84,19 @@ def completed_by(block: Tile) -> Iterator[Tile]:
         >>> [(each.start, each.end) for each in completed_by(Tile(960, 1024))]
         [(512, 1024)]
     """
-    width = BLOCK * FAN_OUT
+    width = NARROWEST_SUMS
     while block.end % width == 0:
         yield Tile(block.end - width, block.end)
         width *= FAN_OUT
+
+
+def covered(first: int, last: int) -> Iterator[Tile]:
+    """Yield the narrowest tiles of sums that lie whole in the versions `first` to `last`.
+
+    Example:
+        >>> [each.name for each in covered(70, 1100)]
+        ['sums/00000000000000000512-00000000000000001023.parquet']
+    """
+    begin = first + -first % NARROWEST_SUMS
+    for start in range(begin, last + 2 - NARROWEST_SUMS, NARROWEST_SUMS):
+        yield Tile(start, start + NARROWEST_SUMS)

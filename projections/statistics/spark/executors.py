@@ -20,7 +20,7 @@ from projections.statistics.keeping.kept import Kept, local_scan
 from projections.statistics.keeping.materialise import Share, keep_share, merge_tile
 from projections.statistics.keeping.position import StatisticsPosition, folder
 from projections.statistics.keeping.tile_file import TileFiles
-from projections.statistics.keeping.tiling import BLOCK, Tile, block_of, blocks
+from projections.statistics.keeping.tiling import BLOCK, NARROWEST_SUMS, Tile, block_of, blocks
 from projections.statistics.reading.opening import Opening
 from projections.statistics.spark.session import cores_of
 from projections.statistics.spark.source import LogSource
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BLOCKS_A_STEP = 512
-_BLOCKS_A_SHARE = 8
 _PARTS = 2
 """A task takes a core's share of what no other has taken, divided by so much."""
 
@@ -66,11 +65,11 @@ class OnSpark:
         if self.source.names_lists:
             return self._from_manifests(table, last)
         cores = cores_of(self.spark)
-        return self._shared_out(table, tuple(_lessening(kept.position.version + 1, last, cores)))
+        return self._shared_out(table, tuple(lessening(kept.position.version + 1, last, cores)))
 
-    def _shared_out(self, table: _OpenTable, runs: tuple[tuple[int, int], ...]) -> list[Share]:
-        found = answers(self.spark, partial(_keep, table, runs), len(runs))
-        return [share for shares in found for share in shares]
+    def _shared_out(self, table: _OpenTable, shares: tuple[tuple[int, int], ...]) -> list[Share]:
+        found = answers(self.spark, partial(_keep, table, shares), len(shares))
+        return [share for done in found for share in done]
 
     def merge(self, kept: Kept, tiles: Sequence[Tile]) -> None:
         """Write tiles of sums; see `materialise.Engine`."""
@@ -114,48 +113,51 @@ class _OpenTable:
         return log, Kept(files, self.position, local_scan(log), log, self.opening)
 
 
-def _runs(first: int, last: int, most: int) -> Iterator[tuple[int, int]]:
-    """Yield the first and last versions of runs of whole blocks, all about as long.
+def runs(first: int, last: int) -> Iterator[tuple[int, int]]:
+    """Yield the first and last versions of the runs in which a task does its share.
+
+    None is longer than a tile of sums, all of whose rows are in memory at once; and where there
+    are several, such tiles lie whole in them.
 
     Example:
-        >>> list(_runs(70, 200, 8)), list(_runs(0, 319, 2))
-        ([(70, 127), (128, 191), (192, 200)], [(0, 191), (192, 319)])
+        >>> list(runs(300, 800)), list(runs(300, 1100))
+        ([(300, 800)], [(300, 511), (512, 1023), (1024, 1100)])
     """
-    count = last // BLOCK + 1 - first // BLOCK
-    width = -(-count // most) * BLOCK
-    end = block_of(first).start
+    is_short = last < block_of(first).start + NARROWEST_SUMS
     while first <= last:
-        end = min(last + 1, end + width)
-        yield first, end - 1
+        end = last + 1 if is_short else first - first % NARROWEST_SUMS + NARROWEST_SUMS
+        yield first, min(last, end - 1)
         first = end
 
 
-def _lessening(first: int, last: int, cores: int) -> Iterator[tuple[int, int]]:
+def lessening(first: int, last: int, cores: int) -> Iterator[tuple[int, int]]:
     """Yield the first and last versions of runs of whole blocks, each no longer than those before.
 
     Long ones first, since each costs something for itself; short ones last, so that no core is
-    left alone with a long one while the others have nothing to do.
+    left alone with a long one while the others have nothing to do. As long as there is a tile of
+    sums for every core, runs end where one ends, so that it is merged by who has its rows.
 
     Example:
-        >>> [(b + 1 - a) // BLOCK for a, b in _lessening(0, 1023, 2)]
-        [4, 3, 3, 2, 1, 1, 1, 1]
-        >>> list(_lessening(70, 200, 8))
+        >>> [(b + 1 - a) // BLOCK for a, b in lessening(0, 2559, 2)]
+        [8, 8, 8, 4, 3, 3, 2, 1, 1, 1, 1]
+        >>> list(lessening(70, 200, 8))
         [(70, 127), (128, 191), (192, 200)]
     """
-    left = last // BLOCK + 1 - first // BLOCK
-    end = block_of(first).start
+    begin, end = block_of(first).start, block_of(last).end
     while first <= last:
-        width = -(-left // (_PARTS * cores))
-        end = min(last + 1, end + width * BLOCK)
-        yield first, end - 1
-        first, left = end, left - width
+        width = -(-(end - begin) // (BLOCK * _PARTS * cores)) * BLOCK
+        if end - begin >= cores * NARROWEST_SUMS:
+            width = max(width, NARROWEST_SUMS)
+            width -= (begin + width) % NARROWEST_SUMS
+        begin = min(end, begin + width)
+        yield first, min(last, begin - 1)
+        first = begin
 
 
-def _keep(table: _OpenTable, runs: Sequence[tuple[int, int]], number: int) -> list[Share]:
+def _keep(table: _OpenTable, shares: Sequence[tuple[int, int]], number: int) -> list[Share]:
     log, kept = table.open()
-    first, last = runs[number]
-    most = -(-(last + 1 - first) // (BLOCK * _BLOCKS_A_SHARE))
-    return [keep_share(log, kept, *each) for each in _runs(first, last, most)]
+    first, last = shares[number]
+    return [keep_share(log, kept, *each) for each in runs(first, last)]
 
 
 def _keep_rows(table: _OpenTable, first: int, last: int, rows: pa.Table) -> pa.Table:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, ClassVar
 
 import duckdb
 import pyarrow as pa
@@ -17,8 +18,10 @@ from ledger.evolution.state import TableState
 from ledger.history.older import state_at_snapshot
 from ledger.stores import MemoryStore
 from projections.statistics.keeping.kept import Kept, local_scan
-from projections.statistics.keeping.materialise import refresh, verify
+from projections.statistics.keeping.materialise import Local, refresh, verify
+from projections.statistics.keeping.tiling import BLOCK, NARROWEST_SUMS, Tile, block_of, covered
 from projections.statistics.shown import query
+from projections.statistics.spark.executors import lessening, runs
 from tests.lakes import memory
 from tests.projections.statistics.lives import Life, a_table, reopened
 from tests.thorough import examples
@@ -247,6 +250,62 @@ def test_a_refresh_in_small_steps_keeps_the_same(long_table: Table) -> None:
     assert kept_files(full) == kept_files(long_table)
     assert told[0] == (64, 1101)
     assert told[-1] == (1101, 1101)
+
+
+class Asked(Local):
+    """Tells which tiles it was asked to merge."""
+
+    merged: ClassVar[list[Tile]] = []
+
+    def merge(self, kept: Kept, tiles: Sequence[Tile]) -> None:
+        self.merged.extend(tiles)
+        super().merge(kept, tiles)
+
+
+@pytest.mark.parametrize(
+    ("blocks_a_step", "asked"), [(8, []), (64, []), (3, [Tile(0, 512), Tile(512, 1024)])]
+)
+def test_whoever_keeps_all_of_a_tile_of_sums_merges_it_too(
+    long_table: Table, monkeypatch: pytest.MonkeyPatch, blocks_a_step: int, asked: list[Tile]
+) -> None:
+    full = reopened(long_table, empty(long_table))
+    monkeypatch.setattr(Asked, "merged", [])
+
+    refresh(full.log, Asked(full.log), blocks_a_step=blocks_a_step)
+
+    assert Asked.merged == asked
+    assert kept_files(full) == kept_files(long_table)
+
+
+@given(first=st.integers(0, 3000), count=st.integers(1, 40_000), cores=st.integers(1, 64))
+def test_shares_of_executors_lessen_and_hold_tiles_of_sums_whole_while_there_are_enough(
+    first: int, count: int, cores: int
+) -> None:
+    last = first + count - 1
+    shares = list(lessening(first, last, cores))
+    lengths = [-(-(b + 1) // BLOCK) - a // BLOCK for a, b in shares]
+
+    assert [each for a, b in shares for each in (a, b + 1)][1:-1:2] == [a for a, _ in shares[1:]]
+    assert (shares[0][0], shares[-1][1]) == (first, last)
+    assert all(a % BLOCK == 0 for a, _ in shares[1:])
+    # The first may end early, so that those behind it begin with a tile.
+    assert all(a >= b for a, b in pairwise(lengths[1:]))
+    for a, b in shares:
+        if last + 1 - a >= cores * NARROWEST_SUMS:
+            assert (b + 1) % NARROWEST_SUMS == 0
+
+
+@given(first=st.integers(0, 3000), count=st.integers(1, 4000))
+def test_a_task_keeps_no_more_at_once_than_a_tile_of_sums_is_made_of(
+    first: int, count: int
+) -> None:
+    last = first + count - 1
+    found = list(runs(first, last))
+
+    assert [each for a, b in found for each in range(a, b + 1)] == list(range(first, last + 1))
+    assert all(b + 1 - block_of(a).start <= NARROWEST_SUMS for a, b in found)
+    if len(found) > 1:
+        assert {tile for a, b in found for tile in covered(a, b)} == {*covered(first, last)}
 
 
 def test_the_deltas_of_any_commits_are_those_of_the_log(long_table: Table) -> None:
