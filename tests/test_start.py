@@ -113,6 +113,28 @@ def test_a_command_that_reads_imports_itself_alone(lake: Path, words: list[str])
         assert "rich.table" not in loaded
 
 
+@pytest.mark.parametrize("words", [["--help"], ["show", "shop.orders"], ["log", "shop.orders"]])
+def test_nothing_is_looked_through_for_garbage_from_a_command_s_start_to_its_end(
+    lake: Path, words: list[str]
+) -> None:
+    program = f"""
+import atexit, gc, sys
+from ledger.cli import main
+looked = []
+gc.callbacks.append(lambda phase, about: looked.append(phase))
+atexit.register(lambda: print(len(looked), len(gc.get_objects()), file=sys.stderr))
+sys.argv[1:] = {[*words, "--ledger", str(lake)]!r}
+sys.exit(main())
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    looked, left = map(int, ran.stderr.split())
+
+    assert looked == 0
+    assert left < 1_000
+
+
 def test_every_public_name_is_found_and_listed() -> None:
     for name in ledger.__all__:
         assert getattr(getattr(ledger, name), "__name__", name) == name

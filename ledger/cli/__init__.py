@@ -17,6 +17,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -40,8 +41,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: 0 when done, else the reason (see `exits`).
     """
     if argv is None:
-        # Nothing of what is imported is ever garbage; looking for it takes a twentieth of the help.
-        gc.set_threshold(50_000, 20, 20)
+        # Nothing of what is imported is ever garbage; looking for it takes a twentieth of a start,
+        # and as long again on the way out, where everything would be looked at once more.
+        gc.set_threshold(200_000, 20, 20)
+        atexit.register(gc.freeze)
     line = sys.argv[1:] if argv is None else list(argv)
     _open_what_is_closed()
     try:
