@@ -81,7 +81,7 @@ class InstalledFormats:
 
     def find(self, name: str) -> FormatRules | Refusal:
         """Return a format's rules, or why nobody can ask them."""
-        return _rules(name, _offered().get(name, ()))
+        return _rules(name, tuple(sys.path))
 
     def load(self) -> None:
         """Import the rules of all, which takes time once."""
@@ -201,8 +201,10 @@ def _found(name: str, offered: tuple[EntryPoint, ...]) -> Format | Refusal:
     return found
 
 
+# Every commit asks, and what a path consists of is hashed faster than entry points.
 @lru_cache(maxsize=64)
-def _rules(name: str, offered: tuple[EntryPoint, ...]) -> FormatRules | Refusal:
+def _rules(name: str, path: tuple[str, ...]) -> FormatRules | Refusal:
+    offered = _by_name(path).get(name, ())
     found = _found(name, offered)
     try:
         return found if isinstance(found, Refusal) else found.rules

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pytest
+from attrs import evolve
 from msgspec import UNSET, UnsetType
 
 from ledger.events.catalog_events import (
@@ -31,11 +33,14 @@ from ledger.events.table_events import (
 from ledger.evolution.catalog.birth import first_commit
 from ledger.evolution.catalog.builder import CatalogBuilder
 from ledger.evolution.catalog.record import CatalogStream
-from ledger.evolution.catalog.state import Audit, CatalogState
+from ledger.evolution.catalog.state import Audit, CatalogState, TableEntry
 from ledger.evolution.stream import Builder, Stream
 from ledger.model.errors import InvalidChangeError, NotFoundError
 from ledger.model.identifier import Identifier
 from ledger.model.types.wire import FieldObject
+
+if TYPE_CHECKING:
+    from _collections_abc import dict_values
 
 ORDERS = Identifier("shop", "orders")
 FIELD = FieldObject(id=0, name="id", type="BIGINT NOT NULL")
@@ -108,6 +113,30 @@ def test_a_table_keeps_location_and_creation_through_a_rename() -> None:
     assert entry.audit == Audit(1001, "ana", 1002, "bob")
     assert list(state.tables) == [Identifier("shop", "sales")]
     assert state.table_by_id("t1") == entry
+
+
+class Walked(dict[Identifier, TableEntry]):
+    """Counts how often somebody walked through it."""
+
+    walks = 0
+
+    def values(self) -> dict_values[Identifier, TableEntry]:
+        self.walks += 1
+        return super().values()
+
+
+def test_who_asks_for_tables_by_id_walks_through_all_of_them_once() -> None:
+    state = state_of(SHOP, TABLE)
+    tables = Walked(state.tables)
+    asked = evolve(state, tables=tables)
+
+    assert [asked.table_by_id(each) for each in ("t1", "t2", "t1")] == [
+        state.tables[ORDERS],
+        None,
+        state.tables[ORDERS],
+    ]
+    assert tables.walks == 1
+    assert asked == state
 
 
 def test_a_dropped_tables_location_stays_used() -> None:

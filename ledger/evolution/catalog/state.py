@@ -7,6 +7,7 @@ renames; its location is fixed when it is created.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import cached_property
 
 from attrs import field, frozen
 
@@ -158,7 +159,12 @@ class CatalogState:
 
     def table_by_id(self, table_id: str) -> TableEntry | None:
         """Return the table with that id under whatever name it has now; None when it is gone."""
-        return next((each for each in self.tables.values() if each.table_id == table_id), None)
+        return self._by_table_id.get(table_id)
+
+    @cached_property
+    def _by_table_id(self) -> Mapping[str, TableEntry]:
+        # Every change of a table asks which database it is in, and there may be many tables.
+        return {each.table_id: each for each in self.tables.values()}
 
     def view_by_id(self, view_id: str) -> ViewEntry | None:
         """Return the view with that id under whatever name it has now; None when it is gone."""

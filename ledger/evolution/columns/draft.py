@@ -52,6 +52,7 @@ class SchemaDraft:
     __slots__ = (
         "_meant",
         "_past",
+        "_past_of",
         "events",
         "has_snapshots",
         "old",
@@ -76,7 +77,8 @@ class SchemaDraft:
         self.working = SchemaBuilder(old)
         self.events: list[SchemaEvent] = []
         self.renames: list[RenameColumn] = []
-        self._past = past
+        self._past_of = past
+        self._past: PastColumns | None = None
         self._meant: dict[str, tuple[int | None, ...]] = {}
 
     @property
@@ -86,12 +88,14 @@ class SchemaDraft:
         Raises:
             InvalidChangeError: A schema alone is decided on, which has no past.
         """
-        if self._past is None:
+        if self._past_of is None:
             raise argument(
                 "what was dropped stands in a table's history, and a schema alone has none: ask "
                 "the table, with table.alter([...])"
             )
-        return self._past()
+        if self._past is None:
+            self._past = self._past_of()
+        return self._past
 
     def columns_named(self, option: OptionText | None) -> tuple[int | None, ...]:
         """Return the ids of the columns that an option names at this point of the batch.

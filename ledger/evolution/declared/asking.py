@@ -83,7 +83,7 @@ def _refuse_misspelt(options: Mapping[str, str], before: Mapping[str, str]) -> N
 
 
 def _refuse_following(options: Mapping[str, str], before: Mapping[str, str]) -> None:
-    if all(options.get(each) == before.get(each) for each in (FOLLOW_OPTION, FORMATS_OPTION)):
+    if _following(options) == _following(before):
         return
     declared = Rules.of(options).formats
     for each in followed(options):
@@ -93,6 +93,10 @@ def _refuse_following(options: Mapping[str, str], before: Mapping[str, str]) -> 
                 f"of a format that nobody checks cannot follow. Name it in {FORMATS_OPTION}, too, "
                 f"or leave it out of {FOLLOW_OPTION}"
             )
+
+
+def _following(options: Mapping[str, str]) -> tuple[str | None, str | None]:
+    return options.get(FOLLOW_OPTION), options.get(FORMATS_OPTION)
 
 
 def _unknown(options: Mapping[str, str], formats: Formats) -> InvalidChangeError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from attrs import frozen
@@ -86,21 +86,25 @@ class TableWishes:
     ) -> Decided:
         schema = state.schema
         schema_events: tuple[SchemaEvent, ...] = ()
+        wished = _options_after(schema.options, self.schema)
+        rules = rules_of(wished)
         if self.schema:
             decision = decide(
                 schema,
                 self.schema,
                 has_snapshots=state.snapshot is not None,
                 anchors=self.anchors,
-                rules=rules_of(_options_after(schema.options, self.schema)),
-                past=cache(partial(history.columns, state)),
+                rules=rules,
+                past=partial(history.columns, state),
             )
             # The first decision's anchors stay: its ids are those that the writer meant.
             self.anchors = self.anchors or decision.anchors
             schema_events = decision.events
             if schema_events:
                 schema = decision.schema
-        rules = rules_of(schema.options)
+        if schema.options != wished:
+            # They name columns, and followed their names.
+            rules = rules_of(schema.options)
         layout = layout_before(state, schema, schema_events)
         events = (*schema_events, *self._layout.decide(layout, schema, rules))
         return Decided(events, Batch(state, schema, layout, rules, history))

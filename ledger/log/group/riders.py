@@ -178,9 +178,12 @@ class Group(Generic[S, E]):
     def gathered(self) -> list[Rider[S, E]]:
         """Take all that wait; only for the thread that lands them."""
         taken: list[Rider[S, E]] = []
-        with suppress(IndexError):
-            while True:
+        try:
+            while self._riders:
                 taken.append(self._riders.popleft())
+        except IndexError:
+            # The last one was taken back meanwhile.
+            pass
         self._taken += taken
         return taken
 
