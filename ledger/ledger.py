@@ -113,12 +113,12 @@ def _tell_nobody(_what: str, _done: int, _of: int) -> None:
 def default_author() -> str:
     """Return who commits when nobody says: `user@host`."""
     import getpass
-    import socket
+    import platform
 
     try:
-        return f"{getpass.getuser()}@{socket.gethostname()}"
+        return f"{getpass.getuser()}@{platform.node()}"
     except (KeyError, OSError):
-        return f"unknown@{socket.gethostname()}"
+        return f"unknown@{platform.node()}"
 
 
 @takes(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -83,6 +82,8 @@ def when(commit: Commit[Any], transaction: Transaction[Any]) -> int:
 def plain(record: object) -> Any:
     """Return a record of the log as plain JSON, without the lists of files in it."""
     # Text for people needs none of it.
+    import json
+
     from ledger.audit.views import without_files
 
     return without_files(json.loads(msgspec.json.encode(record)))

@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from ledger.events.base import Record
-from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER
+from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, branch_number, snapshot_key_of
 
 NO_FILES = Raw(b"")
 """What `files` is when there are none; by identity, as msgspec leaves defaults out."""
@@ -83,6 +83,12 @@ class CommittedFacts(SnapshotFacts, frozen=True, kw_only=True):
     next_row_id: int | UnsetType = UNSET
     writer_version: str | UnsetType = UNSET
     operation: str | UnsetType = UNSET
+
+    @property
+    def key(self) -> str | None:
+        """What makes it the same as another; see `snapshot_key_of`."""
+        number = branch_number(self.snapshot_id)
+        return snapshot_key_of(self.commit_kind, self.commit_identifier, self.commit_user, number)
 
 
 class SnapshotCommitted(CommittedFacts, frozen=True, tag="commitSnapshot", kw_only=True):

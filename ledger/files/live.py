@@ -20,7 +20,6 @@ from ledger.events.snapshot_events import (
     SnapshotEvent,
 )
 from ledger.evolution.state import TableState
-from ledger.evolution.table.changes import on_line, snapshot_key
 from ledger.files.change_file import event_files
 from ledger.files.runs import Net, Placed, Runs, that_stayed
 from ledger.locations import FileNames
@@ -29,7 +28,7 @@ from ledger.log.layout import CHECKPOINT_INTERVAL
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, LedgerError
 from ledger.model.file_change import FileChange
-from ledger.model.snapshot import Branch, branch_number
+from ledger.model.snapshot import Branch, branch_number, on_line
 from ledger.model.tiles import parts
 from ledger.observing.notices import warn
 
@@ -103,7 +102,7 @@ class LiveFiles:
         """
         for event, files in self.listed(commit):
             if not isinstance(event, RolledBack):
-                key = snapshot_key(event)
+                key = event.key
                 if key is not None:
                     yield key
             line = branch_number(event.snapshot_id)

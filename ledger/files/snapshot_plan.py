@@ -12,12 +12,7 @@ from ledger.events.snapshot_events import ChangesReference
 from ledger.evolution.declared.personal import Marked
 from ledger.evolution.layout.partition_filter import PartitionFilter
 from ledger.evolution.state import TableState
-from ledger.evolution.table.changes import (
-    CommitSnapshot,
-    Isolation,
-    MetBranch,
-    snapshot_key_of,
-)
+from ledger.evolution.table.changes import CommitSnapshot, Isolation, MetBranch
 from ledger.evolution.table.snapshots import readable_files
 from ledger.files.live import LiveFiles
 from ledger.files.registering.partition_text import typed_value
@@ -28,7 +23,7 @@ from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.messages.similar import meant
 from ledger.model.partition import PartitionField
 from ledger.model.schema import Schema
-from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, snapshot_key_of
 from ledger.model.transforms import transform_of
 from ledger.model.transforms.paths import field_types
 from ledger.model.types import DataType

@@ -111,6 +111,31 @@ def branch_number(snapshot_id: int) -> int:
     return snapshot_id // BRANCH_IDS
 
 
+def snapshot_key_of(kind: str, identifier: int, user: str, branch: int = 0) -> str | None:
+    """Return what makes a snapshot the same as another.
+
+    None for batch commits: their identifier never deduplicates.
+
+    Args:
+        kind: The commit's.
+        identifier: The stream's own number.
+        user: Whose stream.
+        branch: The number of the branch that it is for; 0 for main.
+
+    Example:
+        >>> snapshot_key_of("APPEND", 7, "job"), snapshot_key_of("APPEND", 7, "job", 2)
+        ('snapshot:APPEND:7:job', 'branch 2:snapshot:APPEND:7:job')
+    """
+    if identifier == BATCH_COMMIT_IDENTIFIER:
+        return None
+    return f"{on_line(branch)}snapshot:{kind}:{identifier}:{user}"
+
+
+def on_line(branch: int) -> str:
+    """Return what a key of a branch's begins with, by its number; nothing for main."""
+    return f"branch {branch}:" if branch else ""
+
+
 @frozen(kw_only=True)
 class Branch:
     """A line of snapshots beside main: what a snapshot of main holds, and what came since.

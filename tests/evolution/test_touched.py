@@ -23,7 +23,6 @@ from ledger.events.snapshot_events import (
 )
 from ledger.evolution.layout.partition_filter import PartitionFilter
 from ledger.evolution.state import TableState
-from ledger.evolution.table.changes import snapshot_key
 from ledger.evolution.table.conflicts.cells import Cell, sets
 from ledger.evolution.table.conflicts.touched import FileWish, RecentlyTouched, Touched
 from ledger.model.file_change import inline_files
@@ -198,7 +197,7 @@ def test_the_keys_of_its_snapshots_are_all_there(
     commit = commit_of(joining)
     events = [event for each in joining for event in each.events]
     kinds = SnapshotCommitted | BranchCommitted
-    keys = {snapshot_key(each) for each in events if isinstance(each, kinds)}
+    keys = {each.key for each in events if isinstance(each, kinds)}
     assert RecentlyTouched(load).by(commit).snapshot_keys == keys - {None}
 
 

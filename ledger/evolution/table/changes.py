@@ -10,14 +10,14 @@ from attrs import field, frozen
 
 from ledger.events.born.iceberg import IcebergStatistics, StatisticsBlob
 from ledger.events.schema_changes import SchemaChange
-from ledger.events.snapshot_events import BranchCommitted, ChangesReference, SnapshotCommitted
+from ledger.events.snapshot_events import ChangesReference
 from ledger.events.spec_changes import SpecChange
 from ledger.evolution.decide_clock import CorrectClock
 from ledger.evolution.layout.partition_filter import PartitionFilter
 from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange
 from ledger.model.messages.excerpt import excerpt
-from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Totals, branch_number
+from ledger.model.snapshot import CommitKind, Totals, snapshot_key_of
 
 Isolation = Literal["serializable", "snapshot"]
 
@@ -87,6 +87,12 @@ class CommitSnapshot:
     isolation: Isolation = "serializable"
     facts: Mapping[str, Any] = field(factory=dict, hash=False)
     branch: MetBranch | None = None
+
+    @property
+    def key(self) -> str | None:
+        """What makes it the same as another; see `snapshot_key_of`."""
+        number = 0 if self.branch is None else self.branch.number
+        return snapshot_key_of(self.commit_kind, self.commit_identifier, self.commit_user, number)
 
 
 @frozen(kw_only=True)
@@ -247,39 +253,3 @@ OtherChange = (
 )
 TableChange = SchemaChange | SpecChange | OtherChange | AllowIncompatibleChanges
 """Everything that a writer may ask of a table."""
-
-
-def snapshot_key_of(kind: str, identifier: int, user: str, branch: int = 0) -> str | None:
-    """Return what makes a snapshot the same as another.
-
-    None for batch commits: their identifier never deduplicates.
-
-    Args:
-        kind: The commit's.
-        identifier: The stream's own number.
-        user: Whose stream.
-        branch: The number of the branch that it is for; 0 for main.
-
-    Example:
-        >>> snapshot_key_of("APPEND", 7, "job"), snapshot_key_of("APPEND", 7, "job", 2)
-        ('snapshot:APPEND:7:job', 'branch 2:snapshot:APPEND:7:job')
-    """
-    if identifier == BATCH_COMMIT_IDENTIFIER:
-        return None
-    return f"{on_line(branch)}snapshot:{kind}:{identifier}:{user}"
-
-
-def on_line(branch: int) -> str:
-    """Return what a key of a branch's begins with, by its number; nothing for main."""
-    return f"branch {branch}:" if branch else ""
-
-
-def snapshot_key(snapshot: CommitSnapshot | SnapshotCommitted | BranchCommitted) -> str | None:
-    """Return `snapshot_key_of` a snapshot asked for or committed."""
-    if isinstance(snapshot, CommitSnapshot):
-        number = 0 if snapshot.branch is None else snapshot.branch.number
-    else:
-        number = branch_number(snapshot.snapshot_id)
-    return snapshot_key_of(
-        snapshot.commit_kind, snapshot.commit_identifier, snapshot.commit_user, number
-    )

@@ -44,7 +44,6 @@ from ledger.evolution.table.changes import (
     SetBranch,
     SnapshotChange,
     TableChange,
-    snapshot_key,
 )
 from ledger.evolution.table.conflicts.conflicts import Needs, contradicted, lost, taken
 from ledger.evolution.table.conflicts.touched import FileWish, RecentlyTouched
@@ -264,7 +263,7 @@ class TableIntent:
 
     def _landed_in(self, winners: Sequence[Commit[TableEvent]]) -> Landed | None:
         """Return the winner that is this very snapshot, committed by another attempt of its job."""
-        keys = {snapshot_key(each) for each in self._others if isinstance(each, CommitSnapshot)}
+        keys = {each.key for each in self._others if isinstance(each, CommitSnapshot)}
         keys.discard(None)
         for commit in winners if keys else ():
             if not keys.isdisjoint(self._touched.by(commit).snapshot_keys):

@@ -117,10 +117,11 @@ class VarBinaryType(DataType):
     length: int = field(default=1, validator=_within(1, MAX_LENGTH))
 
 
-@frozen
+# attrs compiles methods for every class it is given: one that adds no field inherits them.
 class BooleanType(DataType):
     """True or false."""
 
+    __slots__ = ()
     root: ClassVar[str] = "BOOLEAN"
 
 
@@ -137,52 +138,52 @@ class DecimalType(DataType):
         _within(0, self.precision)(self, attribute, value)
 
 
-@frozen
 class TinyIntType(DataType):
     """A signed whole number of 8 bits."""
 
+    __slots__ = ()
     root: ClassVar[str] = "TINYINT"
 
 
-@frozen
 class SmallIntType(DataType):
     """A signed whole number of 16 bits."""
 
+    __slots__ = ()
     root: ClassVar[str] = "SMALLINT"
 
 
-@frozen
 class IntType(DataType):
     """A signed whole number of 32 bits."""
 
+    __slots__ = ()
     root: ClassVar[str] = "INT"
 
 
-@frozen
 class BigIntType(DataType):
     """A signed whole number of 64 bits."""
 
+    __slots__ = ()
     root: ClassVar[str] = "BIGINT"
 
 
-@frozen
 class FloatType(DataType):
     """A binary floating-point number of 32 bits."""
 
+    __slots__ = ()
     root: ClassVar[str] = "FLOAT"
 
 
-@frozen
 class DoubleType(DataType):
     """A binary floating-point number of 64 bits."""
 
+    __slots__ = ()
     root: ClassVar[str] = "DOUBLE"
 
 
-@frozen
 class DateType(DataType):
     """A calendar day without a time zone."""
 
+    __slots__ = ()
     root: ClassVar[str] = "DATE"
 
 
@@ -210,17 +211,17 @@ class LocalZonedTimestampType(DataType):
     precision: int = field(default=6, validator=_within(0, 9))
 
 
-@frozen
 class VariantType(DataType):
     """A semi-structured value that carries its own shape."""
 
+    __slots__ = ()
     root: ClassVar[str] = "VARIANT"
 
 
-@frozen
 class BlobType(DataType):
     """A large binary object that is stored beside the rows."""
 
+    __slots__ = ()
     root: ClassVar[str] = "BLOB"
 
 
@@ -247,10 +248,10 @@ class GeographyType(DataType):
             raise InvalidTypeError(f"GEOGRAPHY algorithm {value!r} is unknown: use one of {known}")
 
 
-@frozen
 class UuidType(DataType):
     """A universally unique identifier. Only Iceberg has it."""
 
+    __slots__ = ()
     root: ClassVar[str] = "UUID"
 
 

@@ -23,7 +23,7 @@ from ledger.events.snapshot_events import (
 )
 from ledger.evolution.layout.partition_filter import PartitionFilter
 from ledger.evolution.state import TableState
-from ledger.evolution.table.changes import CommitSnapshot, TableChange, snapshot_key
+from ledger.evolution.table.changes import CommitSnapshot, TableChange
 from ledger.evolution.table.conflicts.cells import Cell, holder, sets
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
@@ -185,7 +185,7 @@ class Touched:
             own[cell] = Touch((number, 0, place), author, event, cell, value)
         if isinstance(event, _SNAPSHOTS):
             self._unread.append((number, author, event))
-            if not isinstance(event, RolledBack) and (key := snapshot_key(event)):
+            if not isinstance(event, RolledBack) and (key := event.key):
                 self.snapshot_keys.add(key)
 
     def first(

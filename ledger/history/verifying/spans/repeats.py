@@ -18,7 +18,6 @@ from msgspec import UNSET
 
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import RolledBack
-from ledger.evolution.table.changes import snapshot_key
 from ledger.files.live import file_key
 from ledger.history.verifying.subject import CommitColumns, Listed, Listings
 from ledger.log.caches.lookup import given_id_key, hashed, hashed_all, made_id_key
@@ -155,7 +154,7 @@ def _snapshot_keys(listings: Listings) -> list[tuple[int, str]]:
         # What has this one has no key.
         if event.commit_identifier != BATCH_COMMIT_IDENTIFIER
         and not isinstance(event, RolledBack)
-        and (key := snapshot_key(event)) is not None
+        and (key := event.key) is not None
     ]
 
 
@@ -225,6 +224,6 @@ def _once(commit: Commit[Any], listed: Listed) -> Iterator[tuple[str, str]]:
     for transaction in commit.transactions:
         yield made_id_key(transaction.id), f"the commit id {excerpt(transaction.id)}"
     for event, _ in listed:
-        key = None if isinstance(event, RolledBack) else snapshot_key(event)
+        key = None if isinstance(event, RolledBack) else event.key
         if key is not None:
             yield key, f"the snapshot's key {excerpt(key)}"
