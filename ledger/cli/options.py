@@ -353,6 +353,21 @@ def read_time(text: str) -> datetime | int:
         raise UsageError(f"{text!r} is no time; write {_TIMES}") from error
 
 
+def one_or_more(_type: Any, value: int | None) -> None:
+    """Refuse a number below 1: a validator for cyclopts, whose own are all imported for one.
+
+    Raises:
+        ValueError: It is.
+
+    Example:
+        >>> one_or_more(int, 0)
+        Traceback (most recent call last):
+        ValueError: Must be >= 1.
+    """
+    if value is not None and value < 1:
+        raise ValueError("Must be >= 1.")
+
+
 def as_written(_type: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
     """Return each option with its value as one text, in their order: a converter for cyclopts.
 

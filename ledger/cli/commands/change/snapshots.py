@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from attrs import frozen
-from cyclopts import Parameter, validators
+from cyclopts import Parameter
 
 from ledger.cli.exits import UsageError
-from ledger.cli.options import CommitFlags, LedgerFlags, OnBranch, TableName, read_time
+from ledger.cli.options import CommitFlags, LedgerFlags, OnBranch, TableName, one_or_more, read_time
 from ledger.cli.phrases import committed, unchanged
 from ledger.cli.screen import Screen
 from ledger.evolution.state import TableState
@@ -124,7 +124,7 @@ def expire(  # noqa: PLR0913 - each is an option of the command
     before: Annotated[int | None, Parameter(help="Expire the snapshots with smaller ids.")] = None,
     keep: Annotated[
         int | None,
-        Parameter(validator=validators.Number(gte=1), help="Expire all but the newest so many."),
+        Parameter(validator=one_or_more, help="Expire all but the newest so many."),
     ] = None,
     older_than: Annotated[
         str | None,

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 import msgspec
-from cyclopts import Parameter, validators
+from cyclopts import Parameter
 
-from ledger.cli.options import InstantFlags, LedgerFlags, TableName
+from ledger.cli.options import InstantFlags, LedgerFlags, TableName, one_or_more
 from ledger.cli.screen import Screen
 from ledger.table_at import TableAt
 
@@ -32,7 +32,7 @@ def head(
     ] = None,
     limit: Annotated[
         int,
-        Parameter(alias="-n", validator=validators.Number(gte=1), help="How many rows at most."),
+        Parameter(alias="-n", validator=one_or_more, help="How many rows at most."),
     ] = 10,
     when: InstantFlags = InstantFlags(),  # noqa: B008 - frozen
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen

@@ -10,12 +10,12 @@ from itertools import groupby, islice
 from typing import Annotated, Any, NoReturn
 
 from attrs import evolve, frozen
-from cyclopts import Group, Parameter, validators
+from cyclopts import Group, Parameter
 from msgspec.structs import replace
 
 from ledger.audit.entries import Entry, WantedEntries, entries, merged, wanted_of
 from ledger.cli.exits import UsageError
-from ledger.cli.options import LedgerFlags, OnBranch, read_time, tables_of
+from ledger.cli.options import LedgerFlags, OnBranch, one_or_more, read_time, tables_of
 from ledger.cli.paths import whole_path
 from ledger.cli.phrases import phrases, plain, when
 from ledger.cli.screen import Cell, Document, Screen
@@ -105,7 +105,7 @@ def log(  # noqa: PLR0913 - each is an option
     ] = False,
     limit: Annotated[
         int,
-        Parameter(alias="-n", validator=validators.Number(gte=1), help="How many commits at most."),
+        Parameter(alias="-n", validator=one_or_more, help="How many commits at most."),
     ] = 50,
     filters: Filters = Filters(),
     stat: Annotated[

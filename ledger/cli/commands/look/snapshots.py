@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-from cyclopts import Parameter, validators
+from cyclopts import Parameter
 
 from ledger.audit.snapshots import ListedSnapshot, listed, tags_of
-from ledger.cli.options import LedgerFlags, OnBranch, TableName
+from ledger.cli.options import LedgerFlags, OnBranch, TableName, one_or_more
 from ledger.cli.plugins import view
 from ledger.cli.screen import Cell, Screen
 from ledger.evolution.state import TableState
@@ -23,7 +23,7 @@ def snapshots(
     *,
     limit: Annotated[
         int,
-        Parameter(alias="-n", validator=validators.Number(gte=1), help="How many at most."),
+        Parameter(alias="-n", validator=one_or_more, help="How many at most."),
     ] = 50,
     branch: OnBranch = None,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
