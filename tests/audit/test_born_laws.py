@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import json
 import random
-import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import attrs
@@ -116,10 +116,17 @@ def swap(table: IcebergTable, rng: random.Random) -> None:
                 update.rename_column(old, new)
 
 
-@functools.cache
-def life(seed: int) -> tuple[Table, tuple[TableState, ...]]:
-    """Return a table that was taken over, and its state at each version."""
-    folder = Path(tempfile.mkdtemp(prefix="born-laws-"))
+Life = tuple[Table, tuple[TableState, ...]]
+"""A table that was taken over, and its state at each version."""
+
+
+@pytest.fixture(scope="module")
+def life(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Life]:
+    """Give a function that returns the life of a seed."""
+    return functools.cache(lambda seed: taken_over(tmp_path_factory.mktemp("theirs"), seed))
+
+
+def taken_over(folder: Path, seed: int) -> Life:
     theirs, rng = created(folder / "theirs", COLUMNS), random.Random(seed)
     for _ in range(STEPS):
         change(theirs, rng)
@@ -146,7 +153,9 @@ def shape(state: TableState) -> tuple[DataField, ...]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_log_filtered_by_a_column_finds_exactly_what_diffs_show_for_it(seed: int) -> None:
+def test_a_log_filtered_by_a_column_finds_exactly_what_diffs_show_for_it(
+    life: Callable[[int], Life], seed: int
+) -> None:
     table, states = life(seed)
     columns = [by_id(shape(each)) for each in states]
     for watched in sorted({key for each in columns for key in each}):
@@ -168,7 +177,9 @@ def order(state: TableState) -> list[int]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_blame_says_what_is_and_since_when_no_version_says_otherwise(seed: int) -> None:
+def test_blame_says_what_is_and_since_when_no_version_says_otherwise(
+    life: Callable[[int], Life], seed: int
+) -> None:
     table, states = life(seed)
     now = by_id(shape(states[-1]))
     blamed = [*flat(blame_columns(lives_of(table.log, len(states) - 1, AskedLives())))]
@@ -196,7 +207,9 @@ def aspect_of(state: TableState, field_id: int, aspect: str) -> object:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_diff_applied_to_one_instant_gives_the_other_ids_included(seed: int) -> None:
+def test_a_diff_applied_to_one_instant_gives_the_other_ids_included(
+    life: Callable[[int], Life], seed: int
+) -> None:
     _, states = life(seed)
     rng, reached = random.Random(seed), 0
     for _ in range(12):
@@ -213,7 +226,9 @@ def test_a_diff_applied_to_one_instant_gives_the_other_ids_included(seed: int) -
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_reverting_gives_an_instants_schema_and_undoing_an_undo_gives_it_back(seed: int) -> None:
+def test_reverting_gives_an_instants_schema_and_undoing_an_undo_gives_it_back(
+    life: Callable[[int], Life], seed: int
+) -> None:
     _, states = life(seed)
     head, past, reached = states[-1], past_of(states), 0
     for then in states:
