@@ -22,9 +22,9 @@ from ledger.evolution.declared.asking import problems, refuse_unknown
 from ledger.evolution.declared.commit_rules import Asker, commit_refusals, rules_that_count
 from ledger.evolution.declared.format import Formats, History
 from ledger.evolution.declared.rules import Rules
+from ledger.evolution.operations import in_words
 from ledger.evolution.state import TableState
 from ledger.evolution.table.decision import Decided, TableWishes
-from ledger.evolution.words import in_words
 from ledger.formats import part_if_any
 from ledger.log.stream_log import StreamLog
 from ledger.log.travel import at_timestamp, head_state

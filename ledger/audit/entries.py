@@ -21,7 +21,7 @@ from ledger.events.snapshot_events import (
     SnapshotCommitted,
     SnapshotFacts,
 )
-from ledger.evolution.words import in_words
+from ledger.evolution.operations import in_words
 from ledger.log.caches.segments.cache import WORTH
 from ledger.log.caches.segments.file import segment_of
 from ledger.log.codec import Sketch, SketchedTransaction

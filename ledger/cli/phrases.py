@@ -14,8 +14,8 @@ from ledger.cli.screen import Screen
 from ledger.events import catalog_events as c
 from ledger.events import table_events as t
 from ledger.events.commit import Commit, Transaction
+from ledger.evolution.operations import BY_ASKED, BY_FACT
 from ledger.evolution.state import TableState
-from ledger.evolution.words import in_words
 from ledger.log.request import Appended
 from ledger.table import Table
 
@@ -35,8 +35,9 @@ def phrase(event: object) -> str:
         >>> phrase(ColumnRenamed(("addr",), "address", field_id=4))
         'renamed column addr to address (id 4)'
     """
-    say = _SAYINGS.get(type(event), in_words)
-    return say(event)
+    row = BY_FACT.get(type(event)) or BY_ASKED.get(type(event))
+    say = _SAYINGS.get(type(event)) if row is None else row.says
+    return type(event).__name__ if say is None else say(event)
 
 
 def _renamed(what: str, event: t.TableRenamed | c.ViewRenamed) -> str:

@@ -5,7 +5,7 @@ mechanically and strictly; every replay runs it, and its rules never change.
 
 Decide:
     `operation`, `operations`    one row a kind of change: its JSON, the columns that it names, how
-                                 it is decided, its cells
+                                 it is decided, its cells, its sentence for people
     `bounds`                     what a number from outside may be
     `columns`, `options`, `layout`, `table`
                                  the rooms of the rows and their rules, by noun
@@ -19,7 +19,6 @@ Decide:
 Fold:
     `fold`, `tree`               facts in; a schema, a table's state and its checkpoint out
     `state`                      TableState
-    `words`                      what every change and fact says to people
     `stream`                     what the log asks of a kind of stream
 
 `catalog` has the same of the catalog; `decide_clock` is of both. Each room's docstring says what

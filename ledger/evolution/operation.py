@@ -1,10 +1,9 @@
-"""Operation: all that it takes to decide one kind of change, in one row.
+"""Operation: all that belongs to one kind of change, in one row.
 
 A row says which change asks and which facts it becomes, how it is read from JSON, which columns it
-names and how they are found again after a rebase, how it is decided, and which cells it sets and
-claims. The rows stand beside their nouns and are gathered in `operations`. How facts fold is no
-part of them: that is frozen, and has a table of its own. Nor are the sentences for people: whoever
-reads a log needs these alone, see `words`.
+names and how they are found again after a rebase, how it is decided, which cells it sets and
+claims, and its sentence for people. The rows stand beside their nouns and are gathered in
+`operations`. How facts fold is no part of them: that is frozen, and has a table of its own.
 """
 
 from __future__ import annotations
@@ -47,12 +46,14 @@ class Operation:
         asked: What asks for it; None where it only follows from other changes.
         sets: The cells that a fact sets.
         claims: The cells that must not have been set to another value meanwhile.
+        says: What a fact did, for people.
     """
 
     facts: tuple[type, ...]
     asked: type | None = None
     sets: Cells
     claims: Cells
+    says: Callable[[Any], str]
 
 
 @frozen(kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ledger.evolution.columns.operations import COLUMN_OPERATIONS
 from ledger.evolution.layout.operations import LAYOUT_OPERATIONS
@@ -29,6 +29,18 @@ BY_ASKED: Mapping[type, Operation] = {
     each.asked: each for each in OPERATIONS if each.asked is not None
 }
 """The row of each kind of change."""
+
+
+def in_words(change: Any) -> str:
+    """Return what a change or a fact says to people; its class's name where it has no row.
+
+    Example:
+        >>> from ledger.events.schema_changes import RenameColumn
+        >>> in_words(RenameColumn(("addr",), "address"))
+        'renamed column addr to address'
+    """
+    row = BY_FACT.get(type(change)) or BY_ASKED.get(type(change))
+    return type(change).__name__ if row is None else row.says(change)
 
 
 Row = TypeVar("Row", SchemaOperation, LayoutOperation, StateOperation)

@@ -16,8 +16,8 @@ from attrs import field, frozen
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.evolution.operations import in_words
 from ledger.evolution.state import TableState
-from ledger.evolution.words import in_words
 from ledger.log.stream_log import StreamLog
 from ledger.log.travel import at_version
 from ledger.model.errors import InvalidInputError

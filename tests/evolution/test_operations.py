@@ -18,7 +18,6 @@ from ledger.evolution.evolve import evolve
 from ledger.evolution.operation import LayoutOperation, SchemaOperation, StateOperation
 from ledger.evolution.operations import BY_ASKED, BY_FACT, OPERATIONS, operation
 from ledger.evolution.table.changes import AllowIncompatibleChanges, OtherChange, TableChange
-from ledger.evolution.words import SENTENCES
 from tests.lakes import lake_on, memory, orders
 
 ROOM = Path(__file__).parents[2] / "ledger/evolution"
@@ -43,12 +42,6 @@ def test_every_change_that_can_be_asked_for_has_one_row() -> None:
 def test_every_fact_of_a_tables_stream_has_one_row() -> None:
     assert kinds(TableEvent) == set(BY_FACT)
     assert sum(len(each.facts) for each in OPERATIONS) == len(BY_FACT)
-
-
-def test_every_fact_has_a_sentence_and_so_has_every_change_of_columns_and_layout() -> None:
-    asked = {kind for kind, row in BY_ASKED.items() if not isinstance(row, StateOperation)}
-
-    assert set(SENTENCES) == asked | set(BY_FACT)
 
 
 def test_a_row_is_of_the_family_that_its_change_is_of() -> None:

@@ -16,10 +16,10 @@ from attrs import define, field, frozen
 
 from ledger.audit.migrating.columns import longest_rising
 from ledger.audit.migrating.migration import Change, Migration, migrate
+from ledger.evolution.operations import in_words
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import CreateTag, DeleteTag, ReplaceTag, TagChange
 from ledger.evolution.tree.past import PastColumns
-from ledger.evolution.words import in_words
 from ledger.model.errors import InvalidChangeError
 from ledger.model.messages.excerpt import first_few, html_table
 from ledger.model.partition import PartitionSpec, SortOrder

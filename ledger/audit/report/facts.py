@@ -17,7 +17,7 @@ from attrs import define, field, frozen
 from ledger.audit.entries import Entry
 from ledger.audit.lives import Life, Lives
 from ledger.events.snapshot_events import BranchCommitted
-from ledger.evolution.words import SENTENCES
+from ledger.evolution.operations import BY_FACT
 from ledger.model.messages.excerpt import moment, size
 from ledger.model.path_text import shown_path
 from ledger.model.schema import Schema
@@ -191,9 +191,9 @@ def change_of(entry: Entry) -> Change:
 
 
 def _said(event: object) -> str:
-    say = SENTENCES.get(type(event))
-    if say is not None:
-        return say(event)
+    operation = BY_FACT.get(type(event))
+    if operation is not None:
+        return operation.says(event)
     tag: object = event.__struct_config__.tag  # type: ignore[attr-defined]  # every event has one
     return str(tag)
 

@@ -14,8 +14,8 @@ from ledger.audit.report import facts as told
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import SnapshotFacts
+from ledger.evolution.operations import BY_FACT
 from ledger.evolution.state import TableState
-from ledger.evolution.words import in_words
 from ledger.model.errors import MissingDependencyError
 from ledger.model.messages.excerpt import moment, size
 from ledger.model.schema import Schema, paths_of
@@ -159,7 +159,7 @@ def _snapshots(entry: Entry) -> list[dict[str, Any]]:
         {
             "version": entry.version,
             "time": moment(entry.time_millis),
-            "what": told.text(in_words(event)),
+            "what": told.text(BY_FACT[type(event)].says(event)),
             "author": told.text(entry.transaction.author),
         }
         for event in entry.transaction.events

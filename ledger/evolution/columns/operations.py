@@ -15,6 +15,7 @@ from ledger.evolution.columns.following import Following
 from ledger.evolution.columns.undropping import decide_undrop
 from ledger.evolution.operation import Cell, Cells, SchemaOperation
 from ledger.evolution.wire import reading as reads
+from ledger.model.path_text import shown_path
 from ledger.model.types.text import format_type
 from ledger.model.types.wire import TypeJson, type_from_wire
 
@@ -78,6 +79,42 @@ def _identified(fact: facts.IdentifierFieldsSet) -> Iterator[tuple[Cell, Any]]:
     yield ("identifierFields",), fact.field_ids
 
 
+def _path(change: Any) -> str:
+    return shown_path(tuple(change.field_names))
+
+
+def _id(change: Any) -> str:
+    field_id = getattr(change, "field_id", None)
+    return "" if field_id is None else f" (id {field_id})"
+
+
+def _column(change: Any) -> str:
+    return f"column {_path(change)}{_id(change)}"
+
+
+def _says_comment(change: asked.UpdateColumnComment) -> str:
+    said = "removed the comment of" if change.new_comment is None else "commented"
+    return f"{said} {_column(change)}"
+
+
+def _says_default(change: asked.UpdateColumnDefaultValue) -> str:
+    if change.new_default_value is None:
+        return f"removed the default of {_column(change)}"
+    return f"set the default of {_column(change)} to {change.new_default_value}"
+
+
+def _says_undrop(change: asked.UndropColumn | facts.ColumnUndropped) -> str:
+    text = f" {_text(change.data_type)}" if isinstance(change, facts.ColumnUndropped) else ""
+    path = f" {_path(change)}" if change.field_names else ""
+    return f"brought back column{path}{text}{_id(change)}"
+
+
+def _says_move(change: asked.UpdateColumnPosition) -> str:
+    path = shown_path(change.field_names or (change.move.field_name,))
+    place = [change.move.type.lower(), change.move.reference_field_name or ""]
+    return f"moved column {path} {' '.join(place).strip()}{_id(change)}"
+
+
 def _no_default(change: asked.AddColumn) -> str | None:
     if change.default_value is None:
         return None
@@ -95,6 +132,7 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         decide=decide_add,
         sets=_added,
         claims=_added,
+        says=lambda it: f"added column {_path(it)} {_text(it.data_type)}{_id(it)}",
     ),
     SchemaOperation(
         asked=asked.RenameColumn,
@@ -104,6 +142,7 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         decide=editing.decide_rename,
         sets=_renamed,
         claims=_renamed,
+        says=lambda it: f"renamed column {_path(it)} to {it.new_name}{_id(it)}",
     ),
     SchemaOperation(
         asked=asked.DropColumn,
@@ -113,6 +152,7 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         decide=editing.decide_drop,
         sets=_dropped,
         claims=_dropped,
+        says=lambda it: f"dropped {_column(it)}",
     ),
     SchemaOperation(
         asked=asked.UndropColumn,
@@ -123,6 +163,7 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         decide=decide_undrop,
         sets=_undropped,
         claims=_undropped,
+        says=_says_undrop,
     ),
     SchemaOperation(
         asked=asked.UpdateColumnType,
@@ -133,6 +174,7 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         decide=editing.decide_type,
         sets=_retyped,
         claims=_retyped,
+        says=lambda it: f"changed {_column(it)} to {_text(it.new_data_type)}",
     ),
     SchemaOperation(
         asked=asked.UpdateColumnNullability,
@@ -142,6 +184,7 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         decide=editing.decide_nullability,
         sets=_aspect("nullability", "new_nullability"),
         claims=_aspect("nullability", "new_nullability"),
+        says=lambda it: f"{'allowed' if it.new_nullability else 'forbade'} NULL in {_column(it)}",
     ),
     SchemaOperation(
         asked=asked.UpdateColumnComment,
@@ -151,6 +194,7 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         decide=editing.decide_comment,
         sets=_aspect("comment", "new_comment"),
         claims=_aspect("comment", "new_comment"),
+        says=_says_comment,
     ),
     SchemaOperation(
         asked=asked.UpdateColumnDefaultValue,
@@ -160,6 +204,7 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         decide=editing.decide_default,
         sets=_aspect("default", "new_default_value"),
         claims=_aspect("default", "new_default_value"),
+        says=_says_default,
     ),
     SchemaOperation(
         asked=asked.UpdateColumnPosition,
@@ -169,6 +214,7 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         decide=editing.decide_position,
         sets=_moved,
         claims=_moved,
+        says=_says_move,
     ),
     SchemaOperation(
         asked=asked.SetIdentifierFields,
@@ -179,5 +225,8 @@ COLUMN_OPERATIONS: tuple[SchemaOperation, ...] = (
         decide=editing.decide_identifier_fields,
         sets=_identified,
         claims=_identified,
+        says=lambda it: (
+            f"set the identifier fields to {[shown_path(each) for each in it.field_names]}"
+        ),
     ),
 )

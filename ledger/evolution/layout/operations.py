@@ -22,6 +22,7 @@ from ledger.evolution.layout.spec_draft import SpecDraft, writable_transform
 from ledger.evolution.operation import Cell, Cells, LayoutOperation
 from ledger.model.errors import InvalidChangeError
 from ledger.model.partition import PartitionField, PartitionSpec, SortField, SortOrder
+from ledger.model.path_text import shown_path
 from ledger.model.schema import Schema
 from ledger.model.transforms import transform_of
 
@@ -150,6 +151,26 @@ def _with_sources(sets: Cells) -> Cells:
     return claims
 
 
+def _says_spec(fact: UpdatePartitionSpec) -> str:
+    if not isinstance(fact, PartitionSpecUpdated):
+        # What a plan wants has no spec yet.
+        return f"change the partition spec: {len(fact.updates)} of its fields"
+    fields = ", ".join(f"{each.name}={each.transform}" for each in fact.fields)
+    said = "files are partitioned by" if fact.set_default else "added"
+    return f"{said} partition spec {fact.spec_id}: {fields or 'unpartitioned'}"
+
+
+def _says_order(fact: ReplaceSortOrder) -> str:
+    fields = ", ".join(
+        f"{shown_path(each.source)} {each.direction}"
+        if each.transform == "identity"
+        else f"{each.transform} of {shown_path(each.source)} {each.direction}"
+        for each in fact.columns
+    )
+    order = f" order {fact.order_id}" if isinstance(fact, SortOrderReplaced) else ""
+    return f"files are sorted by{order}: {fields or 'unsorted'}"
+
+
 LAYOUT_OPERATIONS: tuple[LayoutOperation, ...] = (
     LayoutOperation(
         asked=UpdatePartitionSpec,
@@ -157,6 +178,7 @@ LAYOUT_OPERATIONS: tuple[LayoutOperation, ...] = (
         decide=decide_spec,
         sets=_spec,
         claims=_with_sources(_spec),
+        says=_says_spec,
     ),
     LayoutOperation(
         asked=ReplaceSortOrder,
@@ -164,5 +186,6 @@ LAYOUT_OPERATIONS: tuple[LayoutOperation, ...] = (
         decide=decide_order,
         sets=_order,
         claims=_with_sources(_order),
+        says=_says_order,
     ),
 )

@@ -34,6 +34,15 @@ def _keys(fact: UpdateKeys) -> Iterator[tuple[Cell, Any]]:
     yield ("partitionKeys",), fact.partition_keys
 
 
+def _says_comment(change: asked.UpdateComment) -> str:
+    return f"{'removed' if change.comment is None else 'changed'} the table's comment"
+
+
+def _says_keys(fact: UpdateKeys) -> str:
+    keys = f"partition keys to {list(fact.partition_keys)}"
+    return f"set the {keys}, the primary keys to {list(fact.primary_keys)}"
+
+
 OPTION_OPERATIONS: tuple[Operation, ...] = (
     SchemaOperation(
         asked=asked.SetOption,
@@ -43,6 +52,7 @@ OPTION_OPERATIONS: tuple[Operation, ...] = (
         decide=deciding.decide_set_option,
         sets=_set,
         claims=_set,
+        says=lambda it: f"set option {it.key} to {it.value}",
     ),
     SchemaOperation(
         asked=asked.RemoveOption,
@@ -52,6 +62,7 @@ OPTION_OPERATIONS: tuple[Operation, ...] = (
         decide=deciding.decide_remove_option,
         sets=_removed,
         claims=_removed,
+        says=lambda it: f"removed option {it.key}",
     ),
     SchemaOperation(
         asked=asked.UpdateComment,
@@ -61,6 +72,7 @@ OPTION_OPERATIONS: tuple[Operation, ...] = (
         decide=deciding.decide_table_comment,
         sets=_commented,
         claims=_commented,
+        says=_says_comment,
     ),
     SchemaOperation(
         asked=asked.DropPrimaryKey,
@@ -70,7 +82,8 @@ OPTION_OPERATIONS: tuple[Operation, ...] = (
         decide=deciding.decide_drop_primary_key,
         sets=_dropped_key,
         claims=_dropped_key,
+        says=lambda _: "dropped the primary key",
     ),
     # Options that are keys became it; they claim what they mean, by id.
-    Operation(facts=(UpdateKeys,), sets=_keys, claims=no_cells),
+    Operation(facts=(UpdateKeys,), sets=_keys, claims=no_cells, says=_says_keys),
 )

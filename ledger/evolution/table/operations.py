@@ -34,6 +34,8 @@ from ledger.evolution.table import changes as asked
 from ledger.evolution.table.born.operations import (
     no_ref_cells,
     ref_cells,
+    says_no_ref,
+    says_ref,
 )
 from ledger.evolution.table.branches import (
     branch_holds,
@@ -51,6 +53,7 @@ from ledger.evolution.table.snapshots import (
     decide_tag,
     tag_holds,
 )
+from ledger.model.messages.excerpt import moment, size
 
 
 def _decide_snapshot(course: Course, change: asked.CommitSnapshot | asked.Rollback) -> ListingEvent:
@@ -133,6 +136,16 @@ def _promoted(_fact: TablePromoted) -> Iterator[tuple[Cell, Any]]:
     yield ("owner",), "ledger"
 
 
+def _says_promotion(fact: TablePromoted) -> str:
+    swapped = f"; {fact.catalog} leads here" if fact.catalog is not UNSET else ""
+    return f"promoted: the ledger owns the table, which followed {fact.source}{swapped}"
+
+
+def _says_rules(fact: FormatRulesRaised) -> str:
+    named = ", ".join(f"{name} {number}" for name, number in sorted(fact.rules.items()))
+    return f"the rules of its formats are at least {named} from now on"
+
+
 def _snapshot(fact: SnapshotFacts) -> Iterator[tuple[Cell, Any]]:
     yield ("snapshots",), fact.snapshot_id
 
@@ -155,6 +168,21 @@ def _needs_branch(fact: BranchCommitted) -> Iterator[tuple[Cell, Any]]:
     yield ("ref", fact.branch_name), None
     if fact.target_snapshot_id is not UNSET:
         yield ("branch", fact.branch_name), fact.parent_snapshot_id
+
+
+def _says_on_branch(fact: BranchCommitted) -> str:
+    done: str = fact.commit_kind
+    if fact.target_snapshot_id is not UNSET:
+        done = f"rolled back to snapshot {fact.target_snapshot_id}"
+    return f"branch {fact.branch_name}: snapshot {fact.snapshot_id}: {done}, {_difference(fact)}"
+
+
+def _says_snapshot(fact: SnapshotCommitted) -> str:
+    done: str = fact.commit_kind
+    if not isinstance(fact.fast_forward_to, UnsetType):
+        head = fact.fast_forward_to
+        done = f"fast-forwarded to branch {head.branch_name} (snapshot {head.snapshot_id})"
+    return f"snapshot {fact.snapshot_id}: {done}, {_difference(fact)}"
 
 
 def _unseen(fact: RolledBack) -> Iterator[tuple[Cell, Any]]:
@@ -191,6 +219,36 @@ def _dropped(_fact: TableDropped) -> Iterator[tuple[Cell, Any]]:
     yield ("table",), "dropped"
 
 
+def _difference(fact: SnapshotFacts) -> str:
+    rows, files = fact.delta_record_count, fact.delta_file_count
+    changed = f"{rows:+,} rows, {files:+,} {'file' if abs(files) == 1 else 'files'}"
+    sign = "-" if fact.delta_file_size_in_bytes < 0 else "+"
+    return f"{changed}, {sign}{size(abs(fact.delta_file_size_in_bytes))}"
+
+
+def _says_rollback(fact: RolledBack) -> str:
+    tag = "" if fact.target_tag_name is UNSET else f" (tag {fact.target_tag_name})"
+    return (
+        f"snapshot {fact.snapshot_id}: rolled back to snapshot {fact.target_snapshot_id}{tag}, "
+        f"{_difference(fact)}"
+    )
+
+
+def _says_creation(fact: TableCreated) -> str:
+    said = f"created table {_name(fact.identifier)} with {len(fact.schema.fields)} columns"
+    if fact.born is not UNSET:
+        said += f", from Iceberg's {fact.born.source}"
+    if fact.born_in_paimon is not UNSET:
+        said += f", from Paimon's {fact.born_in_paimon.source}"
+    if fact.born_in_delta is not UNSET:
+        said += f", from Delta's {fact.born_in_delta.source}"
+    return said
+
+
+def _name(name: TableName) -> str:
+    return f"{name.database_name}.{name.table_name}"
+
+
 TABLE_OPERATIONS: tuple[Operation, ...] = (
     StateOperation(
         asked=asked.CommitSnapshot,
@@ -198,6 +256,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         decide=_decide_snapshot,
         sets=_snapshot,
         claims=_fast_forward,
+        says=_says_snapshot,
     ),
     StateOperation(
         asked=asked.FastForward,
@@ -206,14 +265,18 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         decide=_decide_fast_forward,
         sets=_snapshot,
         claims=_fast_forward,
+        says=_says_snapshot,
     ),
-    Operation(facts=(BranchCommitted,), sets=_of_branch, claims=_needs_branch),
+    Operation(
+        facts=(BranchCommitted,), sets=_of_branch, claims=_needs_branch, says=_says_on_branch
+    ),
     StateOperation(
         asked=asked.SetBranch,
         facts=(SnapshotRefSet,),
         decide=_decide_branch,
         sets=ref_cells,
         claims=ref_cells,
+        says=says_ref,
     ),
     StateOperation(
         asked=asked.DeleteBranch,
@@ -221,6 +284,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         decide=_decide_no_branch,
         sets=no_ref_cells,
         claims=no_ref_cells,
+        says=says_no_ref,
     ),
     StateOperation(
         asked=asked.Rollback,
@@ -228,6 +292,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         decide=_decide_snapshot,
         sets=_snapshot,
         claims=_unseen,
+        says=_says_rollback,
     ),
     StateOperation(
         asked=asked.CreateTag,
@@ -235,6 +300,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         decide=_decide_tag,
         sets=_tagged,
         claims=_tagged,
+        says=lambda it: f"tagged snapshot {it.snapshot_id} as {it.tag_name}",
     ),
     StateOperation(
         asked=asked.ReplaceTag,
@@ -242,6 +308,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         decide=_decide_tag,
         sets=_tagged,
         claims=_tagged,
+        says=lambda it: f"moved tag {it.tag_name} to snapshot {it.snapshot_id}",
     ),
     StateOperation(
         asked=asked.DeleteTag,
@@ -249,6 +316,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         decide=_decide_tag,
         sets=_untagged,
         claims=_untagged,
+        says=lambda it: f"deleted tag {it.tag_name}",
     ),
     StateOperation(
         asked=asked.ExpireSnapshots,
@@ -257,6 +325,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         sets=_expired,
         # It only moves a bound forward.
         claims=no_cells,
+        says=lambda it: f"expired the snapshots before {it.earliest_snapshot_id}",
     ),
     StateOperation(
         asked=asked.SetPartitionStatistics,
@@ -264,6 +333,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         decide=lambda course, change: decide_statistics(course.state, change),
         sets=_statistics,
         claims=_statistics,
+        says=lambda it: f"published partition statistics of snapshot {it.snapshot_id}",
     ),
     StateOperation(
         asked=asked.SetStatistics,
@@ -271,16 +341,19 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         decide=lambda course, change: decide_puffin(course.state, change),
         sets=_puffin,
         claims=_puffin,
+        says=lambda it: f"published statistics of snapshot {it.statistics.snapshot_id}",
     ),
     Operation(
         facts=(TablePromoted,),
         sets=_promoted,
         claims=_promoted,
+        says=_says_promotion,
     ),
     Operation(
         facts=(FormatRulesRaised,),
         sets=_rules,
         claims=no_cells,
+        says=_says_rules,
     ),
     StateOperation(
         asked=CorrectClock,
@@ -288,6 +361,10 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         decide=lambda course, change: decide_clock(course.state, change),
         sets=_clock,
         claims=_clock,
+        says=lambda it: (
+            f"corrected the clock: the commits from version {it.first_version} on took effect by "
+            f"{moment(it.true_time_millis)}"
+        ),
     ),
     StateOperation(
         asked=asked.DropTable,
@@ -295,10 +372,12 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         decide=_decide_drop,
         sets=_dropped,
         claims=no_cells,
+        says=lambda it: f"dropped table {_name(it.identifier)}",
     ),
     Operation(
         facts=(TableCreated,),
         sets=_created,
         claims=_created,
+        says=_says_creation,
     ),
 )

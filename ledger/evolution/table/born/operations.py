@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from ledger.events.born import iceberg as e
 from ledger.events.born.delta import DeltaFollowed
 from ledger.events.born.paimon import PaimonBranchUpdated
 from ledger.evolution.operation import Cell, Operation
+from ledger.evolution.table.born.iceberg import author_of
+from ledger.model.messages.excerpt import moment
 
 
 def _snapshot(fact: e.SnapshotAdded) -> Iterator[tuple[Cell, Any]]:
@@ -95,78 +97,151 @@ def _branch(fact: PaimonBranchUpdated) -> Iterator[tuple[Cell, Any]]:
     yield ("branch", fact.branch_name), fact.added
 
 
+def says_ref(fact: e.SnapshotRefSet) -> str:
+    """Return what a branch or tag points to, for people."""
+    return f"{fact.ref.ref_type} {fact.ref_name} points to snapshot {fact.ref.snapshot_id}"
+
+
+def says_no_ref(fact: e.SnapshotRefRemoved) -> str:
+    """Return that a branch or tag is gone, for people."""
+    return f"removed the branch or tag {fact.ref_name}"
+
+
+def _says_branch(fact: PaimonBranchUpdated) -> str:
+    added = 0 if isinstance(fact.added, UnsetType) else len(fact.added)
+    went = len(fact.removed)
+    return f"updated branch {fact.branch_name}: {added} of its files came, {went} went"
+
+
+def _says_snapshot(fact: e.SnapshotAdded) -> str:
+    snapshot = fact.snapshot
+    summary = {} if snapshot.summary is UNSET else snapshot.summary
+    counts = [
+        f"{sign}{int(summary[key]):,} {what}"
+        for sign, key, what in (
+            ("+", "added-records", "rows"),
+            ("-", "deleted-records", "rows"),
+            ("+", "added-data-files", "files"),
+            ("-", "deleted-data-files", "files"),
+        )
+        if summary.get(key, "").isdecimal()
+    ]
+    author = author_of(summary)
+    told = ", ".join([summary.get("operation", "unknown operation"), *counts])
+    by = f", by {author}" if author else ""
+    return f"snapshot {snapshot.snapshot_id} of {moment(snapshot.timestamp_millis)}: {told}{by}"
+
+
+def _many(noun: str, ids: tuple[int, ...]) -> str:
+    plural = "s" if len(ids) > 1 else ""
+    return f"{noun}{plural} {', '.join(map(str, ids))}" if ids else ""
+
+
+def _says_gone(*parts: str) -> str:
+    return "removed " + " and ".join(filter(None, parts))
+
+
+def _says_log(what: str, fact: e.SnapshotLogUpdated | e.MetadataLogUpdated) -> str:
+    gone = f", the oldest {fact.dropped} gone" if fact.dropped else ""
+    return f"{what}: {len(fact.added)} more{gone}"
+
+
+def _says_facts(fact: e.TableFactsSet) -> str:
+    told = ", ".join(f"{cell[1].replace('_', ' ')} {value}" for cell, value in _facts(fact))
+    return f"set {told or 'nothing'}"
+
+
 BORN_OPERATIONS: tuple[Operation, ...] = (
-    Operation(facts=(e.SnapshotAdded,), sets=_snapshot, claims=_snapshot),
+    Operation(facts=(e.SnapshotAdded,), sets=_snapshot, claims=_snapshot, says=_says_snapshot),
     Operation(
         facts=(e.SnapshotsRemoved,),
         sets=_no_snapshots,
         claims=_no_snapshots,
+        says=lambda it: _says_gone(_many("snapshot", it.snapshot_ids)),
     ),
     Operation(
         facts=(e.SchemaReplaced,),
         sets=_columns,
         claims=_columns,
+        says=lambda it: f"replaced the columns by {', '.join(each.name for each in it.fields)}",
     ),
     Operation(
         facts=(e.SchemaNamed,),
         sets=_current_schema,
         claims=_current_schema,
+        says=lambda it: f"the columns are schema {it.schema_id}",
     ),
     Operation(
         facts=(e.SchemaAdded,),
         sets=_schema,
         claims=_schema,
+        says=lambda it: f"added schema {it.schema.schema_id} beside the current one",
     ),
     Operation(
         facts=(e.CurrentSchemaSet,),
         sets=_current_schema,
         claims=_current_schema,
+        says=lambda it: f"schema {it.schema_id} is the current one",
     ),
     Operation(
         facts=(e.SchemasRemoved,),
         sets=_no_schemas,
         claims=_no_schemas,
+        says=lambda it: _says_gone(_many("schema", it.schema_ids)),
     ),
     Operation(
         facts=(e.LayoutsRemoved,),
         sets=_no_layouts,
         claims=_no_layouts,
+        says=lambda it: _says_gone(
+            _many("partition spec", it.spec_ids), _many("sort order", it.order_ids)
+        ),
     ),
     Operation(
         facts=(e.StatisticsRemoved,),
         sets=_no_statistics,
         claims=_no_statistics,
+        says=lambda it: _says_gone(
+            _many("the statistics of snapshot", it.snapshot_ids),
+            _many("the partition statistics of snapshot", it.of_partitions),
+        ),
     ),
     Operation(
         facts=(e.EncryptionKeyAdded,),
         sets=_key,
         claims=_key,
+        says=lambda it: f"added the encryption key {it.encryption_key.key_id}",
     ),
     Operation(
         facts=(e.EncryptionKeyRemoved,),
         sets=_no_key,
         claims=_no_key,
+        says=lambda it: f"removed the encryption key {it.key_id}",
     ),
     Operation(
         facts=(e.SnapshotLogUpdated,),
         sets=_logged,
         claims=_logged,
+        says=lambda it: _says_log("the log of current snapshots", it),
     ),
     Operation(
         facts=(e.MetadataLogUpdated,),
         sets=_logged,
         claims=_logged,
+        says=lambda it: _says_log("the log of metadata files", it),
     ),
-    Operation(facts=(e.TableFactsSet,), sets=_facts, claims=_facts),
+    Operation(facts=(e.TableFactsSet,), sets=_facts, claims=_facts, says=_says_facts),
     Operation(
         facts=(e.SourceFollowed,),
         sets=_followed,
         claims=_followed,
+        says=lambda it: f"followed the source up to {it.metadata_file}",
     ),
     Operation(
         facts=(DeltaFollowed,),
         sets=_followed_delta,
         claims=_followed_delta,
+        says=lambda it: f"followed the source up to its version {it.delta_version}",
     ),
-    Operation(facts=(PaimonBranchUpdated,), sets=_branch, claims=_branch),
+    Operation(facts=(PaimonBranchUpdated,), sets=_branch, claims=_branch, says=_says_branch),
 )
