@@ -182,8 +182,8 @@ class AskedLives:
 
     Attributes:
         ids: Those of these ids, such as all that are there in the end: they may come back.
-        path: What was ever read at this path, and what touched it.
-        column: The column of this id, and what touched it.
+        path: What was ever read at this path, all in it, and what touched it.
+        column: The column of this id, all in it, and what touched it.
         newest: So many of those that went last.
     """
 
@@ -293,6 +293,12 @@ class Lives:
 
     def _is_followed(self, life: Life) -> bool:
         return life.is_meant or life.field_id == self._asked.column
+
+    def _is_in_followed(self, life: Life | None) -> bool:
+        # What is inside is told with it, and may come back.
+        while life is not None and not self._is_followed(life):
+            life = life.parent
+        return life is not None
 
     def _call(self, life: Life, name: str, cause: Cause) -> None:
         life.names.append((name, cause))
@@ -424,7 +430,7 @@ class Lives:
                 for each in order.ids:
                     self._die(self.by_id[each], cause)
                 del self.orders[owner, _]
-        if not self._is_followed(life) and life.field_id not in self._asked.ids:
+        if life.field_id not in self._asked.ids and not self._is_in_followed(life):
             self._gone[life.field_id] = None
         if len(self._gone) > self._asked.newest:
             forgotten = next(iter(self._gone))

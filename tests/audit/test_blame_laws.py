@@ -19,6 +19,7 @@ from ledger import (
     RenameColumn,
     SetOption,
     Table,
+    UndropColumn,
     UpdateColumnType,
 )
 from ledger.audit.blame import blame_column, blame_columns, blame_settings, flat
@@ -249,6 +250,21 @@ def test_a_table_that_was_born_in_iceberg_is_blamed_through_columns_that_return(
     settings_ = {each.subject: each.origins[0].value for each in blame_settings(lives)}
     assert settings_["ref main"] == "branch at snapshot 7000000000000000001"
     assert settings_["option owner"] == "ann"
+
+
+def test_a_member_that_came_back_has_its_whole_life_where_its_struct_is_asked_for_alone() -> None:
+    table = orders(lake_on(memory()), attrs.evolve(start_schema(), options={}))
+    table.alter([DropColumn(("point", "p"))])
+    table.alter([UndropColumn(("point", "p"))])
+    table.alter([RenameColumn(("point",), "place")])
+
+    lives = lives_of(table, AskedLives(path=("point",)))
+    (member,) = (
+        each for each in blame_column(lives, ("point",)).members if each.subject.endswith(".p")
+    )
+
+    assert [each.version for each in member.causes] == [0, 2]
+    assert [each.cause.version for each in member.origins if each.aspect == "created"] == [0]
 
 
 @settings(deadline=None, max_examples=examples(30))

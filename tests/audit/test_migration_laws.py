@@ -12,7 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger import AddColumn, DropColumn, DropPrimaryKey, RenameColumn, Schema, UndropColumn, evolve
+from ledger import (
+    AddColumn,
+    DropColumn,
+    DropPrimaryKey,
+    RenameColumn,
+    ReplaceSortOrder,
+    Schema,
+    SortColumn,
+    UndropColumn,
+    evolve,
+)
 from ledger.audit.difference import TableDiff
 from ledger.audit.migrating.migration import Migration, migrate
 from ledger.audit.migrating.trial import tried
@@ -126,6 +136,28 @@ def test_two_tables_are_compared_by_name(one: int, two: int) -> None:
         reached = applied(first, migration)
         assert reached.schema.names == second.schema.names
         assert not migrate(reached, second).changes
+
+
+def test_columns_of_two_tables_that_files_are_sorted_by_are_compared_by_name() -> None:
+    lake = lake_on(memory())
+    lake.create_database("shop")
+    declared = {"ledger.formats": "iceberg"}
+
+    def sorted_by(name: str, *columns: str) -> TableState:
+        table = lake.create_table(
+            f"shop.{name}", Schema.of(dict.fromkeys(columns, "INT"), options=declared)
+        )
+        table.alter([ReplaceSortOrder((SortColumn((columns[-1],)),))])
+        return table.state
+
+    # The same id is another column's there, and the same column has another id.
+    one, two, three = sorted_by("t", "a", "b"), sorted_by("u", "b", "a"), sorted_by("v", "c", "b")
+
+    assert one.sort_order == two.sort_order
+    (change,) = (each for each in migrate(one, two).changes if isinstance(each, ReplaceSortOrder))
+    assert [each.source for each in change.columns] == [("a",)]
+    wider = tried(three, [AddColumn(("a",), "INT"), DropColumn(("c",))])
+    assert not any(isinstance(each, ReplaceSortOrder) for each in migrate(one, wider).changes)
 
 
 def test_a_rename_is_a_rename_and_a_swap_needs_a_name_between() -> None:

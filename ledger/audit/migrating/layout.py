@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from attrs import evolve
+
 from ledger.events.spec_changes import (
     AddPartitionField,
     RemovePartitionField,
@@ -42,7 +44,8 @@ def layout_changes(
     sources = {old: paths[new] for old, new in new_ids.items() if new in paths}
     sources |= {key: path for key, path in paths.items() if key not in sources}
     yield from _specs(before, target, sources, new_ids)
-    yield from _orders(before, target, sources)
+    orders = [_in_ids(each, new_ids) for each in target.sort_orders]
+    yield from _orders(before, orders, _in_ids(target.sort_order, new_ids), paths)
 
 
 def _specs(
@@ -110,21 +113,29 @@ def _updates(
             yield AddPartitionField(sources[each.source_id], each.transform, each.name)
 
 
+def _in_ids(order: SortOrder, new_ids: Mapping[int, int]) -> SortOrder:
+    """Return a later order in the ids of the earlier state."""
+    fields = (
+        evolve(each, source_id=new_ids.get(each.source_id, each.source_id)) for each in order.fields
+    )
+    return evolve(order, fields=tuple(fields))
+
+
 def _orders(
-    before: TableState, target: TableState, sources: Mapping[int, Path]
+    before: TableState, wanted: Sequence[SortOrder], last: SortOrder, paths: Mapping[int, Path]
 ) -> Iterator[SpecChange]:
-    goes_on = target.sort_orders[: len(before.sort_orders)] == before.sort_orders
-    later: Sequence[SortOrder] = target.sort_orders[len(before.sort_orders) :] if goes_on else ()
+    known = before.sort_orders
+    later = wanted[len(known) :] if tuple(wanted[: len(known)]) == known else ()
     current = before.sort_order
-    for each in (*later, target.sort_order):
+    for each in (*later, last):
         if each.fields != current.fields:
-            yield ReplaceSortOrder(_columns(each, sources))
+            yield ReplaceSortOrder(_columns(each, paths))
         current = each
 
 
-def _columns(order: SortOrder, sources: Mapping[int, Path]) -> tuple[SortColumn, ...]:
+def _columns(order: SortOrder, paths: Mapping[int, Path]) -> tuple[SortColumn, ...]:
     return tuple(
-        SortColumn(sources[each.source_id], each.transform, each.direction, each.null_order)
+        SortColumn(paths[each.source_id], each.transform, each.direction, each.null_order)
         for each in order.fields
-        if each.source_id in sources
+        if each.source_id in paths
     )
