@@ -120,8 +120,8 @@ def runs(first: int, last: int) -> Iterator[tuple[int, int]]:
     are several, such tiles lie whole in them.
 
     Example:
-        >>> list(runs(300, 800)), list(runs(300, 1100))
-        ([(300, 800)], [(300, 511), (512, 1023), (1024, 1100)])
+        >>> list(runs(300, 700)), list(runs(300, 1100))
+        ([(300, 700)], [(300, 511), (512, 1023), (1024, 1100)])
     """
     is_short = last < block_of(first).start + NARROWEST_SUMS
     while first <= last:
@@ -139,7 +139,7 @@ def lessening(first: int, last: int, cores: int) -> Iterator[tuple[int, int]]:
 
     Example:
         >>> [(b + 1 - a) // BLOCK for a, b in lessening(0, 2559, 2)]
-        [8, 8, 8, 4, 3, 3, 2, 1, 1, 1, 1]
+        [8, 8, 8, 8, 2, 2, 1, 1, 1, 1]
         >>> list(lessening(70, 200, 8))
         [(70, 127), (128, 191), (192, 200)]
     """
