@@ -309,6 +309,8 @@ def test_an_older_head_is_met_by_a_log_that_went_on(short: Place) -> None:
 
     assert short.look(older, Expected(older.digest)).findings == []
     (found,) = short.look(Expected(older.digest, 31)).findings
+    # One that is there says nothing of the next.
+    assert short.look(older, Expected(older.digest, 31)).findings == [found]
     assert found.version == 31
 
 

@@ -279,6 +279,13 @@ def test_lines_of_a_newer_format_are_refused_with_upgrade() -> None:
         brought(lines, memory())
 
 
+def test_a_line_of_a_newer_format_that_nobody_here_can_read_is_refused_with_upgrade_too() -> None:
+    line = b'{"lakeledger":"bundle","format":9,"holds":[]}\n'
+
+    with pytest.raises(UpgradeRequiredError, match="line 3 has format 9"):
+        read(line, "line 3")
+
+
 def test_an_external_table_is_named_and_not_carried() -> None:
     store = memory()
     lake = lake_on(store)

@@ -9,6 +9,9 @@ import pytest
 
 pytest.importorskip("deltalake")
 
+import pyarrow as pa
+from deltalake import write_deltalake
+
 import ledger
 from ledger import Ledger, Table
 from ledger.events.born.delta import DeltaFollowed
@@ -83,6 +86,17 @@ def test_partitions_of_every_type_come_in(tmp_path: Path, key: str) -> None:
     life = Life(tmp_path / "t", 3, key)
     life.write("append")
     assert_alike(life, mirrored(ledger.open(str(tmp_path / "lake")), life), [1])
+
+
+def test_each_partition_column_of_a_table_has_a_field_id_of_its_own(tmp_path: Path) -> None:
+    rows = pa.table({"id": [1], "day": ["a"], "hour": [2]})
+    write_deltalake(str(tmp_path / "t"), rows, partition_by=["day", "hour"])
+    lake = ledger.open(str(tmp_path / "lake"))
+    lake.import_table("a.b", str(tmp_path / "t"), format_name="delta")
+
+    fields = lake.table("a.b").state.spec.fields
+
+    assert [(each.name, each.field_id) for each in fields] == [("day", 1000), ("hour", 1001)]
 
 
 def test_a_log_that_lost_its_beginning_begins_where_its_checkpoint_does(tmp_path: Path) -> None:

@@ -80,6 +80,30 @@ def test_what_is_no_table_is_refused_in_a_line_and_leaves_nothing(
     assert lake.databases() == []
 
 
+def test_defaults_of_columns_come_in_as_their_texts(tmp_path: Path) -> None:
+    said = json.loads(life("v3")[0])
+    fields = said["schemas"][-1]["fields"]
+    free = max(each["id"] for each in fields) + 100
+    said["last-column-id"] = free + 1
+    fields += [
+        {"id": free, "name": "n", "required": False, "type": "int", "initial-default": 7},
+        {
+            "id": free + 1,
+            "name": "s",
+            "required": False,
+            "type": "string",
+            "initial-default": "a",
+            "write-default": "b",
+        },
+    ]
+    lake = fresh()
+    lake.import_table("a.b", placed(json.dumps(said).encode(), tmp_path))
+
+    columns = {each.name: each for each in lake.table("a.b").state.schema.fields}
+    told = {each: (columns[each].initial_default, columns[each].default_value) for each in "ns"}
+    assert told == {"n": ("7", None), "s": ("a", "b")}
+
+
 def life(version: str) -> list[bytes]:
     folder = DATA / "generated/java-life" / version
     return [each.read_bytes() for each in sorted(folder.glob("*.metadata.json"))]

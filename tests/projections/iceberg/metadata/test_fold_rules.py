@@ -10,6 +10,7 @@ import pytest
 from attrs import evolve
 
 from ledger.model.errors import InvalidInputError, UnsupportedError
+from projections.iceberg.committing.batch import nothing
 from projections.iceberg.committing.creation import NewTable, creating
 from projections.iceberg.committing.fold import apply_updates
 from projections.iceberg.committing.requirements import StaleBaseError
@@ -104,6 +105,17 @@ def test_a_format_version_that_nobody_knows_is_unsupported() -> None:
         commit(three(), {"action": "upgrade-format-version", "format-version": 4})
     with pytest.raises(UnsupportedError):
         table(format_version=4)
+    begun = [{"action": "upgrade-format-version", "format-version": 4}]
+    with pytest.raises(UnsupportedError, match="cannot be of format version 4"):
+        commit(None, *begun)
+
+
+def test_the_first_partition_field_of_a_table_has_id_1000() -> None:
+    assert nothing(2, START_MS).last_partition_id == 999
+    bare = apply_updates(
+        None, creating(NewTable(uuid=UUID, location="mem:/t", schema=SCHEMA)), now_ms=START_MS
+    )
+    assert bare.last_partition_id == 999
 
 
 def test_a_commit_far_before_the_last_one_is_refused() -> None:
