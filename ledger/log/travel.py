@@ -57,8 +57,11 @@ def at_version(log: StreamLog[S, E], version: int) -> S:
         return newest
     if not 0 <= version < newest.version:
         raise NotFoundError(f"version {version} does not exist; there are 0 to {newest.version}")
-    start = log.checkpoints.at_or_before(version)
-    return _fold_while(log, start, lambda commit: commit.version <= version)
+    start = log.checkpoints.nearest(version)
+    if start is None or start.state.version < version:
+        start = _folded_while(log, start, lambda commit: commit.version <= version)
+        log.checkpoints.remember(start)
+    return start.state
 
 
 def at_timestamp(log: StreamLog[S, E], timestamp_millis: int) -> S:
@@ -106,7 +109,7 @@ def last_while(
 
     Both conditions hold for a prefix of the stream and fail after it; version 0 fits.
     """
-    return _fold_while(log, last_checkpoint_while(log, state_fits), commit_fits)
+    return _folded_while(log, last_checkpoint_while(log, state_fits), commit_fits).state
 
 
 def last_checkpoint_while(log: StreamLog[S, E], state_fits: Callable[[S], bool]) -> Head[S] | None:
@@ -146,15 +149,16 @@ def _roundest(low: int, high: int) -> int:
     return high
 
 
-def _fold_while(
+def _folded_while(
     log: StreamLog[S, E], start: Head[S] | None, fits: Callable[[Commit[E]], bool]
-) -> S:
-    builder = log.stream.builder(start.state if start else None)
+) -> Head[S]:
+    builder, digest = log.stream.builder(start.state if start else None), _position(start).digest
     for read in onward(log, start):
         if not fits(read.commit):
             break
         log.fold(builder, read.commit)
-    return builder.freeze()
+        digest = read.digest
+    return Head(builder.freeze(), digest)
 
 
 def onward(log: StreamLog[S, E], start: Head[S] | None) -> Iterator[Read[E]]:

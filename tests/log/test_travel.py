@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, datetime
 
 import pytest
@@ -14,10 +15,13 @@ from ledger import (
     SetOption,
     Table,
 )
+from ledger.events import TableEvent
+from ledger.events.commit import Commit
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.state import TableState
 from ledger.log.caches.checkpoint import Checkpoints
+from ledger.log.travel import at_version
 from tests.evolution.test_table_laws import random_table
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders, ticking
 
@@ -57,6 +61,33 @@ class _Counting(TableStream):
     def decode_state(self, record: bytes | memoryview) -> TableState:
         self.whole += 1
         return super().decode_state(record)
+
+
+def test_versions_in_any_order_read_as_they_were() -> None:
+    table, states = a_table(330)
+    shuffled = random.Random(7).sample(states, len(states))
+    for state in [*shuffled, *states, *reversed(states)]:
+        assert at_version(table.log, state.version) == state
+
+
+def test_whoever_follows_folds_each_commit_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, states = a_table(330)
+    log = table.log
+    behind = [*range(110, 320, 5)]
+    folded: list[int] = []
+    fold = log.fold
+
+    def counted(builder: TableBuilder, commit: Commit[TableEvent]) -> None:
+        folded.append(commit.version)
+        fold(builder, commit)
+
+    monkeypatch.setattr(log, "fold", counted)
+    for version in behind:
+        # Two who follow, one of them a little behind, and one who looks again.
+        for each in (version, version - 3, version):
+            assert at_version(log, each) == states[each]
+    # Those of the first checkpoint's interval, then what came, and a little for who is behind.
+    assert len(folded) <= (320 - 100) + 3 * len(behind)
 
 
 def test_a_search_reads_one_checkpoint_whole() -> None:

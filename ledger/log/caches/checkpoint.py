@@ -26,6 +26,10 @@ FORMAT = 1
 _MOST_KEPT = 16
 """So many states are kept in memory: searches meet the same few checkpoints again and again."""
 
+_MOST_REACHED = 4
+"""So many states that were asked for last are kept: what follows a table asks for a later one each
+time, and each format's files stand at one of their own."""
+
 _MOST_OUTLINES = 256
 """So many outlines are kept in memory; they are small, and most searches need no more."""
 
@@ -110,6 +114,7 @@ class Checkpoints(Generic[S]):
         self._gate = gate
         self._kept: dict[int, Head[S]] = {}
         self._outlines: dict[int, S] = {}
+        self._reached: tuple[Head[S], ...] = ()
 
     def save(self, head: Head[S]) -> None:
         """Keep `head`, and hint at it.
@@ -164,6 +169,24 @@ class Checkpoints(Generic[S]):
                     self._kept.pop(oldest, None)
                 return found
         return None
+
+    def nearest(self, version: int) -> Head[S] | None:
+        """Return the newest state not after `version` that can be had without folding, or None.
+
+        That is a checkpoint, or what was made of one lately; see `remember`.
+        """
+        step = version - version % CHECKPOINT_INTERVAL
+        lately = [each for each in self._reached if step <= each.state.version <= version]
+        if lately:
+            return max(lately, key=lambda each: each.state.version)
+        return self.at_or_before(version)
+
+    def remember(self, head: Head[S]) -> None:
+        """Keep in memory what was asked for: to go on from, instead of from a checkpoint."""
+        version = head.state.version
+        others = (each for each in self._reached if each.state.version != version)
+        # One step, so that no thread waits for another.
+        self._reached = (head, *others)[:_MOST_REACHED]
 
     def outline_at_or_before(self, version: int) -> S | None:
         """Return the state of the newest usable checkpoint not after `version`, or None.
