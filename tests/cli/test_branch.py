@@ -90,6 +90,15 @@ def test_files_are_overwritten_and_taken_out_of_a_branch(told: Callable[..., str
     assert rows(told) == 2
 
 
+def test_files_go_by_the_names_that_they_have_in_the_table_and_on_disk_at_once(
+    told: Callable[..., str],
+) -> None:
+    told("add-files", "shop.visits", "b.parquet", "c.parquet")
+    live = (Path.cwd() / "b.parquet").as_uri()
+    told("delete-files", "shop.visits", live, "c.parquet")
+    assert rows(told) == 2
+
+
 def test_what_cannot_be_is_one_line_with_the_next_step(told: Callable[..., str]) -> None:
     told("branch", "shop.visits", "audit")
     assert "exists" in told("branch", "shop.visits", "audit", exits=3)

@@ -44,6 +44,12 @@ def test_the_family_alone_lists_its_commands(run: Run) -> None:
     assert all(f"│ {name} " in ran.out for name in FAMILY)
 
 
+def test_a_database_says_that_it_has_no_views_only_while_it_has_none(recent: Run) -> None:
+    assert "has no views" not in recent("view", "list", "shop").out
+    recent("view", "drop", VIEW)
+    assert recent("view", "list", "shop").out.splitlines()[0] == "shop has no views"
+
+
 def test_a_created_view_shows_what_it_is(recent: Run) -> None:
     said = recent("view", "show", VIEW).out
 

@@ -161,6 +161,14 @@ CONTRADICTIONS: dict[str, tuple[Callable[[Place], Events], str]] = {
         lambda place: [listed(place, path="s3://b/../x")],
         "leads out",
     ),
+    "a bucket of more than 32 bits": (
+        lambda place: [listed(place, bucket=2**31)],
+        "bucket",
+    ),
+    "a bucket of more than 32 bits below 0": (
+        lambda place: [listed(place, bucket=-(2**31) - 1)],
+        "bucket",
+    ),
     "an empty path": (lambda place: [listed(place, path="")], "leads out"),
     "statistics that lead out": (
         lambda _: [

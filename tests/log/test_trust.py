@@ -73,6 +73,16 @@ def test_no_cache_is_read_by_who_trusts_the_log() -> None:
     assert any("/log/" in key for key in heard.keys_read)
 
 
+def test_who_trusts_the_log_sees_its_files_and_no_cache() -> None:
+    inner = memory()
+    lived(inner)
+    there = {*inner.walk("")}
+    seen = {*LogAlone(inner).walk("")}
+    assert any("/caches/" in key for key in there)
+    assert [key for key in seen if any(each in key for each in CACHES)] == []
+    assert {key for key in there if "/log/" in key} == {key for key in seen if "/log/" in key}
+
+
 def test_a_forged_checkpoint_that_fits_the_log_deceives_others_alone(tmp_path: Path) -> None:
     lived(LocalStore(tmp_path))
     for path in tmp_path.glob("shop.db/orders/_ledger/caches/*/*.json"):

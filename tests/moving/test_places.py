@@ -338,6 +338,16 @@ def test_a_copy_has_an_identity_of_its_own_and_leaves_what_lies_outside(tmp_path
     assert at(tmp_path / "there").whereabouts().verdict == "here"
 
 
+def test_where_no_ledger_can_be_read_at_the_old_place_any_more_it_was_moved(
+    tmp_path: Path,
+) -> None:
+    made(tmp_path / "here").project("iceberg")
+    shutil.copytree(tmp_path / "here", tmp_path / "there")
+    assert at(tmp_path / "there").whereabouts().verdict == "copied"
+    (tmp_path / "here" / "_ledger" / "ledger.json").write_text("nothing of ours")
+    assert at(tmp_path / "there").whereabouts().verdict == "moved"
+
+
 def test_a_ledger_of_format_1_knows_its_place_by_its_projections(tmp_path: Path) -> None:
     store = LocalStore(tmp_path / "here")
     lake = lake_on(format_1(store))
