@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ledger.events.born.iceberg import LoggedMetadata, MetadataLogUpdated
 from ledger.events.schema_changes import SetOption
 from ledger.events.snapshot_events import TagDeleted
 from ledger.evolution.table.born.iceberg import born_changes, born_snapshot, born_totals
@@ -61,6 +62,16 @@ def test_an_option_alone_makes_no_schema_id() -> None:
     builder.commit(commit(2, SetOption("owner", "bob")))
     assert builder.freeze().schema.id == 0
     assert builder.freeze().schema.options == {"owner": "bob"}
+
+
+def test_a_log_that_goes_on_keeps_what_it_had_unless_it_says_what_it_lost() -> None:
+    builder = born(5)
+    for number, name in enumerate("bc", 6):
+        entry = LoggedMetadata(timestamp_millis=number, metadata_file=name)
+        builder.commit(commit(number, MetadataLogUpdated(added=(entry,))))
+    state = builder.freeze()
+    assert state.born is not None
+    assert [each.metadata_file for each in state.born.metadata_log] == ["b", "c"]
 
 
 def test_what_was_removed_is_gone_with_all_that_hangs_on_it() -> None:

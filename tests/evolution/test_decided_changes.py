@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from ledger import (
@@ -24,6 +25,7 @@ from ledger.events.schema_events import ColumnDropped
 from ledger.events.spec_changes import RemovePartitionField, UpdatePartitionSpec
 from ledger.evolution.columns.batch import decide_schema
 from ledger.evolution.columns.creation import with_policy
+from ledger.evolution.columns.directives import Directive, listing
 from ledger.evolution.declared.rules import Rules
 from ledger.model.types.sql import read_type
 from ledger.model.types.walk import walk_ids
@@ -176,3 +178,19 @@ def test_who_made_it_impossible_is_found_behind_facts_that_older_formats_have_no
         mine.alter([DropColumn(("x",))])
 
     assert (caught.value.version, caught.value.author) == (4, "carol")
+
+
+def test_a_column_is_listed_under_the_newer_key_where_both_are_there() -> None:
+    directive = Directive("blob-descriptor-field", None)
+    older, newer = {"blob.stored-descriptor-fields": "o"}, {"blob-descriptor-field": "p"}
+    assert listing(directive, "q", {**newer, **older}) == [("blob-descriptor-field", "p,q")]
+    assert listing(directive, "q", older) == [
+        ("blob.stored-descriptor-fields", None),
+        ("blob-descriptor-field", "o,q"),
+    ]
+
+
+def test_identifiers_are_in_the_order_of_their_new_ids_whatever_order_they_were_given_in() -> None:
+    schema = Schema.of({"a": "INT NOT NULL", "b": "INT NOT NULL"})
+    made = with_policy(attrs.evolve(schema, identifier_field_ids=(1, 0)), "iceberg")
+    assert made.identifier_field_ids == (1, 2)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from attrs import evolve
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -252,6 +253,15 @@ def test_two_fields_of_one_column_both_have_to_fit() -> None:
     columns = partition_columns(spec, schema)
     assert text_of(inclusive(expression, columns)) == "y >= 2024 and h >= 2024-03-01-10"
     assert text_of(strict(expression, columns)) == "y > 2024 or h > 2024-03-01-10"
+
+
+@pytest.mark.parametrize("op", ["is-null", "not-null"])
+def test_a_transform_that_nobody_knows_may_make_null_of_anything(op: str) -> None:
+    schema = Schema.of({"id": "INT"})
+    expression = expression_of({"op": op, "term": "id"}, schema)
+    unknown = evolve(column_of(transform_of("zorder[2]"), t.IntType()), source_id=0)
+    assert text_of(inclusive(expression, (unknown,))) == "true"
+    assert text_of(strict(expression, (unknown,))) == "false"
 
 
 @pytest.mark.parametrize(

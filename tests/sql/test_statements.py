@@ -235,10 +235,7 @@ def test_a_wrong_statement_says_where(text: str, said: str) -> None:
         ("struct<a: varchar(3)>", "ROW<`a` VARCHAR(3)>"),
         ("BLOB", "BLOB"),
         ("TIMESTAMP(3)", "TIMESTAMP(3)"),
-        ("timestamp", "TIMESTAMP(6) WITH LOCAL TIME ZONE"),
         ("timestamptz", "TIMESTAMP(6) WITH LOCAL TIME ZONE"),
-        ("timestamp_ltz", "TIMESTAMP(6) WITH LOCAL TIME ZONE"),
-        ("timestamp_ntz", "TIMESTAMP(6)"),
     ],
 )
 def test_a_type_is_sparks_or_the_ledgers(text: str, read: str) -> None:

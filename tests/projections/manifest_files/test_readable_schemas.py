@@ -54,3 +54,18 @@ def test_a_named_type_may_be_named_again(kind: str) -> None:
     found = readable_schema({"type": "record", "name": "r", "fields": fields})
     assert found["fields"][0]["type"] == {"type": kind, "name": "n", **said}
     assert found["fields"][1]["type"] == "n"
+
+
+def test_a_list_of_records_is_read_when_one_of_their_members_takes_bytes() -> None:
+    def rows_of(*kinds: str) -> dict[str, Any]:
+        members = [{"name": f"m{number}", "type": each} for number, each in enumerate(kinds)]
+        items = {"type": "record", "name": "row", "fields": members}
+        return {
+            "type": "record",
+            "name": "r",
+            "fields": [{"name": "a", "type": {"type": "array", "items": items}}],
+        }
+
+    assert readable_schema(rows_of("null", "int"))["type"] == "record"
+    with pytest.raises(ValueError, match="values without bytes"):
+        readable_schema(rows_of("null", "null"))

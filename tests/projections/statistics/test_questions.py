@@ -85,6 +85,20 @@ def test_small_files_skew_and_what_a_compaction_would_gain() -> None:
     ]
 
 
+def test_a_compaction_gains_nothing_by_files_of_deletes() -> None:
+    table = a_table()
+    table.alter([SetOption("ledger.formats", "iceberg")])
+    deletes = a_file("gone", "2024-10-06", 90_000, records=3)
+    table.append([replace(deletes, content="position-deletes")])
+
+    rows = asked(table, "compaction", target_file_size=150)
+
+    assert [tuple(row.values())[1:] for row in rows] == [
+        (5, 50, 10, 0.22, 1, 4),
+        (2, 400, 200, 1.78, 2, 0),
+    ]
+
+
 def test_growth_has_a_row_for_each_day_with_snapshots() -> None:
     rows = asked(a_table(), "growth")
 

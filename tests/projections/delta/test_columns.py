@@ -1,0 +1,75 @@
+"""What Delta's files call the columns inside rows, lists and maps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import evolve
+
+from ledger import Schema
+from ledger.model import types as t
+from ledger.model.types.sql import read_type
+from ledger.model.types.text import format_type
+from ledger.model.types.walk import walk_fields
+from projections.delta.table.columns import CalledInFiles, columns_of, members_of
+
+
+def member(name: str, kind: Any, **said: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, "nullable": True, "metadata": said}
+
+
+def struct(*members: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "struct", "fields": list(members)}
+
+
+def array(element: Any) -> dict[str, Any]:
+    return {"type": "array", "elementType": element, "containsNull": True}
+
+
+def mapped(key: Any, value: Any) -> dict[str, Any]:
+    return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
+
+
+NESTED = struct(
+    member("a", "integer"),
+    member("l", array(struct(member("x", "integer"), member("y", array("string"))))),
+    member(
+        "m", mapped(struct(member("k", "integer")), mapped("string", struct(member("v", "long"))))
+    ),
+)
+
+
+def test_members_are_found_in_lists_and_in_the_keys_and_values_of_maps() -> None:
+    assert [path for path, _ in members_of(NESTED, {})] == [
+        *("a", "l", "l.element.x", "l.element.y"),
+        *("m", "m.key.k", "m.value.value.v"),
+    ]
+
+
+def test_every_member_at_any_depth_gets_an_id_of_its_own() -> None:
+    columns = columns_of(NESTED, {}, {}, 0)
+    assert sorted(columns.new.values()) == list(range(1, 8))
+    assert [format_type(each.type) for each in columns.fields] == [
+        "INT",
+        "ARRAY<ROW<`x` INT, `y` ARRAY<STRING>>>",
+        "MAP<ROW<`k` INT> NOT NULL, MAP<STRING NOT NULL, ROW<`v` BIGINT>>>",
+    ]
+
+
+def test_files_call_members_of_lists_and_maps_by_the_sources_names() -> None:
+    kinds = {"l": "ARRAY<ROW<x INT>>", "m": "MAP<STRING, ROW<v ARRAY<ROW<w INT>>>>"}
+    schema = Schema.of({name: read_type(text) for name, text in kinds.items()})
+    (of_list, of_map) = schema.fields
+    assert isinstance(of_list.type, t.ArrayType)
+    assert isinstance(of_map.type, t.MapType)
+    ids = {each.name: each.id for each in walk_fields(schema.fields)}
+    called = CalledInFiles({ids["x"]: "col-x", ids["w"]: "col-w", ids["m"]: "col-m"}, schema.id)
+
+    found = called.schema(schema)
+
+    assert [each.name for each in found.fields] == ["l", "col-m"]
+    assert [format_type(each.type) for each in found.fields] == [
+        "ARRAY<ROW<`col-x` INT>>",
+        "MAP<STRING, ROW<`v` ARRAY<ROW<`col-w` INT>>>>",
+    ]
+    assert called.schema(evolve(schema, id=schema.id + 1)).names == ("l", "m")
