@@ -203,6 +203,16 @@ def test_a_ledger_that_keeps_all_in_its_lines_erases_nothing() -> None:
     assert lake_on(store).plan_erasure(author="tester").standing[0].versions == (0, 1)
 
 
+def test_a_request_that_is_asked_again_leaves_nothing_that_no_commit_names() -> None:
+    store = memory()
+    table = orders(erasable(store))
+    for _ in range(2):
+        table.alter([SetOption("k", "1")], author=ANN, message="why", commit_id="once")
+    assert len(holding(store, ANN)) == 1
+    lake_on(store).erase(author=ANN)
+    assert holding(store, ANN) == []
+
+
 def test_a_plan_changes_nothing() -> None:
     store = memory()
     orders(erasable(store)).alter([SetOption("k", "1")], author=ANN)

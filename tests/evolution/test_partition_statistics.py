@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ledger import InvalidInputError, NotFoundError, Table
+from ledger import InvalidChangeError, InvalidInputError, NotFoundError, Table
 from ledger.events.born.iceberg import IcebergStatistics, StatisticsBlob, StatisticsSet
 from ledger.events.commit import Commit, Transaction
 from ledger.events.snapshot_events import PartitionStatisticsSet
@@ -230,3 +230,13 @@ def test_writers_who_tag_the_same_snapshot_alike_both_win() -> None:
     theirs.create_tag("nine", snapshot=9, time_retained_millis=10**9)
 
     assert table.state.tags["nine"].snapshot_id == 9
+
+
+def test_a_log_that_says_statistics_of_a_snapshot_that_never_was_is_refused() -> None:
+    builder = TableBuilder(a_table(snapshots=2).state)
+    said = PartitionStatisticsSet(
+        snapshot_id=3, statistics_path="metadata/three.parquet", file_size_in_bytes=9
+    )
+    builder.begin(builder.version + 1, builder.effective_millis + 1, 2)
+    with pytest.raises(InvalidChangeError, match="snapshot 3"):
+        builder.add(_with(said))

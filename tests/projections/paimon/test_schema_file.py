@@ -105,3 +105,7 @@ def test_the_order_of_options_does_not_change_the_bytes() -> None:
 
 def test_texts_are_escaped_as_jackson_escapes_them() -> None:
     assert paimon_json('é"\\\n\x1f/') == '"é\\"\\\\\\n\\u001F/"'
+
+
+def test_a_new_schema_is_of_the_file_version_that_paimon_writes() -> None:
+    assert schema_to_json(Schema.of({"a": "INT"}))["version"] == 3

@@ -13,11 +13,13 @@ from ledger.model.errors import InvalidInputError, UnsupportedError
 from projections.iceberg.committing.batch import nothing
 from projections.iceberg.committing.creation import NewTable, creating
 from projections.iceberg.committing.fold import apply_updates
+from projections.iceberg.committing.fold_layouts import partition_type
 from projections.iceberg.committing.requirements import StaleBaseError
 from projections.iceberg.metadata.layout import PartitionField, PartitionSpec, SortField, SortOrder
 from projections.iceberg.metadata.snapshot import MetadataLogEntry, SnapshotLogEntry
 from projections.iceberg.metadata.table import TableMetadata, check_clocks
 from projections.iceberg.metadata.table_json import read_metadata, write_metadata
+from projections.iceberg.metadata.types import type_text
 from tests.projections.iceberg.metadata.cases import UUID
 from tests.projections.iceberg.metadata.small_tables import (
     SCHEMA,
@@ -108,6 +110,32 @@ def test_a_format_version_that_nobody_knows_is_unsupported() -> None:
     begun = [{"action": "upgrade-format-version", "format-version": 4}]
     with pytest.raises(UnsupportedError, match="cannot be of format version 4"):
         commit(None, *begun)
+
+
+def test_specs_go_by_their_ids_and_the_others_stay() -> None:
+    base = three()
+    for buckets in (2, 3, 4):
+        field = {"source-id": 1, "transform": f"bucket[{buckets}]", "name": f"b{buckets}"}
+        spec = {"spec-id": -1, "fields": [field]}
+        base = commit(base, {"action": "add-spec", "spec": spec})
+    ids = [each.spec_id for each in base.partition_specs]
+
+    found = commit(base, {"action": "remove-partition-specs", "spec-ids": [ids[1], ids[3]]})
+
+    assert [each.spec_id for each in found.partition_specs] == [ids[0], ids[2]]
+
+
+def test_values_of_a_spec_are_optional_and_of_no_known_type_where_their_column_is_gone() -> None:
+    base = table()
+    fields = (
+        PartitionField("b", "bucket[4]", source_id=1, field_id=1000),
+        PartitionField("gone", "identity", source_id=77, field_id=1001),
+    )
+    found = partition_type(PartitionSpec(0, fields), base.schema)
+    assert [(each.name, type_text(each.type), each.required) for each in found.fields] == [
+        ("b", "int", False),
+        ("gone", "unknown", False),
+    ]
 
 
 def test_the_first_partition_field_of_a_table_has_id_1000() -> None:
