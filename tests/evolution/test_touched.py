@@ -8,6 +8,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
+from msgspec.structs import replace
 
 from ledger import FileChange, Schema
 from ledger.events import TableEvent
@@ -25,7 +26,7 @@ from ledger.evolution.layout.partition_filter import PartitionFilter
 from ledger.evolution.state import TableState
 from ledger.evolution.table.conflicts.cells import Cell, sets
 from ledger.evolution.table.conflicts.touched import FileWish, RecentlyTouched, Touched
-from ledger.model.file_change import inline_files
+from ledger.model.file_change import inline_files, placeholder
 from ledger.model.partition import PartitionField, PartitionSpec
 from ledger.model.snapshot import BRANCH_IDS, branch_number
 
@@ -234,3 +235,13 @@ def test_many_commits_are_not_all_remembered() -> None:
     for version in range(1000):
         recently.by(commit_of([], version))
     assert len(recently._kept) < 100
+
+
+def test_a_filter_says_nothing_of_a_value_that_was_erased_or_is_kept_elsewhere() -> None:
+    spec = PartitionSpec(0, (PartitionField(0, 1000, "day"),))
+    known = FileChange(path="a", partition=("d",), record_count=1, file_size_in_bytes=1)
+    kept = replace(known, partition=(placeholder(f"{32 * '0'}:{64 * 'f'}"),))
+    wanted = PartitionFilter({(0, "identity"): "d"})
+    other = PartitionFilter({(0, "identity"): "x"})
+    assert [each.matches(known, spec) for each in (wanted, other)] == [True, False]
+    assert [each.matches(kept, spec) for each in (wanted, other)] == [None, None]

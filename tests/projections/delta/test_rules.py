@@ -94,6 +94,11 @@ def test_a_file_that_delta_cannot_say_is_refused(facts: dict[str, Any], rule: st
         table.append([replace(file("a", partition=("x",)), **facts)])
 
 
+def test_a_file_that_says_that_it_is_in_no_order_is_one_of_deltas() -> None:
+    table = table_of({"n": "INT"})
+    assert table.append([replace(file("a"), sort_order_id=0)]).version == 1
+
+
 def test_files_that_disagree_on_a_name_are_refused_until_an_overwrite() -> None:
     table = table_of({"a": "INT"})
     table.append([file("old")])

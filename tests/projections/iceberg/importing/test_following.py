@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pyiceberg.catalog import load_catalog
+from pyiceberg.table.statistics import StatisticsFile
 from pyiceberg.utils.config import Config
 
 import ledger
@@ -24,6 +25,7 @@ from ledger import (
     UnsupportedError,
 )
 from ledger.events.born.iceberg import SourceFollowed
+from ledger.events.spec_events import PartitionSpecUpdated
 from ledger.stores import MemoryStore
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory
@@ -147,6 +149,48 @@ def test_what_came_meanwhile_comes_once(tmp_path: Path) -> None:
         if isinstance(event, SourceFollowed)
     ]
     assert len(files) == len(set(files)) == 3
+
+
+def test_a_spec_of_the_source_comes_once_however_often_it_is_looked_at(tmp_path: Path) -> None:
+    theirs, lake = mirrored(tmp_path)
+    with theirs.update_spec() as update:
+        update.add_identity("name")
+    for number in (2, 3, 4):
+        appended(theirs, number, name=["y"])
+        lake.import_table("a.b", theirs.metadata_location)
+    specs = [
+        event.spec_id
+        for _, _, events in told(lake)
+        for event in events
+        if isinstance(event, PartitionSpecUpdated)
+    ]
+    assert specs == [1]
+
+
+def with_statistics(lake: Ledger) -> list[int]:
+    born = lake.table("a.b").state.born
+    assert born is not None
+    return [*born.statistics]
+
+
+def test_statistics_that_the_source_takes_away_go_here_too(tmp_path: Path) -> None:
+    theirs, lake = mirrored(tmp_path)
+    snapshot_id = appended(theirs, 2, name=["y"])
+    puffin = StatisticsFile(
+        snapshot_id=snapshot_id,
+        statistics_path=f"{theirs.location()}/metadata/ndv.puffin",
+        file_size_in_bytes=9,
+        file_footer_size_in_bytes=3,
+        blob_metadata=[],
+    )
+    with theirs.update_statistics() as update:
+        update.set_statistics(puffin)
+    lake.import_table("a.b", theirs.metadata_location)
+    assert with_statistics(lake) == [snapshot_id]
+    with theirs.update_statistics() as update:
+        update.remove_statistics(snapshot_id)
+    lake.import_table("a.b", theirs.metadata_location)
+    assert with_statistics(lake) == []
 
 
 def test_a_source_whose_manifests_are_gone_is_refused_before_anything_is_written(
