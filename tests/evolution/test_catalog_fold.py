@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from attrs import evolve
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from ledger.events.catalog_events import (
     AddDialect,
@@ -290,6 +291,14 @@ def test_options_and_dialects_are_sorted_however_an_event_spells_them() -> None:
 def test_contradictions_are_refused(events: list[CatalogEvent], said: str) -> None:
     with pytest.raises(InvalidChangeError, match=said):
         state_of(*events)
+
+
+def test_a_views_id_is_its_own() -> None:
+    builder = CatalogBuilder()
+    builder.commit(commit_of(0, SHOP, VIEW))
+    other = replace(VIEW, identifier=TableName("shop", "older"))
+    with pytest.raises(InvalidChangeError, match=r"view id v1 is shop\.recent's"):
+        builder.commit(commit_of(1, other))
 
 
 @pytest.mark.parametrize("version", [0, 2])

@@ -153,6 +153,7 @@ def test_types_become_the_smallest_arrow_type_that_holds_them(
         (pa.large_string(), "STRING"),
         (pa.binary(16), "BINARY(16)"),
         (pa.timestamp("s"), "TIMESTAMP(0)"),
+        (pa.timestamp("ns"), "TIMESTAMP(9)"),
         (pa.timestamp("us", tz="Europe/Paris"), "TIMESTAMP_LTZ(6)"),
         (pa.dictionary(pa.int8(), pa.string()), "STRING"),
         (pa.large_list(pa.int64()), "BIGINT ARRAY"),

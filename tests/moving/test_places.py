@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from attrs import define, evolve
+from msgspec.structs import replace
 
 import ledger
 from ledger import AddColumn, FileChange, InvalidChangeError, InvalidInputError, Schema, Table
@@ -73,6 +74,8 @@ def ids(table: Table, **instant: Any) -> list[int]:
 
 
 ADD = AddColumn(("n",), "INT")
+_FILE_PATH, _POSITION = 2147483546, 2147483545
+"""The field ids of what position deletes name."""
 
 
 def test_a_ledger_that_nothing_ties_to_a_place_just_works_elsewhere(tmp_path: Path) -> None:
@@ -142,6 +145,26 @@ def test_moved_twice_it_is_clean_and_its_rows_are_the_same(tmp_path: Path) -> No
         wanted = [1, 3, 4] if with_deletes_here else [1, 3]
         assert ids(table) == by_static_table(table) == wanted
         assert at(tmp_path / str(number)).whereabouts().verdict == "here"
+
+
+def test_deletes_that_are_written_anew_have_no_bounds_of_the_names_that_they_had(
+    tmp_path: Path,
+) -> None:
+    table = made(tmp_path / "here")
+    with_deletes(table)
+    named = f"{table.location}/data/1.parquet".encode().hex()
+    (deletes,) = [each for each in table.at().files if each.content == "position-deletes"]
+    bounds = {_FILE_PATH: named, _POSITION: "0100000000000000"}
+    bounded = replace(deletes, kind="ADD", path="data/bounded.parquet", lower_bounds=bounds)
+    shutil.copy(folder_of(table) / deletes.path, folder_of(table) / bounded.path)
+    table.append([bounded])
+    shutil.move(tmp_path / "here", tmp_path / "there")
+    at(tmp_path / "there").record_move(rewrites=True)
+
+    there = at(tmp_path / "there").table("shop.t").at().files
+    kept = [each.lower_bounds for each in there if each.content == "position-deletes"]
+    assert {_POSITION: "0100000000000000"} in kept
+    assert not any(_FILE_PATH in each for each in kept if isinstance(each, dict))
 
 
 def by_static_table(table: Table) -> list[int]:
