@@ -309,7 +309,15 @@ def test_questions_about_an_iceberg_table_are_answered_by_its_own_snapshots_and_
         for each in there
     }
     assert there.keys() == {f"name={name}" for name in by_name}
+    born = table.state.born
+    assert born is not None
+    assert {
+        row["partition"]: row["last_change_version"]
+        for row in ask(table, "untouched", untouched_days=0)
+    } == {each: born.added_in[changed[each]] for each in there}
 
+    # Before the second snapshot there is nothing that only older ones read.
+    assert ask(table, "retention", now_millis=moments[line[0]], retained_days=0) == []
     cut = line[-2]
     stays = {path for each in line[line.index(cut) :] for path in plans[each]}
     every = {path: file for plan in plans.values() for path, file in plan.items()}
