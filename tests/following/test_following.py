@@ -18,6 +18,7 @@ from typing import Any
 import fastavro
 import pytest
 from pyiceberg.table import StaticTable
+from structlog.testing import capture_logs
 
 import ledger
 from ledger import InvalidChangeError, Ledger, Schema, SetOption, Table
@@ -429,3 +430,20 @@ def test_a_renamed_and_a_dropped_table_are_no_failure(
     lake.drop_table("shop.sales")
     assert lake.close()
     assert capsys.readouterr().err == ""
+
+
+def test_a_commit_lands_though_nobody_can_follow_it_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_table: object) -> None:
+        raise StoreError("no more threads")
+
+    lake, table = table_in(tmp_path)
+    lake.close()
+    monkeypatch.setattr(followed, "Follower", refused)
+    other = ledger.open(tmp_path).table("shop.orders")
+    with capture_logs() as told:
+        other.append([data_file("a.parquet")])
+    (failed,) = [each for each in told if each["event"] == "follow_failed"]
+    assert (failed["table"], failed["error"]) == ("shop.orders", "no more threads")
+    assert table.at(version=other.state.version).files

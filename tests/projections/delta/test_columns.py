@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from attrs import evolve
 
-from ledger import Schema
+from ledger import FileChange, Schema
 from ledger.model import types as t
 from ledger.model.types.sql import read_type
 from ledger.model.types.text import format_type
 from ledger.model.types.walk import walk_fields
 from projections.delta.table.columns import CalledInFiles, columns_of, members_of
+from projections.delta.table.values import StatisticsOf
 
 
 def member(name: str, kind: Any, **said: Any) -> dict[str, Any]:
@@ -73,3 +75,16 @@ def test_files_call_members_of_lists_and_maps_by_the_sources_names() -> None:
         "MAP<STRING, ROW<`v` ARRAY<ROW<`col-w` INT>>>>",
     ]
     assert called.schema(evolve(schema, id=schema.id + 1)).names == ("l", "m")
+
+
+def test_a_bound_that_delta_has_not_is_left_out_and_the_others_stay() -> None:
+    schema = Schema.of({"n": "INT", "raw": "BYTES"})
+    (number, raw) = (each.id for each in schema.fields)
+    file = FileChange(
+        path="a.parquet",
+        record_count=1,
+        file_size_in_bytes=1,
+        lower_bounds={number: "07000000", raw: "00ff"},
+    )
+    said = json.loads(StatisticsOf(schema.fields, frozenset()).text(file))
+    assert said["minValues"] == {"n": 7}
