@@ -176,12 +176,14 @@ def with_statistics(lake: Ledger) -> list[int]:
 def test_statistics_that_the_source_takes_away_go_here_too(tmp_path: Path) -> None:
     theirs, lake = mirrored(tmp_path)
     snapshot_id = appended(theirs, 2, name=["y"])
-    puffin = StatisticsFile(
-        snapshot_id=snapshot_id,
-        statistics_path=f"{theirs.location()}/metadata/ndv.puffin",
-        file_size_in_bytes=9,
-        file_footer_size_in_bytes=3,
-        blob_metadata=[],
+    puffin = StatisticsFile.model_validate(
+        {
+            "snapshot-id": snapshot_id,
+            "statistics-path": f"{theirs.location()}/metadata/ndv.puffin",
+            "file-size-in-bytes": 9,
+            "file-footer-size-in-bytes": 3,
+            "blob-metadata": [],
+        }
     )
     with theirs.update_statistics() as update:
         update.set_statistics(puffin)

@@ -19,7 +19,7 @@ from projections.iceberg.metadata.layout import PartitionField, PartitionSpec, S
 from projections.iceberg.metadata.snapshot import MetadataLogEntry, SnapshotLogEntry
 from projections.iceberg.metadata.table import TableMetadata, check_clocks
 from projections.iceberg.metadata.table_json import read_metadata, write_metadata
-from projections.iceberg.metadata.types import type_text
+from projections.iceberg.metadata.types import PlainType
 from tests.projections.iceberg.metadata.cases import UUID
 from tests.projections.iceberg.metadata.small_tables import (
     SCHEMA,
@@ -132,9 +132,9 @@ def test_values_of_a_spec_are_optional_and_of_no_known_type_where_their_column_i
         PartitionField("gone", "identity", source_id=77, field_id=1001),
     )
     found = partition_type(PartitionSpec(0, fields), base.schema)
-    assert [(each.name, type_text(each.type), each.required) for each in found.fields] == [
-        ("b", "int", False),
-        ("gone", "unknown", False),
+    assert [(each.name, each.type, each.required) for each in found.fields] == [
+        ("b", PlainType("int"), False),
+        ("gone", PlainType("unknown"), False),
     ]
 
 
