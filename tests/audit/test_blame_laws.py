@@ -202,6 +202,18 @@ def test_settings_are_blamed_and_a_dropped_column_is_found_by_its_name() -> None
         blame_column(lives, ("nope",))
 
 
+def test_of_columns_that_had_one_name_the_one_that_is_there_is_found() -> None:
+    table = orders(lake_on(memory()))
+    table.alter([AddColumn(("note",), "INT")], author="ann")
+    table.alter([DropColumn(("note",))], author="ann")
+    table.alter([AddColumn(("note",), "STRING")], author="bob")
+
+    found = blame_column(lives_of(table, AskedLives(path=("note",))), ("note",))
+
+    assert found.died is None
+    assert found.origins[0].cause.author == "bob"
+
+
 def test_what_was_inside_a_column_goes_with_its_type() -> None:
     table = orders(lake_on(memory()))
     table.alter([SetOption("ledger.formats", "paimon")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,23 @@ def test_a_life_of_three_hundred_steps_reads_the_same_at_every_snapshot(
     taken(lake, source.folder)
     assert_reads_the_same(lake, root, source)
     assert verify(lake.table("a.b")).is_empty
+
+
+def test_a_tag_that_says_when_it_was_set_comes_with_that_time(tmp_path: Path) -> None:
+    source = PaimonSource(tmp_path / "theirs")
+    source.append()
+    source.append()
+    source.table.create_tag("v1", snapshot_id=1)
+    (file,) = source.folder.glob("tag/tag-v1")
+    said = {**json.loads(file.read_bytes()), "tagCreateTime": [2090, 5, 6, 7, 8, 9]}
+    file.write_text(json.dumps(said))
+    lake = ledger.open(str(tmp_path / "lake"))
+
+    taken(lake, source.folder)
+
+    tag = lake.table("a.b").state.tags["v1"]
+    moment = datetime(2090, 5, 6, 7, 8, 9, tzinfo=UTC)
+    assert (tag.snapshot_id, tag.create_time_millis) == (1, int(moment.timestamp() * 1000))
 
 
 def test_a_branch_comes_with_its_snapshots_and_goes_with_it(tmp_path: Path) -> None:
