@@ -140,15 +140,18 @@ def test_a_tag_that_says_when_it_was_set_comes_with_that_time(tmp_path: Path) ->
     source.append()
     source.table.create_tag("v1", snapshot_id=1)
     (file,) = source.folder.glob("tag/tag-v1")
-    said = {**json.loads(file.read_bytes()), "tagCreateTime": [2090, 5, 6, 7, 8, 9]}
-    file.write_text(json.dumps(said))
+    content = json.loads(file.read_bytes())
+    millis = content["timeMillis"] + 1
+    at = datetime.fromtimestamp(millis // 1000, UTC)
+    parts = [at.year, at.month, at.day, at.hour, at.minute, at.second]
+    content["tagCreateTime"] = [*parts, millis % 1000 * 1_000_000]
+    file.write_text(json.dumps(content))
     lake = ledger.open(str(tmp_path / "lake"))
 
     taken(lake, source.folder)
 
     tag = lake.table("a.b").state.tags["v1"]
-    moment = datetime(2090, 5, 6, 7, 8, 9, tzinfo=UTC)
-    assert (tag.snapshot_id, tag.create_time_millis) == (1, int(moment.timestamp() * 1000))
+    assert (tag.snapshot_id, tag.create_time_millis) == (1, millis)
 
 
 def test_a_branch_comes_with_its_snapshots_and_goes_with_it(tmp_path: Path) -> None:
