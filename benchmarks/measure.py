@@ -233,7 +233,8 @@ class Spent:
         processor_s: Tells the processor time so far; of a way that works in this process alone
             `time.process_time`, so that a Java that stands idle beside it does not count.
         wall_s: By the clock.
-        cpu_s: Of processors.
+        cpu_s: Of processors, at least a tick, in which the kernel counts a process tree's: a
+            ratio of something to nothing says nothing.
     """
 
     processor_s: Callable[[], float] = tree_cpu_s
@@ -246,7 +247,7 @@ class Spent:
         cpu, start = self.processor_s(), time.perf_counter()
         yield
         self.wall_s.append(time.perf_counter() - start)
-        self.cpu_s.append(self.processor_s() - cpu)
+        self.cpu_s.append(max(self.processor_s() - cpu, 1 / _TICKS))
 
 
 @define

@@ -26,6 +26,7 @@ from benchmarks import (
     writers,
 )
 from benchmarks.history import lake_at
+from benchmarks.measure import Spent
 from benchmarks.rival_writers import contestants
 
 pytestmark = pytest.mark.usefixtures("nothing_old_to_collect")
@@ -172,3 +173,11 @@ def test_importing_takes_each_snapshot_once(tmp_path: Path) -> None:
     report = importing.run(tmp_path, snapshots=60, schemas=4, repeats=2)
     assert report.fingerprint == "62 and 52 transactions"
     assert all(figure.value > 0 for figure in report.figures if "beyond" not in figure.name)
+
+
+def test_what_takes_less_than_the_kernel_counts_can_be_a_ratios_floor() -> None:
+    spent = Spent(lambda: 0.0)
+    with spent.timed():
+        pass
+    (tick_s,) = spent.cpu_s
+    assert 0 < tick_s <= 0.1
