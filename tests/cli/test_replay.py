@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -83,3 +84,16 @@ def test_what_cannot_be_is_said(
     assert lake.exists()
     assert main(["replay", "shop.orders", *words]) != 0
     assert said in capsys.readouterr().err
+
+
+def test_lines_do_not_fill_a_screen(
+    lake: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ledger.cli import main
+
+    assert lake.exists()
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert main(["replay", "shop.orders", "--to", "1", "--lines"]) == 2
+    out, told = capsys.readouterr()
+    assert out == ""
+    assert "lakeledger replay ... --lines > FILE" in told

@@ -318,3 +318,15 @@ def test_no_column_has_an_id_that_paimon_gives_a_member(holder: DataType, made: 
     # A list has no keys.
     plain = Schema((DataField(0, "held", ArrayType(INT)), DataField(key_id(0, 1), "b", INT)))
     assert create_schema(plain).highest_field_id == key_id(0, 1)
+
+
+def test_ids_that_met_before_a_change_are_left_as_they_are() -> None:
+    # Paimon gives the element of column 0's list an id of its own; column `met` has it already.
+    listed = DataField(0, "listed", ArrayType(STRING))
+    met = DataField(element_id(0, 1), "met", STRING)
+    fields = (listed, met)
+
+    bounds.check_ids(fields, "paimon", is_in_paimon=True, new=range(1, met.id))
+    for new in (range(met.id), range(met.id, met.id + 1)):
+        with pytest.raises(InvalidChangeError, match="number the columns anew"):
+            bounds.check_ids(fields, "paimon", is_in_paimon=True, new=new)

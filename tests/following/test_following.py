@@ -23,7 +23,7 @@ from structlog.testing import capture_logs
 import ledger
 from ledger import InvalidChangeError, Ledger, Schema, SetOption, Table
 from ledger.following import files as followed
-from ledger.following.files import advance, wait
+from ledger.following.files import Follower, advance, wait
 from ledger.log import worker
 from ledger.model.errors import StoreError
 from ledger.stores import LocalStore, Store
@@ -447,3 +447,22 @@ def test_a_commit_lands_though_nobody_can_follow_it_and_says_so(
     (failed,) = [each for each in told if each["event"] == "follow_failed"]
     assert (failed["table"], failed["error"]) == ("shop.orders", "no more threads")
     assert table.at(version=other.state.version).files
+
+
+def test_a_table_is_quiet_once_all_that_was_asked_is_done_and_nothing_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken:
+        def freshness(self, _table: Table) -> Any:
+            raise StoreError("the disk is full")
+
+    _, table = table_in(tmp_path)
+    follower = Follower(table.again())
+    follower.ask()
+    assert follower.wait(60)
+    assert (follower.is_quiet, follower.problems) == (True, {})
+    monkeypatch.setattr(followed, "kept", lambda _: Broken())
+    follower.ask()
+    assert follower.wait(60)
+    assert not follower.is_quiet
+    assert follower.problems.keys() == {"iceberg", "paimon"}

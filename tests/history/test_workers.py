@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from ledger import SetOption
@@ -66,6 +68,19 @@ def a_checkpoint_of_another_state(place: Place) -> None:
     shutil.copy(folder / f"{1500:020d}.json", folder / f"{1600:020d}.json")
 
 
+def checkpoints_that_lie(place: Place) -> None:
+    """Whole ones, which say of a column what no commit has said."""
+    for path in (place.stream / CHECKPOINTS).glob("*.json"):
+        before = path.read_bytes()
+        check = msgspec.json.decode(before)["check"]
+        record = before.partition(b'"state":')[2]
+        lie = record.replace(b'"name":"amount"', b'"name":"burden"')
+        assert lie != record
+        found = (hashlib.sha256(each[:-1]).hexdigest() for each in (record, lie))
+        assert next(found) == check
+        path.write_bytes(before.replace(record, lie).replace(check.encode(), next(found).encode()))
+
+
 def no_caches(place: Place) -> None:
     shutil.rmtree(place.stream / "caches")
     shutil.rmtree(place.stream / "checkpoints")
@@ -97,7 +112,8 @@ def a_wrong_index_and_a_wrong_run(place: Place) -> None:
 
 
 DAMAGES: tuple[Callable[[Place], None], ...] = (
-    *(nothing, no_checkpoints, one_checkpoint_less, a_checkpoint_of_another_state, no_caches),
+    *(nothing, no_checkpoints, one_checkpoint_less, a_checkpoint_of_another_state),
+    *(checkpoints_that_lie, no_caches),
     *(a_flip_where_spans_meet, another_flip, a_gap_over_two_spans, a_gap_at_the_beginning),
     a_wrong_index_and_a_wrong_run,
 )

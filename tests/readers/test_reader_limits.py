@@ -88,8 +88,9 @@ BROUGHT: dict[str, tuple[dict[str, Any], str, list[Change], set[str]]] = {
         {"column t: Spark with Iceberg", "column t: ClickHouse"},
     ),
     "nanoseconds": (
-        {"id": "INT"}, "3", [AddColumn(("n",), "TIMESTAMP(9)")],
-        {"column n: Spark with Iceberg"},
+        {"id": "INT"}, "3",
+        [AddColumn(("n",), "TIMESTAMP(9)"), AddColumn(("o",), "TIMESTAMP(7)")],
+        {"columns n, o: Spark with Iceberg"},
     ),
     "a wider decimal": (
         {"id": "INT", "d": "DECIMAL(9, 2)"}, "2",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import subprocess
 import sys
 from typing import Any
@@ -14,9 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ledger import FileChange, Schema
 from projections.delta.log import checkpoint
 from projections.delta.log.actions import Add, Reconciled, Remove, Txn
 from projections.delta.log.checkpoint import from_parquet, to_parquet
+from projections.delta.log.names import HINT, checkpoint_path
+from projections.delta.materialise import project
+from projections.materialising import outputs_of
+from tests.lakes import lake_on, memory, orders
 from tests.thorough import examples
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
@@ -125,3 +131,22 @@ def test_no_format_needs_pandas() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("before", range(8, 14))
+def test_the_hint_stays_at_the_newest_checkpoint_whatever_the_log_begins_with(before: int) -> None:
+    options = {"ledger.formats": "delta", "delta.checkpointInterval": "5"}
+    table = orders(lake_on(memory()), Schema.of({"id": "BIGINT"}, options=options))
+    for number in range(22):
+        table.append([FileChange(path=f"{number}.parquet", record_count=1, file_size_in_bytes=9)])
+    project(table)
+    outputs = outputs_of(table)
+    hint = outputs.read(HINT)
+    assert hint is not None
+    assert json.loads(hint)["version"] == 20
+
+    table.expire_snapshots(before=before)
+    project(table)
+
+    assert outputs.read(HINT) == hint
+    assert outputs.read(checkpoint_path(before)) is not None

@@ -12,6 +12,7 @@ from ledger import (
     DropColumn,
     RenameColumn,
     Schema,
+    SetOption,
     Table,
 )
 from ledger.model.errors import CommitConflictError, FormatError
@@ -111,3 +112,12 @@ def test_what_became_illegal_by_a_race_is_a_conflict(order: int) -> None:
     asks[order](theirs)
     with pytest.raises(CommitConflictError, match="files without field ids"):
         asks[1 - order](mine)
+
+
+def test_iceberg_is_not_declared_over_a_name_that_meant_two_columns_and_is_gone() -> None:
+    table = table_of({"id": "INT", "v": "INT"}, formats="paimon")
+    table.append([unnamed("f")])
+    table.alter(REUSED)
+    table.append([unnamed("g", schema_id=1)])
+    table.alter([DropColumn(("v",))])
+    assert "field" in refused(table, [SetOption("ledger.formats", "paimon,iceberg")]).rule

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -14,10 +14,13 @@ from pyiceberg.table import StaticTable
 
 import ledger
 from ledger import Table
+from ledger.events.snapshot_events import BranchHead, SnapshotCommitted
 from projections.iceberg.manifests import layout
 from projections.iceberg.materialise import expected, project, verify
+from projections.iceberg.snapshots.lines import Lines
 from projections.materialising import Difference
 from tests.branch_lives import Life, file, table_with
+from tests.lakes import lake_on, memory, orders
 from tests.projections.iceberg.projecting import DELETED, Left, metadata_names
 from tests.thorough import some
 
@@ -148,3 +151,21 @@ def test_pyiceberg_reads_the_rows_of_every_ref(tmp_path: Path, version: int) -> 
     assert found == {"main": [1, 2, 3], "audit": [1, 2, 5, 9], "other": [5, 9], "v1": [1, 2]}
     for ref in ("audit", "other"):
         assert sorted(table.at(branch=ref).to_arrow().column("id").to_pylist()) == found[ref]
+
+
+def test_a_branch_that_goes_with_its_own_fast_forward_has_no_line() -> None:
+    table = orders(lake_on(memory()))
+    lines = Lines(table, cast("Any", None), None, cast("Any", None))
+    event = SnapshotCommitted(
+        snapshot_id=2,
+        schema_id=0,
+        commit_user="ann",
+        total_record_count=0,
+        delta_record_count=0,
+        commit_kind="APPEND",
+        fast_forward_to=BranchHead("gone", 1),
+    )
+
+    lines.learn(event, {})
+
+    assert lines.lines == {}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ledger import NotFoundError
+from ledger import NotFoundError, Schema
 from projections.source.planning.asked import Asked
 from projections.source.planning.bounds import Bounds
 from projections.source.planning.spans import columns_of, spans
@@ -116,3 +116,17 @@ def test_one_tables_files_have_typed_partition_values(tmp_path: Path) -> None:
         {"day": None},
     ]
     assert "partition_values" not in [e.name for e in columns_of(asked(tmp_path, table="*"))]
+
+
+def test_typed_partition_values_are_those_of_one_table_and_of_views_of_files(
+    tmp_path: Path,
+) -> None:
+    lake = lake_in(tmp_path)
+    partitioned = Schema.of({"id": "BIGINT", "day": "DATE"}, partition_keys=["day"])
+    lake.create_table("shop.orders", partitioned)
+
+    def names(**given: str) -> set[str]:
+        return {each.name for each in columns_of(asked(tmp_path, **given))}
+
+    assert names(view="files") - names(view="files", table="*") == {"partition_values"}
+    assert names(view="commits") == names(view="commits", table="*")

@@ -12,7 +12,10 @@ import pytest
 
 from ledger import Ledger
 from ledger.model.errors import LedgerError
+from ledger.model.types import BYTES, BinaryType, DataType
+from ledger.model.types.wire import field_from_wire
 from projections.iceberg.importing import sources
+from projections.iceberg.importing.schemas import ledger_schema
 from projections.iceberg.metadata.table_json import read_after, read_metadata
 from projections.importing.files import SourceFiles
 from tests.lakes import lake_on, memory
@@ -251,3 +254,14 @@ def test_a_look_reads_the_new_manifests_alone(
         manifests = {each for each in read if each.endswith("-m0.avro")}
         assert (read.count(newest), len(set(lists)), len(manifests)) == (1, 1, 1)
         assert set(read) == {newest, *lists, *manifests}
+
+
+@pytest.mark.parametrize(("length", "held"), [(0, BYTES), (16, BinaryType(16))])
+def test_a_type_of_no_bytes_is_held_as_one_of_any_number(length: int, held: DataType) -> None:
+    said = metadata(0)
+    said["schemas"][0]["fields"][0]["type"] = f"fixed[{length}]"
+    found = read_metadata(json.dumps(said).encode())
+
+    (column,) = map(field_from_wire, ledger_schema(found.schema, 2).fields)
+
+    assert column.type == held

@@ -25,9 +25,12 @@ from ledger import (
     Schema,
     Table,
 )
+from ledger.events.born.iceberg import SchemaNamed, TableFactsSet
+from ledger.events.schema_events import UpdateKeys
 from ledger.evolution.fold.table_record import TableStream
 from projections.leaving import Leaving
 from projections.paimon import schema_from_json
+from projections.paimon.importing.plan import schema_events
 from projections.paimon.materialise import verify
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory
@@ -314,3 +317,23 @@ def test_what_the_ledger_does_not_hold_is_named(tmp_path: Path) -> None:
     done = taken(lake_on(memory(), clock=now), source.folder)
     assert len(done.not_carried) == 2
     assert "newThing" in done.not_carried[1]
+
+
+def test_between_two_schemas_lie_their_keys_and_the_highest_id() -> None:
+    before = Schema.of({"id": "BIGINT NOT NULL", "day": "DATE NOT NULL", "note": "STRING"})
+    after = evolve(
+        before,
+        id=1,
+        partition_keys=("day",),
+        primary_keys=("day", "id"),
+        highest_field_id=9,
+    )
+
+    assert list(schema_events(before, after)) == [
+        UpdateKeys(("day",), ("day", "id")),
+        TableFactsSet(last_column_id=9),
+        SchemaNamed(1),
+    ]
+    assert list(schema_events(evolve(after, highest_field_id=9), evolve(after, id=2))) == [
+        SchemaNamed(2)
+    ]
