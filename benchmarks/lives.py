@@ -1,8 +1,9 @@
-"""Tables of four kinds that have lived the same life for a short or a long time.
+"""Tables of several kinds that have lived the same life for a short or a long time.
 
-A hundred commits of it are appends mostly, deletes, two compactions, a rollback, a tag, an expiry
-and a change of columns or options; every thousand change the layout twice. What is live stays as
-much as it was, so that only history is longer.
+A hundred commits of it are appends mostly, deletes, two compactions, a rollback, a tag in place of
+the one before, an expiry and a change of columns or options; every thousand change the layout
+twice. What is live stays as much as it was, so that only history is longer; but for a kind of table
+whose tags stay: of that the state grows, too.
 """
 
 from __future__ import annotations
@@ -51,12 +52,15 @@ class Kind:
         field_ids: Whether its files carry field ids; without, some use an older schema's names.
         partitions: How many partitions it has; 0: it has no partition keys.
         manifests: Whether an engine writes the manifests, so that no file is named.
+        tags_stay: Whether a tag stays for ever, so that the table has more of them every year;
+            otherwise each takes the place of the one before.
     """
 
     name: str
     field_ids: bool = True
     partitions: int = 0
     manifests: bool = False
+    tags_stay: bool = False
 
     def schema(self) -> Schema:
         """Return the schema that such a table begins with."""
@@ -90,6 +94,7 @@ KINDS = (
     Kind("many partitions", partitions=PARTITIONS),
     Kind("engine's manifests", manifests=True),
 )
+TAGGED: Final = Kind("tags that stay", tags_stay=True)
 
 
 @define
@@ -201,6 +206,8 @@ class Life:
             self.lay_out(version - 6)
         elif turn == 8:
             self.table.create_tag(f"t{version}")
+        elif turn == 9 and version > 100 and not self.kind.tags_stay:
+            self.table.delete_tag(f"t{version - 101}")
         elif turn == 10:
             self.expire(150)
         elif turn == 12:

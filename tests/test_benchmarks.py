@@ -156,7 +156,7 @@ def test_flat_compares_every_change_of_every_table(tmp_path: Path) -> None:
     assert report.fingerprint == "commits=100 landed=[181, 281]"
     assert all(figure.value > 0 for figure in report.figures)
     assert all(figure.holds for figure in report.figures if figure.name.endswith(", requests"))
-    assert sum(flat.AT in figure.name for figure in report.figures) == 3 * len(lives.KINDS)
+    assert sum(flat.AT in figure.name for figure in report.figures) == 3 * (len(lives.KINDS) + 1)
     assert report.figures[-2].name.startswith("worst: ")
 
 

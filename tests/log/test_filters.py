@@ -108,11 +108,15 @@ def test_a_new_handle_reads_one_small_file_a_layer_for_a_name_that_never_was(
     assert max(len(store.read(each) or b"") for each in asked.read_keys) < 2_000
 
 
-def test_whoever_asks_again_and_again_reads_no_more(store: MemoryStore) -> None:
+@pytest.mark.parametrize(("is_near", "most"), [(False, 2 + 8), (True, 2 + 32)])
+def test_whoever_asks_again_and_again_reads_no_more(
+    store: MemoryStore, *, is_near: bool, most: int
+) -> None:
     asked = Asked(store)
+    asked.is_near = is_near
     never = [f"never-{each}.parquet" for each in range(200)]
     assert looked_up(table_on(asked), never) == {each: [] for each in never}
-    assert len(asked.read_keys) <= 2 + 8
+    assert len(asked.read_keys) <= most
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,9 @@ _PRINT_SIZE: Final = 4
 _LAST: Final = struct.Struct("<Q")
 
 _MOST_CUTS: Final = 8
-"""Whoever asks more often is better off with the whole filter."""
+"""Whoever asks more often from far away is better off with the whole filter."""
+_MOST_NEAR: Final = 32
+"""Near, reading and checking a whole filter takes as long as half of its first 64 cuts."""
 _SMALL: Final = 1 << 18
 """A filter of no more prints, a megabyte, is read whole by whoever asks again from far away."""
 
@@ -199,9 +201,11 @@ class KeyFilters:
 
     def _is_better_whole(self, kept: Mapping[int, KeyFilter], layer: Layer) -> bool:
         """Whether a whole filter is read, given the cuts of it that were."""
-        # Near, checking and unpacking a megabyte takes longer than what a commit of one file asks.
-        if self._store.is_near or len(kept) >= _MOST_CUTS:
-            return len(kept) >= _MOST_CUTS
+        # Near, checking and unpacking a megabyte takes longer than what a few files ask.
+        if self._store.is_near:
+            return len(kept) >= _MOST_NEAR
+        if len(kept) >= _MOST_CUTS:
+            return True
         # Hashes spread evenly, so that one cut says how much there is.
         return any(len(each.prints) << layer.bits <= _SMALL for each in kept.values())
 
