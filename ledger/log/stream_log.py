@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Final, Generic, TypeVar
 from weakref import ref
 
@@ -196,17 +196,18 @@ class StreamLog(Generic[S, E]):
                 self._met_others_s = time.monotonic()
             return found
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Hold the lock of all who append, in this process and in others.
 
         Where others do, caches are saved before or after, and not meanwhile: saving takes the
         interpreter, and whoever got it only now and then would hold the lock for all of them.
         """
-        with (
-            self._taking_turns() if self.is_beside_others() else nullcontext(),
-            self.store.lock(self.layout.lock),
-        ):
+        lock = self.store.lock(self.layout.lock)
+        return self._in_turn(lock) if self.is_beside_others() else lock
+
+    @contextmanager
+    def _in_turn(self, lock: AbstractContextManager[None]) -> Iterator[None]:
+        with self._taking_turns(), lock:
             yield
 
     @contextmanager

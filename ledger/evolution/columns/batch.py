@@ -36,6 +36,7 @@ from ledger.evolution.tree.past import PastOf
 from ledger.evolution.tree.paths import dotted
 from ledger.evolution.validation.whole import validate
 from ledger.model.schema import Schema, paths_of
+from ledger.model.types.columns import indexed
 
 __all__ = ["Anchor", "Decision", "decide_schema", "resolve_schema"]
 
@@ -121,7 +122,7 @@ def resolve_schema(
     Raises:
         InvalidChangeError: One of them cannot be.
     """
-    if len({each.id for each in schema.fields}) != len(schema.fields):
+    if len(indexed(schema.fields).by_id) != len(schema.fields):
         raise runtime("broken schema: two columns have one field id, so a change could mean either")
     draft = SchemaDraft(schema, has_snapshots=has_snapshots, rules=rules, past=past)
     if anchors is None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import chain, compress, repeat
+from operator import is_not
 from typing import Any, Protocol
 
 from attrs import frozen
@@ -23,6 +25,7 @@ from ledger.model.partition import PartitionField, PartitionSpec, SortField, Sor
 from ledger.model.schema import Schema
 from ledger.model.transforms import transform_of
 from ledger.model.types import DataField, DataType
+from ledger.model.types.columns import indexed
 from ledger.model.types.text import bare_text, format_type
 from ledger.model.types.walk import type_places, walk_fields
 
@@ -243,10 +246,10 @@ class Batch:
             stood |= there
         return frozenset(each.id for each in walk_fields(self.schema.fields) if each.id in gone)
 
-    @cached_property
+    @property
     def columns_before(self) -> Mapping[int, DataField]:
         """The columns before, by id."""
-        return {each.id: each for each in self.before.schema.fields}
+        return indexed(self.before.schema.fields).by_id
 
     @cached_property
     def changed_columns(self) -> tuple[DataField, ...]:
@@ -255,9 +258,12 @@ class Batch:
         # Comparing tuples looks at what their items are first: what nobody touched costs nothing.
         if before == after:
             return ()
+        # Most stand where they stood, and are the same.
+        touched = compress(after, map(is_not, after, chain(before, repeat(None))))
         there = self.columns_before
-        touched = (each for each in after if there.get(each.id) is not each)
-        return tuple(each for each in touched if there.get(each.id) != each)
+        return tuple(
+            [each for each in touched if (was := there.get(each.id)) is not each and was != each]
+        )
 
 
 @frozen

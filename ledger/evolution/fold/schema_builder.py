@@ -80,7 +80,7 @@ class SchemaBuilder:
         self.field_id_policy: FieldIdPolicy = schema.field_id_policy
 
     @property
-    def columns(self) -> dict[int, DataField]:
+    def columns(self) -> Mapping[int, DataField]:
         """Top-level columns by field id, in column order, as of now."""
         return self._columns.by_id()
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TypedDict
+from typing import TypedDict, cast
 
 from ledger.evolution.tree.paths import dotted
 from ledger.model.errors import ColumnExistsError, ColumnNotFoundError, InvalidChangeError
 from ledger.model.messages.similar import meant
 from ledger.model.types import DataField, DataType
+from ledger.model.types.columns import indexed, shared
 
 
 class OpenColumn(TypedDict):
@@ -39,10 +40,10 @@ class ColumnStore:
 
     def _index(self, given: tuple[DataField, ...]) -> None:
         self._given = None
-        by_id = {each.id: each for each in given}
-        self._columns = {**by_id}
+        found = indexed(given)
+        self._columns = {**found.by_id}
         # By way of the ids: where one stood twice, both maps hold the same column.
-        self._ids = {each.name: each.id for each in by_id.values()}
+        self._ids = {**found.ids}
 
     @property
     def names(self) -> Mapping[str, int]:
@@ -53,16 +54,17 @@ class ColumnStore:
 
     def in_order(self) -> tuple[DataField, ...]:
         """Return all columns, finished."""
-        return tuple(self.by_id().values()) if self._given is None else self._given
+        return shared(tuple(self.by_id().values())) if self._given is None else self._given
 
-    def by_id(self) -> dict[int, DataField]:
+    def by_id(self) -> Mapping[int, DataField]:
         """Return all columns, finished, in order."""
         if self._given is not None:
-            return {each.id: each for each in self._given}
+            return indexed(self._given).by_id
         for field_id, column in self._open.items():
             self._columns[field_id] = DataField(**column)
         self._open.clear()
-        return {key: each for key, each in self._columns.items() if each is not None}
+        # Now none is open, and so each is there.
+        return cast("dict[int, DataField]", self._columns).copy()
 
     def find(self, path: tuple[str, ...]) -> DataField:
         """Return the column that a path begins with, finished.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 
 from attrs import define
@@ -10,6 +11,7 @@ from ledger.evolution.columns.directives import is_blob
 from ledger.evolution.options.reading import TableOptions
 from ledger.model.schema import Schema
 from ledger.model.types import DataField, DataType
+from ledger.model.types.columns import indexed
 from ledger.model.types.walk import parts_of
 
 UNUSUAL_ROOTS = frozenset(
@@ -29,19 +31,21 @@ class Candidate:
         """Its options, readable."""
         return TableOptions(self.schema.options)
 
-    @cached_property
+    @property
     def names(self) -> tuple[str, ...]:
         """The columns' names, in order."""
-        return self.schema.names
+        return indexed(self.schema.fields).names
 
-    @cached_property
-    def columns(self) -> dict[str, DataField]:
+    @property
+    def columns(self) -> Mapping[str, DataField]:
         """The columns by name."""
-        return {each.name: each for each in self.schema.fields}
+        return indexed(self.schema.fields).by_name
 
     @cached_property
     def unusual(self) -> tuple[DataField, ...]:
         """The columns of types that some rule speaks of."""
+        if UNUSUAL_ROOTS.isdisjoint(indexed(self.schema.fields).roots):
+            return ()
         return tuple([each for each in self.schema.fields if each.type.root in UNUSUAL_ROOTS])
 
     @property

@@ -8,6 +8,7 @@ are here; beside them others may import:
 - `defaults`: a column's default, kept as text.
 - `casting`: what may become what.
 - `walk`: what stands inside a type, every place of a schema, and who gives ids to members.
+- `columns`: a table's columns by id and by name, found once while they stand.
 """
 
 from __future__ import annotations

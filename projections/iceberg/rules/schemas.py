@@ -34,6 +34,7 @@ from ledger.model.types import (
     TimestampType,
 )
 from ledger.model.types.casting import can_promote
+from ledger.model.types.columns import indexed
 from ledger.model.types.iceberg import FIRST_VERSION_OF_NEW_TYPES, default_json, iceberg_type
 from ledger.model.types.text import bare_text, format_type
 from ledger.model.types.walk import TypePlace, type_places, walk_fields
@@ -99,9 +100,9 @@ def _default_problems(
 
 def name_problems(schema: Schema) -> Iterator[Refusal]:
     """Yield the full names that two places of a schema have: a dot in a name can cause that."""
-    nested = [each for each in schema.fields if each.type.depth]
-    if not any("." in each for each in schema.names) and not any(
-        "." in each.name for each in walk_fields(nested)
+    columns = indexed(schema.fields)
+    if "." not in "\n".join(columns.names) and not any(
+        "." in each.name for each in walk_fields(columns.nested)
     ):
         return
     seen: dict[str, tuple[str, ...]] = {}

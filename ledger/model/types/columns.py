@@ -1,0 +1,98 @@
+"""ColumnIndex: what is asked of a table's columns again and again, found once while they stand.
+
+A commit asks a dozen times which column has a name or an id. Most commits change no column, and
+those that do share what they made with whoever asks about it next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Final
+
+from attrs import frozen
+
+from ledger.model.types import DataField
+
+_KEPT: Final = 4
+"""Columns before and after a change, of the two tables or states that most work looks at."""
+
+
+@frozen(eq=False)
+class ColumnIndex:
+    """The columns of a table, found by what they have.
+
+    Attributes:
+        fields: They, in order.
+    """
+
+    fields: tuple[DataField, ...]
+
+    @cached_property
+    def by_id(self) -> Mapping[int, DataField]:
+        """The columns by id, in order; of two that share one, the later."""
+        return {each.id: each for each in self.fields}
+
+    @cached_property
+    def ids(self) -> Mapping[str, int]:
+        """Name to id, in order; of columns that share an id, of the later alone."""
+        return {each.name: each.id for each in self.by_id.values()}
+
+    @cached_property
+    def by_name(self) -> Mapping[str, DataField]:
+        """The columns by name, in order."""
+        return {each.name: each for each in self.fields}
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Their names, in order."""
+        return tuple([each.name for each in self.fields])
+
+    @cached_property
+    def roots(self) -> frozenset[str]:
+        """The roots of their types."""
+        return frozenset([each.type.root for each in self.fields])
+
+    @cached_property
+    def nested(self) -> tuple[DataField, ...]:
+        """Those with something inside."""
+        return tuple([each for each in self.fields if each.type.depth])
+
+
+# Replaced as a whole, so that threads never meet it half made.
+_recent: tuple[ColumnIndex, ...] = ()
+
+
+def indexed(fields: tuple[DataField, ...]) -> ColumnIndex:
+    """Return what was found about these very columns lately, or find it from now on.
+
+    Example:
+        >>> from ledger.model.types import IntType
+        >>> fields = (DataField(0, "a", IntType()),)
+        >>> indexed(fields).names, indexed(fields) is indexed(fields)
+        (('a',), True)
+    """
+    global _recent  # noqa: PLW0603 - the only place that sets it
+    for each in _recent:
+        if each.fields is fields:
+            return each
+    found = ColumnIndex(fields)
+    _recent = (found, *_recent[: _KEPT - 1])
+    return found
+
+
+def shared(fields: tuple[DataField, ...]) -> tuple[DataField, ...]:
+    """Return equal columns that somebody asked about lately, or these.
+
+    What is decided is folded afterwards: both make the same columns.
+
+    Example:
+        >>> from ledger.model.types import IntType
+        >>> one, two = ((DataField(0, "a", IntType()),) for _ in range(2))
+        >>> indexed(one).names, shared(two) is one
+        (('a',), True)
+    """
+    for each in _recent:
+        if each.fields == fields:
+            return each.fields
+    return fields
