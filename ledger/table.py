@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import cached_property, partial
@@ -44,10 +43,12 @@ from ledger.history.older import (
 from ledger.history.past import TablePast
 from ledger.locations import is_absolute, place_of
 from ledger.log.append import Appender
+from ledger.log.codec import Codec
 from ledger.log.outside.commit_texts import Personal
 from ledger.log.request import Appended, CommitOptions, Request, fresh_id, outside, request_of
 from ledger.log.stream_log import StreamLog
 from ledger.log.travel import at_timestamp, at_version, head_state
+from ledger.log.worker import aside
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
 from ledger.model.errors import (
@@ -1824,14 +1825,7 @@ def load_what_commits_need() -> None:
     half there, or locked for every other thread.
     """
     if not _loaded:
-        loading = threading.Thread(target=_load, name="ledger-imports", daemon=True)
-        try:
-            loading.start()
-        except RuntimeError:
-            # The interpreter is ending, or gives out no more threads.
-            _load()
-        else:
-            loading.join()
+        aside(_load)
 
 
 def _load() -> None:
@@ -1839,9 +1833,13 @@ def _load() -> None:
     import ledger.evolution.wire.changes
     import ledger.files.snapshot_plan
     import ledger.log.outside.column_values  # noqa: F401 - the calls that need them import them by name
+    from ledger.evolution.catalog.record import CatalogStream
     from ledger.formats import INSTALLED
 
     INSTALLED.load()
+    # Nobody builds a decoder afterwards, so that no child is forked in the middle of that.
+    for stream in (TableStream, CatalogStream):
+        Codec(stream.event_types)
     _loaded.append(True)
 
 

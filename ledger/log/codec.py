@@ -9,19 +9,20 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any, Generic, TypeVar, get_args
+from typing import Any, Final, Generic, TypeVar, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from ledger.events.commit import NEWEST_FORMAT, OLDEST_FORMAT, Commit, Outside, Transaction
+from ledger.log.worker import aside
 from ledger.model.errors import DamagedLogError, LedgerError, UpgradeRequiredError
 
 E = TypeVar("E")
 
 _ENCODER = msgspec.json.Encoder()
 _BUILDING = threading.Lock()
+_BUILT: Final[dict[Any, Any]] = {}
 
 
 def digest(body: bytes) -> str:
@@ -214,15 +215,18 @@ def _text(body: bytes) -> bytes:
 
 
 def _decoder(event_types: Any) -> Any:
+    found = _BUILT.get(event_types)
+    # Aside: a signal handler that opens a stream waits for the thread that holds the lock.
+    return aside(lambda: _built(event_types)) if found is None else found
+
+
+def _built(event_types: Any) -> Any:
     # One at a time: msgspec lets a second thread go on with what the first has half built of the
     # classes that both decode, and the process dies of it.
     with _BUILDING:
-        return _built(event_types)
-
-
-@lru_cache(maxsize=8)
-def _built(event_types: Any) -> Any:
-    return msgspec.json.Decoder(Commit[event_types])
+        if event_types not in _BUILT:
+            _BUILT[event_types] = msgspec.json.Decoder(Commit[event_types])
+        return _BUILT[event_types]
 
 
 def _checked(commit: Commit[E], file: str) -> Commit[E]:

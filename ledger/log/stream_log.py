@@ -52,6 +52,7 @@ _FIRST_COMMITS = 3
 """So many commits, from the checkpoint's on, are asked for along with it where each is a request.
 """
 
+_REENTERED: Final = "REENTERED"
 _LOGGER = "ledger.log"
 
 _open: Final[set[ref[StreamLog[Any, Any]]]] = set()
@@ -161,7 +162,8 @@ class StreamLog(Generic[S, E]):
             raise InvalidInputError(
                 f"{self.layout.root}: this thread is reading this very handle; a signal handler or "
                 "callback that runs meanwhile cannot commit to it. Nothing was written; set a flag "
-                "and commit afterwards, or use a handle of its own"
+                "and commit afterwards, or use a handle of its own",
+                kind=_REENTERED,
             )
 
     def is_beside_others(self) -> bool:
@@ -361,6 +363,9 @@ class StreamLog(Generic[S, E]):
         try:
             builder.commit(commit)
         except InvalidInputError as error:
+            if error.kind == _REENTERED:
+                # A signal handler's, who stopped this very reading.
+                raise
             raise self.contradiction(commit, error) from error
 
     def contradiction(self, commit: Commit[E], error: InvalidInputError) -> DamagedLogError:

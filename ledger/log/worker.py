@@ -14,8 +14,10 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 from weakref import WeakSet
+
+T = TypeVar("T")
 
 LINGERS_S: Final = 0.5
 """How long a worker waits for more before its thread ends."""
@@ -128,6 +130,33 @@ class Worker:
     def _rest(self) -> None:
         while self._lull_s is not None and (pause := self._lull_s()) > 0:
             time.sleep(min(pause, LOOKS_AGAIN_S))
+
+
+def aside(work: Callable[[], T]) -> T:
+    """Do something in a thread of its own and return what it gives, or raise what it raises.
+
+    For what must not be left half done: a signal handler interrupts the caller's wait, and a
+    handler that wants the same waits for the same thread, which goes on.
+    """
+    done: list[T] = []
+    failed: list[BaseException] = []
+
+    def do() -> None:
+        try:
+            done.append(work())
+        except BaseException as error:  # noqa: BLE001 - the caller raises it
+            failed.append(error)
+
+    thread = threading.Thread(target=do, name="ledger-aside", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        # The interpreter is ending, or gives out no more threads.
+        return work()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return done[0]
 
 
 class Forked(Protocol):

@@ -1,16 +1,24 @@
-"""A store in this process's memory, for tests and examples: one dictionary under one lock."""
+"""A store in this process's memory, for tests and examples: one dictionary.
+
+No lock guards it: a signal handler may commit while the thread that it stopped is in here. What
+Python does to a dictionary in one step decides instead.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
 from ledger.stores.base import Draft
 from ledger.stores.key import check_body, check_key, check_path, folder_of, folder_prefix
 from ledger.stores.several import create_one_by_one
+
+
+class _Body(bytes):
+    """One create's bytes: an object of their own, so that whoever put them knows them again."""
 
 
 class _Memory:
@@ -22,19 +30,15 @@ class _Memory:
 
     def after_fork(self) -> None:
         """Begin with free locks: a forked child has none of the threads that held them."""
-        self.guard = threading.Lock()
         self.folder_locks: dict[str, threading.Lock] = {}
 
 
 # Two opens of one URL have to see the same data, so the names live as long as the process.
 _memories: Final[dict[str, _Memory]] = {}
-_memories_guard: Final = threading.Lock()
 
 
 def _free_locks() -> None:
-    with suppress(RuntimeError):
-        _memories_guard.release()
-    for each in _memories.values():
+    for each in [*_memories.values()]:
         each.after_fork()
 
 
@@ -62,8 +66,7 @@ class MemoryStore:
         self._name = name
         shared, _, folder = name.partition("/")
         self._base = folder_prefix(folder)
-        with _memories_guard:
-            self._memory = _memories.setdefault(shared, _Memory())
+        self._memory = _memories.setdefault(shared, _Memory())
 
     def __repr__(self) -> str:
         return f"MemoryStore({self._name!r})"
@@ -91,11 +94,8 @@ class MemoryStore:
         """See `Store.create`."""
         check_key(key)
         check_body(key, body)
-        with self._memory.guard:
-            if self._base + key in self._memory.bodies:
-                return False
-            self._memory.bodies[self._base + key] = bytes(body)
-            return True
+        mine = _Body(body)
+        return self._memory.bodies.setdefault(self._base + key, mine) is mine
 
     def create_many(
         self, steps: Sequence[Mapping[str, bytes]], met: Callable[[str, bytes], None]
@@ -106,7 +106,8 @@ class MemoryStore:
     def read(self, key: str) -> bytes | None:
         """See `Store.read`."""
         check_key(key)
-        return self._memory.bodies.get(self._base + key)
+        found = self._memory.bodies.get(self._base + key)
+        return None if found is None else bytes(found)
 
     def confirm(self, key: str) -> bytes | None:
         """See `Store.confirm`."""
@@ -119,27 +120,25 @@ class MemoryStore:
 
     def exists(self, key: str) -> bool:
         """See `Store.exists`."""
-        return self.read(key) is not None
+        check_key(key)
+        return self._base + key in self._memory.bodies
 
     def replace(self, key: str, body: bytes) -> None:
         """See `Store.replace`."""
         check_key(key)
         check_body(key, body)
-        with self._memory.guard:
-            self._memory.bodies[self._base + key] = bytes(body)
+        self._memory.bodies[self._base + key] = bytes(body)
 
     def keys(self, prefix: str) -> Iterator[str]:
         """See `Store.keys`."""
         start = self._base + folder_prefix(prefix)
-        with self._memory.guard:
-            found = [key for key in self._memory.bodies if key.startswith(start)]
+        found = [key for key in [*self._memory.bodies] if key.startswith(start)]
         return iter(sorted(key.removeprefix(self._base) for key in found))
 
     def delete(self, key: str) -> None:
         """See `Store.delete`."""
         check_key(key)
-        with self._memory.guard:
-            self._memory.bodies.pop(self._base + key, None)
+        self._memory.bodies.pop(self._base + key, None)
 
     def walk(self, prefix: str) -> Iterator[str]:
         """See `Store.walk`."""
@@ -156,8 +155,7 @@ class MemoryStore:
     def lock(self, key: str) -> AbstractContextManager[None]:
         """See `Store.lock`."""
         folder = (self._base + folder_of(key)).removesuffix("/")
-        with self._memory.guard:
-            return _held(self._memory.folder_locks.setdefault(folder, threading.Lock()))
+        return _held(self._memory.folder_locks.setdefault(folder, threading.Lock()))
 
 
 @contextmanager

@@ -15,11 +15,22 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
 import ledger
-from ledger import AddColumn, CommitUnknownError, FileChange, SetOption, Table
+from ledger import (
+    AddColumn,
+    CommitUnknownError,
+    FileChange,
+    Identifier,
+    InvalidInputError,
+    SetOption,
+    Table,
+)
+from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.log.request import Request
 from tests.lakes import lake_on, memory, orders
 
@@ -258,6 +269,66 @@ def test_what_a_commit_needs_is_imported_where_no_signal_interrupts(
         timeout=120,
     )
     assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stderr
+
+
+FIRST_DECODERS = """
+import signal, sys, threading, time
+import ledger
+from ledger.log import codec
+
+root, what = sys.argv[1:]
+table = ledger.open(root, author="tester")
+waiting, met = threading.Event(), []
+build = codec.msgspec.json.Decoder
+
+def slowly(*args):
+    # As if building took long, and a signal came meanwhile.
+    if not met:
+        met.append(True)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+        time.sleep(0.2)
+    return build(*args)
+
+class Json:
+    Decoder = staticmethod(slowly)
+
+class Slow:
+    json = Json
+
+codec.msgspec, whole = Slow, codec.msgspec
+done = []
+
+def handler(*_):
+    if what == "commits":
+        ledger.open(root).table("shop.orders").alter([ledger.SetOption("handler", "1")])
+    done.append(True)
+    if what == "raises":
+        raise KeyboardInterrupt
+
+signal.signal(signal.SIGUSR1, handler)
+try:
+    found = table.table("shop.orders").at()
+except KeyboardInterrupt:
+    found = table.table("shop.orders").at()
+codec.msgspec = whole
+assert done and found.schema.names == ("id",)
+print("ok")
+"""
+
+
+@pytest.mark.parametrize("what", ["raises", "commits"])
+def test_a_handler_that_meets_the_first_decoder_may_open_a_handle_of_its_own(
+    what: str, tmp_path: Path
+) -> None:
+    plain(str(tmp_path))
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_DECODERS, str(tmp_path), what],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "ok"), done.stderr
 
 
 FORKS = """
@@ -500,3 +571,26 @@ def test_ids_of_older_logs_are_found_though_nobody_gave_them() -> None:
     for who in (table, lake_on(store, clock=clock).table("shop.orders")):
         again = who.alter([SetOption("k", "v")], commit_id=made)
         assert (again.version, again.repeated) == (1, True)
+
+
+def test_what_a_handler_is_refused_while_its_thread_reads_is_no_damage(tmp_path: Path) -> None:
+    plain(str(tmp_path)).alter([SetOption("k", "1")])
+    lake = ledger.open(str(tmp_path), author="tester", trust="log")
+    table = Table(Identifier("shop", "orders"), "shop.db/orders", lake.setting)
+
+    def handler(frame: FrameType, event: str, _: object) -> Any:
+        if frame.f_code is TableBuilder.add.__code__ and event == "line":
+            sys.settrace(None)
+            table.alter([SetOption("handler", "1")])
+        return handler
+
+    before = sys.gettrace()
+    sys.settrace(handler)
+    try:
+        with pytest.raises(InvalidInputError, match="is reading this very handle") as refused:
+            table.state  # noqa: B018 - reading it is what is interrupted
+    finally:
+        sys.settrace(before)
+    assert refused.value.kind == "REENTERED"
+    assert "handler" not in table.state.schema.options
+    assert table.alter([SetOption("handler", "1")]).state.schema.options["handler"] == "1"

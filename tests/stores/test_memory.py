@@ -1,7 +1,11 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -85,16 +89,83 @@ def test_nobody_gets_between_the_look_and_the_write() -> None:
     other = threading.Thread(target=create, args=["other"])
 
     class LetsTheOtherTry(dict[str, bytes]):
+        def _let(self) -> None:
+            if threading.current_thread() is not other and not other.ident:
+                other.start()
+                other.join(timeout=20)
+
         def __contains__(self, key: object) -> bool:
             found = super().__contains__(key)
-            if threading.current_thread() is not other:
-                other.start()
-                other.join(timeout=0.2)
+            self._let()
             return found
+
+        def setdefault(self, key: str, default: bytes = b"") -> bytes:
+            self._let()
+            return super().setdefault(key, default)
 
     store._memory.bodies = LetsTheOtherTry()
     create("first")
     other.join()
 
-    assert won == ["first"]
-    assert store.read("a") == b"first"
+    assert len(won) == 1
+    assert store.read("a") == won[0].encode()
+
+
+@pytest.mark.parametrize("body", [b"1", b"the same"])
+def test_the_same_bytes_win_once(body: bytes) -> None:
+    """Python keeps one object of short bytes, and who gives the same twice is not the winner."""
+    store = MemoryStore(f"once-{len(body)}")
+
+    assert [store.create("a", body), store.create("a", body)] == [True, False]
+    assert store.read("a") == body
+    assert type(store.read("a")) is bytes
+
+
+@pytest.mark.parametrize(
+    "stopped",
+    [
+        lambda store: store.create("b", b"2"),
+        lambda store: store.replace("a", b"2"),
+        lambda store: store.read("a"),
+        lambda store: store.exists("a"),
+        lambda store: list(store.keys("")),
+        lambda store: store.delete("a"),
+        lambda store: store.lock("a").__enter__(),
+        lambda _: MemoryStore("another"),
+    ],
+    ids=["create", "replace", "read", "exists", "keys", "delete", "lock", "open"],
+)
+def test_whoever_is_stopped_in_here_keeps_nobody_waiting(
+    stopped: Callable[[MemoryStore], object],
+) -> None:
+    """A signal handler waits for what other threads commit while its own thread is in here."""
+    store = MemoryStore("stopped")
+    store.create("a", b"1")
+    waits: list[bool] = []
+
+    def commit() -> None:
+        other = MemoryStore("stopped/x")
+        with other.lock("log"):
+            other.create("log", b"1")
+            other.replace("log", b"2")
+            list(other.keys(""))
+            other.delete("log")
+
+    def handler(frame: FrameType, event: str, _: object) -> Any:
+        if frame.f_code.co_filename.endswith("stores/memory.py") and event == "line":
+            sys.settrace(None)
+            thread = threading.Thread(target=commit, daemon=True)
+            thread.start()
+            thread.join(timeout=2)
+            waits.append(thread.is_alive())
+            sys.settrace(None if waits[-1] else handler)
+        return handler
+
+    before = sys.gettrace()
+    sys.settrace(handler)
+    try:
+        stopped(store)
+    finally:
+        sys.settrace(before)
+    assert waits
+    assert not any(waits)
