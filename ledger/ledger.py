@@ -21,6 +21,7 @@ from ledger.evolution.catalog.record import CatalogStream
 from ledger.evolution.catalog.state import EMPTY_CATALOG, CatalogState, TableEntry, ViewEntry
 from ledger.locations import Place, is_absolute, place_of
 from ledger.log.append import Appender
+from ledger.log.landing import find_commit, unfinished
 from ledger.log.request import (
     Appended,
     CommitOptions,
@@ -37,7 +38,6 @@ from ledger.model import arguments as its
 from ledger.model.arguments import takes
 from ledger.model.errors import (
     CommitConflictError,
-    CommitUnknownError,
     DamagedLogError,
     InvalidInputError,
     LedgerError,
@@ -375,9 +375,7 @@ class Ledger:
             >>> lake.find_commit("monday").version, lake.find_commit("tuesday")
             (2, None)
         """
-        self.log.refresh()
-        found = self.log.find_commit(commit_id)
-        return None if found is None else self.log.personal.told([found])[0]
+        return find_commit(self.log, commit_id)
 
     def report(self) -> str:
         """Return an audit page of all tables: one HTML file that needs no network, no script.
@@ -953,17 +951,17 @@ class Ledger:
         options.setdefault("commit_id", fresh_id())
         asked = drop_asked(name)
         request = self._request(asked, options)
-        landed = self._appender.landed_before(request)
+        landed = self._appender.landings.before(request)
         if landed is None and "commit_id" in commit:
             self._finish_drop_of_renamed(name, options["commit_id"])
-            landed = self._appender.landed_before(request)
+            landed = self._appender.landings.before(request)
         if landed is not None:
             return landed
         try:
             table = self.table(name)
         except NotFoundError:
             # Looking may have finished this very drop, sealed by an earlier attempt.
-            landed = self._appender.landed_before(request)
+            landed = self._appender.landings.before(request)
             if landed is None:
                 raise
             return landed
@@ -1232,7 +1230,7 @@ class Ledger:
         from ledger.moving.places import prepare, refuse_same_storage
 
         request = self._request(["CopyLedger", self.url], commit)
-        landed = self._appender.landed_before(request)
+        landed = self._appender.landings.before(request)
         if landed is not None:
             return landed
         was = self.state.place
@@ -1538,7 +1536,7 @@ class Ledger:
         from ledger.opening.birth import NOTHING
 
         def land() -> Appended[CatalogState]:
-            landed = self._appender.landed_before(request)
+            landed = self._appender.landings.before(request)
             if landed is not None:
                 return landed
             self.log.refresh()
@@ -1576,13 +1574,7 @@ class Ledger:
                     failure = error
         except (CommitConflictError, StoreError) as error:
             failure = error
-        raise CommitUnknownError(
-            f"commit {request.commit_id} has landed in version {version}, but what follows from "
-            "it could not be done or read; whoever opens the table or looks at the view next "
-            "goes on from there, and asking again with the same commit_id= is safe",
-            request.commit_id,
-            version,
-        ) from failure
+        raise unfinished(version, request.commit_id) from failure
 
     def _events_of(self, version: int) -> Iterator[CatalogEvent]:
         for transaction in self.log.commit_at(version).transactions:

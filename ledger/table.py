@@ -44,6 +44,7 @@ from ledger.history.past import TablePast
 from ledger.locations import is_absolute, place_of
 from ledger.log.append import Appender
 from ledger.log.codec import Codec
+from ledger.log.landing import find_commit
 from ledger.log.outside.commit_texts import Personal
 from ledger.log.request import Appended, CommitOptions, Request, fresh_id, outside, request_of
 from ledger.log.stream_log import StreamLog
@@ -484,9 +485,7 @@ class Table:
             >>> orders.find_commit("monday").version, orders.find_commit("tuesday")
             (3, None)
         """
-        self.log.refresh()
-        found = self.log.find_commit(commit_id)
-        return None if found is None else self.log.personal.told([found])[0]
+        return find_commit(self.log, commit_id)
 
     @takes(changes=CHANGES)
     def alter(
@@ -1643,7 +1642,7 @@ class Table:
             try:
                 return self._landed(request, plan, base)
             except InvalidInputError:
-                found = self._appender.landed_as(request, otherwise)
+                found = self._appender.landings.otherwise(request, otherwise)
                 if found is None:
                     raise
                 return found
@@ -1686,7 +1685,7 @@ class Table:
             return self._intent(held, plan, asker, judged)
         except LedgerError:
             # What contradicts a stale state may be fine by now, or be this very request, landed.
-            landed = self._appender.landed_before(request)
+            landed = self._appender.landings.before(request)
             if landed is not None:
                 return landed
             newest = self.state
@@ -1700,7 +1699,7 @@ class Table:
         if isinstance(found, Appended):
             return found
         if isinstance(found, Landed):
-            return self._appender.acknowledge(found.version, request)
+            return self._appender.landings.acknowledge(found.version, request)
         self._refuse_untold()
         landed = self._appender.append(found, request)
         follow(self)

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 
 from ledger import FileChange, Ledger, Schema, Table
-from ledger.log.landing import Patience
+from ledger.log.patience import Patience
 from ledger.opening.setting import TableSetting
 from ledger.stores import MemoryStore, Store
 

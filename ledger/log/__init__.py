@@ -10,8 +10,9 @@
 - `outside`: who, why, and values of personal columns, where lines do not hold them, so that they
   can be erased.
 - `clock`: the time of a commit, and whether this machine may give it.
-- `landing`: what came of a create, and whose a commit is: the file to read when somebody asks
-  whether his commit landed.
+- `landing`: what came of a create, whose a commit is, and what people are told of it: the file to
+  read when somebody asks whether his commit landed.
+- `patience`: how long whoever waits goes on.
 - `append`: the one retry loop.
 - `beside`: how work in a thread of our own lets commits pass.
 - `group`: what threads ask for at once, in one commit; `worker`: a thread of a handle's own.

@@ -7,12 +7,12 @@ reader could not decode.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import groupby
-from typing import Any, Generic, TypeVar, assert_never
+from typing import Generic, TypeVar, assert_never
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from ledger.events.commit import Commit, said_by
 from ledger.evolution.stream import Intent, Landed, Postponed, StateLike
@@ -22,18 +22,16 @@ from ledger.log.group.riders import Group, Rider, twin
 from ledger.log.group.winners import KeptCommits, Winners
 from ledger.log.landing import (
     Committed,
+    Landings,
     Lost,
     Outcome,
-    Patience,
     Unknown,
     after_loss,
-    holds,
-    is_in,
     land,
-    make_sure,
 )
 from ledger.log.outside.commit_texts import KeptTexts
-from ledger.log.request import Appended, NowMillis, Request, digest_of
+from ledger.log.patience import Patience
+from ledger.log.request import Appended, NowMillis, Request
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import (
     CommitConflictError,
@@ -56,15 +54,21 @@ class Appender(Generic[S, E]):
         now_millis: The clock.
         patience: How long to go on.
         check: Raises for a commit that must not be created at its time.
+        landings: Which requests have landed in the stream.
     """
 
     log: StreamLog[S, E]
     now_millis: NowMillis
     patience: Patience = field(factory=Patience)
     check: Callable[[Commit[E]], None] = lambda _: None
+    landings: Landings[S, E] = field(init=False, eq=False, repr=False)
     _clock: StreamClock = field(init=False, eq=False, repr=False)
     _kept: KeptCommits[E] = field(factory=KeptCommits, init=False, eq=False, repr=False)
     _group: Group[S, E] = field(init=False, eq=False, repr=False)
+
+    @landings.default
+    def _landings_of_stream(self) -> Landings[S, E]:
+        return Landings(self.log, self.patience)
 
     @_group.default
     def _gather(self) -> Group[S, E]:
@@ -140,7 +144,7 @@ class Appender(Generic[S, E]):
             winners.learn(self.log.read_ahead())
         for rider in riders:
             # It may have landed before, under an id that the caller was told.
-            self._answer(rider, self._known)
+            self._answer(rider, self.landings.known)
         pending = [each for each in riders if not each.is_answered]
         for _ in self.patience.attempts() if pending else ():
             self._attempt(pending, winners)
@@ -175,11 +179,16 @@ class Appender(Generic[S, E]):
                 for each in riders:
                     if not each.is_answered:
                         each.believe()
-                        self._answer(each, lambda request: self._twin(request, proposal.commit))
+                        self._answer(
+                            each, lambda request: self.landings.beside(request, proposal.commit)
+                        )
             case Lost():
                 for each in riders:
                     self._answer(
-                        each, lambda request: self._found(request, winners, proposal.commit)
+                        each,
+                        lambda request: self.landings.among(
+                            request, winners.since(None), proposal.commit
+                        ),
                     )
                 self._tell_loss(outcome, joined)
             case Unknown():
@@ -267,81 +276,16 @@ class Appender(Generic[S, E]):
     ) -> None:
         if landed.version >= opened.version:
             raise Postponed
-        rider.landed(self.acknowledge(landed.version, rider.request))
-
-    def landed_before(self, request: Request) -> Appended[S] | None:
-        """Return what a caller-given commit id came to before, if it did; reads what is newer.
-
-        For one whose request contradicts what is there: it may be there since it landed.
-
-        Raises:
-            InvalidInputError: The id was used before, for something else.
-        """
-        if not request.is_given:
-            return None
-        self.log.refuse_reentry()
-        self.log.catch_up()
-        return self._known(request)
-
-    def landed_as(self, request: Request, otherwise: Iterable[Any]) -> Appended[S] | None:
-        """Return what a caller-given commit id came to, if one of `otherwise` was asked by it.
-
-        For one whose request has another digest than it had then.
-        """
-        there = list(self.log.with_id(request.commit_id)) if request.is_given else []
-        for asked in map(digest_of, otherwise) if there else ():
-            for version in there:
-                if is_in(self.log.commit_at(version), request.commit_id, asked):
-                    return self.acknowledge(version, request)
-        return None
-
-    def _known(self, request: Request) -> Appended[S] | None:
-        if not request.is_given:
-            return None
-        for version in self.log.with_id(request.commit_id):
-            if holds(self.log.commit_at(version), request):
-                return self.acknowledge(version, request)
-        return None
-
-    def _found(self, request: Request, winners: Winners[E], sent: Commit[E]) -> Appended[S] | None:
-        """Return what a request came to, if it is among those that won against `sent`."""
-        won = winners.holding(request)
-        if won is None:
-            return None
-        # A client that sends a create twice is told that its own file exists.
-        return evolve(self.acknowledge(won.version, request), repeated=won != sent)
-
-    def _twin(self, request: Request, commit: Commit[E]) -> Appended[S] | None:
-        """Return what another rider of the same id came to, who has just landed."""
-        if not holds(commit, request):
-            return None
-        return Appended(self._state(), commit.version, repeated=True)
-
-    def acknowledge(self, version: int, request: Request) -> Appended[S]:
-        """Return what was found by reading, once it is durable: its writer may have died before.
-
-        Raises:
-            CommitUnknownError: The store does not answer.
-        """
-        key = self.log.layout.commit(version)
-        commit_id = request.commit_id
-        make_sure(self.log.store, key, self.patience, version=version, commit_id=commit_id)
-        return Appended(self._state(), version, repeated=True)
+        rider.landed(self.landings.acknowledge(landed.version, rider.request))
 
     def _given_up(self, request: Request) -> CommitConflictError:
-        version = self._state().version
+        version = self.landings.state().version
         return CommitConflictError(
             f"commit {request.commit_id} gave up after {self.patience.deadline_s} s: other "
             "writers were always faster; nothing was written, try again",
             f"version {version}",
             version,
         )
-
-    def _state(self) -> S:
-        head = self.log.head
-        if head is None:
-            raise AssertionError("a stream that was appended to has a head")
-        return head.state
 
     def _check_expected(self, request: Request) -> None:
         expected = request.expect_version

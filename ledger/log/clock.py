@@ -11,7 +11,7 @@ from ledger.events.commit import OLDEST_FORMAT
 from ledger.events.formats import EQUAL_TIMES
 from ledger.evolution.stream import StateLike
 from ledger.log.caches.checkpoint import Head
-from ledger.log.landing import Patience
+from ledger.log.patience import Patience
 from ledger.log.request import NowMillis
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import StoreError

@@ -7,63 +7,34 @@ with its reason: nothing was written.
 
 Nothing is ever guessed: after an unsure answer the file itself is read back, and only where there
 is none the same bytes are sent again, under the same key. Whoever was told `Unknown` asks for his
-commit's id (`lookup`); `holds` says whether a commit is the one that he asked for, by the digest
-of what was asked, which stands in every transaction.
+commit's id (`find_commit`); `Landings` say which commit is the one that he asked for, by the digest
+of what was asked, which stands in every transaction. What people are told of all this, and
+how they find out, is said here, too.
 """
 
 from __future__ import annotations
 
-import random
-import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, Generic, Protocol, TypeVar
 
-from attrs import frozen
+from attrs import evolve, frozen
 from msgspec import UNSET
 
 from ledger.events.commit import Commit
-from ledger.log.request import Request
+from ledger.evolution.stream import StateLike
+from ledger.log.caches.checkpoint import Head
+from ledger.log.layout import Layout
+from ledger.log.patience import Patience
+from ledger.log.request import Appended, Request, digest_of
 from ledger.model.errors import CommitUnknownError, InvalidInputError, LedgerError, StoreError
 from ledger.stores import Store
 
+S = TypeVar("S", bound=StateLike)
+E = TypeVar("E")
+E_co = TypeVar("E_co", covariant=True)
 
-@frozen
-class Patience:
-    """How long a writer goes on.
-
-    Attributes:
-        deadline_s: After so many seconds a losing or unanswered writer gives up.
-        first_wait_s: The longest first pause; it doubles up to `longest_wait_s`.
-        longest_wait_s: The longest pause at all.
-        sleep: Waits, in seconds.
-        monotonic: A clock for deadlines, in seconds.
-        uniform: Jitter: a number between its two arguments.
-    """
-
-    deadline_s: float = 60.0
-    first_wait_s: float = 0.002
-    longest_wait_s: float = 0.5
-    sleep: Callable[[float], None] = time.sleep
-    monotonic: Callable[[], float] = time.monotonic
-    uniform: Callable[[float, float], float] = random.uniform
-
-    def pause(self, attempt: int) -> None:
-        """Wait a random time, longer with every attempt."""
-        longest = min(self.longest_wait_s, self.first_wait_s * 2 ** min(attempt, 12))
-        self.sleep(self.uniform(0, longest))
-
-    def attempts(self) -> Iterator[int]:
-        """Yield 1, 2, 3, ... until the deadline has passed, with pauses from the third on.
-
-        The second follows at once: whoever holds the lock wins it, and a lost answer is rare.
-        """
-        give_up = self.monotonic() + self.deadline_s
-        attempt = 0
-        while attempt == 0 or self.monotonic() <= give_up:
-            attempt += 1
-            yield attempt
-            if attempt > 1:
-                self.pause(attempt)
+ASKING_AGAIN: Final = "asking again with the same commit_id= is safe"
+"""What everybody is told who knows an id: nothing lands twice under it."""
 
 
 @frozen
@@ -219,9 +190,8 @@ def unknown(
 ) -> CommitUnknownError:
     """Return the error that says so."""
     told = CommitUnknownError(
-        f"{key}: the store gave no answer and could not be read back; commit "
-        f"{commit_id} may have landed. Look for it before you ask again (lakeledger log TABLE "
-        f"--commit-id {commit_id}); asking again with the same commit_id= is safe",
+        f"{key}: the store gave no answer and could not be read back; "
+        f"{_in_doubt(commit_id, 'may have landed')}",
         commit_id,
         version,
     )
@@ -229,7 +199,187 @@ def unknown(
     return told
 
 
-def holds(commit: Commit[Any], request: Request) -> bool:
+def unfinished(version: int, commit_id: str) -> CommitUnknownError:
+    """Return the error for one whose commit landed, and who cannot be told all that came of it."""
+    return CommitUnknownError(
+        f"commit {commit_id} has landed in version {version}, but what follows from it could not "
+        "be done or read; whoever opens the table or looks at the view next goes on from there, "
+        f"and {ASKING_AGAIN}",
+        commit_id,
+        version,
+    )
+
+
+def fate(commit_id: str, landed: Appended[Any] | None, error: BaseException | None) -> str:
+    """Return in words what is known of a commit, for one who was interrupted and waits no longer.
+
+    Args:
+        commit_id: What he knows it by.
+        landed: Where it is; None where nobody has said so.
+        error: What was said of it instead; None where nothing was.
+    """
+    if landed is not None:
+        return f"commit {commit_id} has landed in version {landed.version}"
+    if isinstance(error, LedgerError) and not isinstance(error, CommitUnknownError):
+        return f"commit {commit_id} did not land: {error}"
+    known = "is on its way and may land" if error is None else "may have landed"
+    return _in_doubt(commit_id, known)
+
+
+def _in_doubt(commit_id: str, known: str) -> str:
+    return (
+        f"commit {commit_id} {known}. Look for it before you ask again (lakeledger log TABLE "
+        f"--commit-id {commit_id}); {ASKING_AGAIN}"
+    )
+
+
+class LandedLog(Protocol[S, E_co]):
+    """What is asked of a stream's log by whoever looks for a commit: `StreamLog` has it."""
+
+    @property
+    def store(self) -> Store:
+        """Where the stream is."""
+
+    @property
+    def layout(self) -> Layout:
+        """Under which keys."""
+
+    @property
+    def head(self) -> Head[S] | None:
+        """The newest commit known."""
+
+    @property
+    def personal(self) -> Telling:
+        """What lines do not hold of who and why."""
+
+    def refuse_reentry(self) -> None:
+        """Refuse to wait for what cannot come."""
+
+    def catch_up(self) -> object:
+        """Move the head forward over what others appended."""
+
+    def with_id(self, commit_id: str) -> Iterator[int]:
+        """Yield the versions up to the head that may hold a transaction of an id, newest first."""
+
+    def commit_at(self, version: int) -> Commit[E_co]:
+        """Return one commit."""
+
+
+class Telling(Protocol):
+    """Who says what lines do not hold."""
+
+    def told(self, commits: Sequence[Commit[E]]) -> list[Commit[E]]:
+        """Return commits as readers are told them."""
+
+
+def find_commit(log: LandedLog[Any, E], commit_id: str) -> Commit[E] | None:
+    """Return the commit that holds what was asked under an id, after looking what is newer."""
+    log.catch_up()
+    for version in log.with_id(commit_id):
+        found = log.commit_at(version)
+        if any(each.id == commit_id for each in found.transactions):
+            return log.personal.told([found])[0]
+    return None
+
+
+@frozen
+class Landings(Generic[S, E]):
+    """What requests came to in a stream: whose the commits are that stand there.
+
+    Attributes:
+        log: The stream.
+        patience: How long to go on until the store confirms what was read.
+    """
+
+    log: LandedLog[S, E]
+    patience: Patience
+
+    def before(self, request: Request) -> Appended[S] | None:
+        """Return what a caller-given commit id came to before, if it did; reads what is newer.
+
+        For one whose request contradicts what is there: it may be there since it landed.
+
+        Raises:
+            InvalidInputError: The id was used before, for something else.
+        """
+        if not request.is_given:
+            return None
+        self.log.refuse_reentry()
+        self.log.catch_up()
+        return self.known(request)
+
+    def known(self, request: Request) -> Appended[S] | None:
+        """Return what a caller-given commit id came to up to the head that is known.
+
+        Raises:
+            InvalidInputError: The id was used before, for something else.
+        """
+        if not request.is_given:
+            return None
+        for version in self.log.with_id(request.commit_id):
+            if _holds(self.log.commit_at(version), request):
+                return self.acknowledge(version, request)
+        return None
+
+    def otherwise(self, request: Request, otherwise: Iterable[Any]) -> Appended[S] | None:
+        """Return what a caller-given commit id came to, if one of `otherwise` was asked by it.
+
+        For one whose request has another digest than it had then.
+        """
+        versions = list(self.log.with_id(request.commit_id)) if request.is_given else []
+        for asked in map(digest_of, otherwise) if versions else ():
+            for version in versions:
+                transactions = self.log.commit_at(version).transactions
+                if any(
+                    each.id == request.commit_id and each.asked == asked for each in transactions
+                ):
+                    return self.acknowledge(version, request)
+        return None
+
+    def among(
+        self, request: Request, winners: Iterable[Commit[E]], sent: Commit[E]
+    ) -> Appended[S] | None:
+        """Return what a request came to, if it is among those that won against `sent`.
+
+        Raises:
+            InvalidInputError: One of them has its id, and is something else.
+        """
+        for won in winners:
+            if _holds(won, request):
+                # A client that sends a create twice is told that its own file exists.
+                return evolve(self.acknowledge(won.version, request), repeated=won != sent)
+        return None
+
+    def beside(self, request: Request, commit: Commit[E]) -> Appended[S] | None:
+        """Return what another rider of the same id came to, whose commit has just landed.
+
+        Raises:
+            InvalidInputError: He asked for something else.
+        """
+        if not _holds(commit, request):
+            return None
+        return Appended(self.state(), commit.version, repeated=True)
+
+    def acknowledge(self, version: int, request: Request) -> Appended[S]:
+        """Return what was found by reading, once it is durable: its writer may have died before.
+
+        Raises:
+            CommitUnknownError: The store does not answer.
+        """
+        key = self.log.layout.commit(version)
+        commit_id = request.commit_id
+        make_sure(self.log.store, key, self.patience, version=version, commit_id=commit_id)
+        return Appended(self.state(), version, repeated=True)
+
+    def state(self) -> S:
+        """Return the newest state known of a stream that was appended to."""
+        head = self.log.head
+        if head is None:
+            raise AssertionError("a stream that was appended to has a head")
+        return head.state
+
+
+def _holds(commit: Commit[Any], request: Request) -> bool:
     """Say whether a commit holds a request's transaction.
 
     A transaction without a digest was written under an id that lakeledger made up and nobody
@@ -247,9 +397,3 @@ def holds(commit: Commit[Any], request: Request) -> bool:
                 )
             return True
     return False
-
-
-def is_in(commit: Commit[Any], commit_id: str, asked: str) -> bool:
-    """Say whether a commit holds a transaction of that id that was asked with that digest."""
-    there = commit.transactions
-    return any(each.id == commit_id and each.asked == asked for each in there)

@@ -447,14 +447,6 @@ class StreamLog(Generic[S, E]):
         head = self.head
         return iter(()) if head is None else self.lookup.with_id(commit_id, head.state.version)
 
-    def find_commit(self, commit_id: str) -> Commit[E] | None:
-        """Return the commit up to the head that holds a transaction of an id."""
-        for version in self.with_id(commit_id):
-            found = self.commit_at(version)
-            if any(each.id == commit_id for each in found.transactions):
-                return found
-        return None
-
     def commit_at(self, version: int) -> Commit[E]:
         """Return one commit.
 

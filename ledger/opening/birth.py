@@ -31,7 +31,8 @@ from ledger.evolution.wire.changes import well_formed
 from ledger.formats import INSTALLED
 from ledger.log.append import Appender
 from ledger.log.codec import encode
-from ledger.log.landing import LogFile, Patience, land_once
+from ledger.log.landing import LogFile, land_once
+from ledger.log.patience import Patience
 from ledger.log.request import CommitOptions, request_of
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, NotFoundError, StoreError
@@ -203,7 +204,7 @@ def finish_drop(
     dropped = next(each for each in seal.events if isinstance(each, TableDropped))
     name = identifier_of(dropped.identifier)
     request = request_of(options, asked=drop_asked(name), default_author="")
-    if appender.landed_before(request) is not None:
+    if appender.landings.before(request) is not None:
         if appender.log.head is None or not appender.log.head.state.table_by_id(entry.table_id):
             return
         options["commit_id"] = f"{seal.id}-{entry.table_id}"

@@ -11,7 +11,7 @@ from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
 from ledger.locations import Place
 from ledger.log.codec import Gate
-from ledger.log.landing import Patience
+from ledger.log.patience import Patience
 from ledger.log.request import NowMillis, now_millis
 from ledger.opening.houses import Houses
 from ledger.opening.whereabouts import Whereabouts

@@ -12,7 +12,7 @@ from attrs import define
 
 import ledger
 from ledger import AddColumn, Ledger, SetOption, Table
-from ledger.log.landing import Patience
+from ledger.log.patience import Patience
 from ledger.stores import Store
 from tests.lakes import START_MILLIS, data_file, format_1, lake_on, memory, orders, ticking
 

@@ -551,7 +551,7 @@ def silence(patch: pytest.MonkeyPatch, store: object) -> None:
 
     patch.setattr(kind, "create", lands)
     patch.setattr(kind, "confirm", lost)
-    patch.setattr("ledger.log.landing.Patience.attempts", lambda _: iter((1, 2)))
+    patch.setattr("ledger.log.patience.Patience.attempts", lambda _: iter((1, 2)))
 
 
 def test_ids_of_older_logs_are_found_though_nobody_gave_them() -> None:

@@ -9,13 +9,15 @@ from ledger.log.landing import (
     Committed,
     LogFile,
     Lost,
-    Patience,
     Unknown,
     after_loss,
+    fate,
     land,
     land_once,
     make_sure,
+    unknown,
 )
+from ledger.log.patience import Patience
 from ledger.stores import Store
 from tests.faults import LosesAnswers, LosesRequests, Wrapped
 from tests.lakes import memory
@@ -227,3 +229,12 @@ def test_a_commit_that_was_read_is_sure_once_the_store_confirms_it() -> None:
         )
     assert (told.value.commit_id, told.value.version) == ("my-id", 7)
     assert "to question 3" in str(told.value.__cause__)
+
+
+def test_whoever_does_not_know_is_told_the_same_whether_he_waited_or_was_interrupted() -> None:
+    told = unknown(FILE.key, 7, "my-id")
+
+    assert str(told).endswith(f"; {fate('my-id', None, told)}")
+    assert fate("my-id", None, None) == fate("my-id", None, told).replace(
+        "may have landed", "is on its way and may land"
+    )

@@ -17,7 +17,7 @@ import pytest
 from ledger import SetOption, Table
 from ledger.cli import exits, main
 from ledger.evolution.fold.table_record import TableStream
-from ledger.log.landing import Patience
+from ledger.log.patience import Patience
 from ledger.stores import Durability, LocalStore
 from tests.history.ledgers import built, files_in
 from tests.lakes import format_1, lake_on

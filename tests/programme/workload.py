@@ -29,7 +29,7 @@ from ledger import (
 )
 from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.state import TableState
-from ledger.log.landing import Patience
+from ledger.log.patience import Patience
 from ledger.log.request import CommitOptions
 from ledger.opening.setting import TableSetting
 from tests.faults import Died

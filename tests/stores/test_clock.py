@@ -15,7 +15,7 @@ from attrs import evolve
 import ledger
 from ledger.cli import exits, main
 from ledger.log.clock import millis_ahead
-from ledger.log.landing import Patience
+from ledger.log.patience import Patience
 from ledger.log.request import now_millis
 from ledger.model.errors import StoreError
 from ledger.stores import MemoryStore, ObjectStore, open_store

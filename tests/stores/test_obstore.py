@@ -14,7 +14,7 @@ from attrs import frozen
 import ledger
 from ledger import AddColumn, Schema
 from ledger.log.clock import millis_ahead
-from ledger.log.landing import Patience
+from ledger.log.patience import Patience
 from ledger.log.request import now_millis
 from ledger.model.errors import InvalidInputError, StoreError
 from ledger.stores import ObjectStore, open_store

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from ledger import SetOption
-from ledger.log.landing import Patience
+from ledger.log.patience import Patience
 from ledger.model.errors import StoreError
 from ledger.stores import LocalStore, posix
 from tests.lakes import lake_on, orders
@@ -190,7 +190,7 @@ import os, subprocess, sys
 import ledger
 from ledger.model.errors import StoreError
 from ledger.stores import LocalStore, posix
-from ledger.log.landing import Patience
+from ledger.log.patience import Patience
 
 def remount(how):
     subprocess.run(["mount", "-o", f"remount,{how}", "tmpfs", sys.argv[1]], check=True)

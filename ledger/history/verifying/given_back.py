@@ -17,7 +17,8 @@ from ledger.history.verifying.spans.chain import Gap, extent
 from ledger.history.verifying.subject import Subject
 from ledger.log.caches.segments.file import read_segment, segment_of
 from ledger.log.codec import digest
-from ledger.log.landing import Committed, LogFile, Patience, land
+from ledger.log.landing import Committed, LogFile, land
+from ledger.log.patience import Patience
 from ledger.model.errors import DamagedLogError, UpgradeRequiredError
 
 _Lines = list[tuple[int, bytes]]

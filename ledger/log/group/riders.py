@@ -17,10 +17,11 @@ from itertools import pairwise
 from typing import Generic, TypeVar
 
 from ledger.evolution.stream import Intent
+from ledger.log.landing import fate
 from ledger.log.outside.commit_texts import KeptTexts
 from ledger.log.request import Appended, Request
 from ledger.log.worker import Worker, begin_anew_after_fork
-from ledger.model.errors import CommitUnknownError, LedgerError, StoreError
+from ledger.model.errors import StoreError
 
 S = TypeVar("S")
 E = TypeVar("E")
@@ -117,16 +118,7 @@ class Rider(Generic[S, E]):
 
     def fate(self) -> str:
         """Return in words what is known, for one who was interrupted and waits no longer."""
-        name = f"commit {self.request.commit_id}"
-        if self._landed is not None:
-            return f"{name} has landed in version {self._landed.version}"
-        if isinstance(self._error, LedgerError) and not isinstance(self._error, CommitUnknownError):
-            return f"{name} did not land: {self._error}"
-        known = "is on its way and may land" if self._error is None else "may have landed"
-        return (
-            f"{name} {known}; find out with lakeledger log TABLE --commit-id "
-            f"{self.request.commit_id}; asking again with the same commit_id= is safe"
-        )
+        return fate(self.request.commit_id, self._landed, self._error)
 
 
 class Group(Generic[S, E]):

@@ -1,4 +1,4 @@
-"""Winners: what others landed since somebody looked, and whether it is one's own."""
+"""Winners: what others landed since somebody looked."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
 from ledger.events.commit import Commit
-from ledger.log.landing import holds
-from ledger.log.request import Request
 from ledger.log.stream_log import StreamLog
 
 E = TypeVar("E")
@@ -83,11 +81,3 @@ class Winners(Generic[E]):
                 return False
             self._commits[version] = kept
         return True
-
-    def holding(self, request: Request) -> Commit[E] | None:
-        """Return the one among them that holds a request's transaction.
-
-        Raises:
-            InvalidInputError: One has its id, and is something else.
-        """
-        return next((each for each in self.since(None) if holds(each, request)), None)

@@ -21,8 +21,9 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from ledger.evolution.declared.personal import Marked
-from ledger.log.landing import Committed, LogFile, Patience, land
+from ledger.log.landing import Committed, LogFile, land
 from ledger.log.outside.erasable import newest
+from ledger.log.patience import Patience
 from ledger.model.errors import DamagedLogError, InvalidInputError, StoreError
 from ledger.model.file_change import FileChange, PartitionValue, kept_at, placeholder
 from ledger.model.partition import PartitionSpec

@@ -20,8 +20,9 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from ledger.events.commit import OUTSIDE, Commit, Outside, Transaction
-from ledger.log.landing import Committed, LogFile, Patience, land
+from ledger.log.landing import Committed, LogFile, land
 from ledger.log.outside.erasable import newest
+from ledger.log.patience import Patience
 from ledger.log.request import Request
 from ledger.model.errors import DamagedLogError, StoreError
 from ledger.stores import Store

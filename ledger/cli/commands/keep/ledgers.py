@@ -23,7 +23,7 @@ from ledger.history.verifying.finding import Finding
 from ledger.history.verifying.subject import Subject
 from ledger.ledger import Ledger
 from ledger.log.clock import check_clock, is_far, millis_ahead
-from ledger.log.landing import Patience
+from ledger.log.patience import Patience
 from ledger.log.request import fresh_id, now_millis
 from ledger.model.errors import LedgerError, StoreError
 from ledger.moving.places import Findings

@@ -21,6 +21,7 @@ from ledger.cli.phrases import phrases, plain, when
 from ledger.cli.screen import Cell, Document, Screen
 from ledger.events.commit import Commit
 from ledger.ledger import Ledger
+from ledger.log.landing import ASKING_AGAIN
 from ledger.model.errors import NotFoundError
 from ledger.model.instant import millis
 from ledger.model.messages.excerpt import moment, size
@@ -309,7 +310,7 @@ def _under(commit_id: str, commit: Commit[Any] | None, head: int) -> Commit[Any]
     if commit is None:
         raise NotFoundError(
             f"up to version {head} nothing was committed under the id {commit_id}: it has not "
-            "landed, and asking again with the same commit_id= is safe"
+            f"landed, and {ASKING_AGAIN}"
         )
     mine = tuple(each for each in commit.transactions if each.id == commit_id)
     return replace(commit, transactions=mine)
