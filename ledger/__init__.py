@@ -3,18 +3,22 @@
 The map of this folder, each room importing only those before it:
 
 - `model`: values: data types, schema, snapshot, file change, errors.
+- `locations`: which texts mean one place, and what lies in what.
 - `events`: every change that can be asked, and every fact that the log can hold.
 - `evolution`: the pure fold, and the decisions that come before it.
-- `sql`: `ALTER TABLE` as changes.
+- `formats`: what a table format brings, and how those that are installed are found.
+- `transforms`: transforms of columns, as a user writes them; `sql`: `ALTER TABLE` as changes.
 - `stores`: bytes under keys with an atomic put-if-absent.
+- `observing`: what programs that listen are told: lines, spans and metrics.
 - `log`: commits: codec, hash chain, checkpoints, the one retry loop.
 - `files`: data files, their footers, and which of them are live.
 - `planning`: which files a filter has to read.
 - `history`: what was, whether a log and what derives from it fit together, what nobody needs.
 - `audit`: two states compared, a change taken back, who made each column what it is.
 - `opening`: what opening a ledger and its tables takes, and their beginnings and ends.
-- `ledger`, `table`, `table_at`, `table_branch`, `updates`, `plan`, `transforms`: what a user holds.
-- `moving`: ledgers that leave, arrive or are found elsewhere; `following`: files after commits.
+- `moving`: ledgers that leave, arrive or are found elsewhere.
+- `ledger`, `table`, `table_at`, `table_branch`, `updates`, `plan`: what a user holds; `following`:
+  files after commits.
 - `cli`: the `lakeledger` command.
 
 `FORMAT.md` describes the bytes on the store, `DECISIONS.md` says why things are as they are.

@@ -249,6 +249,17 @@ def test_a_room_of_the_projections_says_what_others_may_import(room: str) -> Non
         assert is_there or f'"{name}"' in (folder / "__init__.py").read_text(), name
 
 
+@pytest.mark.parametrize("room", [*DOORS, *UNDIVIDED])
+def test_a_room_names_every_module_and_room_that_it_has(room: str) -> None:
+    folder = ROOT / Path(*room.split("."))
+    door = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
+    named = {word for said in re.findall(r"`([^`]+)`", door) for word in re.findall(r"\w+", said)}
+    there = {path.stem for path in folder.glob("*.py")}
+    there |= {path.parent.name for path in folder.glob("*/__init__.py")}
+    missing = there - named - {"__init__", "__main__"}
+    assert not missing, f"the docstring of {room} does not name {', '.join(sorted(missing))}"
+
+
 @cache
 def opened_by(door: str) -> set[str]:
     """Return the modules that a room's docstring names, or only those that others may import."""

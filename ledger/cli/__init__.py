@@ -11,6 +11,7 @@
 - `phrases`: what the log says, in words, and what every writing command prints.
 - `families`: commands, and families of them such as `view create`.
 - `completion`: what a shell is told when somebody presses Tab.
+- `profiles`: ledgers that a user gave names to.
 - `plugins`: what the projections bring; the only way to them, since `ledger` never imports them.
 - `version`: which lakeledger this is.
 """

@@ -14,6 +14,7 @@ Decide:
     `declared`                   which formats a table declares, and what those are asked
     `update`                     Iceberg's batches, compiled to changes
     `wire`                       changes from and to JSON
+    `file_facts`                 what a file that comes may say of its order, rows and deletes
     `refusals`                   the four plain ways to say no
 
 Fold:

@@ -3,6 +3,7 @@
 - `base`: `Store`, the contract that every store keeps; its suite is `tests/store_contract.py`.
 - `key`: which keys there are; the only place that decides whether a key is safe as a path.
 - `local`: `LocalStore`, a POSIX folder; `Durability` says whether writes are fsynced.
+- `posix`: the file operations under it.
 - `folder_lock`: the advisory lock that local writers take turns with; `refusals`: what a disk
   refuses, as against its silence.
 - `memory`: `MemoryStore`, shared inside one process by name.

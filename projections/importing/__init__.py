@@ -12,4 +12,6 @@ Others may import:
     `many`       which tables there are in a folder
     `deriving`   the SchemaChanges between two schemas, found by field id
     `command`    what a format's command does
+
+Inside: `mirrors` are the handles by which a process looks again and again.
 """

@@ -12,8 +12,8 @@ Others may import:
 
 Inside: `project` is one run over the log, or by `born` of a table that comes from Paimon, whose
 engines' manifests it carries on, and by `promoted` of what the ledger adds once it owns it;
-`engines` reads what these list; `position` says where it stands;
-`rules` says what Paimon can hold.
+`engines` reads what these list; `position` says where it stands, `planned` what a change would
+write and leave out, `rules` what Paimon can hold.
 """
 
 from __future__ import annotations

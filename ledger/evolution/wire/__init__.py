@@ -4,4 +4,6 @@ Others may import:
     `changes`      SchemaChanges, and changes of the layout
     `schema`       a first schema
     `reading`      one reader a kind of change
+
+Inside: `members` reads members of JSON objects, with errors that say where.
 """

@@ -8,6 +8,7 @@ Others may import:
     `promoting`  letting the ledger own such a table, as the entry point names it
 
 Inside: `sources` reads what is there, `steps` parts what two of its files tell into moments,
-`differences` says each moment in events, `plan` goes through all of it; `catalogs` swaps a
-catalog's pointer. What knows no format stands in `projections.importing`.
+`moved` how far a part of one has moved on in the other, `differences` says each moment in events,
+`plan` goes through all of it; `catalogs` swaps a catalog's pointer. What knows no format stands in
+`projections.importing`.
 """

@@ -9,5 +9,5 @@ Others may import:
     `position`       how far they reach
 
 Inside: `again` computes what the tiles should hold; `balance` brings what is kept and what an
-opening says together.
+opening says together; `moments` are when what is counted took effect.
 """

@@ -7,4 +7,7 @@ Others may import:
     `report`     a table's statistics as text and JSON
     `views`      in the shapes of other APIs
     `plot`       as a picture
+
+Inside, three more questions: `filter_cost`, what a filter costs under each partition spec;
+`lateness`, rows that came late; `retention`, what it would free.
 """

@@ -5,4 +5,5 @@
 - `files`: `add-files`, `overwrite` and `delete-files`.
 - `snapshots`: `tag`, `rollback` and `expire`; `branch`: lines of snapshots beside main.
 - `view`: all of views.
+- `undo`: `undo` and `revert`, changes taken back.
 """

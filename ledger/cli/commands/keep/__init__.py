@@ -7,5 +7,7 @@
 - `follow`: projected files go on with commits.
 - `export`: a ledger as lines.
 - `imports`: what exists elsewhere comes in; a kind a command, others are found by entry points.
+- `promote`: a table that others owned becomes the ledger's own.
+- `move`: what happened to a ledger that was found elsewhere.
 - `correct_clock`: what a clock that was ahead left.
 """

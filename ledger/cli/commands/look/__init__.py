@@ -4,4 +4,6 @@
 - `head`: some rows of it.
 - `log`: who changed what, when, why and how.
 - `snapshots`: a table's snapshots.
+- `diff`: `diff` and `blame`, what differs and who made it so.
+- `replay`: what happened, one commit after the other; `report`: a page for an audit.
 """
