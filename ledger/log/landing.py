@@ -168,21 +168,76 @@ def land_once(store: Store, file: LogFile, patience: Patience, commit_id: str) -
         raise outcome.told(commit_id)
 
 
+def land_or_refuse(store: Store, file: LogFile, patience: Patience, says: str) -> Committed | Lost:
+    """Create a file that is no commit's: where nobody can find out in time, nothing depends on it.
+
+    Args:
+        store: Where.
+        file: What.
+        patience: How long to go on.
+        says: What silence means for whoever asked, and what he does.
+
+    Raises:
+        StoreError: The store refuses it, or gave no answer.
+    """
+    outcome = land(store, file, patience)
+    if isinstance(outcome, Unknown):
+        raise _silence(store, file, outcome.cause, says) from outcome.cause
+    return outcome
+
+
+def land_own(store: Store, file: LogFile, patience: Patience, what: str) -> None:
+    """Create a file under a name of its own, before the commit that names it.
+
+    Args:
+        store: Where.
+        file: The file.
+        patience: How long to go on.
+        what: What is in it, for people.
+
+    Raises:
+        StoreError: The store refuses it, gave no answer, or has another file there.
+    """
+    says = f"{what} have to stand there before the commit; nothing was committed, try again"
+    if isinstance(land_or_refuse(store, file, patience, says), Committed):
+        return
+    # A client that sends a create twice is told that its own file exists.
+    try:
+        found = _confirmed(store, file.key, patience)
+    except OSError as error:
+        raise _silence(store, file, error, says) from error
+    if found != file.body:
+        raise StoreError(f"{store.url}/{file.key}: another file stands there; {says}")
+
+
+def _silence(store: Store, file: LogFile, cause: Exception | None, says: str) -> StoreError:
+    return StoreError(f"{store.url}/{file.key}: the store gave no answer ({cause}); {says}")
+
+
 def make_sure(store: Store, key: str, patience: Patience, *, version: int, commit_id: str) -> None:
     """Return once a file that was read would survive a loss of power.
 
     Raises:
         CommitUnknownError: The store does not answer in time.
     """
-    failure: OSError | None = None
+    try:
+        _confirmed(store, key, patience)
+    except OSError as error:
+        raise unknown(key, version, commit_id, error) from error
+
+
+def _confirmed(store: Store, key: str, patience: Patience) -> bytes | None:
+    """Return what stands in a place and would survive a loss of power.
+
+    Raises:
+        OSError: The store does not answer in time.
+    """
     for _ in patience.attempts():
         try:
-            store.confirm(key)
+            return store.confirm(key)
         except OSError as error:
             failure = error
-        else:
-            return
-    raise unknown(key, version, commit_id, failure)
+    raise failure
 
 
 def unknown(

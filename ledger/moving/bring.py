@@ -19,7 +19,7 @@ from ledger.history.verifying.subject import Subject
 from ledger.history.verifying.verify import Verification, repair
 from ledger.locations import is_absolute
 from ledger.log.codec import digest
-from ledger.log.landing import Committed, LogFile, Unknown, land
+from ledger.log.landing import Committed, LogFile, land_or_refuse
 from ledger.log.outside import column_values
 from ledger.log.outside.column_values import COLUMNS
 from ledger.log.outside.commit_texts import FIELDS, decoded, encoded
@@ -28,7 +28,6 @@ from ledger.model.errors import (
     AlreadyExistsError,
     DamagedLogError,
     InvalidInputError,
-    StoreError,
 )
 from ledger.moving.export import Told, tell_nobody
 from ledger.moving.lines import CATALOG, File, FirstLine, LastLine, Said, StreamLine, read
@@ -211,12 +210,8 @@ class _Bringing:
     def _put(self, key: str, body: bytes, version: int) -> bool:
         """Write a file unless it is there; return whether it was not."""
         store = self.setting.store
-        outcome = land(store, LogFile(key, body, version), self.setting.patience)
-        if isinstance(outcome, Unknown):
-            raise StoreError(
-                f"{store.url}/{key}: the store gave no answer ({outcome.cause}). Asking again "
-                "with the same lines goes on from here"
-            ) from outcome.cause
+        says = "asking again with the same lines goes on from here"
+        outcome = land_or_refuse(store, LogFile(key, body, version), self.setting.patience, says)
         if isinstance(outcome, Committed):
             return True
         if store.read(key) != body:

@@ -8,9 +8,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ledger.events.commit import NEWEST_FORMAT, OLDEST_FORMAT
-from ledger.log.landing import LogFile, Unknown, land
+from ledger.log.landing import LogFile, land_or_refuse
 from ledger.log.request import fresh_id
-from ledger.model.errors import DamagedLogError, StoreError, UpgradeRequiredError
+from ledger.model.errors import DamagedLogError, UpgradeRequiredError
 from ledger.opening.setting import TableSetting
 from ledger.opening.whereabouts import recordable
 
@@ -110,9 +110,5 @@ def begin_root(setting: TableSetting) -> None:
         StoreError: The place cannot hold a ledger, or did not answer; no commit was written.
     """
     body = _encoded(_Root(NEWEST_FORMAT, fresh_id(), place=recordable(setting.store.url)))
-    outcome = land(setting.store, LogFile(ROOT_KEY, body, 0), setting.patience)
-    if isinstance(outcome, Unknown):
-        raise StoreError(
-            f"{setting.store.url}/{ROOT_KEY}: the store gave no answer ({outcome.cause}); whether "
-            "the ledger has begun is unknown, and no commit was written. Ask again"
-        ) from outcome.cause
+    says = "whether the ledger has begun is unknown, and no commit was written. Ask again"
+    land_or_refuse(setting.store, LogFile(ROOT_KEY, body, 0), setting.patience, says)

@@ -24,8 +24,10 @@ from ledger import (
     RenameColumn,
     Schema,
     SetOption,
+    StoreError,
     Table,
 )
+from ledger.log.outside.commit_texts import FOLDER
 from ledger.moving.bring import bring
 from ledger.moving.export import export
 from ledger.stores import Durability, LocalStore, Store
@@ -36,7 +38,7 @@ from projections.statistics import Kept, refresh
 from projections.statistics.shown.query import partitions
 from tests.erasing.column_lives import COLUMNS, ColumnLife, bound, holding_deep
 from tests.erasing.lives import findings
-from tests.faults import Died, DiesAfter, Wrapped
+from tests.faults import DeliversTwice, Died, DiesAfter, LosesRequests, SometimesFaulty, Wrapped
 from tests.lakes import lake_on, memory, no_time
 from tests.thorough import some
 
@@ -517,3 +519,55 @@ def test_what_never_landed_leaves_no_value_of_a_column() -> None:
     assert set(store.walk("_ledger/personal/columns")) == kept
     assert table.append([file("b", ANN)]).version == 3
     assert len(set(store.walk("_ledger/personal/columns"))) == len(kept) + 1
+
+
+class OthersAreFaster(SometimesFaulty):
+    """Somebody else creates another file in the very place, right before."""
+
+    def create(self, key: str, body: bytes) -> bool:
+        if self.is_hit(key):
+            super().create(key, b"theirs")
+        return super().create(key, body)
+
+
+def of_texts(key: str) -> bool:
+    return key.startswith(f"{FOLDER}/") and not of_columns(key)
+
+
+def of_columns(key: str) -> bool:
+    return key.startswith(f"{FOLDER}/columns/")
+
+
+@pytest.mark.parametrize("kept", [of_texts, of_columns])
+def test_a_commit_lands_whose_values_a_client_sent_twice(kept: Callable[[str], bool]) -> None:
+    store = memory()
+    people(store)
+    twice = DeliversTwice(store, on=kept)
+    lake = lake_on(twice, patience=no_time())
+
+    landed = lake.table("shop.people").append([file("a", ANN)], author=BOB)
+
+    assert (twice.hits, landed.version) == (1, 1)
+    assert findings(lake, store) == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (OthersAreFaster, "another file stands there; "),
+        (LosesRequests, r"the store gave no answer \(the answer to create .* was lost\); "),
+    ],
+)
+@pytest.mark.parametrize(
+    ("kept", "what"), [(of_texts, "author and message"), (of_columns, "values of personal columns")]
+)
+def test_whoever_cannot_keep_values_first_commits_nothing_and_is_told_why(
+    fault: type[SometimesFaulty], said: str, kept: Callable[[str], bool], what: str
+) -> None:
+    store = memory()
+    people(store)
+    table = lake_on(fault(store, on=kept), patience=no_time()).table("shop.people")
+
+    with pytest.raises(StoreError, match=f"{said}{what} have to stand there before the commit"):
+        table.append([file("a", ANN)], author=BOB)
+    assert table.state.version == 0

@@ -14,6 +14,8 @@ from ledger.log.landing import (
     fate,
     land,
     land_once,
+    land_or_refuse,
+    land_own,
     make_sure,
     unknown,
 )
@@ -170,6 +172,28 @@ def test_a_refusal_after_a_lost_answer_is_found_to_have_landed() -> None:
     store = Refuses(Silent(LosesAnswers(memory(), times=1), times=1), after=1)
 
     assert land(store, FILE, Watch().patience(9)) == Committed(7)
+
+
+def test_silence_about_what_is_no_commit_is_told_with_what_it_means() -> None:
+    silent = Silent(LosesRequests(memory(), times=99), times=99)
+
+    with pytest.raises(StoreError, match=r"7\.json: .* no answer \(.* was lost\); ask") as told:
+        land_or_refuse(silent, FILE, Watch().patience(9), "ask again")
+
+    assert isinstance(told.value.__cause__, OSError)
+    store = memory()
+    assert land_or_refuse(store, FILE, Watch().patience(9), "") == Committed(7)
+    assert land_or_refuse(store, FILE, Watch().patience(9), "") == Lost(7)
+
+
+@pytest.mark.parametrize("silences", [0, 2])
+def test_a_file_under_a_name_of_its_own_may_be_said_to_be_there(silences: int) -> None:
+    store = memory()
+    store.create(FILE.key, b"mine")
+
+    land_own(Silent(store, silences), FILE, Watch().patience(9), "values")
+    with pytest.raises(StoreError, match="no answer .* to question 3.*; values have to stand"):
+        land_own(Silent(store, times=99), FILE, Watch().patience(9), "values")
 
 
 def test_who_lost_reads_on() -> None:

@@ -21,7 +21,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from ledger.evolution.declared.personal import Marked
-from ledger.log.landing import Committed, LogFile, land
+from ledger.log.landing import LogFile, land_own
 from ledger.log.outside.erasable import newest
 from ledger.log.patience import Patience
 from ledger.model.errors import DamagedLogError, InvalidInputError, StoreError
@@ -176,20 +176,15 @@ class PersonalColumns:
         """Write the personal values of files; return the files as lines may hold them.
 
         Raises:
-            StoreError: The store refuses, or gave no answer; nothing was committed.
+            StoreError: The store refuses, gave no answer, or has another file there; nothing was
+                committed.
         """
         sealing = _Sealing(marked, spec, folder_of(writing.table_id).rpartition("/")[2])
         sealed = tuple(map(sealing.sealed, files))
         for name, values in sealing.files.items():
             body = encoded(ColumnValues(writing.now_millis, values))
-            key = key_of(name)
-            outcome = land(self.store, LogFile(key, body, 0), writing.patience)
-            if not isinstance(outcome, Committed):
-                raise StoreError(
-                    f"{self.store.url}/{key}: the store gave no answer, and values of personal "
-                    "columns have to stand there before the commit; nothing was committed, try "
-                    "again"
-                )
+            file = LogFile(key_of(name), body, 0)
+            land_own(self.store, file, writing.patience, "values of personal columns")
         return sealed
 
     def opened(self, files: Iterable[FileChange]) -> list[FileChange]:

@@ -20,7 +20,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from ledger.events.commit import OUTSIDE, Commit, Outside, Transaction
-from ledger.log.landing import Committed, LogFile, land
+from ledger.log.landing import LogFile, land_own
 from ledger.log.outside.erasable import newest
 from ledger.log.patience import Patience
 from ledger.log.request import Request
@@ -175,17 +175,13 @@ class Personal:
         """Write what a request says of who and why; whoever commits it names it in the line.
 
         Raises:
-            StoreError: The store refuses, or gave no answer; nothing was committed.
+            StoreError: The store refuses, gave no answer, or has another file there; nothing was
+                committed.
         """
         kept = KeptTexts.of(request, now_millis)
         if kept.key is not None:
-            outcome = land(self.store, LogFile(kept.key, kept.body, 0), patience)
-            if not isinstance(outcome, Committed):
-                raise StoreError(
-                    f"{self.store.url}/{kept.key}: the store gave no answer, and author and "
-                    "message have to stand there before the commit; nothing was committed, try "
-                    "again"
-                )
+            file = LogFile(kept.key, kept.body, 0)
+            land_own(self.store, file, patience, "author and message")
         return kept
 
     def forget(self, kept: KeptTexts) -> None:
