@@ -22,9 +22,9 @@ from msgspec.structs import replace
 
 from ledger.evolution.declared.personal import Marked
 from ledger.log.landing import LogFile, land_own
-from ledger.log.outside.erasable import newest
+from ledger.log.outside.erasable import ErasableForm, newest
 from ledger.log.patience import Patience
-from ledger.model.errors import DamagedLogError, InvalidInputError, StoreError
+from ledger.model.errors import InvalidInputError, StoreError
 from ledger.model.file_change import FileChange, PartitionValue, kept_at, placeholder
 from ledger.model.partition import PartitionSpec
 from ledger.stores import Store
@@ -95,24 +95,9 @@ class ColumnValues(Struct, frozen=True, rename="camel", forbid_unknown_fields=Tr
 
 _BOUNDS: Final = msgspec.json.Decoder(ValueBounds)
 _VALUE: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(str | int | bool | None)
-_DECODER: Final = msgspec.json.Decoder(ColumnValues)
-
-
-def encoded(values: ColumnValues) -> bytes:
-    """Return a file's bytes."""
-    return msgspec.json.encode(values) + b"\n"
-
-
-def decoded(body: bytes, key: str) -> ColumnValues:
-    """Return what a file holds.
-
-    Raises:
-        DamagedLogError: It is no such file.
-    """
-    try:
-        return _DECODER.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise DamagedLogError(f"{key} holds no values of columns: {error}", key) from error
+_FORM: Final = ErasableForm(ColumnValues, "values of columns")
+encoded: Final = _FORM.encoded
+decoded: Final = _FORM.decoded
 
 
 def folder_of(table_id: str) -> str:

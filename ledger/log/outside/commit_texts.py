@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from ledger.events.commit import OUTSIDE, Commit, Outside, Transaction
 from ledger.log.landing import LogFile, land_own
-from ledger.log.outside.erasable import newest
+from ledger.log.outside.erasable import ErasableForm, newest
 from ledger.log.patience import Patience
 from ledger.log.request import Request
 from ledger.model.errors import DamagedLogError, StoreError
@@ -88,24 +88,9 @@ class Values(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unk
         return replace(self, **dict.fromkeys(fields, None))
 
 
-_DECODER: Final = msgspec.json.Decoder(Values)
-
-
-def encoded(values: Values) -> bytes:
-    """Return a file's bytes."""
-    return msgspec.json.encode(values) + b"\n"
-
-
-def decoded(body: bytes, key: str) -> Values:
-    """Return what a file holds.
-
-    Raises:
-        DamagedLogError: It is no such file.
-    """
-    try:
-        return _DECODER.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise DamagedLogError(f"{key} holds no values of a transaction: {error}", key) from error
+_FORM: Final = ErasableForm(Values, "values of a transaction")
+encoded: Final = _FORM.encoded
+decoded: Final = _FORM.decoded
 
 
 def key_of(outside: Outside) -> str | None:

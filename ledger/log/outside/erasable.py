@@ -9,14 +9,47 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Generic, TypeVar
 
+import msgspec
+
+from ledger.model.errors import DamagedLogError
 from ledger.stores import Store
+
+V = TypeVar("V")
 
 NEXT: Final = b'{"next":true}\n'
 """What a file says whose next generation stands."""
 
 _GENERATION: Final = re.compile(r"\.([1-9][0-9]*)\.json$")
+
+
+class ErasableForm(Generic[V]):
+    """How what one kind of these files holds is written and read.
+
+    Args:
+        values: What it holds.
+        called: That in words.
+    """
+
+    def __init__(self, values: type[V], called: str) -> None:
+        self._decoder = msgspec.json.Decoder(values)
+        self._called = called
+
+    def encoded(self, values: V) -> bytes:
+        """Return a file's bytes."""
+        return msgspec.json.encode(values) + b"\n"
+
+    def decoded(self, body: bytes, key: str) -> V:
+        """Return what a file holds.
+
+        Raises:
+            DamagedLogError: It is no such file.
+        """
+        try:
+            return self._decoder.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise DamagedLogError(f"{key} holds no {self._called}: {error}", key) from error
 
 
 def next_generation(key: str) -> str:
