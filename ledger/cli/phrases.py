@@ -15,7 +15,7 @@ from ledger.events import catalog_events as c
 from ledger.events import table_events as t
 from ledger.events.commit import Commit, Transaction
 from ledger.evolution.operations import BY_ASKED, BY_FACT
-from ledger.evolution.state import TableState
+from ledger.ledger import Ledger
 from ledger.log.request import Appended
 from ledger.table import Table
 
@@ -90,21 +90,22 @@ def plain(record: object) -> Any:
 
 
 def committed(
-    screen: Screen, table: Table, appended: Appended[TableState], writing: CommitFlags
+    screen: Screen, stream: Table | Ledger, appended: Appended[Any], writing: CommitFlags
 ) -> None:
-    """Print what an append to a table came to.
+    """Print what an append to a table or to the catalog came to.
 
     Args:
         screen: Where to.
-        table: The table.
+        stream: The table, or the ledger of the catalog.
         appended: What the call gave.
         writing: How the call was asked for; its commit id finds the transaction among others.
     """
-    commit = table.log.commit_at(appended.version)
+    commit = stream.log.commit_at(appended.version)
     mine = [each for each in commit.transactions if each.id == writing.commit_id]
     transactions = mine or list(commit.transactions)
+    table = {"table": str(stream.identifier)} if isinstance(stream, Table) else {}
     document = {
-        "table": str(table.identifier),
+        **table,
         "version": appended.version,
         "repeated": appended.repeated,
         "events": [plain(event) for each in transactions for event in each.events],
@@ -112,7 +113,7 @@ def committed(
 
     def text(screen: Screen) -> None:
         before = ", committed before; nothing was written now" if appended.repeated else ""
-        screen.line(f"{table.identifier} version {appended.version}{before}")
+        screen.line(f"{table.get('table', 'catalog')} version {appended.version}{before}")
         for transaction in transactions:
             for said in phrases(transaction):
                 screen.line(f"  {said}")

@@ -12,14 +12,12 @@ from ledger.cli.commands.change.tables import Columns
 from ledger.cli.exits import UsageError
 from ledger.cli.options import CommitFlags, LedgerFlags, as_written, pairs
 from ledger.cli.paths import key_and_value
-from ledger.cli.phrases import phrases, plain
+from ledger.cli.phrases import committed
 from ledger.cli.plugins import view as plugged
 from ledger.cli.screen import Screen
 from ledger.events.catalog_events import AddDialect, DropDialect, UpdateDialect, ViewChange
 from ledger.events.schema_changes import RemoveOption, SetOption, UpdateComment
-from ledger.evolution.catalog.state import CatalogState, ViewEntry
-from ledger.ledger import Ledger
-from ledger.log.request import Appended
+from ledger.evolution.catalog.state import ViewEntry
 from ledger.model.messages.excerpt import moment
 from ledger.model.schema import ViewSchema
 from ledger.model.types.text import format_type
@@ -123,7 +121,7 @@ def alter(
     if not changes:
         raise UsageError('no change is named; for example --comment "what it is for"')
     lake = place.open()
-    _committed(place.screen, lake, lake.alter_view(name, changes, **writing.options()), writing)
+    committed(place.screen, lake, lake.alter_view(name, changes, **writing.options()), writing)
 
 
 def _change(option: str, value: str) -> ViewChange:
@@ -149,7 +147,7 @@ def rename(
     """
     lake = place.open()
     done = lake.rename_view(name, new_name, **writing.options())
-    _committed(place.screen, lake, done, writing)
+    committed(place.screen, lake, done, writing)
 
 
 def drop(
@@ -165,7 +163,7 @@ def drop(
         lakeledger view drop shop.very_late --message "nobody reads it"
     """
     lake = place.open()
-    _committed(place.screen, lake, lake.drop_view(name, **writing.options()), writing)
+    committed(place.screen, lake, lake.drop_view(name, **writing.options()), writing)
 
 
 def show(
@@ -224,25 +222,3 @@ def _print(screen: Screen, entry: ViewEntry) -> None:
         ((each.name, format_type(each.type), each.description) for each in view.fields),
     )
     screen.table(("option", "value"), view.options.items())
-
-
-def _committed(
-    screen: Screen, lake: Ledger, appended: Appended[CatalogState], writing: CommitFlags
-) -> None:
-    commit = lake.log.commit_at(appended.version)
-    mine = [each for each in commit.transactions if each.id == writing.commit_id]
-    transactions = mine or list(commit.transactions)
-    document = {
-        "version": appended.version,
-        "repeated": appended.repeated,
-        "events": [plain(event) for each in transactions for event in each.events],
-    }
-
-    def text(to: Screen) -> None:
-        before = ", committed before; nothing was written now" if appended.repeated else ""
-        to.line(f"catalog version {appended.version}{before}")
-        for transaction in transactions:
-            for said in phrases(transaction):
-                to.line(f"  {said}")
-
-    screen.result(document, text)
