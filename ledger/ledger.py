@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
 from attrs import evolve
 
@@ -78,6 +78,9 @@ if TYPE_CHECKING:
     from ledger.transforms import Term
 
 T = TypeVar("T")
+
+DEFAULT_SOURCE: Final = "iceberg"
+"""Whose tables are imported where nobody says whose they are."""
 
 PLACE = its.a("a folder or a URL", str, PurePath)
 
@@ -617,7 +620,7 @@ class Ledger:
         identifier: str | Identifier,
         source: str,
         *,
-        format_name: str = "iceberg",
+        format_name: str = DEFAULT_SOURCE,
         storage_options: Mapping[str, Any] | None = None,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Any:
@@ -640,9 +643,7 @@ class Ledger:
             UnsupportedError: The ledger cannot hold something; nothing was written.
             InvalidInputError: The source is no such table, or the ledger is of format 1.
         """
-        from ledger.formats import part
-
-        return part(format_name, "importer").run(
+        return self._importer(format_name).run(
             self,
             Identifier.parse(identifier),
             source,
@@ -657,13 +658,11 @@ class Ledger:
         identifier: str | Identifier,
         source: str,
         *,
-        format_name: str = "iceberg",
+        format_name: str = DEFAULT_SOURCE,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Any:
         """Return what `import_table` would bring, or raise what it would; nothing is written."""
-        from ledger.formats import part
-
-        return part(format_name, "importer").plan(
+        return self._importer(format_name).plan(
             self,
             Identifier.parse(identifier),
             source,
@@ -731,7 +730,7 @@ class Ledger:
         source: str,
         *,
         database: str | None = None,
-        format_name: str = "iceberg",
+        format_name: str = DEFAULT_SOURCE,
         storage_options: Mapping[str, Any] | None = None,
     ) -> list[Any]:
         """Take over every table that there is in a folder or a catalog, or what is new in each.
@@ -750,10 +749,8 @@ class Ledger:
             NotFoundError: There are no such tables.
             StoreError: The folder or the catalog cannot be asked.
         """
-        from ledger.formats import part
-
         return list(
-            part(format_name, "importer").run_all(
+            self._importer(format_name).run_all(
                 self,
                 source,
                 database=database,
@@ -773,18 +770,20 @@ class Ledger:
         source: str,
         *,
         database: str | None = None,
-        format_name: str = "iceberg",
+        format_name: str = DEFAULT_SOURCE,
         storage_options: Mapping[str, Any] | None = None,
     ) -> dict[str, str]:
         """Return where each table is that `import_tables` would take, by its name in this ledger.
 
         The arguments and errors are those of `import_tables`; nothing is written.
         """
+        found = self._importer(format_name).tables(source, self._options_of(storage_options))
+        return {each.called(database): each.source for each in found}
+
+    def _importer(self, format_name: str) -> Any:
         from ledger.formats import part
 
-        options = self._options_of(storage_options)
-        found = part(format_name, "importer").tables(source, options)
-        return {each.called(database): each.source for each in found}
+        return part(format_name, "importer")
 
     def _options_of(self, given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         return self._setting.storage_options if given is None else given
