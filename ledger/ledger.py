@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -692,7 +693,7 @@ class Ledger:
         Args:
             identifier: The table in this ledger.
             source: Where its source is, if it is found otherwise than when it was imported.
-            dry_run: Only say what would be done.
+            dry_run: What `plan_promotion` does; it goes with the next release.
             storage_options: What fsspec takes for the source's files; the ledger's when None.
             on_progress: Told how many transactions of how many have landed.
 
@@ -702,21 +703,38 @@ class Ledger:
         """
         from ledger.opening.owning import promoter
 
-        asked = Identifier.parse(identifier)
-        found = promoter(asked, self.table(asked).state)
-        options = self._options_of(storage_options)
-        now_millis = self._setting.now_millis
         if dry_run:
-            return found.plan(
-                self, asked, source=source, now_millis=now_millis(), storage_options=options
-            )
-        return found.run(
+            said = "promote(dry_run=True) goes with the next release; call plan_promotion()"
+            warnings.warn(said, DeprecationWarning, stacklevel=3)
+            return self.plan_promotion(identifier, source=source, storage_options=storage_options)
+        asked = Identifier.parse(identifier)
+        return promoter(asked, self.table(asked).state).run(
             self,
             asked,
             source=source,
-            now_millis=now_millis,
-            storage_options=options,
+            now_millis=self._setting.now_millis,
+            storage_options=self._options_of(storage_options),
             on_progress=on_progress or (lambda _done, _of: None),
+        )
+
+    @takes(source=its.text.or_none(), storage_options=its.by_name.or_none())
+    def plan_promotion(
+        self,
+        identifier: str | Identifier,
+        *,
+        source: str | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Return what `promote` would do, or raise what it would; nothing is written."""
+        from ledger.opening.owning import promoter
+
+        asked = Identifier.parse(identifier)
+        return promoter(asked, self.table(asked).state).plan(
+            self,
+            asked,
+            source=source,
+            now_millis=self._setting.now_millis(),
+            storage_options=self._options_of(storage_options),
         )
 
     @takes(

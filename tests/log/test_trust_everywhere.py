@@ -147,8 +147,8 @@ WRITERS = {
     *("update_spec", "create", "delete", "fast_forward", "reset"),
 }
 OF_WHAT_THEY_ARE_GIVEN = {
-    *("plan_import", "tables_to_import", "data_files", "may_fetch", "new_files", "read_file"),
-    *("shown_at", "snapshot_plan", "state_at"),
+    *("plan_import", "plan_promotion", "tables_to_import", "data_files", "may_fetch", "new_files"),
+    *("read_file", "shown_at", "snapshot_plan", "state_at"),
 }
 """They read another's files, or what their caller read."""
 ABOUT_FILES = {"freshness", "whereabouts"}

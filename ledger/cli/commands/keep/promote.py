@@ -42,7 +42,10 @@ def promote(
     """
     lake, screen = place.open(), place.screen
     with screen.progress("promoting") as progress:
-        done = lake.promote(table, source=source, dry_run=dry_run, on_progress=progress)
+        if dry_run:
+            done = lake.plan_promotion(table, source=source)
+        else:
+            done = lake.promote(table, source=source, on_progress=progress)
     screen.result(_document(done), lambda to: _print(to, done))
 
 

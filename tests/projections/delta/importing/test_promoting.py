@@ -179,11 +179,23 @@ def test_who_commits_meanwhile_is_taken_in_first(
         return found(*asked)
 
     monkeypatch.setattr(promoting, "conditional_store", raced)
-    planned = lake.promote("a.b", dry_run=True)
+    planned = lake.plan_promotion("a.b")
     assert (planned.version, planned.is_new, len(left)) == (None, True, 2)
     done = lake.promote("a.b")
     assert (done.transactions, done.files) == (3, 3)
     assert len(read(lake.table("a.b"))[1]) == 6
+
+
+def test_the_older_way_to_ask_for_a_plan_says_the_same_and_that_it_goes(tmp_path: Path) -> None:
+    lake = ledger.open(str(tmp_path / "lake"))
+    lake.import_table("a.b", source(tmp_path / "t"), format_name="delta")
+
+    with pytest.warns(DeprecationWarning, match="plan_promotion") as told:
+        planned = lake.promote("a.b", dry_run=True)
+
+    assert [each.filename for each in told] == [__file__]
+    assert planned == lake.plan_promotion("a.b")
+    assert lake.table("a.b").state.followed
 
 
 def test_a_source_that_never_stands_still_stays_its_owners(
@@ -463,9 +475,9 @@ def test_what_the_ledger_cannot_go_on_with_is_refused_before_anything_is_written
     lake = lake_on(memory(), clock=now)
     lake.import_table("a.b", str(tmp_path / "t"), format_name="delta")
     there = sorted((tmp_path / "t/_delta_log").iterdir())
-    for dry_run in (True, False):
+    for asked in (lake.plan_promotion, lake.promote):
         with pytest.raises(UnsupportedError, match=said):
-            lake.promote("a.b", dry_run=dry_run)
+            asked("a.b")
     assert sorted((tmp_path / "t/_delta_log").iterdir()) == there
     assert lake.table("a.b").state.followed == str(tmp_path / "t")
 

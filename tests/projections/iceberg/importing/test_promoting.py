@@ -251,7 +251,7 @@ def test_a_catalog_leads_to_the_ledger_and_follows_when_it_is_asked_again(
     lake = ledger.open(tmp_path / "lake")
     lake.import_table("a.b", "here:s.t")
     appended(theirs, 2, name=["b"])
-    planned = lake.promote("a.b", dry_run=True)
+    planned = lake.plan_promotion("a.b")
     assert (planned.version, planned.transactions, planned.catalog) == (None, 1, "here:s.t")
     assert lake.table("a.b").state.followed == "here:s.t"
     done = lake.promote("a.b")

@@ -223,7 +223,7 @@ def test_who_commits_meanwhile_is_taken_in_first(
         return found(*asked)
 
     monkeypatch.setattr(promoting, "conditional_store", raced)
-    planned = lake.promote("a.b", dry_run=True)
+    planned = lake.plan_promotion("a.b")
     assert (planned.version, planned.is_new, len(left)) == (None, True, 2)
     done = lake.promote("a.b")
     assert (done.transactions, done.files) == (2, 10)
@@ -351,9 +351,9 @@ def test_it_is_promoted_once_and_by_one(tmp_path: Path) -> None:
     assert (again.is_new, again.transactions, again.files) == (False, 0, 0)
     with pytest.raises(AlreadyExistsError, match="was promoted: the ledger owns it"):
         lake.import_table("a.b", str(source.folder), format_name="paimon")
-    for dry_run in (True, False):
+    for asked in (other.plan_promotion, other.promote):
         with pytest.raises(UnsupportedError, match="is written by a ledger's table already"):
-            other.promote("a.b", dry_run=dry_run)
+            asked("a.b")
     assert other.table("a.b").state.followed == str(source.folder)
     third = ledger.open(str(tmp_path / "third"))
     third.import_table("a.b", str(source.folder), format_name="paimon")
@@ -420,9 +420,9 @@ def indexed(folder: Path) -> PaimonSource:
 def test_what_only_its_engines_can_write_stays_theirs(tmp_path: Path, made: Any, said: str) -> None:
     source = made(tmp_path / "wh")
     lake = followed(tmp_path, source)
-    for dry_run in (True, False):
+    for asked in (lake.plan_promotion, lake.promote):
         with pytest.raises(UnsupportedError, match=f"stays its engines': .*{said}"):
-            lake.promote("a.b", dry_run=dry_run)
+            asked("a.b")
     source.append()
     assert source.snapshots == [1, 2]
     assert lake.import_table("a.b", str(source.folder), format_name="paimon").transactions == 1
@@ -430,11 +430,11 @@ def test_what_only_its_engines_can_write_stays_theirs(tmp_path: Path, made: Any,
 
 def test_a_table_that_reads_index_manifests_stays_its_engines(tmp_path: Path) -> None:
     lake = followed(tmp_path, indexed(tmp_path / "wh"))
-    for dry_run in (True, False):
+    for asked in (lake.plan_promotion, lake.promote):
         with pytest.raises(
             UnsupportedError, match="snapshot 1 reads the index manifest index-manifest-1.*compact"
         ):
-            lake.promote("a.b", dry_run=dry_run)
+            asked("a.b")
     assert [each.name for each in (tmp_path / "wh").rglob("snapshot-2")] == []
 
 
