@@ -643,6 +643,12 @@ class Ledger:
             AlreadyExistsError: There is another table of that name.
             UnsupportedError: The ledger cannot hold something; nothing was written.
             InvalidInputError: The source is no such table, or the ledger is of format 1.
+
+        Example:
+            >>> lake.import_table("shop.visits", theirs, format_name="delta").transactions
+            1
+            >>> lake.import_table("shop.visits", theirs, format_name="delta").transactions
+            0
         """
         return self._importer(format_name).run(
             self,
@@ -662,7 +668,13 @@ class Ledger:
         format_name: str = DEFAULT_SOURCE,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Return what `import_table` would bring, or raise what it would; nothing is written."""
+        """Return what `import_table` would bring, or raise what it would; nothing is written.
+
+        Example:
+            >>> planned = lake.plan_import("shop.visits", theirs, format_name="delta")
+            >>> planned.is_new, planned.snapshots, lake.tables()
+            (True, (1,), ['shop.orders'])
+        """
         return self._importer(format_name).plan(
             self,
             Identifier.parse(identifier),
@@ -700,6 +712,13 @@ class Ledger:
         Raises:
             InvalidInputError: The table follows nobody, or its source does not stand still.
             UnsupportedError: The ledger cannot own it; nothing was written.
+
+        Example:
+            >>> _ = lake.import_table("shop.visits", theirs, format_name="delta")
+            >>> lake.promote("shop.visits").files
+            1
+            >>> lake.table("shop.visits").create_tag("v1").version
+            4
         """
         from ledger.opening.owning import promoter
 
@@ -725,7 +744,14 @@ class Ledger:
         source: str | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Return what `promote` would do, or raise what it would; nothing is written."""
+        """Return what `promote` would do, or raise what it would; nothing is written.
+
+        Example:
+            >>> _ = lake.import_table("shop.visits", theirs, format_name="delta")
+            >>> planned = lake.plan_promotion("shop.visits")
+            >>> planned.files, planned.version
+            (1, None)
+        """
         from ledger.opening.owning import promoter
 
         asked = Identifier.parse(identifier)
@@ -766,6 +792,12 @@ class Ledger:
         Raises:
             NotFoundError: There are no such tables.
             StoreError: The folder or the catalog cannot be asked.
+
+        Example:
+            >>> from pathlib import Path
+            >>> (come,) = lake.import_tables(str(Path(theirs).parent), format_name="delta")
+            >>> str(come.identifier), come.transactions
+            ('web.visits', 1)
         """
         return list(
             self._importer(format_name).run_all(
@@ -794,6 +826,12 @@ class Ledger:
         """Return where each table is that `import_tables` would take, by its name in this ledger.
 
         The arguments and errors are those of `import_tables`; nothing is written.
+
+        Example:
+            >>> from pathlib import Path
+            >>> found = lake.tables_to_import(str(Path(theirs).parent), format_name="delta")
+            >>> found == {"web.visits": theirs}
+            True
         """
         found = self._importer(format_name).tables(source, self._options_of(storage_options))
         return {each.called(database): each.source for each in found}
@@ -824,6 +862,17 @@ class Ledger:
         Raises:
             AlreadyExistsError: There is a table or view of that name.
             InvalidInputError: The ledger admits older clients, which cannot read it.
+
+        Example:
+            >>> from ledger.events.born.delta import DeltaBirth
+            >>> from ledger.evolution.fold.schema_record import schema_record
+            >>> birth = {
+            ...     "schema": schema_record(orders.state.schema),
+            ...     "field_id_policy": "paimon",
+            ...     "born_in_delta": DeltaBirth(source="/web/visits", table_id="8c9d"),
+            ... }
+            >>> lake.adopt_table("shop.visits", birth).state.followed
+            '/web/visits'
         """
         from ledger.evolution.catalog.requests import CreateDatabase, CreateTable
 

@@ -59,22 +59,43 @@ class Place:
 
     @property
     def service(self) -> tuple[str, str]:
-        """What has to be asked for it: another host of one family is another place to ask."""
+        """What has to be asked for it: another host of one family is another place to ask.
+
+        Example:
+            >>> place_of("s3://lake/t").service
+            ('s3', 'lake')
+        """
         return self.family, self.host
 
     def below(self, path: str) -> Place:
-        """Return what a relative path means here."""
+        """Return what a relative path means here.
+
+        Example:
+            >>> place_of("/lake/t").below("../a").path
+            'lake/a'
+        """
         return place_of(path, self)
 
     def holds(self, other: Place) -> bool:
-        """Whether another place is this one or lies in it."""
+        """Whether another place is this one or lies in it.
+
+        Example:
+            >>> lake = place_of("s3://lake/t")
+            >>> lake.holds(place_of("s3a://lake/t/a")), lake.holds(place_of("s3://lake/t2"))
+            (True, False)
+        """
         if self.service != other.service:
             return False
         inside = self.path.rstrip("/")
         return not inside or other.path == inside or other.path.startswith(f"{inside}/")
 
     def meets(self, other: Place) -> bool:
-        """Whether one of two places holds the other, told without case, as some stores tell."""
+        """Whether one of two places holds the other, told without case, as some stores tell.
+
+        Example:
+            >>> place_of("/lake/T/a").meets(place_of("/lake/t"))
+            True
+        """
         one, two = self._folded(), other._folded()
         return one.holds(two) or two.holds(one)
 
@@ -149,6 +170,10 @@ class FileNames:
         """Return every text by which a file may be called, the usual one first.
 
         Below the location that is the relative path, and elsewhere the URL.
+
+        Example:
+            >>> FileNames("s3://lake/t").spellings("a")
+            ('a', 's3://lake/t/a', 's3a://lake/t/a', 's3n://lake/t/a')
         """
         if not is_absolute(path) and _is_plain(path):
             return path, *(each + path for each in self._folders)
@@ -161,7 +186,12 @@ class FileNames:
         return _urls(place, self._base)
 
     def usual(self, path: str) -> str:
-        """Return what a file is called where nobody says; one text a file."""
+        """Return what a file is called where nobody says; one text a file.
+
+        Example:
+            >>> FileNames("file:///lake/t").usual("/lake/t/a")
+            'a'
+        """
         return path if not is_absolute(path) and _is_plain(path) else self.spellings(path)[0]
 
     def are_usual(self, paths: Sequence[str]) -> bool:
@@ -185,6 +215,12 @@ class FileNames:
             InvalidChangeError: It is spelled in a way that no one else would find it by, has a `.`
                 or `..` segment in a bucket's key, is a chain of file systems, or carries
                 credentials.
+
+        Example:
+            >>> FileNames("s3://lake/t").check("zip:://s3://lake/a")
+            Traceback (most recent call last):
+            ledger.model.errors.InvalidChangeError: file path 'zip:://s3://lake/a' is a chain of \
+file systems; name the file itself
         """
         if carries_credentials(path):
             raise InvalidChangeError(f"file path {advice(path)}")

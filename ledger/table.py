@@ -1528,6 +1528,13 @@ class Table:
         Raises:
             CommitConflictError: Somebody else has taken over meanwhile.
             InvalidChangeError: The events contradict the table, or it was born here.
+
+        Example:
+            >>> from ledger.events.born.delta import DeltaFollowed
+            >>> _ = lake.import_table("shop.visits", theirs, format_name="delta")
+            >>> news = DeltaFollowed(delta_version=1, timestamp_millis=1_700_000_000_000)
+            >>> lake.table("shop.visits").take_over((news,), 1).version
+            2
         """
         from ledger.evolution.table.born.iceberg import TakenOver
 

@@ -51,47 +51,91 @@ def term_of(given: Term | Column) -> Term:
 
     Raises:
         InvalidInputError: It is neither.
+
+    Example:
+        >>> term_of("id") == term_of(identity("id"))
+        True
     """
     return given if isinstance(given, Term) else identity(given)
 
 
 def identity(column: Column) -> Term:
-    """Return the column's own values."""
+    """Return the column's own values.
+
+    Example:
+        >>> identity(("address", "zip")).source
+        ('address', 'zip')
+    """
     return Term(_path(column))
 
 
 def bucket(column: Column, count: int) -> Term:
-    """Return which of `count` buckets a value's hash falls into, from 0."""
+    """Return which of `count` buckets a value's hash falls into, from 0.
+
+    Example:
+        >>> bucket("id", 8).transform
+        'bucket[8]'
+    """
     return Term(_path(column), transform_of(f"bucket[{_whole('count', count)}]").text)
 
 
 def truncate(column: Column, width: int) -> Term:
-    """Return text and bytes cut to `width`, and numbers down to a multiple of it."""
+    """Return text and bytes cut to `width`, and numbers down to a multiple of it.
+
+    Example:
+        >>> truncate("name", 3).transform
+        'truncate[3]'
+    """
     return Term(_path(column), transform_of(f"truncate[{_whole('width', width)}]").text)
 
 
 def year(column: Column) -> Term:
-    """Return the year of a date or timestamp, in UTC."""
+    """Return the year of a date or timestamp, in UTC.
+
+    Example:
+        >>> year("ts").transform
+        'year'
+    """
     return Term(_path(column), "year")
 
 
 def month(column: Column) -> Term:
-    """Return the month of a date or timestamp, in UTC."""
+    """Return the month of a date or timestamp, in UTC.
+
+    Example:
+        >>> month("ts").transform
+        'month'
+    """
     return Term(_path(column), "month")
 
 
 def day(column: Column) -> Term:
-    """Return the day of a date or timestamp, in UTC."""
+    """Return the day of a date or timestamp, in UTC.
+
+    Example:
+        >>> day("ts").transform
+        'day'
+    """
     return Term(_path(column), "day")
 
 
 def hour(column: Column) -> Term:
-    """Return the hour of a timestamp, in UTC."""
+    """Return the hour of a timestamp, in UTC.
+
+    Example:
+        >>> hour("ts").transform
+        'hour'
+    """
     return Term(_path(column), "hour")
 
 
 def void(column: Column) -> Term:
-    """Return NULL, whatever the value is."""
+    """Return NULL, whatever the value is.
+
+    Example:
+        >>> void("ts").transform
+        'void'
+    """
     return Term(_path(column), "void")
 
 

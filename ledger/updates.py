@@ -156,6 +156,12 @@ class UpdateSchema:
 
         Raises:
             InvalidChangeError: As `commit`.
+
+        Example:
+            >>> orders.update_schema().add_column("zip", "STRING").apply().names
+            ('id', 'addr', 'zip')
+            >>> orders.state.schema.names
+            ('id', 'addr')
         """
         intent = self._intend(self._base, self._plan)
         events = () if isinstance(intent, Landed) else intent.decide(self._base, ())
@@ -176,6 +182,10 @@ class UpdateSchema:
                 table's formats forbids the result; nothing was written.
             CommitConflictError: Somebody else set the same thing to another value meanwhile.
             CommitUnknownError: The store gave no answer.
+
+        Example:
+            >>> orders.update_schema().rename_column("addr", "address").commit().state.schema.names
+            ('id', 'address')
         """
         asked = ["updateSchema", [each.plain() for each in self.calls]]
         return self._commit(asked, options, self._plan, self._base)
@@ -230,22 +240,47 @@ class UpdateSpec:
         Args:
             source: A column, or a transform of one.
             name: None for Iceberg's own, such as `id_bucket_8`.
+
+        Example:
+            >>> from ledger.transforms import bucket
+            >>> update = orders.update_spec().add_field(bucket("id", 8)).add_field("addr", "city")
+            >>> [each.name for each in update.apply().fields]
+            ['id_bucket_8', 'city']
         """
         term = term_of(source)
         return self._with(AddPartitionField(term.source, term.transform, name))
 
     def remove_field(self, field: str | Term) -> UpdateSpec:
-        """Remove a partition field, by its name or by what it is of."""
+        """Remove a partition field, by its name or by what it is of.
+
+        Example:
+            >>> from ledger.transforms import bucket
+            >>> _ = orders.update_spec().add_field(bucket("id", 8)).commit()
+            >>> orders.update_spec().remove_field(bucket("id", 8)).apply().fields
+            ()
+        """
         if isinstance(field, Term):
             return self._with(RemovePartitionField(source=field.source, transform=field.transform))
         return self._with(RemovePartitionField(name=field))
 
     def rename_field(self, name: str, new_name: str) -> UpdateSpec:
-        """Give a partition field another name."""
+        """Give a partition field another name.
+
+        Example:
+            >>> _ = orders.update_spec().add_field("addr").commit()
+            >>> orders.update_spec().rename_field("addr", "city").apply().fields[0].name
+            'city'
+        """
         return self._with(RenamePartitionField(name, new_name))
 
     def add_non_default_spec(self) -> UpdateSpec:
-        """Keep the new spec beside the default one."""
+        """Keep the new spec beside the default one.
+
+        Example:
+            >>> update = orders.update_spec().add_field("addr").add_non_default_spec()
+            >>> update.commit().state.spec.fields
+            ()
+        """
         return evolve(self, set_default=False)
 
     def _with(self, update: SpecUpdate) -> UpdateSpec:
@@ -253,7 +288,12 @@ class UpdateSpec:
 
     @property
     def change(self) -> UpdatePartitionSpec:
-        """The change as `table.alter` takes it."""
+        """The change as `table.alter` takes it.
+
+        Example:
+            >>> orders.alter([orders.update_spec().add_field("addr").change]).version
+            3
+        """
         return UpdatePartitionSpec(self.updates, self.set_default)
 
     def apply(self) -> PartitionSpec:
@@ -261,6 +301,10 @@ class UpdateSpec:
 
         Raises:
             InvalidChangeError: A rule forbids an update.
+
+        Example:
+            >>> orders.update_spec().add_field("addr").apply().spec_id, orders.state.version
+            (1, 2)
         """
         for refusal in self.table.plan([self.change]).refusals:
             raise refusal
@@ -274,6 +318,10 @@ class UpdateSpec:
             InvalidChangeError: A rule forbids an update; nothing was written.
             CommitConflictError: Somebody else changed the spec otherwise meanwhile.
             CommitUnknownError: The store gave no answer.
+
+        Example:
+            >>> orders.update_spec().add_field("addr").commit(message="by city").version
+            3
         """
         return self.table.alter([self.change], **options)
 
@@ -311,11 +359,21 @@ class ReplaceOrder:
     columns: tuple[SortColumn, ...] = ()
 
     def asc(self, source: Term | Column, nulls: Nulls | None = None) -> ReplaceOrder:
-        """Order by a column, or a transform of one, the least first; nulls first by default."""
+        """Order by a column, or a transform of one, the least first; nulls first by default.
+
+        Example:
+            >>> orders.replace_sort_order().asc("id").apply().fields[0].null_order
+            'nulls-first'
+        """
         return self._with(source, "asc", nulls)
 
     def desc(self, source: Term | Column, nulls: Nulls | None = None) -> ReplaceOrder:
-        """Order by a column, or a transform of one, the greatest first; nulls last by default."""
+        """Order by a column, or a transform of one, the greatest first; nulls last by default.
+
+        Example:
+            >>> orders.replace_sort_order().desc("id").apply().fields[0].null_order
+            'nulls-last'
+        """
         return self._with(source, "desc", nulls)
 
     def _with(
@@ -330,7 +388,12 @@ class ReplaceOrder:
 
     @property
     def change(self) -> ReplaceSortOrder:
-        """The change as `table.alter` takes it."""
+        """The change as `table.alter` takes it.
+
+        Example:
+            >>> orders.alter([orders.replace_sort_order().asc("id").change]).version
+            3
+        """
         return ReplaceSortOrder(self.columns)
 
     def apply(self) -> SortOrder:
@@ -338,6 +401,10 @@ class ReplaceOrder:
 
         Raises:
             InvalidChangeError: A rule forbids a column.
+
+        Example:
+            >>> orders.replace_sort_order().asc("id").apply().order_id, orders.state.version
+            (1, 2)
         """
         plan = self.table.plan([self.change])
         for refusal in plan.refusals:
@@ -351,5 +418,9 @@ class ReplaceOrder:
             InvalidChangeError: A rule forbids a column; nothing was written.
             CommitConflictError: Somebody else set another order meanwhile.
             CommitUnknownError: The store gave no answer.
+
+        Example:
+            >>> orders.replace_sort_order().asc("id").commit(message="for lookups").version
+            3
         """
         return self.table.alter([self.change], **options)
