@@ -18,6 +18,7 @@ from cattrs.errors import (
 )
 
 from ledger.model.errors import InvalidInputError
+from ledger.model.messages.excerpt import is_storable
 from ledger.model.types import MAX_DEPTH
 from projections.dlf.wire.keys import camel_case
 
@@ -84,21 +85,13 @@ def _problem(value: object) -> str | None:
         case int():
             sound, rule = value in _LONGS, "has more than 64 bits; send a smaller number"
         case str():
-            sound, rule = _is_encodable(value), "has half a character; send whole Unicode"
+            sound, rule = is_storable(value), "has half a character; send whole Unicode"
         case dict():
-            sound = all(isinstance(key, str) and _is_encodable(key) for key in value)
+            sound = all(isinstance(key, str) and is_storable(key) for key in value)
             rule = "has a key that is no text; JSON's keys are texts"
         case _:
             return f"{type(value).__name__} is no JSON; give what a JSON decoder gave"
     return None if sound else rule
-
-
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _too_deep() -> str:
