@@ -22,7 +22,7 @@ from ledger.evolution.catalog.record import CatalogStream
 from ledger.evolution.catalog.state import EMPTY_CATALOG, CatalogState, TableEntry, ViewEntry
 from ledger.locations import Place, is_absolute, place_of
 from ledger.log.append import Appender
-from ledger.log.landing import find_commit, unfinished
+from ledger.log.landing import find_commit, noting, unfinished, unknown
 from ledger.log.request import (
     Appended,
     CommitOptions,
@@ -34,11 +34,12 @@ from ledger.log.request import (
     request_of,
 )
 from ledger.log.stream_log import StreamLog, wait_for_caches
-from ledger.log.worker import EXIT_WAITS_S
+from ledger.log.worker import EXIT_WAITS_S, aside
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
 from ledger.model.errors import (
     CommitConflictError,
+    CommitUnknownError,
     DamagedLogError,
     InvalidInputError,
     LedgerError,
@@ -601,14 +602,15 @@ class Ledger:
 
         asked = ["CreateTable", str(name), wanted.schema, location, *wanted.rest().items()]
         request = self._request(asked, commit)
-        version = self._commit(make, request).version
-        table = self._after(request, version, lambda: self._created_in(version, name))
-        if is_heard():
-            from ledger.plan import birth_warnings
+        with noting(request):
+            version = self._commit(make, request).version
+            table = self._after(request, version, lambda: self._created_in(version, name))
+            if is_heard():
+                from ledger.plan import birth_warnings
 
-            for said in birth_warnings(table.at(version=0).state):
-                tell("ledger.ledger", "readers_get_it_wrong", table=str(name), says=said)
-        return table
+                for said in birth_warnings(table.at(version=0).state):
+                    tell("ledger.ledger", "readers_get_it_wrong", table=str(name), says=said)
+            return table
 
     @takes(
         source=its.text,
@@ -877,14 +879,23 @@ class Ledger:
         from ledger.evolution.catalog.requests import CreateDatabase, CreateTable
 
         name = Identifier.parse(identifier)
-        self._ask(CreateDatabase(name.database, if_not_exists=True), {})
 
         def make() -> CatalogRequest:
             return CreateTable(name, fresh_id(), **birth)
 
         request = self._request(["AdoptTable", str(name), birth], commit)
-        version = self._commit(make, request).version
-        return self._after(request, version, lambda: self._created_in(version, name))
+        self.init()
+        if name.database not in self.state.databases:
+            database = CreateDatabase(name.database, if_not_exists=True)
+            try:
+                self._ask(database, {"commit_id": f"{request.commit_id}-database"})
+            except CommitUnknownError as error:
+                # The whole is asked for again, by an id that finds it.
+                key = self.log.layout.commit(error.version)
+                raise unknown(key, error.version, request.commit_id, error) from error
+        with noting(request):
+            version = self._commit(make, request).version
+            return self._after(request, version, lambda: self._created_in(version, name))
 
     def _created_in(self, version: int, name: Identifier) -> Table:
         """Open the table of that name which a catalog commit created."""
@@ -1038,13 +1049,15 @@ class Ledger:
             return self._commit(lambda: DropTable(name, gone.table_id), request)
         entry = self.state.table_by_id(table.state.table_id)
         self._refuse_drop(entry, request)
-        sealed = table.seal(**options)
-        # The table's version was expected of the table's stream; the catalog has its own.
-        options.pop("expect_version", None)
-        request = self._request(asked, options)
-        done = self._after(request, sealed.version, lambda: self._forget(table, entry, request))
-        # The catalog's commit bears the seal's id, so that it alone looks as if it had been there.
-        return evolve(done, repeated=sealed.repeated)
+        # The table's version is expected of the table's stream; the catalog has its own.
+        request = evolve(request, expect_version=None)
+        request.fate.is_sent = True
+        with noting(request):
+            sealed = table.seal(**options)
+            done = self._after(request, sealed.version, lambda: self._forget(table, entry, request))
+            # The catalog's commit bears the seal's id, so that it alone looks as if it had been
+            # there.
+            return evolve(done, repeated=sealed.repeated)
 
     def _finish_drop_of_renamed(self, name: Identifier, commit_id: str) -> None:
         """Finish the drop that an id sealed already, of a table that has another name by now.
@@ -1134,8 +1147,9 @@ class Ledger:
         name = Identifier.parse(identifier)
         asked = ["CreateView", str(name), repr(schema)]
         request = self._request(asked, commit)
-        done = self._commit(lambda: CreateView(name, fresh_id(), schema), request)
-        view = self._after(request, done.version, lambda: self._view_of(done.version, name))
+        with noting(request):
+            done = self._commit(lambda: CreateView(name, fresh_id(), schema), request)
+            view = self._after(request, done.version, lambda: self._view_of(done.version, name))
         if view is None:
             raise NotFoundError(f"view {name} was created and dropped since; create it anew")
         return view
@@ -1356,6 +1370,8 @@ class Ledger:
         asked = ["UpgradeLedger", NEWEST_FORMAT, *(("erasable",) if erasable else ())]
         if erasable:
             commit.setdefault("message", _ERASABLE)
+            # Every table's step is asked again by the id of the whole.
+            commit.setdefault("commit_id", fresh_id())
         request = self._request(asked, commit)
         appended = self._commit(lambda: wanted, outside(request) if erasable else request)
         self._setting.gate.learn(appended.state.format)
@@ -1614,7 +1630,8 @@ class Ledger:
             return self._appender.append(CatalogIntent(wanted, asker), request)
 
         self.init()
-        return told_commit(land, stream=self.log, commit_id=request.commit_id)
+        with noting(request):
+            return told_commit(land, stream=self.log, commit_id=request.commit_id)
 
     def _asker(self, request: Request) -> Asker:
         from ledger.evolution.declared.commit_rules import Asker
@@ -1628,9 +1645,16 @@ class Ledger:
     def _after(self, request: Request, version: int, rest: Callable[[], T]) -> T:
         """Do the rest of what a commit began that has landed; nothing makes that a failure.
 
+        Whoever is interrupted meanwhile is told so; the rest is done all the same.
+
         Raises:
             CommitUnknownError: The store does not answer, or the rest was refused for now.
         """
+        request.fate.is_sent, request.fate.version = True, version
+        with noting(request):
+            return aside(lambda: self._finished(request, version, rest))
+
+    def _finished(self, request: Request, version: int, rest: Callable[[], T]) -> T:
         failure: Exception | None = None
         try:
             for _ in self._setting.patience.attempts():

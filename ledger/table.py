@@ -44,7 +44,7 @@ from ledger.history.past import TablePast
 from ledger.locations import is_absolute, place_of
 from ledger.log.append import Appender
 from ledger.log.codec import Codec
-from ledger.log.landing import find_commit
+from ledger.log.landing import find_commit, noting
 from ledger.log.outside.commit_texts import Personal
 from ledger.log.request import Appended, CommitOptions, Request, fresh_id, outside, request_of
 from ledger.log.stream_log import StreamLog
@@ -1151,15 +1151,17 @@ class Table:
         on = [] if branch is None else ["branch", branch]
         asked = ["snapshot", plan.without_values(head, head.schema), *on]
         otherwise = (["snapshot", each, *on] for each in self._asked_before(plan))
-        try:
-            landed = self._commit(asked, options, planned, otherwise=otherwise)
-        except (InvalidInputError, CommitConflictError):
-            keeping.forget()
-            raise
-        if landed.repeated and keeping.keys:
-            there = self.log.commit_at(landed.version)
-            keeping.forget(commit_files(self.log.store, self.log.layout, there))
-        return landed
+        request = self._request(asked, options)
+        with noting(request):
+            try:
+                landed = self._commit_request(request, planned, otherwise=otherwise)
+            except (InvalidInputError, CommitConflictError):
+                keeping.forget()
+                raise
+            if landed.repeated and keeping.keys:
+                there = self.log.commit_at(landed.version)
+                keeping.forget(commit_files(self.log.store, self.log.layout, there))
+            return landed
 
     def _sealed(
         self, head: TableState, files: Sequence[FileChange], keeping: Keeping
@@ -1631,19 +1633,26 @@ class Table:
         """
         return self._commit(asked, options, plan)
 
+    def _request(self, asked: Any, options: CommitOptions) -> Request:
+        return request_of(options, asked=asked, default_author=self._setting.author)
+
     def _commit(
+        self, asked: Any, options: CommitOptions, plan: Plan, base: TableState | None = None
+    ) -> Appended[TableState]:
+        """Commit what a plan means on `base`: by default on the state that this handle holds."""
+        return self._commit_request(self._request(asked, options), plan, base)
+
+    def _commit_request(
         self,
-        asked: Any,
-        options: CommitOptions,
+        request: Request,
         plan: Plan,
         base: TableState | None = None,
         otherwise: Iterable[Any] = (),
     ) -> Appended[TableState]:
-        """Commit what a plan means on `base`: by default on the state that this handle holds.
+        """Commit what a plan means, for an envelope that stands already.
 
         `otherwise` is how the same was asked before; it is looked at where the id is known.
         """
-        request = request_of(options, asked=asked, default_author=self._setting.author)
 
         def landed() -> Appended[TableState]:
             try:
@@ -1659,7 +1668,7 @@ class Table:
     def _told(
         self, request: Request, append: Callable[[], Appended[TableState]]
     ) -> Appended[TableState]:
-        with committing():
+        with noting(request), committing():
             return told_commit(append, stream=self.log, commit_id=request.commit_id)
 
     def _landed(

@@ -33,6 +33,7 @@ from ledger.log.outside.commit_texts import KeptTexts
 from ledger.log.patience import Patience
 from ledger.log.request import Appended, NowMillis, Request
 from ledger.log.stream_log import StreamLog
+from ledger.log.worker import aside
 from ledger.model.errors import (
     CommitConflictError,
     InvalidInputError,
@@ -102,7 +103,7 @@ class Appender(Generic[S, E]):
         head = self.log.head
         if head is not None and head.state.keeps_outside:
             # Here, where threads do not wait for one another.
-            rider.kept = self._keep(request)
+            rider.kept = aside(lambda: self._keep(request))
         try:
             appended = self._group.ride(rider)
         except (InvalidInputError, CommitConflictError):

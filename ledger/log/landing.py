@@ -15,6 +15,7 @@ how they find out, is said here, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from attrs import evolve, frozen
@@ -265,20 +266,39 @@ def unfinished(version: int, commit_id: str) -> CommitUnknownError:
     )
 
 
-def fate(commit_id: str, landed: Appended[Any] | None, error: BaseException | None) -> str:
-    """Return in words what is known of a commit, for one who was interrupted and waits no longer.
+def fate(request: Request) -> str:
+    """Return in words what is known of a request, for one who was interrupted and waits no longer.
 
-    Args:
-        commit_id: What he knows it by.
-        landed: Where it is; None where nobody has said so.
-        error: What was said of it instead; None where nothing was.
+    Example:
+        >>> request = Request(commit_id="monday")
+        >>> request.fate.version = 7
+        >>> fate(request)
+        'commit monday has landed in version 7'
     """
-    if landed is not None:
-        return f"commit {commit_id} has landed in version {landed.version}"
-    if isinstance(error, LedgerError) and not isinstance(error, CommitUnknownError):
-        return f"commit {commit_id} did not land: {error}"
-    known = "is on its way and may land" if error is None else "may have landed"
+    commit_id, found = request.commit_id, request.fate
+    if found.version is not None:
+        return f"commit {commit_id} has landed in version {found.version}"
+    if isinstance(found.error, LedgerError) and not isinstance(found.error, CommitUnknownError):
+        return f"commit {commit_id} did not land: {found.error}"
+    known = "is on its way and may land" if found.error is None else "may have landed"
     return _in_doubt(commit_id, known)
+
+
+@contextmanager
+def noting(request: Request) -> Iterator[None]:
+    """Note on what interrupts the body what is known of the request, once it is on its way.
+
+    What is not the ledger's own came from outside: a signal handler, or who injects into threads.
+    """
+    try:
+        yield
+    except LedgerError:
+        raise
+    except BaseException as error:
+        notes = getattr(error, "__notes__", ())
+        if request.fate.is_sent and not any(request.commit_id in each for each in notes):
+            error.add_note(fate(request))
+        raise
 
 
 def _in_doubt(commit_id: str, known: str) -> str:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Generic, Literal, TypedDict, TypeVar
 
 import msgspec
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field, frozen
 
 from ledger.model import arguments as its
 from ledger.model.errors import InvalidInputError
@@ -21,6 +21,21 @@ S = TypeVar("S")
 
 NowMillis = Callable[[], int]
 """A clock: Unix time in milliseconds."""
+
+
+@define
+class Fate:
+    """What is known so far of what a request came to, for whoever is interrupted meanwhile.
+
+    Attributes:
+        is_sent: Whether it is on its way, so that it may land.
+        version: Where it landed; None where nobody has said so.
+        error: What was said of it instead; None where nothing was.
+    """
+
+    is_sent: bool = False
+    version: int | None = None
+    error: BaseException | None = None
 
 
 @frozen(kw_only=True)
@@ -37,6 +52,7 @@ class Request:
         expect_version: Land right after this version, or be refused; None to rebase.
         effective_millis: When it happened, for imported history; None for now.
         keeps_outside: Whether who and why are kept outside of the line from this commit on.
+        fate: What is known so far of what it came to.
     """
 
     commit_id: str
@@ -48,6 +64,7 @@ class Request:
     expect_version: int | None = None
     effective_millis: int | None = None
     keeps_outside: bool = False
+    fate: Fate = field(factory=Fate, eq=False, repr=False)
 
 
 def outside(request: Request) -> Request:

@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import copy_context
 from typing import Any, Final, Protocol, TypeVar
 from weakref import WeakSet
 
@@ -147,7 +148,8 @@ def aside(work: Callable[[], T]) -> T:
         except BaseException as error:  # noqa: BLE001 - the caller raises it
             failed.append(error)
 
-    thread = threading.Thread(target=do, name="ledger-aside", daemon=True)
+    context = copy_context()
+    thread = threading.Thread(target=context.run, args=(do,), name="ledger-aside", daemon=True)
     try:
         thread.start()
     except RuntimeError:

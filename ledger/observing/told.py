@@ -49,22 +49,7 @@ def told_commit(append: Callable[[], A], *, stream: Named, commit_id: str) -> A:
     """
     if not is_observed():
         return append()
-    landed: list[A] = []
-
-    def kept() -> A:
-        landed.append(append())
-        return landed[0]
-
-    try:
-        return _told(kept, {"stream": stream.name, "commit_id": commit_id})
-    except BaseException as error:
-        # Whoever is interrupted while others are told of it has to know what came of it, too.
-        notes = [f"commit {commit_id} has landed in version {each.version}" for each in landed]
-        if not hasattr(error, "__notes__"):
-            notes += getattr(error.__context__, "__notes__", ())
-        for note in notes:
-            error.add_note(note)
-        raise
+    return _told(append, {"stream": stream.name, "commit_id": commit_id})
 
 
 def _told(append: Callable[[], A], facts: dict[str, str]) -> A:

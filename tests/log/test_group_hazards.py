@@ -23,6 +23,7 @@ from ledger.evolution.table.intent import TableIntent
 from ledger.formats import INSTALLED
 from ledger.history.past import TablePast
 from ledger.log.group.riders import Rider, twin
+from ledger.log.landing import fate
 from ledger.log.request import Request
 from ledger.model.errors import TableDroppedError
 from ledger.stores import Store
@@ -233,8 +234,8 @@ def test_whose_wait_is_interrupted_hears_of_a_loss_only_where_one_is_known(
 
     rider.fail(error)
 
-    assert says in rider.fate()
-    assert ("did not land" in rider.fate()) == ("did not land" in says)
+    assert says in fate(rider.request)
+    assert ("did not land" in fate(rider.request)) == ("did not land" in says)
 
 
 class Odd(Exception):  # noqa: N818 - as programs call theirs

@@ -20,6 +20,7 @@ from ledger.log.landing import (
     unknown,
 )
 from ledger.log.patience import Patience
+from ledger.log.request import Request
 from ledger.stores import Store
 from tests.faults import LosesAnswers, LosesRequests, Wrapped
 from tests.lakes import memory
@@ -258,7 +259,9 @@ def test_a_commit_that_was_read_is_sure_once_the_store_confirms_it() -> None:
 def test_whoever_does_not_know_is_told_the_same_whether_he_waited_or_was_interrupted() -> None:
     told = unknown(FILE.key, 7, "my-id")
 
-    assert str(told).endswith(f"; {fate('my-id', None, told)}")
-    assert fate("my-id", None, None) == fate("my-id", None, told).replace(
-        "may have landed", "is on its way and may land"
-    )
+    mine = Request(commit_id="my-id")
+    on_its_way = fate(mine)
+    mine.fate.error = told
+
+    assert str(told).endswith(f"; {fate(mine)}")
+    assert on_its_way == fate(mine).replace("may have landed", "is on its way and may land")

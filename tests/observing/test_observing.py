@@ -22,7 +22,7 @@ from ledger import AddColumn, InvalidChangeError, SetOption
 from ledger.log import append
 from ledger.log.group.riders import Rider
 from ledger.log.landing import Lost
-from ledger.log.request import Request
+from ledger.log.request import Appended, Request
 from ledger.observing.notices import NOTICES
 from ledger.observing.tracing import METRICS, SPANS
 from tests.lakes import data_file, lake_on, memory, orders
@@ -92,7 +92,7 @@ def tried(attempts: int, *, landed: bool = False) -> Rider[Any, Any]:
     rider: Rider[Any, Any] = Rider(cast("Any", None), Request(commit_id=f"tried-{attempts}"))
     rider.attempts = attempts
     if landed:
-        rider.landed(cast("Any", "landed"))
+        rider.landed(Appended(None, attempts))
     return rider
 
 

@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Generic, TypeVar
 
 from ledger.evolution.stream import Intent
-from ledger.log.landing import fate
+from ledger.log.landing import noting
 from ledger.log.outside.commit_texts import KeptTexts
 from ledger.log.request import Appended, Request
 from ledger.log.worker import Worker, begin_anew_after_fork
@@ -89,11 +89,12 @@ class Rider(Generic[S, E]):
 
     def landed(self, appended: Appended[S]) -> None:
         """Say that it is in the log."""
+        self.request.fate.version = appended.version
         self._landed = appended
 
     def fail(self, error: BaseException) -> None:
         """Say that it is not in the log, or that nobody knows."""
-        self._error = error
+        self.request.fate.error = self._error = error
 
     def doubt(self, error: Exception | None) -> None:
         """Keep why it was refused beside others that have not landed yet; None: it was not."""
@@ -102,7 +103,7 @@ class Rider(Generic[S, E]):
     def believe(self) -> None:
         """Say that the others have landed, so that the refusal stands."""
         if self._doubt is not None:
-            self._error = self._doubt
+            self.fail(self._doubt)
 
     def outcome(self) -> Appended[S]:
         """Return what came of it.
@@ -115,10 +116,6 @@ class Rider(Generic[S, E]):
         if self._landed is None:
             raise AssertionError("nobody has answered this rider")
         return self._landed
-
-    def fate(self) -> str:
-        """Return in words what is known, for one who was interrupted and waits no longer."""
-        return fate(self.request.commit_id, self._landed, self._error)
 
 
 class Group(Generic[S, E]):
@@ -152,20 +149,22 @@ class Group(Generic[S, E]):
         Raises:
             LedgerError: It did not land, or nobody knows.
         """
-        try:
-            self._riders.append(rider)
-            self._worker.ask()
-            rider.wait()
-        except BaseException as error:
+        told = rider.request.fate
+        with noting(rider.request):
             try:
-                self._riders.remove(rider)
-            except ValueError:
-                # Somebody has taken it.
-                error.add_note(rider.fate())
-            raise
-        finally:
-            rider.go_on()
-        return rider.outcome()
+                told.is_sent = True
+                self._riders.append(rider)
+                self._worker.ask()
+                rider.wait()
+            except BaseException:
+                # Somebody may have taken it.
+                with suppress(ValueError):
+                    self._riders.remove(rider)
+                    told.is_sent = False
+                raise
+            finally:
+                rider.go_on()
+            return rider.outcome()
 
     def gathered(self) -> list[Rider[S, E]]:
         """Take all that wait; only for the thread that lands them."""

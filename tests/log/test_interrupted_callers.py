@@ -1,0 +1,127 @@
+"""Whoever is interrupted at whatever line of a call is told what is known of his commit."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import ledger
+from ledger import FileChange, LedgerError, NotFoundError, SetOption
+from tests.lakes import lake_on, memory
+from tests.thorough import some
+
+OWN = str(Path(ledger.__file__).parent)
+STEP = 7
+"""Every so manieth line, from another one on in each case."""
+
+
+class SoftTimeLimitError(Exception):
+    """What a signal handler raises."""
+
+
+def file(name: str) -> FileChange:
+    return FileChange(path=f"{name}.parquet", record_count=1, file_size_in_bytes=9)
+
+
+class Caller:
+    """Two handles on one ledger, both warm: what one asks for is read by the other."""
+
+    def __init__(self) -> None:
+        store = memory()
+        self.lake, self.reader = lake_on(store), lake_on(store)
+        self.lake.create_database("shop")
+        self.table = self.lake.create_table("shop.orders", {"id": "BIGINT"})
+        self.table.append([file("first")])
+        self.read = self.reader.table("shop.orders")
+
+    def is_gone(self, name: str) -> bool:
+        """Whether a table is not to be had; looking finishes a drop that was left half done."""
+        try:
+            self.reader.table(f"shop.{name}")
+        except NotFoundError:
+            return True
+        return False
+
+
+ASKED: dict[str, Callable[[Caller, str], object]] = {
+    "append": lambda caller, name: caller.table.append([file(name)]),
+    "alter": lambda caller, name: caller.table.alter([SetOption(name, "1")]),
+    "tag": lambda caller, name: caller.table.create_tag(name),
+    "database": lambda caller, name: caller.lake.create_database(name),
+    "table": lambda caller, name: caller.lake.create_table(f"shop.{name}", {"id": "BIGINT"}),
+    "drop": lambda caller, name: caller.lake.drop_table(f"shop.{name}"),
+}
+
+STANDS: dict[str, Callable[[Caller, str], bool]] = {
+    "append": lambda caller, name: any(
+        each.path == f"{name}.parquet" for each in caller.read.at().files
+    ),
+    "alter": lambda caller, name: name in caller.read.at().options,
+    "tag": lambda caller, name: name in caller.read.state.tags,
+    "database": lambda caller, name: name in caller.reader.databases(),
+    "table": lambda caller, name: not caller.is_gone(name),
+    "drop": lambda caller, name: caller.is_gone(name),
+}
+
+
+def is_entering(frame: FrameType) -> bool:
+    """Whether a line takes what the next one gives back: Python itself goes between them."""
+    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+    return line.startswith(("with ", "with(", "self.store.lock(", "self._taking_turns()"))
+
+
+def interrupted(ask: Callable[[], object], at: int) -> tuple[BaseException | None, bool]:
+    """Call, and raise at one line of ours; return what came out, and whether it was reached."""
+    lines = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal lines
+        if event == "line" and frame.f_code.co_filename.startswith(OWN) and not is_entering(frame):
+            lines += 1
+            if lines == at:
+                sys.settrace(None)
+                raise SoftTimeLimitError
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        ask()
+    except (SoftTimeLimitError, LedgerError) as error:
+        return error, True
+    finally:
+        sys.settrace(before)
+    return None, lines >= at
+
+
+@pytest.mark.parametrize("first", some([*range(1, STEP + 1)], 1))
+@pytest.mark.parametrize("what", ASKED)
+def test_whoever_is_interrupted_is_told_what_is_known_of_his_commit(what: str, first: int) -> None:
+    caller = Caller()
+    at, told = first, {"noted": 0, "not sent": 0}
+    while True:
+        name = f"{what}{at}"
+        if what == "drop":
+            caller.lake.create_table(f"shop.{name}", {"id": "BIGINT"})
+        error, was_reached = interrupted(lambda name=name: ASKED[what](caller, name), at)  # type: ignore[misc]
+        if not was_reached:
+            break
+        # What is on its way lands meanwhile.
+        time.sleep(0.01)
+        assert isinstance(error, SoftTimeLimitError), error
+        notes = " ".join(getattr(error, "__notes__", ()))
+        stands = STANDS[what](caller, name)
+        assert not stands or "landed" in notes or "may land" in notes, at
+        assert stands or "has landed" not in notes, at
+        told["noted" if notes else "not sent"] += 1
+        at += STEP
+    assert STANDS[what](caller, name)
+    assert told["noted"] > 1
+    assert told["not sent"] > 1
