@@ -722,14 +722,12 @@ class Ledger:
             >>> lake.table("shop.visits").create_tag("v1").version
             4
         """
-        from ledger.opening.owning import promoter
-
         if dry_run:
             said = "promote(dry_run=True) goes with the next release; call plan_promotion()"
             warnings.warn(said, DeprecationWarning, stacklevel=3)
             return self.plan_promotion(identifier, source=source, storage_options=storage_options)
         asked = Identifier.parse(identifier)
-        return promoter(asked, self.table(asked).state).run(
+        return self._promoter(asked).run(
             self,
             asked,
             source=source,
@@ -737,6 +735,15 @@ class Ledger:
             storage_options=self._options_of(storage_options),
             on_progress=on_progress or (lambda _done, _of: None),
         )
+
+    def _promoter(self, name: Identifier) -> Any:
+        """Return what lets the ledger own a table that was born elsewhere."""
+        from ledger.formats import part
+
+        origin = self.table(name).state.origin
+        if origin is None:
+            raise InvalidInputError(f"{name} is the ledger's own, and was never anybody else's")
+        return part(origin.format_name, "promoter")
 
     @takes(source=its.text.or_none(), storage_options=its.by_name.or_none())
     def plan_promotion(
@@ -754,10 +761,8 @@ class Ledger:
             >>> planned.files, planned.version
             (1, None)
         """
-        from ledger.opening.owning import promoter
-
         asked = Identifier.parse(identifier)
-        return promoter(asked, self.table(asked).state).plan(
+        return self._promoter(asked).plan(
             self,
             asked,
             source=source,

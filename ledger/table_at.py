@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from attrs import frozen
 
-from ledger.evolution.state import TableState
+from ledger.evolution.state import Origin, TableState
 from ledger.files.live import LiveFiles
 from ledger.history.older import TableLog
 from ledger.history.past import TablePast
@@ -145,8 +145,10 @@ class TableAt:
     def _files_of_engines(self) -> tuple[FileChange, ...]:
         from ledger.formats import part
 
-        name = "iceberg" if self.state.born is not None else "paimon"
-        found: tuple[FileChange, ...] = part(name, "engine_files")(self._origin, self.state)
+        # The ledger lists those of what it made itself.
+        origin = cast("Origin", self.state.origin)
+        read = part(origin.format_name, "engine_files")
+        found: tuple[FileChange, ...] = read(self._origin, self.state)
         return found
 
     def plan(self, where: Filter = None) -> FilePlan:

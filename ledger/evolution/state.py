@@ -36,6 +36,9 @@ from ledger.model.snapshot import (
     branch_number,
 )
 
+Origin = BornTable | PaimonTable | DeltaTable
+"""What a table has that was born elsewhere."""
+
 
 @frozen(kw_only=True)
 class TableState:
@@ -127,19 +130,21 @@ class TableState:
         return None if found is None else found.source
 
     @property
-    def mirrored(self) -> BornTable | PaimonTable | DeltaTable | None:
+    def origin(self) -> Origin | None:
+        """What it has that was born elsewhere, wherever that was; None for what the ledger made."""
+        return self.born or self.paimon or self.delta
+
+    @property
+    def mirrored(self) -> Origin | None:
         """What is known of the source of a table that others own; None for the ledger's own."""
-        for each in (self.born, self.paimon, self.delta):
-            if each is not None and _follows(each):
-                return each
-        return None
+        origin = self.origin
+        return None if origin is None or origin.promoted_in >= 0 else origin
 
     @property
     def promoted_from(self) -> str | None:
         """Whose the table was that the ledger owns now; None for one that it made, or follows."""
-        births = (self.born, self.paimon, self.delta)
-        owned = (each for each in births if each is not None and not _follows(each))
-        return next((each.source for each in owned), None)
+        origin = self.origin
+        return None if origin is None or origin.promoted_in < 0 else origin.source
 
     def line_of(self, snapshot_id: int) -> int:
         """Return the number of the branch that a snapshot's id is of; 0 for main's.
@@ -260,7 +265,3 @@ class TableState:
         if self.earliest_snapshot_id <= snapshot_id <= self.last_snapshot_id:
             return True
         return snapshot_id in self.held_snapshot_ids
-
-
-def _follows(birth: BornTable | PaimonTable | DeltaTable) -> bool:
-    return birth.promoted_in < 0

@@ -8,6 +8,5 @@ Others may import:
 - `houses`: which rules databases have for their tables.
 - `birth`: the seams between the catalog's stream and a table's.
 - `given_schema`: a table's schema as people have it at hand.
-- `owning`: whose format lets the ledger own a table that others owned.
 - `place`: where a table may be that lies outside of its ledger's root.
 """

@@ -187,10 +187,10 @@ def decide_branch(state: TableState, change: SetBranch, formats: Formats) -> Sna
         FormatError: One of the table's formats cannot have the name.
     """
     checked_name(change.name, "branch")
-    birth = state.born or state.paimon or state.delta
-    if birth is not None:
+    origin = state.origin
+    if origin is not None:
         raise UnsupportedError(
-            f"the table was born in {birth.format_name.title()}, and the ledger commits to its "
+            f"the table was born in {origin.format_name.title()}, and the ledger commits to its "
             f"main alone: {change.name!r} cannot begin here"
         )
     bounds.check_numbers(change, f"branch {change.name!r}")
