@@ -20,9 +20,9 @@ import ledger
 from benchmarks.measure import WORKDIR, Figure, Output, Report, Spent, question_of, show
 from ledger import FileChange, Table
 from projections.iceberg.materialise import project
+from projections.iceberg.statistics.partition_file import partition_statistics_file
+from projections.iceberg.statistics.partitions import content
 from projections.statistics import Kept, refresh
-from projections.statistics.publishing.iceberg_file import partition_statistics_file
-from projections.statistics.publishing.publish_iceberg import content
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

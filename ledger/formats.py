@@ -42,6 +42,8 @@ Part = Literal[
     "import_command",
     "engine_files",
     "promoter",
+    "engine_manifests",
+    "publisher",
 ]
 """What a format may bring beside its rules, as attributes of its object:
 
@@ -58,7 +60,11 @@ Part = Literal[
 - `import_command`: a function that adds to the family `lakeledger import`;
 - `engine_files`: a function from a table that was born in the format and a state of it to the live
   files that its engines' manifests list, for `TableAt.files` and `TableAt.plan`;
-- `promoter`: what lets the ledger own a table that others owned, for `Ledger.promote`.
+- `promoter`: what lets the ledger own a table that others owned, for `Ledger.promote`;
+- `engine_manifests`: what its engines' manifest lists and manifests say to the statistics: a
+  `projections.statistics.reading.engine_manifests.EngineManifests`;
+- `publisher`: what lets its readers find statistics: a
+  `projections.statistics.publishing.Publisher`, for `lakeledger stats --publish`.
 """
 
 

@@ -9,6 +9,7 @@ Others may import:
     `manifests`    manifests and lists
     `metadata`     the pure model of a metadata file
     `rows`         reading rows by PyIceberg
+    `statistics`   its part in what `lakeledger stats` counts and publishes
     `importing`    tables that others made, coming into the ledger with their history
 
 Inside: `project` is one run over the log, on `table` and `snapshots`, or by `born` of a table that

@@ -15,5 +15,7 @@ ICEBERG = LazyFormat(
     promoter="projections.iceberg.importing.promoting:PROMOTE",
     engine_files="projections.iceberg.engines:engine_files",
     import_command="projections.iceberg.importing.command:register",
+    engine_manifests="projections.iceberg.statistics.engine_manifests:ICEBERG",
+    publisher="projections.iceberg.statistics.publisher:ICEBERG",
 )
 """Its rules, its files and what else the ledger asks of a format; see `ledger.formats`."""

@@ -8,6 +8,7 @@ Others may import:
     `manifests`    manifests and lists
     `files`        the small files
     `rows`         binary rows
+    `statistics`   its part in what `lakeledger stats` counts and publishes
     `importing`    tables that others made, coming into the ledger with their history
 
 Inside: `project` is one run over the log, or by `born` of a table that comes from Paimon, whose

@@ -14,5 +14,7 @@ PAIMON = LazyFormat(
     engine_files="projections.paimon.engines:engine_files",
     import_command="projections.paimon.importing.command:register",
     promoter="projections.paimon.importing.promoting:PROMOTE",
+    engine_manifests="projections.paimon.statistics.engine_manifests:PAIMON",
+    publisher="projections.paimon.statistics.publisher:PAIMON",
 )
 """Its rules, its files and what else the ledger asks of a format; see `ledger.formats`."""

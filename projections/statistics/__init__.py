@@ -11,7 +11,7 @@ Others may import:
     `columns`       what entries say of columns
     `keeping`       tiles beside the log, and the position
     `shown`         what people ask, and how they see it
-    `publishing`    statistics for the readers of a format
+    `publishing`    what a format brings so that its readers find statistics
     `spark`         executors, sessions, DataFrames; which engine computes
     `command`       `lakeledger stats`
     `verification`  what `lakeledger verify` asks of them

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from attrs import frozen
 from cyclopts import App, Group, Parameter, validators
@@ -31,8 +30,7 @@ from projections.partition_text import partition_path
 from projections.statistics.columns.history import columns_at, columns_by_snapshot
 from projections.statistics.keeping import materialise
 from projections.statistics.keeping.kept import Kept
-from projections.statistics.publishing import publish_distinct, publish_iceberg, publish_paimon
-from projections.statistics.publishing.published import Published
+from projections.statistics.publishing import Published, publishers
 from projections.statistics.shown.query import Counted, Instant, Order, growth, totals
 from projections.statistics.shown.questions import (
     TARGET_FILE_SIZE,
@@ -61,8 +59,6 @@ from projections.statistics.spark.many import refresh_all
 
 __all__ = ["busiest", "register", "stats"]
 
-
-Format = Literal["iceberg", "paimon"]
 
 _DAYS, _LATE_DAYS = 30, 1
 
@@ -97,15 +93,8 @@ class Shapes:
             "format find it, too.",
         ),
     ] = False
-    publish: Annotated[
-        tuple[Format, ...],
-        Parameter(
-            negative="",
-            show_default=False,
-            help="Let a format's readers find them: Iceberg's partition statistics, and sketches "
-            "of columns with --analyze; or Paimon's ANALYZE; repeatable.",
-        ),
-    ] = ()
+    publish: tuple[str, ...] = ()
+    """For which formats, of those that are installed."""
 
 
 @Parameter(name="*", group=Group("Questions", sort_key=14))
@@ -169,9 +158,23 @@ class WantedTable:
 
 
 def register(app: App) -> None:
-    """Add the command `stats`."""
+    """Add the command `stats`, which publishes for the formats that are installed."""
+    Shapes.__init__.__annotations__["publish"] = _publishing()
     text, example = help_and_example(stats)
     app.command(stats, name="stats", help=text, help_epilogue=example)
+
+
+def _publishing() -> Any:
+    """Return the option `publish`, with the formats that it takes."""
+    there = publishers()
+    what = "; or ".join(each.what for each in there.values())
+    option = Parameter(
+        negative="",
+        show_default=False,
+        help=f"Let a format's readers find them: {what}; repeatable.",
+    )
+    names: Any = cast("Any", Literal)[tuple(there)]
+    return Annotated[tuple[names, ...], option]
 
 
 def stats(  # noqa: PLR0913 - each is an option of the command
@@ -270,8 +273,9 @@ def _refuse_contradictions(
             "--history, --partition, --plot, --view and --publish out"
         )
     _refuse_two_answers(wanted)
-    if "paimon" in shapes.publish and when.named():
-        raise UsageError("Paimon's ANALYZE is of the newest snapshot: leave the instant out")
+    for name, each in publishers().items() if when.named() else ():
+        if name in shapes.publish and each.makes_snapshot:
+            raise UsageError(f"{each.what} is of the newest snapshot: leave the instant out")
     if wanted.plot is not None and not wanted.plot.absolute().parent.is_dir():
         raise UsageError(f"--plot {wanted.plot}: there is no folder {wanted.plot.parent}; make it")
 
@@ -464,39 +468,21 @@ def _publish(
     table: Table,
     counted: Counted,
     when: InstantFlags,
-    formats: tuple[Format, ...],
+    formats: tuple[str, ...],
     analysis: Analysis | None,
 ) -> list[Published]:
     found: list[Published] = []
     if not formats:
         return found
     kept = _kept(table, counted, "--publish")
-    if "iceberg" in formats:
-        # Before anything is published, so that it is all or none.
-        publish_iceberg.check(table, when.of(table))
-        if analysis is None or publish_iceberg.is_partitioned(table):
-            publish_iceberg.check_partitioned(table)
-    # Paimon's first: it makes a snapshot, and Iceberg's statistics are of the newest.
-    for each in sorted(set(formats), reverse=True):
-        if each == "paimon":
-            newest = table.at().state.last_snapshot_id
-            holds = analysis is not None and analysis.snapshot_id == newest
-            counts = analysis.distinct if analysis is not None and holds else None
-            found.append(publish_paimon.publish(table, counts))
-        else:
-            found += _publish_iceberg(table, kept, when, analysis)
+    wanted = [each for name, each in publishers().items() if name in formats]
+    # Before anything is published, so that it is all or none.
+    for each in wanted:
+        each.check(table, when.of(table), analysis)
+    # What makes a snapshot first, since the statistics of all others are of the newest.
+    for each in sorted(wanted, key=lambda each: not each.makes_snapshot):
+        found += each.publish(table, kept, when.of(table), analysis)
     return found
-
-
-def _publish_iceberg(
-    table: Table, kept: Kept, when: InstantFlags, analysis: Analysis | None
-) -> Iterator[Published]:
-    if analysis is None or publish_iceberg.is_partitioned(table):
-        yield publish_iceberg.publish(table, kept, when.of(table))
-    if analysis is not None:
-        yield publish_distinct.publish(
-            table, when.of(table), analysis.snapshot_id, analysis.sketches, analysis.distinct
-        )
 
 
 def _published_json(published: Published) -> dict[str, Any]:

@@ -27,8 +27,8 @@ from ledger.cli import exits, main
 from ledger.evolution.fold.table_record import TableStream
 from ledger.model.types import STRING, ArrayType, DataType
 from ledger.stores import Durability, LocalStore, Store
+from projections.iceberg.statistics.partition_file import partition_statistics_table
 from projections.statistics import Kept
-from projections.statistics.publishing.iceberg_file import partition_statistics_table
 from projections.statistics.shown import query
 from tests.history.ledgers import Place
 from tests.history.test_contradictions import forge, snapshot

@@ -23,7 +23,8 @@ from ledger import Ledger, Schema
 from ledger.events.snapshot_events import RolledBack
 from projections.iceberg.materialise import project
 from projections.iceberg.names import Names
-from projections.statistics.publishing import publish_distinct, publish_iceberg
+from projections.iceberg.statistics import distinct as publish_distinct
+from projections.iceberg.statistics import partitions as publish_iceberg
 from projections.statistics.spark.analyze import analyze
 from tests.readers.iceberg_runtime import catalog_of
 from tests.readers.partition_lives import Course, Lived, a_lake, lived

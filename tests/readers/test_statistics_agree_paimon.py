@@ -16,7 +16,7 @@ from pypaimon import CatalogFactory
 
 from ledger import Ledger, Schema, Table
 from projections.paimon.materialise import project
-from projections.statistics.publishing import publish_paimon
+from projections.paimon.statistics import analysis as publish_paimon
 from projections.statistics.spark.analyze import analyze
 from tests.readers.java_core import JavaPaimon
 from tests.readers.lakehouse import add_rows, folder_of

@@ -7,6 +7,5 @@ Others may import:
     `manifest_part`      what is to be read of one manifest
     `part_reading`       reads such parts, in whatever process
     `engine_files`       finds an engine's files on the store
-    `iceberg_entries`    what stands in Iceberg's manifests
-    `paimon_entries`     what stands in Paimon's
+    `engine_manifests`   what formats tell of their engines' manifests
 """

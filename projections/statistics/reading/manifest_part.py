@@ -7,7 +7,7 @@ read once and manifests can be read anywhere.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import attrs
 from attrs import frozen
@@ -24,7 +24,8 @@ from projections.statistics.definition import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Dialect = Literal["iceberg", "ledger", "paimon"]
+LEDGER = "ledger"
+"""The dialect of lists that the ledger keeps itself."""
 
 NOBODY = -1
 """`adder` where no snapshot's entries are picked out."""
@@ -37,21 +38,22 @@ class ManifestPart:
     Attributes:
         version: The commit of the snapshot that is counted.
         snapshot_id: That snapshot.
-        dialect: Whose manifest it is; `ledger` means the list that a commit holds or names.
+        dialect: Whose manifest it is: the name of a format; `LEDGER` means the list that a commit
+            holds or names.
         file: Its key on the table's store; of the ledger's the commit's.
         size: Its bytes; -1 where nobody recorded them.
         count: How many entries it has, as far as its list says.
         sign: 1 where its files come, -1 where they go.
         compared: 1 where files that come and go alike cancel out, as in a rollback.
-        adder: Iceberg's id of the snapshot whose changes alone are taken, or the ledger's of the
-            snapshot whose list is; `NOBODY` takes all, in Iceberg all that are live.
-        spec_id: The files' partition spec; in Iceberg alone.
-        time_millis: When the counted snapshot took effect: what Iceberg has for its files' times.
+        adder: The engine's id of the snapshot whose changes alone are taken, or the ledger's of
+            the snapshot whose list it is; `NOBODY` takes all that its format counts.
+        spec_id: The files' partition spec, in formats whose lists say it.
+        time_millis: When the counted snapshot took effect, for formats that keep no time of a file.
     """
 
     version: int
     snapshot_id: int
-    dialect: Dialect
+    dialect: str
     file: str
     size: int = -1
     count: int = 0

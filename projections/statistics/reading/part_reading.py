@@ -12,11 +12,9 @@ from ledger.files.change_file import event_files
 from ledger.history.older import TableLog, schemas
 from ledger.log.travel import head_state
 from projections.statistics.definition import ENTRIES, arrow_schema, content_of
-from projections.statistics.reading import iceberg_entries, paimon_entries
 from projections.statistics.reading.engine_files import named_by
-from projections.statistics.reading.iceberg_entries import IcebergPartitions
-from projections.statistics.reading.manifest_part import FOUND, NOBODY, ManifestPart, Row, compared
-from projections.statistics.reading.paimon_entries import PaimonPartitions
+from projections.statistics.reading.engine_manifests import ManifestReader, manifests_of
+from projections.statistics.reading.manifest_part import FOUND, LEDGER, ManifestPart, Row, compared
 from projections.statistics.reading.snapshot_contents import SnapshotContents
 
 if TYPE_CHECKING:
@@ -34,8 +32,7 @@ class PartReader:
     def __init__(self, log: TableLog, contents: SnapshotContents) -> None:
         self._log = log
         self._contents = contents
-        self._paimon: PaimonPartitions | None = None
-        self._iceberg: IcebergPartitions | None = None
+        self._readers: dict[str, ManifestReader] = {}
 
     def entries(self, parts: Iterable[ManifestPart]) -> pa.Table:
         """Return the entries of all parts of one snapshot, as rows of `ENTRIES`.
@@ -77,26 +74,16 @@ class PartReader:
         return pa.table(columns, schema=arrow_schema(FOUND))
 
     def _rows(self, part: ManifestPart) -> Iterator[Row]:
-        if part.dialect == "ledger":
+        if part.dialect == LEDGER:
             return self._listed(part)
         size = None if part.size < 0 else part.size
         body = self._contents.files.read(part.file, size, part.snapshot_id)
-        if part.dialect == "paimon":
-            if self._paimon is None:
-                self._paimon = PaimonPartitions.of(self._state())
-            return paimon_entries.entry_rows(
-                body, part.file, self._paimon, with_paths=bool(part.compared)
+        if part.dialect not in self._readers:
+            manifests = manifests_of(part.dialect)
+            self._readers[part.dialect] = manifests.reader(
+                self._state(), lambda: schemas(self._log)
             )
-        if self._iceberg is None:
-            self._iceberg = IcebergPartitions(self._state(), lambda: schemas(self._log))
-        return iceberg_entries.entry_rows(
-            body,
-            part.file,
-            self._iceberg,
-            spec_id=part.spec_id,
-            adder=None if part.adder == NOBODY else part.adder,
-            time_millis=part.time_millis,
-        )
+        return self._readers[part.dialect](body, part)
 
     def _state(self) -> TableState:
         if self._log.head is None:

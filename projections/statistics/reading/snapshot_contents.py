@@ -1,7 +1,7 @@
 """SnapshotContents: which manifests say what a snapshot did to a table, and what it holds.
 
-A snapshot lists its files itself, or names the manifest lists of the engine that wrote it: Paimon's
-base and delta list; or, where there is no delta list, Iceberg's one list, as its base list.
+A snapshot lists its files itself, or names the manifest lists of the engine that wrote it, which
+the engine's format knows (`engine_manifests`).
 
 A rollback by the ledger names none. Where manifest lists stand between it and its target, it did
 what turns the files live before it into those of the target: both are put together from the
@@ -10,6 +10,8 @@ cancels out.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from attrs import evolve, frozen
 from msgspec import UnsetType
@@ -21,14 +23,13 @@ from ledger.history.older import TableLog, state_at_snapshot
 from ledger.log.travel import effective_millis
 from projections.manifest_files.lists import (
     SnapshotEvent,
-    delta_list,
     lists_files,
     names_lists,
     snapshot_events,
 )
-from projections.statistics.reading import iceberg_entries, paimon_entries
 from projections.statistics.reading.engine_files import EngineFiles, MissingFileError, named_by
-from projections.statistics.reading.manifest_part import NOBODY, ManifestPart, without_common
+from projections.statistics.reading.engine_manifests import Asked, InstalledManifests
+from projections.statistics.reading.manifest_part import LEDGER, ManifestPart, without_common
 
 _COMMITS_AT_ONCE = 64
 _MOST_KNOWN = 512
@@ -58,6 +59,7 @@ class SnapshotContents:
     def __init__(self, log: TableLog) -> None:
         self._log = log
         self.files = EngineFiles.of(log)
+        self._manifests = InstalledManifests()
         self._known: dict[int, PlacedSnapshot] = {}
 
     @property
@@ -94,12 +96,7 @@ class SnapshotContents:
             return self._rolled_back(snapshot, event)
         if not names_lists(event):
             return None
-        # What was there before the first snapshot nobody else tells.
-        is_first = snapshot.snapshot_id == 1
-        if delta_list(event) is None:
-            return self._iceberg(snapshot, snapshot, live=is_first)
-        base = self._paimon(snapshot, snapshot, base=True) if is_first else []
-        return [*base, *self._paimon(snapshot, snapshot, base=False)]
+        return list(self._named(event, snapshot, "changes"))
 
     def live(self, snapshot: PlacedSnapshot) -> list[ManifestPart]:
         """Return what says what a snapshot holds; raises as `changes`."""
@@ -138,7 +135,7 @@ class SnapshotContents:
                 before = self._step_back(before, snapshot, parts, sign=-1)
             else:
                 target = self._step_back(target, snapshot, parts, sign=1)
-        if all(each.dialect == "ledger" for each in parts):
+        if all(each.dialect == LEDGER for each in parts):
             return None
         return without_common([evolve(each, compared=1) for each in parts])
 
@@ -160,17 +157,13 @@ class SnapshotContents:
             if lists_files(found.event):
                 parts.append(evolve(self._listed(found, counted), sign=sign))
             return snapshot_id - 1
-        if delta_list(found.event) is None:
-            held = self._iceberg(found, counted, live=True)
-        elif isinstance(found.event.base_manifest_list, UnsetType):
+        if isinstance(found.event.base_manifest_list, UnsetType):
             raise MissingFileError(
                 f"snapshot {snapshot_id} names a delta manifest list and no base list, so that "
                 "nobody can tell what it holds; let the table's engine commit once more",
                 self._log.layout.commit(found.version),
             )
-        else:
-            lists = (self._paimon(found, counted, base=each) for each in (True, False))
-            held = [part for each in lists for part in each]
+        held = self._named(found.event, counted, "contents")
         parts += [evolve(each, sign=sign) for each in held]
         return 0
 
@@ -178,66 +171,33 @@ class SnapshotContents:
         return ManifestPart(
             version=counted.version,
             snapshot_id=counted.snapshot_id,
-            dialect="ledger",
+            dialect=LEDGER,
             file=self._log.layout.commit(found.version),
             adder=found.snapshot_id,
         )
 
-    def _paimon(
-        self, found: PlacedSnapshot, counted: PlacedSnapshot, *, base: bool
-    ) -> list[ManifestPart]:
-        event = found.event
-        if not isinstance(event, SnapshotCommitted):
-            return []
-        name = event.base_manifest_list if base else event.delta_manifest_list
-        size = event.base_manifest_list_size if base else event.delta_manifest_list_size
-        if isinstance(name, UnsetType):
-            return []
-        key = self.files.key(f"manifest/{name}")
-        said = None if isinstance(size, UnsetType) else size
-        with named_by(found.snapshot_id):
-            body = self.files.read(key, said, found.snapshot_id)
-            listed = paimon_entries.listed_manifests(body, key)
-        return [
-            ManifestPart(
-                version=counted.version,
-                snapshot_id=counted.snapshot_id,
-                dialect="paimon",
-                file=self.files.key(f"manifest/{each.file_name}"),
-                size=each.file_size,
-                count=each.num_added_files + each.num_deleted_files,
-            )
-            for each in listed
-        ]
-
-    def _iceberg(
-        self, found: PlacedSnapshot, counted: PlacedSnapshot, *, live: bool
-    ) -> list[ManifestPart]:
-        event = found.event
-        if isinstance(event, RolledBack) or isinstance(event.base_manifest_list, UnsetType):
-            return []
-        key = self.files.key(event.base_manifest_list)
-        size = event.base_manifest_list_size
-        said = None if isinstance(size, UnsetType) else size
-        with named_by(found.snapshot_id):
-            body = self.files.read(key, said, found.snapshot_id)
-            listed = iceberg_entries.manifest_list(body, key)
-        adder = found.snapshot_id if listed.snapshot_id is None else listed.snapshot_id
-        return [
-            ManifestPart(
-                version=counted.version,
-                snapshot_id=counted.snapshot_id,
-                dialect="iceberg",
-                file=self.files.key(each.manifest_path),
-                size=each.manifest_length,
-                count=each.live_count if live else each.changed_count,
-                adder=NOBODY if live else adder,
-                spec_id=each.partition_spec_id,
-                time_millis=counted.time_millis,
-            )
-            for each in listed.manifests
-            if (each.live_count if live else each.added_snapshot_id == adder)
-        ]
+    def _named(
+        self, event: SnapshotCommitted, counted: PlacedSnapshot, asked: Asked
+    ) -> Iterator[ManifestPart]:
+        """Yield what the lists that a snapshot names say of it, as parts of the one counted."""
+        dialect, manifests = self._manifests.of(event)
+        for each in manifests.lists(event, asked):
+            key = self.files.key(each.path)
+            with named_by(event.snapshot_id):
+                body = self.files.read(key, each.size, event.snapshot_id)
+                listed = manifests.listed(body, key, event, asked)
+            for one in listed:
+                yield ManifestPart(
+                    version=counted.version,
+                    snapshot_id=counted.snapshot_id,
+                    dialect=dialect,
+                    file=self.files.key(one.path),
+                    size=one.size,
+                    count=one.count,
+                    adder=one.adder,
+                    spec_id=one.spec_id,
+                    time_millis=counted.time_millis,
+                )
 
 
 def is_readable(contents: SnapshotContents, snapshot: PlacedSnapshot, *, whole: bool) -> bool:

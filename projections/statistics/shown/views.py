@@ -10,7 +10,6 @@ from ledger.model.messages.excerpt import moment, size
 from ledger.table import Table
 from projections.dlf import Style, render
 from projections.dlf.objects.partitions import ListPartitionsResponse, PartitionStatistics
-from projections.paimon.manifests.entries import UNBUCKETED
 from projections.statistics.shown.query import (
     Counted,
     Instant,
@@ -20,6 +19,9 @@ from projections.statistics.shown.query import (
 )
 
 View = Literal["list-partitions", "partition-statistics"]
+
+_UNBUCKETED = -1
+"""What commits to Paimon's REST catalog say of a table without buckets."""
 
 
 def document(view: View, kept: Counted, at: Instant) -> dict[str, Any]:
@@ -58,7 +60,7 @@ def snapshot_statistics(kept: Counted, at: Instant) -> tuple[PartitionStatistics
         >>> found.record_count, found.file_count, found.total_buckets
         (2, 1, -1)
     """
-    return partition_deltas(kept, at, total_buckets=UNBUCKETED)
+    return partition_deltas(kept, at, total_buckets=_UNBUCKETED)
 
 
 def every_snapshot(

@@ -13,7 +13,7 @@ from projections.manifest_files.lists import UnlistedFiles
 from projections.materialising import outputs_of
 from projections.paimon import position as positions
 from projections.paimon.materialise import expected, project, rebuild, verify
-from projections.statistics.publishing import publish_paimon
+from projections.paimon.statistics import analysis as publish_paimon
 from tests.lakes import data_file, lake_on, memory, orders
 from tests.projections.statistics.paimon_writer import PaimonWriter, a_ledger_table, rows
 

@@ -14,10 +14,10 @@ from ledger import (
     Table,
 )
 from ledger.stores import Store
+from projections.iceberg.statistics import partitions as publish_iceberg
 from projections.materialising import outputs_of
 from projections.statistics import Kept
-from projections.statistics.publishing import publish_iceberg
-from projections.statistics.publishing.published import Published
+from projections.statistics.publishing import Published
 from tests.lakes import lake_on, memory, no_time
 
 

@@ -16,8 +16,8 @@ from ledger import AddColumn, RenameColumn, Schema, UnsupportedError, UpdateColu
 from ledger.model import types as t
 from ledger.model.transforms.values import Value
 from ledger.planning.bound_value import value_to_bytes
+from projections.paimon.statistics import analysis as publish_paimon
 from projections.statistics.columns.values import encoded
-from projections.statistics.publishing import publish_paimon
 from projections.statistics.spark.analyze import analyze, require_sketches
 
 if TYPE_CHECKING:

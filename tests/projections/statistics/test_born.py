@@ -21,11 +21,12 @@ from ledger.table_at import TableAt
 from projections.dlf.table_views import table_snapshot
 from projections.iceberg.materialise import verify
 from projections.iceberg.names import Names
+from projections.iceberg.statistics import distinct as publish_distinct
+from projections.iceberg.statistics import partitions as publish_iceberg
 from projections.statistics import Kept
 from projections.statistics.columns.history import columns_at, columns_by_snapshot
 from projections.statistics.keeping.engine_listed import line_of
 from projections.statistics.keeping.materialise import Local, refresh
-from projections.statistics.publishing import publish_distinct, publish_iceberg
 from projections.statistics.shown.query import Counted, growth, totals
 from projections.statistics.shown.questions import Question, Thresholds, answer, asked_of
 from projections.statistics.shown.report import brought_up_to_date, report_of

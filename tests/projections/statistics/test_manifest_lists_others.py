@@ -20,11 +20,11 @@ from ledger import FileChange, LedgerError, Schema, SnapshotPlan, Table
 from ledger.model.file_change import PartitionValue
 from ledger.transforms import bucket, hour, month, truncate
 from projections.iceberg.materialise import project
+from projections.iceberg.statistics import engine_manifests as of_iceberg
 from projections.paimon.files.schema_file import schema_from_json
+from projections.paimon.statistics import engine_manifests as of_paimon
 from projections.statistics import Kept, refresh, verify
-from projections.statistics.reading import iceberg_entries, paimon_entries
-from projections.statistics.reading.iceberg_entries import IcebergPartitions
-from projections.statistics.reading.paimon_entries import PaimonPartitions
+from projections.statistics.reading.manifest_part import ManifestPart
 from projections.statistics.shown import query
 from tests.projections.statistics.paimon_writer import FACTS
 
@@ -207,24 +207,25 @@ def test_spoiled_manifests_give_entries_or_typed_errors_and_nothing_else(tmp_pat
     table.append(some_files(table))
     project(table)
     folder = Path(table.location.removeprefix("file://")) / "metadata"
-    iceberg = IcebergPartitions(table.state, lambda: iter(()))
+    iceberg = of_iceberg.ICEBERG.reader(table.state, lambda: iter(()))
     place = DATA / "java_wh/j.db/append_p"
     paimon_table = recorded(place, tmp_path / "other", [])
-    paimon = PaimonPartitions.of(paimon_table.state)
+    paimon = of_paimon.PAIMON.reader(paimon_table.state, lambda: iter(()))
     manifest = next(records(place, snapshots(place)[0]["deltaManifestList"]))["_FILE_NAME"]
-    iceberg_rows = partial(
-        iceberg_entries.entry_rows, spec_id=3, adder=None, time_millis=0, partitions=iceberg
-    )
+    part = partial(ManifestPart, version=0, snapshot_id=1, compared=1)
     readers: list[tuple[Path, Callable[[bytes, str], Any]]] = [
-        (next(folder.glob("snap-*.avro")), iceberg_entries.manifest_list),
-        (next(folder.glob("*-m0.avro")), lambda body, file: list(iceberg_rows(body, file))),
+        (next(folder.glob("snap-*.avro")), of_iceberg.manifest_list),
+        (
+            next(folder.glob("*-m0.avro")),
+            lambda body, file: list(iceberg(body, part(dialect="iceberg", file=file, spec_id=3))),
+        ),
         (
             place / "manifest" / snapshots(place)[0]["deltaManifestList"],
-            paimon_entries.listed_manifests,
+            of_paimon.listed_manifests,
         ),
         (
             place / "manifest" / manifest,
-            lambda body, file: list(paimon_entries.entry_rows(body, file, paimon, with_paths=True)),
+            lambda body, file: list(paimon(body, part(dialect="paimon", file=file))),
         ),
     ]
     for path, read in readers:

@@ -15,13 +15,13 @@ from ledger import FileChange, MissingDependencyError, NotFoundError, Schema, Se
 from ledger.model.partition import PartitionField, PartitionSpec
 from ledger.transforms import bucket
 from projections.dlf import Style, render
-from projections.statistics import Kept
-from projections.statistics.columns.sums import ColumnSums, column_sums
-from projections.statistics.definition import ROWS, arrow_schema
-from projections.statistics.publishing.iceberg_file import (
+from projections.iceberg.statistics.partition_file import (
     partition_statistics_file,
     partition_statistics_table,
 )
+from projections.statistics import Kept
+from projections.statistics.columns.sums import ColumnSums, column_sums
+from projections.statistics.definition import ROWS, arrow_schema
 from projections.statistics.shown import query
 from projections.statistics.shown.plot import draw
 from projections.statistics.shown.report import report_of

@@ -12,10 +12,10 @@ import pytest
 from ledger import InvalidInputError, SnapshotPlan, Table
 from ledger.events.born.iceberg import StatisticsSet
 from projections.iceberg.materialise import verify
+from projections.iceberg.statistics import distinct as publish_distinct
 from projections.materialising import outputs_of
 from projections.statistics.columns.theta import plain
-from projections.statistics.publishing import publish_distinct
-from projections.statistics.publishing.published import Published
+from projections.statistics.publishing import Published
 from tests.projections.statistics.publishing import a_file, a_table, metadata
 
 if TYPE_CHECKING:

@@ -7,11 +7,12 @@ from msgspec.structs import replace
 
 from ledger import Schema, SnapshotPlan, Table, UnsupportedError
 from projections.iceberg import position
+from projections.iceberg.statistics import partitions as publish_iceberg
 from projections.materialising import outputs_of
 from projections.paimon import materialise as paimon
+from projections.paimon.statistics import analysis as publish_paimon
 from projections.statistics import Kept
-from projections.statistics.publishing import publish_iceberg, publish_paimon
-from projections.statistics.publishing.published import Published
+from projections.statistics.publishing import Published
 from tests.lakes import data_file, lake_on, memory, orders
 
 

@@ -18,8 +18,8 @@ from ledger import (
 from projections.materialising import outputs_of
 from projections.paimon import materialise as paimon
 from projections.paimon.files.statistics_file import statistics_from_json
+from projections.paimon.statistics import analysis as publish_paimon
 from projections.statistics import Kept
-from projections.statistics.publishing import publish_paimon
 from projections.statistics.shown.views import document, every_snapshot, snapshot_statistics
 from tests.lakes import lake_on, memory
 from tests.projections.iceberg.older_logs import record_file

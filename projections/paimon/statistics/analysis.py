@@ -30,7 +30,7 @@ from projections.paimon.files.statistics_file import (
 from projections.paimon.materialise import project
 from projections.paimon.paths import Names, statistics_path
 from projections.statistics.columns.sums import ColumnSums, column_sums
-from projections.statistics.publishing.published import Published
+from projections.statistics.publishing import Published
 
 COMMIT_USER = "lakeledger-statistics"
 """Who commits ANALYZE snapshots; the identifier is the snapshot that was analysed."""
@@ -56,7 +56,7 @@ def publish(
             how many rows it has cannot be told from its files.
     """
     at = table.at()
-    analysed = _analysable(table, at)
+    analysed = analysable(table, at)
     if _is_analysed(analysed, at.schema) and _is_kept(table, at, analysed, distinct):
         path = statistics_path(analysed.statistics or "")
         return Published("paimon", analysed.id - 1, path, project(table), is_new=False)
@@ -74,7 +74,8 @@ def publish(
     return Published("paimon", analysed.id, statistics_path(name), project(table), is_new)
 
 
-def _analysable(table: Table, at: TableAt) -> Snapshot:
+def analysable(table: Table, at: TableAt) -> Snapshot:
+    """Return the snapshot whose statistics can be published; raises as `publish`."""
     if not Rules.of(at.schema.options).paimon:
         raise UnsupportedError(
             f"{table.identifier} is not declared to be a Paimon table: add paimon to its option "

@@ -16,7 +16,9 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 from attrs import Factory, define, frozen
+from msgspec import UnsetType
 
+from ledger.events.snapshot_events import SnapshotCommitted
 from ledger.evolution.state import TableState
 from ledger.model import types as t
 from ledger.model.errors import DamagedLogError, LedgerError, NotFoundError
@@ -25,8 +27,15 @@ from ledger.model.transforms.paths import field_types
 from ledger.model.transforms.values import encode_value
 from projections.iceberg.manifests.partition_struct import PartitionStruct
 from projections.manifest_files.container import read_container
+from projections.manifest_files.lists import delta_list
 from projections.statistics.definition import content_of
-from projections.statistics.reading.manifest_part import Row
+from projections.statistics.reading.engine_manifests import (
+    Asked,
+    ListedManifest,
+    ManifestReader,
+    NamedList,
+)
+from projections.statistics.reading.manifest_part import NOBODY, ManifestPart, Row
 
 ADDED, DELETED = 1, 2
 """Status of an entry; 0 is EXISTING."""
@@ -170,32 +179,21 @@ class IcebergPartitions:
         return found
 
 
-def entry_rows(
-    body: bytes,
-    file: str,
-    partitions: IcebergPartitions,
-    *,
-    spec_id: int,
-    adder: int | None,
-    time_millis: int,
-) -> Iterator[Row]:
-    """Yield a manifest's entries.
+def entry_rows(body: bytes, part: ManifestPart, partitions: IcebergPartitions) -> Iterator[Row]:
+    """Yield a manifest's entries: those of the snapshot that is wanted, or all that are live.
 
     Args:
         body: The whole file.
-        file: Its name, for errors.
+        part: What is known of it.
         partitions: The table's.
-        spec_id: The manifest's spec.
-        adder: The snapshot whose changes alone are wanted, by Iceberg's id; None for all that are
-            live.
-        time_millis: What stands for the files' creation time.
 
     Raises:
         DamagedLogError: It is no manifest of this table, or is cut or changed.
         MissingDependencyError: As `manifest_list`.
     """
+    file, spec_id, adder = part.file, part.spec_id, part.adder
     for each in _converted(read_container(body, file), _Entry, file):
-        if adder is None:
+        if adder == NOBODY:
             wanted = each.status != DELETED
         else:
             # An entry without a snapshot is of the one that added the manifest.
@@ -212,7 +210,7 @@ def entry_rows(
             -1 if each.status == DELETED else 1,
             found.record_count,
             found.file_size_in_bytes,
-            time_millis,
+            part.time_millis,
             found.file_path + offset,
         )
 
@@ -230,3 +228,46 @@ def _partition(partitions: IcebergPartitions, spec_id: int, found: _File, file: 
             f"spec {spec_id}: {error}",
             file,
         ) from error
+
+
+@frozen
+class IcebergManifests:
+    """See `projections.statistics.reading.engine_manifests.EngineManifests`."""
+
+    def has_named(self, event: SnapshotCommitted) -> bool:
+        """Whether a snapshot names one list, as its base list."""
+        return delta_list(event) is None
+
+    def lists(self, event: SnapshotCommitted, asked: Asked) -> Iterator[NamedList]:
+        """Yield the one list, which says both what a snapshot did and what it holds."""
+        del asked
+        name, size = event.base_manifest_list, event.base_manifest_list_size
+        if not isinstance(name, UnsetType):
+            yield NamedList(name, None if isinstance(size, UnsetType) else size)
+
+    def listed(
+        self, body: bytes, file: str, event: SnapshotCommitted, asked: Asked
+    ) -> list[ListedManifest]:
+        """Return the manifests that have live files, or those that the snapshot added."""
+        found = manifest_list(body, file)
+        live = asked == "contents" or event.snapshot_id == 1
+        adder = event.snapshot_id if found.snapshot_id is None else found.snapshot_id
+        return [
+            ListedManifest(
+                path=each.manifest_path,
+                size=each.manifest_length,
+                count=each.live_count if live else each.changed_count,
+                adder=NOBODY if live else adder,
+                spec_id=each.partition_spec_id,
+            )
+            for each in found.manifests
+            if (each.live_count if live else each.added_snapshot_id == adder)
+        ]
+
+    def reader(self, state: TableState, schemas: Callable[[], Iterator[Schema]]) -> ManifestReader:
+        """Return what reads a table's manifests."""
+        partitions = IcebergPartitions(state, schemas)
+        return lambda body, part: entry_rows(body, part, partitions)
+
+
+ICEBERG = IcebergManifests()

@@ -1,6 +1,6 @@
 """The content of an Iceberg partition-statistics file, from a table's sums.
 
-Pure: `publish_iceberg` writes it and lets the table's metadata name it.
+Pure: `partitions` writes it and lets the table's metadata name it.
 
 Source: the Iceberg table specification, "Partition Statistics File".
 """
@@ -20,7 +20,7 @@ from ledger.model.schema import Schema
 from ledger.model.transforms.paths import partition_type
 from ledger.model.transforms.values import Value, decode_value, unit_digits
 from ledger.model.types.arrow import FIELD_ID_KEY
-from projections.statistics.reading.entries import DELETION_VECTORS
+from projections.statistics.definition import DELETION_VECTORS
 
 if TYPE_CHECKING:
     import pyarrow as pa

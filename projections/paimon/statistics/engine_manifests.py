@@ -8,23 +8,33 @@ Source: Paimon's ManifestFileMeta, ManifestEntry and DataFileMeta.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, TypeVar
 
 import msgspec
-from attrs import Factory, define
+from attrs import Factory, define, frozen
+from msgspec import UnsetType
 
+from ledger.events.snapshot_events import SnapshotCommitted
 from ledger.evolution.state import TableState
 from ledger.model.errors import DamagedLogError, InvalidInputError, UnsupportedError
 from ledger.model.file_change import PartitionValue
+from ledger.model.schema import Schema
 from ledger.model.types import DataType
 from projections.manifest_files.container import read_container
+from projections.manifest_files.lists import delta_list
 from projections.paimon.manifests.avro import MANIFEST_VERSION
-from projections.paimon.paths import bucket_path
+from projections.paimon.paths import bucket_path, manifest_path
 from projections.paimon.rows.binary_row import decode_row
 from projections.paimon.rows.values import scalar
 from projections.partition_text import PartitionText
-from projections.statistics.reading.manifest_part import Row
+from projections.statistics.reading.engine_manifests import (
+    Asked,
+    ListedManifest,
+    ManifestReader,
+    NamedList,
+)
+from projections.statistics.reading.manifest_part import ManifestPart, Row
 
 _ADDED = 0
 
@@ -152,27 +162,25 @@ class PaimonPartitions:
         return found
 
 
-def entry_rows(
-    body: bytes, file: str, partitions: PaimonPartitions, *, with_paths: bool
-) -> Iterator[Row]:
-    """Yield a manifest's entries.
+def entry_rows(body: bytes, part: ManifestPart, partitions: PaimonPartitions) -> Iterator[Row]:
+    """Yield a manifest's entries; their paths are empty where nobody asks for them.
 
     Args:
         body: The whole file.
-        file: Its name, for errors.
+        part: What is known of it.
         partitions: The table's.
-        with_paths: Whether anybody asks for the paths, which are empty otherwise.
 
     Raises:
         DamagedLogError: It is no manifest of this table, or is cut or changed.
         MissingDependencyError: As `listed_manifests`; UnsupportedError likewise.
     """
+    file = part.file
     entries: Sequence[_Entry] = _converted(read_container(body, file), _Entry, file)
     try:
         for each in entries:
             found = each.file
             path = ""
-            if with_paths:
+            if part.compared:
                 folder = partitions.folder(each.partition, each.bucket)
                 path = found.external_path or f"{folder}/{found.file_name}"
             yield (
@@ -189,3 +197,45 @@ def entry_rows(
         raise DamagedLogError(
             f"{file} holds a partition that is none of the table's: {error}", file
         ) from error
+
+
+@frozen
+class PaimonManifests:
+    """See `projections.statistics.reading.engine_manifests.EngineManifests`."""
+
+    def has_named(self, event: SnapshotCommitted) -> bool:
+        """Whether a snapshot names a delta list, which no other format's engines write."""
+        return delta_list(event) is not None
+
+    def lists(self, event: SnapshotCommitted, asked: Asked) -> Iterator[NamedList]:
+        """Yield the delta list, and before it the base list where all is asked for."""
+        delta = event.delta_manifest_list, event.delta_manifest_list_size
+        base = event.base_manifest_list, event.base_manifest_list_size
+        is_whole = asked == "contents" or event.snapshot_id == 1
+        for name, size in (base, delta) if is_whole else (delta,):
+            if not isinstance(name, UnsetType):
+                path = manifest_path(name)
+                yield NamedList(path, None if isinstance(size, UnsetType) else size)
+
+    def listed(
+        self, body: bytes, file: str, event: SnapshotCommitted, asked: Asked
+    ) -> list[ListedManifest]:
+        """Return the manifests of a list, all of whose entries count."""
+        del event, asked
+        return [
+            ListedManifest(
+                path=manifest_path(each.file_name),
+                size=each.file_size,
+                count=each.num_added_files + each.num_deleted_files,
+            )
+            for each in listed_manifests(body, file)
+        ]
+
+    def reader(self, state: TableState, schemas: Callable[[], Iterator[Schema]]) -> ManifestReader:
+        """Return what reads a table's manifests."""
+        del schemas
+        partitions = PaimonPartitions.of(state)
+        return lambda body, part: entry_rows(body, part, partitions)
+
+
+PAIMON = PaimonManifests()

@@ -25,13 +25,13 @@ from ledger.model.types.walk import walk_fields
 from ledger.table import Table
 from projections.iceberg.materialise import project
 from projections.iceberg.names import Names
-from projections.materialising import outputs_of
-from projections.statistics.keeping.kept import Kept
-from projections.statistics.publishing.iceberg_file import (
+from projections.iceberg.statistics.partition_file import (
     partition_statistics_file,
     partition_statistics_table,
 )
-from projections.statistics.publishing.published import Published
+from projections.materialising import outputs_of
+from projections.statistics.keeping.kept import Kept
+from projections.statistics.publishing import Published
 from projections.statistics.shown.query import Instant, partition_sums
 
 if TYPE_CHECKING:

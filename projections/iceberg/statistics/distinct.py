@@ -20,10 +20,10 @@ from ledger.table import Table
 from ledger.table_at import TableAt
 from projections.iceberg.materialise import project
 from projections.iceberg.names import Names
+from projections.iceberg.statistics.puffin import Blob, Puffin, puffin_file
 from projections.materialising import outputs_of
 from projections.statistics.columns.theta import plain
-from projections.statistics.publishing.published import Published
-from projections.statistics.publishing.puffin import Blob, Puffin, puffin_file
+from projections.statistics.publishing import Published
 
 THETA = "apache-datasketches-theta-v1"
 """What Iceberg calls a theta sketch over single-value bytes; `ndv` says what it estimates."""
