@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from attrs import define, field
+from msgspec import UnsetType
 
+from ledger.events.snapshot_events import SnapshotCommitted
 from ledger.evolution.declared.format import Arrival, Batch, Birth, FileForm, History, Refusal
 from ledger.evolution.state import TableState
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
+from ledger.table import Table
+from ledger.table_at import TableAt
+from projections.statistics import Kept
+from projections.statistics.publishing import Published
+from projections.statistics.reading.engine_manifests import (
+    Asked,
+    ListedManifest,
+    ManifestReader,
+    NamedList,
+)
+from projections.statistics.reading.manifest_part import ManifestPart, Row
+from projections.statistics.shown.query import totals
 
 
 @define
@@ -78,3 +93,58 @@ class Toy:
 TOY = Toy(ToyRules())
 NEWER = Toy(ToyRules(number=2))
 PICKY = Toy(ToyRules(file_forms={"DATE": FileForm("text", "take STRING")}))
+
+
+class ToyManifests:
+    """A list of toys is JSON, `[[manifest, entries], ...]`; so is a manifest, `[[path, rows]]`."""
+
+    def has_named(self, event: SnapshotCommitted) -> bool:
+        name = event.base_manifest_list
+        return not isinstance(name, UnsetType) and name.endswith(".toys")
+
+    def lists(self, event: SnapshotCommitted, asked: Asked) -> Iterator[NamedList]:
+        del asked
+        yield NamedList(str(event.base_manifest_list), None)
+
+    def listed(
+        self, body: bytes, file: str, event: SnapshotCommitted, asked: Asked
+    ) -> list[ListedManifest]:
+        del file, event, asked
+        return [ListedManifest(path, -1, count) for path, count in json.loads(body)]
+
+    def reader(self, state: TableState, schemas: Callable[[], Iterator[Schema]]) -> ManifestReader:
+        del state, schemas
+
+        def rows(body: bytes, part: ManifestPart) -> Iterator[Row]:
+            for path, count in json.loads(body):
+                yield (0, "[]", "data", 1, count, 100 * count, part.time_millis, path)
+
+        return rows
+
+
+class ToyPublisher:
+    """Lets nobody find anything but how many rows there are."""
+
+    what = "how many toys there are"
+    makes_snapshot = False
+
+    def check(self, table: Table, at: TableAt, analysis: object) -> None:
+        del table, at, analysis
+
+    def publish(
+        self, table: Table, kept: Kept, at: TableAt, analysis: object
+    ) -> Iterator[Published]:
+        del analysis
+        count = totals(kept, at)[-1].record_count
+        snapshot_id = at.state.last_snapshot_id
+        yield Published("toy", snapshot_id, f"toys/{count}", table.state.version, is_new=True)
+
+
+class CountedToy(Toy):
+    """Brings what the statistics ask of a format, too."""
+
+    engine_manifests = ToyManifests()
+    publisher = ToyPublisher()
+
+
+COUNTED = CountedToy(ToyRules())

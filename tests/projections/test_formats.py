@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ import pytest
 import ledger
 from ledger import (
     AddColumn,
+    DamagedLogError,
     DropColumn,
     FileChange,
     FormatError,
@@ -22,9 +22,11 @@ from ledger import (
     MissingDependencyError,
     Schema,
     SetOption,
+    SnapshotPlan,
     Table,
     formats,
 )
+from ledger.cli import main
 from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
 from ledger.events.rules_events import FormatRulesRaised
@@ -32,6 +34,9 @@ from ledger.events.schema_changes import RemoveOption, UpdateComment
 from ledger.evolution.declared.format import FileForm
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.fold.table_record import TableStream
+from projections.statistics import Kept
+from projections.statistics.reading.engine_files import EngineFiles
+from projections.statistics.shown.query import totals
 from tests.lakes import format_1, lake_on, memory
 
 ALL = "paimon,iceberg,toy"
@@ -324,16 +329,38 @@ def test_a_format_that_cannot_be_imported_refuses_with_the_reason(install: Insta
         table_of()
 
 
-ROOT = Path(ledger.__file__).parent
+def test_manifests_of_a_third_formats_engine_are_counted(install: Install) -> None:
+    install(toys="tests.toy_format:COUNTED")
+    table = table_of()
+    files = EngineFiles.of(table.log)
+    for number, rows in ((1, 5), (2, 7)):
+        table.log.store.create(files.key(f"{number}.toys"), b'[["toys/%d", 1]]' % number)
+        table.log.store.create(files.key(f"toys/{number}"), b'[["a.parquet", %d]]' % rows)
+        facts = {"base_manifest_list": f"{number}.toys"}
+        table.commit_snapshot(SnapshotPlan("APPEND", commit_user="toys", facts=facts))
+    found = totals(Kept.of(table.log), table.at())
+    assert [each.record_count for each in found] == [5, 12]
+    assert [each.file_count for each in found] == [1, 2]
+
+    install(toys="tests.toy_format:TOY")
+    with pytest.raises(DamagedLogError, match=r"1\.toys"):
+        totals(Kept.of(table.log), table.at())
 
 
-def test_the_rules_of_the_ledger_list_no_format() -> None:
-    """Only what a change means, who counts ids, and the record of what was born in a format."""
-    named = {
-        str(path.relative_to(ROOT))
-        for path in (ROOT / "evolution").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Constant) and node.value == "iceberg"
-    }
-    policies = {f"evolution/columns/{each}.py" for each in ("creation", "iceberg_ids", "draft")}
-    assert named <= {*policies, "evolution/declared/rules.py", "evolution/table/born/iceberg.py"}
+def test_a_third_format_publishes_statistics_behind_who_makes_a_snapshot(
+    install: Install, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(toys="tests.toy_format:COUNTED")
+    lake = ledger.open(str(tmp_path / "lake"))
+    lake.create_database("shop")
+    lake.create_table("shop.t", Schema.of({"id": "INT"})).append([file("a.parquet")])
+    both = ("--publish", "toy", "--publish", "paimon")
+    assert main(["stats", "shop.t", "--ledger", str(tmp_path / "lake"), *both]) == 0
+    told = [each for each in capsys.readouterr().out.splitlines() if "published" in each]
+    assert "published for paimon, of snapshot 1: " in told[0]
+    assert told[1:] == ["published for toy, of snapshot 2: toys/1"]
+
+    assert main(["stats", "--help"]) == 0
+    said = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert "Paimon's ANALYZE; or how many toys there are; repeatable." in said
+    assert "[choices: iceberg, paimon, toy]" in said
