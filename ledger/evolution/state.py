@@ -135,6 +135,14 @@ class TableState:
         return self.born or self.paimon or self.delta
 
     @property
+    def of_engines(self) -> BornTable | PaimonTable | None:
+        """What it has of a source whose engines' manifests list files; None without such a source.
+
+        Of others the ledger lists all files that there ever were.
+        """
+        return self.born or self.paimon
+
+    @property
     def mirrored(self) -> Origin | None:
         """What is known of the source of a table that others own; None for the ledger's own."""
         origin = self.origin

@@ -105,7 +105,7 @@ def ties_of(table: Tied, roots: Sequence[str]) -> Iterator[Tie]:
     if is_absolute(table.path):
         yield Tie(name, "external", f"it lies outside, at {table.path}", table.path)
     state = table.state
-    engines = state.born or state.paimon
+    engines = state.of_engines
     if engines is not None:
         yield from _manifests(name, engines.location, roots)
         return

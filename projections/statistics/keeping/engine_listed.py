@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from attrs import field, frozen
-from msgspec import UnsetType
 from msgspec.structs import replace
 
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born.iceberg import UNKNOWN, born_changes, born_totals
 from ledger.log.outside.column_values import PersonalColumns
 from ledger.model.file_change import FileChange
 from ledger.table import Table
@@ -52,8 +50,10 @@ class EngineListed:
     @property
     def opening_snapshot_id(self) -> int | None:
         """The oldest snapshot that is there, if ones before it are gone; else None."""
-        first = self.line[0] if self.line else None
-        return first if first is not None and _follows_one(self.at.state, first) else None
+        engines = self.at.state.of_engines
+        if engines is None or not self.line or not engines.follows_one(self.line[0]):
+            return None
+        return self.line[0]
 
     @cached_property
     def line(self) -> tuple[int, ...]:
@@ -86,7 +86,8 @@ class EngineListed:
     def version_of(self, version: int, snapshot_id: int) -> int:
         """Return the commit that brought a snapshot, by its id or its place."""
         named = self.line[version] if version < 0 and not snapshot_id else snapshot_id
-        return _added_in(self.at.state).get(named, version)
+        engines = self.at.state.of_engines
+        return version if engines is None else engines.added_in.get(named, version)
 
     def moments(self, state: TableState, ahead: int = 1) -> SnapshotMoments:
         """Return when snapshots were made at the source."""
@@ -151,43 +152,16 @@ class SnapshotMoments:
 
     def of_snapshot(self, _version: int, snapshot_id: int) -> int:
         """Return the moment of a snapshot."""
-        if self.state.paimon is not None:
-            return self.state.paimon.every[snapshot_id].time_millis
-        born = self.state.born
-        return 0 if born is None else born.snapshots[snapshot_id].timestamp_millis
+        engines = self.state.of_engines
+        return 0 if engines is None else engines.made_at(snapshot_id)
 
 
 def line_of(state: TableState) -> tuple[int, ...]:
     """Return the snapshots that lead to a state and are there, oldest first, its own included."""
-    if state.snapshot is None:
+    engines = state.of_engines
+    if state.snapshot is None or engines is None:
         return ()
-    found = [state.snapshot.id]
-    if state.born is not None:
-        there = state.born.snapshots
-        parent = there[found[-1]].parent_snapshot_id
-        while not isinstance(parent, UnsetType) and parent in there:
-            found.append(parent)
-            parent = there[parent].parent_snapshot_id
-    elif state.paimon is not None:
-        found += sorted((each for each in state.paimon.snapshots if each < found[0]), reverse=True)
-    return tuple(reversed(found))
-
-
-def _follows_one(state: TableState, snapshot_id: int) -> bool:
-    """Whether there was something before the oldest snapshot that is there."""
-    if state.born is None:
-        return snapshot_id > 1
-    # Some engines take a parent's id away with the parent; what was there counts all the same.
-    snapshot = state.born.snapshots[snapshot_id]
-    is_named = not isinstance(snapshot.parent_snapshot_id, UnsetType)
-    its_own = born_changes(snapshot).file_count
-    return is_named or born_totals(snapshot).file_count not in {UNKNOWN, its_own}
-
-
-def _added_in(state: TableState) -> dict[int, int]:
-    if state.born is not None:
-        return state.born.added_in
-    return {} if state.paimon is None else state.paimon.added_in
+    return engines.line_to(state.snapshot.id)
 
 
 def _entries(step: _Step) -> pa.Table:

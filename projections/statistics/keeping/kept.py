@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
-from attrs import field, frozen
+from attrs import Factory, define, field, frozen
 
 from ledger.evolution.state import TableState
 from ledger.log.outside.column_values import PersonalColumns
+from ledger.log.travel import effective_millis
 from ledger.model.errors import DamagedLogError
 from projections.statistics.fold import between, concatenated, deltas, sums, up_to
 from projections.statistics.keeping.balance import balanced
-from projections.statistics.keeping.moments import CommitMoments
 from projections.statistics.keeping.position import StatisticsPosition, folder, load
 from projections.statistics.keeping.tile_file import TileFiles
 from projections.statistics.keeping.tiling import Tile, block_of, cover
@@ -38,6 +38,36 @@ def local_scan(log: TableLog) -> DeltaScan:
         return deltas(entries(log, first, last, opening))
 
     return scan
+
+
+@define
+class CommitMoments:
+    """When commits took effect.
+
+    Attributes:
+        log: The table's.
+        state: A state behind all of them, which knows of clocks that were ahead.
+        ahead: So many commits are read at once, for whoever asks for them in their order.
+    """
+
+    log: TableLog = field(eq=False)
+    state: TableState
+    ahead: int = 1
+    _known: dict[int, int] = Factory(dict)
+
+    def of(self, place: int) -> int:
+        """Return a version's moment, Unix milliseconds."""
+        if place not in self._known:
+            last = min(place + self.ahead - 1, self.state.version)
+            self._known = {
+                read.commit.version: effective_millis(read.commit, self.state.corrections)
+                for read in self.log.commits(place, last)
+            }
+        return self._known[place]
+
+    def of_snapshot(self, version: int, _snapshot_id: int) -> int:
+        """Return when the commit of a snapshot took effect."""
+        return self.of(version)
 
 
 @frozen

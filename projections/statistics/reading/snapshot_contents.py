@@ -66,8 +66,8 @@ class SnapshotContents:
     def _owned_since(self) -> int:
         """The commit by which the ledger began to list a table's files; 0: it always did."""
         head = self._log.head
-        births = () if head is None else (head.state.born, head.state.paimon)
-        return max((0, *(each.promoted_in for each in births if each is not None)))
+        engines = None if head is None else head.state.of_engines
+        return 0 if engines is None else max(0, engines.promoted_in)
 
     def learn(self, commit: Commit[TableEvent]) -> list[PlacedSnapshot]:
         """Return a commit's snapshots, and remember them."""

@@ -123,7 +123,8 @@ def asked_of(question: Question, table: Table, at: TableAt, kept: Counted) -> Co
     What a retention would free, snapshots that the table's former owner made hold, too, and those
     are not in what is kept.
     """
-    owned = at.state.promoted_from is not None and at.state.delta is None
+    engines = at.state.of_engines
+    owned = engines is not None and engines.promoted_in >= 0
     return EngineListed(table, at) if question == "retention" and owned else kept
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Final
 
 from attrs import frozen
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from ledger.events.born import iceberg as e
@@ -112,6 +112,27 @@ class BornTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="c
     def is_own(self, snapshot_id: int) -> bool:
         """Whether the ledger made a snapshot."""
         return self.promoted_in >= 0 and self.followed_last_id < snapshot_id < BRANCH_IDS
+
+    def line_to(self, snapshot_id: int) -> tuple[int, ...]:
+        """Return the snapshots that lead to one and are there, oldest first, its own included."""
+        found = [snapshot_id]
+        parent = self.snapshots[snapshot_id].parent_snapshot_id
+        while not isinstance(parent, UnsetType) and parent in self.snapshots:
+            found.append(parent)
+            parent = self.snapshots[parent].parent_snapshot_id
+        return tuple(reversed(found))
+
+    def follows_one(self, snapshot_id: int) -> bool:
+        """Whether there was a snapshot before one, though it may be gone."""
+        # Some engines take a parent's id away with the parent; what was there counts all the same.
+        snapshot = self.snapshots[snapshot_id]
+        is_named = not isinstance(snapshot.parent_snapshot_id, UnsetType)
+        its_own = born_changes(snapshot).file_count
+        return is_named or born_totals(snapshot).file_count not in {UNKNOWN, its_own}
+
+    def made_at(self, snapshot_id: int) -> int:
+        """Return when a snapshot was made, Unix milliseconds."""
+        return self.snapshots[snapshot_id].timestamp_millis
 
     @property
     def tags(self) -> dict[str, Tag]:

@@ -84,6 +84,18 @@ class PaimonTable(Struct, frozen=True, kw_only=True, omit_defaults=True, rename=
         """Whether a snapshot is one of the ledger's, which lists its files itself."""
         return self.is_promoted and snapshot_id > self.followed_last_id
 
+    def line_to(self, snapshot_id: int) -> tuple[int, ...]:
+        """Return the snapshots that lead to one and are there, oldest first, its own included."""
+        return (*sorted(each for each in self.snapshots if each < snapshot_id), snapshot_id)
+
+    def follows_one(self, snapshot_id: int) -> bool:
+        """Whether there was a snapshot before one, though it may be gone."""
+        return snapshot_id > 1
+
+    def made_at(self, snapshot_id: int) -> int:
+        """Return when a snapshot was made, Unix milliseconds."""
+        return self.every[snapshot_id].time_millis
+
     @property
     def totals(self) -> Totals:
         """The sums after the newest snapshot; what its source does not say is -1."""
