@@ -113,6 +113,36 @@ def is_absolute(text: str) -> bool:
     return text.startswith("/") or "://" in text or _is_file_url(text) is not None
 
 
+def below(location: str, path: str) -> str:
+    """Return where a file is that a table names, byte for byte: only what is relative gains.
+
+    Example:
+        >>> below("s3://lake/t", "d/a"), below("s3://lake/t", "file:/lake/a")
+        ('s3://lake/t/d/a', 'file:/lake/a')
+    """
+    return path if is_absolute(path) else f"{location}/{path}"
+
+
+def with_scheme(place: str) -> str:
+    """Return an absolute place as a URL: a path from the root lacks its scheme.
+
+    Example:
+        >>> with_scheme("/lake/t"), with_scheme("s3://lake/t")
+        ('file:///lake/t', 's3://lake/t')
+    """
+    return f"file://{place}" if place.startswith("/") else place
+
+
+def family_of(text: str) -> str:
+    """Return on which kind of storage a place is: `Place.family`; what is relative is here.
+
+    Example:
+        >>> family_of("d/a"), family_of("file:/lake/a"), family_of("s3a://lake/a")
+        ('file', 'file', 's3')
+    """
+    return place_of(text, _ROOT).family
+
+
 def place_of(text: str, base: Place | None = None) -> Place:
     """Return the place that a text means.
 
@@ -139,6 +169,9 @@ def place_of(text: str, base: Place | None = None) -> Place:
         raise InvalidInputError(f"{text!r} is relative; write /PATH or SCHEME://PATH")
     joined = f"{base.path.rstrip('/')}/{text}" if base.path else text
     return Place(base.family, base.host, _normal(joined) if base.family == LOCAL else joined)
+
+
+_ROOT: Final = Place(LOCAL, "", "")
 
 
 @frozen

@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 import ledger
 from ledger import FileChange, Schema, Table
-from ledger.locations import FAMILIES, FileNames, is_absolute, place_of
+from ledger.locations import FAMILIES, FileNames, below, family_of, is_absolute, place_of
 from ledger.model.errors import CommitConflictError, InvalidChangeError, InvalidInputError
 from ledger.stores import LocalStore
 from ledger.stores.objects.services import SERVICES
@@ -116,6 +116,16 @@ def test_spellings_agree_with_one_another(path: str, location: str) -> None:
         assert names.spellings(each) == found
         names.check(each)
         assert is_absolute(each) == (each != path)
+
+
+@pytest.mark.parametrize("text", ["d/a", "d:/a", "files:/a", *_LOCAL_SPELLINGS, "s3a://b//a"])
+def test_only_what_is_relative_lies_below_a_location(text: str) -> None:
+    outside = text not in {"d/a", "d:/a", "files:/a"}
+    for location in (_HERE, "s3://b/t"):
+        found = below(location, text)
+        assert found == (text if outside else f"{location}/{text}")
+        assert place_of(found) == place_of(text, place_of(location))
+        assert family_of(found) == place_of(found).family
 
 
 def test_what_lies_in_what() -> None:

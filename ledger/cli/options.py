@@ -17,6 +17,7 @@ from ledger.cli.profiles import Profile, find_profile, profile_file, profile_nam
 from ledger.cli.screen import Output, Screen
 from ledger.ledger import Ledger
 from ledger.ledger import open as open_ledger
+from ledger.locations import LOCAL, family_of
 from ledger.log.request import CommitOptions
 from ledger.model.errors import NotFoundError
 from ledger.stores.log_alone import Trust
@@ -146,7 +147,7 @@ class LedgerFlags:
             StoreError: Nobody answers there.
         """
         url, options = self.url(), self.storage_options()
-        if "://" not in url:
+        if family_of(url) == LOCAL:
             return open_ledger(url, options, author=author, trust=self.trust)
         from ledger.stores.objects.first_answer import first_answer
 

@@ -24,6 +24,7 @@ from typing import Any
 from attrs import field, frozen
 
 from ledger.cli.exits import UsageError
+from ledger.locations import is_absolute
 from ledger.model.messages.similar import meant
 
 _KEYS = ("ledger", "author", "storage-options")
@@ -106,6 +107,6 @@ def _profile(file: Path, name: str, said: Mapping[str, Any]) -> Profile:
     if not isinstance(author, str | None) or not isinstance(options, dict):
         raise UsageError(f"{here}: author is a text, and storage-options a table")
     place = os.path.expanduser(root)  # noqa: PTH111 - of a URL, a path would lose a slash
-    if "://" not in place and not os.path.isabs(place):  # noqa: PTH117 - as above
+    if not is_absolute(place):
         raise UsageError(f"{here}: {root} is relative, and to what nobody knows; write it whole")
     return Profile(name, place, author, options)

@@ -16,7 +16,7 @@ from ledger.events.formats import PLACES
 from ledger.evolution.catalog.state import CatalogState
 from ledger.files.deletes import lost_names, named_files, names_files, prefix_of, renamed
 from ledger.files.snapshot_plan import SnapshotPlan
-from ledger.locations import FileNames, is_absolute, place_of
+from ledger.locations import FileNames, below, is_absolute, place_of
 from ledger.log.request import fresh_id
 from ledger.model.errors import InvalidChangeError, InvalidInputError, LedgerError, StoreError
 from ledger.model.file_change import FileChange
@@ -321,7 +321,8 @@ class _Rewriting:
         if body is None:
             raise StoreError(f"{table.location}/{file.path} is gone; restore it from a backup")
         names = named_files(body)
-        said = {each: self._url(self.paths[each]) for each in names if each in self.paths}
+        told = (each for each in names if each in self.paths)
+        said = {each: below(table.location, self.paths[each]) for each in told}
         lost = lost_names(table, [each for each in names if each not in said])
         if lost:
             prefix = prefix_of(table, lost)
@@ -331,11 +332,8 @@ class _Rewriting:
                     "is no file of the table by any prefix; rewrite its data files without the "
                     "rows where the ledger was, and copy again"
                 )
-            said |= {each: self._url(each.removeprefix(prefix)) for each in lost}
+            said |= {each: below(table.location, each.removeprefix(prefix)) for each in lost}
         return self._written(file, renamed(body, said)) if said else None
-
-    def _url(self, path: str) -> str:
-        return path if is_absolute(path) else f"{self.table.location}/{path}"
 
     def _written(self, file: FileChange, body: bytes) -> FileChange:
         folder = "data" if is_absolute(file.path) else dirname(file.path)

@@ -9,7 +9,7 @@ from attrs import field, frozen
 
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
-from ledger.locations import Place
+from ledger.locations import Place, family_of
 from ledger.log.codec import Gate
 from ledger.log.patience import Patience
 from ledger.log.request import NowMillis, now_millis
@@ -69,8 +69,7 @@ class TableSetting:
 
     def options_for(self, url: str) -> Mapping[str, Any]:
         """Return the storage options of an external table: the ledger's own on the same service."""
-        is_near = url.partition("://")[0] == self.store.url.partition("://")[0]
-        return self.storage_options if is_near else {}
+        return self.storage_options if family_of(url) == family_of(self.store.url) else {}
 
 
 def no_progress(_done: int, _of: int) -> None:

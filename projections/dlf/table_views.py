@@ -9,6 +9,7 @@ from attrs import evolve
 
 from ledger.evolution.catalog.state import ViewEntry
 from ledger.evolution.state import TableState
+from ledger.locations import below
 from ledger.model.identifier import Identifier
 from ledger.model.snapshot import Snapshot
 from projections.dlf.objects.snapshots import TableSnapshot
@@ -42,7 +43,7 @@ def get_table_response(
         id=state.table_id,
         name=identifier.name,
         database=identifier.database,
-        path=_absolute(root_url, state.path),
+        path=below(root_url.rstrip("/"), state.path),
         is_external=state.is_external,
         schema_id=state.schema.id,
         schema=state.schema,
@@ -123,9 +124,3 @@ def get_view_response(entry: ViewEntry, *, owner: str | None = None) -> GetViewR
         updated_at=entry.audit.updated_at,
         updated_by=entry.audit.updated_by,
     )
-
-
-def _absolute(root_url: str, path: str) -> str:
-    if "://" in path or path.startswith("/"):
-        return path
-    return f"{root_url.rstrip('/')}/{path}"

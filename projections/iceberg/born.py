@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from attrs import evolve
 from msgspec.structs import replace
@@ -18,7 +19,7 @@ from ledger.events.born.iceberg import SnapshotsRemoved
 from ledger.events.snapshot_events import SnapshotFacts
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
-from ledger.locations import is_absolute
+from ledger.locations import below
 from ledger.log.replay import Read
 from ledger.log.travel import at_version
 from ledger.table import Table
@@ -43,9 +44,7 @@ def born_metadata(table: Table, state: TableState) -> bytes:
     names = Names(state.table_id)
     said = metadata_of(state, lambda each: f"{table.location}/{names.manifest_list(each)}")
 
-    def uri(path: str) -> str:
-        return path if is_absolute(path) else f"{table.location}/{path}"
-
+    uri = partial(below, table.location)
     found = evolve(
         said,
         statistics=tuple(

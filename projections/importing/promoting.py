@@ -15,6 +15,7 @@ from attrs import frozen
 from ledger.events import TableEvent
 from ledger.evolution.state import TableState
 from ledger.ledger import Ledger
+from ledger.locations import LOCAL, family_of
 from ledger.model.errors import CommitConflictError, InvalidInputError, StoreError
 from ledger.model.identifier import Identifier
 from ledger.stores import LocalStore, Store, open_store
@@ -218,6 +219,6 @@ def conditional_store(folder: str, options: Mapping[str, Any] | None) -> Store |
         None where its storage knows no conditional create.
     """
     try:
-        return open_store(folder, options) if "://" in folder else LocalStore(folder)
+        return open_store(folder, options) if family_of(folder) != LOCAL else LocalStore(folder)
     except StoreError:
         return None

@@ -19,6 +19,7 @@ from attrs import evolve
 
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born.paimon import PaimonTable
+from ledger.locations import with_scheme
 from ledger.log.travel import at_version
 from ledger.model.errors import NotFoundError, StoreError, UnsupportedError
 from ledger.model.schema import Schema
@@ -328,8 +329,7 @@ class _EngineFiles:
 
     @cached_property
     def _uri(self) -> str:
-        location = self._location
-        return location if "://" in location else f"file://{location}"
+        return with_scheme(self._location)
 
     @cached_property
     def _files(self) -> SourceFiles:

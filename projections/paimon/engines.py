@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born.paimon import PaimonTable
+from ledger.locations import with_scheme
 from ledger.model.errors import DamagedLogError, InvalidInputError, NotFoundError
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
@@ -94,8 +95,7 @@ class _Files:
 
     @property
     def _uri(self) -> str:
-        location = self.paimon.location
-        return location if "://" in location else f"file://{location}"
+        return with_scheme(self.paimon.location)
 
     def _known(self, schema_id: int) -> tuple[DataField, ...]:
         """Return a schema's columns; none of one that is gone, whose bounds nobody can read."""

@@ -47,6 +47,7 @@ from ledger.evolution.table.changes import (
     SnapshotChange,
     TagChange,
 )
+from ledger.locations import is_absolute
 from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
 from ledger.model.file_change import FileChange, inline_files, says_later_facts
 from ledger.model.identifier import checked_name
@@ -234,6 +235,7 @@ def _check_files(state: TableState, change: SnapshotChange, schema_id: int) -> N
             # What goes, or comes back, is as it once came.
             bounds.check_file(each)
             check_later_facts(state, each, check_file_path)
+            check_file_path(each.path)
         if each.path in seen:
             raise InvalidChangeError(f"file {each.path} is named twice in one commit")
         seen.add(each.path)
@@ -241,8 +243,6 @@ def _check_files(state: TableState, change: SnapshotChange, schema_id: int) -> N
             raise InvalidChangeError(
                 f"file {each.path} names schema {each.schema_id}; the newest is {schema_id}"
             )
-        if each.kind == "ADD":
-            check_file_path(each.path)
         if widths.get(each.spec_id) != len(each.partition):
             known = {spec.spec_id: len(spec.fields) for spec in state.specs}
             raise InvalidChangeError(
@@ -275,8 +275,7 @@ def check_file_path(path: str) -> None:
     """
     if carries_credentials(path):
         raise InvalidChangeError(f"file path {advice(path)}")
-    inside = "://" not in path and not path.startswith("/")
-    if not path or (inside and not {"", ".", ".."}.isdisjoint(path.split("/"))):
+    if not path or (not is_absolute(path) and not {"", ".", ".."}.isdisjoint(path.split("/"))):
         raise InvalidChangeError(
             f"file path {path!r} is empty or leaves the table's location; name it below the "
             "location, or absolutely"

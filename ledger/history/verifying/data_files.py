@@ -17,7 +17,7 @@ from ledger.files.live import LiveFiles
 from ledger.files.registering.expand import open_path
 from ledger.files.registering.footers import read_footer
 from ledger.history.verifying.finding import FROM_BACKUP, Finding
-from ledger.locations import is_absolute
+from ledger.locations import FAMILIES, LOCAL, below, family_of
 from ledger.model.errors import InvalidInputError, NotFoundError
 from ledger.model.file_change import FileChange
 from ledger.stores.objects.answers import reading
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 _AT_ONCE: Final = 16
 _BATCH: Final = 256
 
-_PLACES: Final = frozenset(
-    {"file", "memory", "s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "az"}
-)
+_PLACES: Final = frozenset((LOCAL, "memory", *FAMILIES))
 """Where data files are looked at: a log from elsewhere must not make this machine ask servers."""
 
 
@@ -90,15 +88,13 @@ class DataFiles:
 
     def _problem(self, file: FileChange) -> Finding | None:
         """Return what is wrong with one file."""
-        inside = not is_absolute(file.path)
-        url = f"{self.location}/{file.stored_at}" if inside else file.stored_at
+        url = below(self.location, file.stored_at)
         said = self._said(file, url)
         return None if said is None else Finding("data", said, file.path, None, FROM_BACKUP)
 
     def _said(self, file: FileChange, url: str) -> str | None:
-        scheme = url.partition("://")[0] if "://" in url else "file"
-        if scheme not in _PLACES:
-            return f"it lies at {scheme}://, where no data file is looked at"
+        if family_of(url) not in _PLACES:
+            return f"it lies at {url.partition(':')[0]}://, where no data file is looked at"
         try:
             return _difference(file, *open_path(url, self.options(url)))
         except NotFoundError:

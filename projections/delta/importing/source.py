@@ -12,11 +12,13 @@ from typing import Any
 
 from attrs import frozen
 
+from ledger.locations import below
 from ledger.model.errors import InvalidInputError, NotFoundError, StoreError
 from projections.delta.importing.reading import Actions, read_lines, read_parquet
 from projections.delta.log.names import FOLDER
 from projections.importing.files import SourceFiles, place_of_source, plain
 
+_is_uri = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/").match
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(
     r"(?P<version>\d{20})\.checkpoint\.(?:(?P<part>\d{10})\.(?P<parts>\d{10})\.)?"
@@ -196,5 +198,5 @@ class Source:
 
     def absolute(self, path: str) -> str:
         """Return where a data file is, by its path as the ledger has it."""
-        is_elsewhere = path.startswith("/") or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", path)
-        return path if is_elsewhere else f"{self.name}/{path}"
+        # A URI of any scheme may have one slash in a log of Delta's.
+        return path if _is_uri(path) else below(self.name, path)

@@ -10,6 +10,7 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 
+from ledger.locations import family_of
 from ledger.model.errors import (
     InvalidInputError,
     LedgerError,
@@ -89,7 +90,7 @@ class Source:
         """Return an earlier metadata file; None where it is gone, or of another table."""
         beside = posixpath.join(posixpath.dirname(self.newest.url), posixpath.basename(url))
         for place in dict.fromkeys((beside, url)):
-            if _storage(place) != _storage(self.newest.url):
+            if family_of(place) != family_of(self.newest.url):
                 # A table that was copied names the place that it came from.
                 continue
             try:
@@ -137,10 +138,6 @@ class Source:
         for each in read_container(self.read(listed), listed):
             if each.get("added_snapshot_id") not in known:
                 yield str(each["manifest_path"])
-
-
-def _storage(url: str) -> str:
-    return url.partition("://")[0] if "://" in url else "file"
 
 
 def open_source(

@@ -9,6 +9,7 @@ from attrs import evolve, field, frozen
 from msgspec import UnsetType
 from msgspec.structs import replace
 
+from ledger.locations import below
 from ledger.log.outside.column_values import is_unknown
 from ledger.model import types as t
 from ledger.model.file_change import FileChange
@@ -88,5 +89,4 @@ class TableFacts:
 
     def data_uri(self, path: str) -> str:
         """Return where a file is whose path the log has."""
-        outside = "://" in path or path.startswith("/")
-        return path if outside else f"{self.data_location}/{path}"
+        return below(self.data_location, path)

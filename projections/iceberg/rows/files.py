@@ -18,9 +18,9 @@ from pyiceberg.io.fsspec import FsspecInputFile
 
 from ledger.files.deletes import lost_names, named_files, names_files
 from ledger.files.registering.expand import open_path
+from ledger.locations import below, family_of
 from ledger.model.errors import NotFoundError, UnsupportedError
 from ledger.model.file_change import FileChange
-from ledger.stores.objects.services import service_of
 from ledger.table import Table
 
 _LONGEST_WAIT_S = 5.0
@@ -80,7 +80,7 @@ class RowFiles(FileIO):
                 "trust who wrote the log, allow its folder by name: ledger.open(..., "
                 "allowed_locations=[...]), or LAKELEDGER_ALLOWED_LOCATIONS"
             )
-        is_near = _service(location) == _service(self._ledger_url)
+        is_near = family_of(location) == family_of(self._ledger_url)
         filesystem, inside = open_path(location, self._storage_options if is_near else None)
         return _File(inside, filesystem)
 
@@ -97,11 +97,6 @@ def _only_read(location: object) -> UnsupportedError:
     return UnsupportedError(
         f"{location} cannot be changed through a scan: commit to the ledger instead"
     )
-
-
-def _service(location: str) -> object:
-    scheme = location.partition("://")[0] if "://" in location else "file"
-    return service_of(scheme) or scheme
 
 
 class _File(FsspecInputFile):
@@ -169,4 +164,4 @@ def refuse_lost_deletes(table: Table, files: Iterable[FileChange], io: RowFiles)
 
 def table_uri(table: Table, path: str) -> str:
     """Return where a file is whose path the log has."""
-    return path if "://" in path or path.startswith("/") else f"{table.location}/{path}"
+    return below(table.location, path)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from ledger.evolution.state import TableState
 from ledger.files.runs import Net, Placed
 from ledger.history.older import schema_by_id, state_at_snapshot
+from ledger.locations import below
 from ledger.log.beside import give_way
 from ledger.model.errors import DamagedLogError, UnsupportedError
 from ledger.model.file_change import FileChange
@@ -196,13 +197,12 @@ class Manifests:
         places = self._places(change.schema_id, change.spec_id)
         change = replace(change, partition=tuple(change.partition[each] for each in places))
         spec = PartitionText.of(schema).spec(schema.partition_keys, change.partition)
-        inside = "://" not in change.path and not change.path.startswith("/")
         return manifest_entry(
             change,
             spec_types=self._partition_types(schema),
             columns=schema.fields,
             folder=bucket_path(spec, change.bucket),
-            external_path=f"{self._table.data_location}/{change.path}" if inside else change.path,
+            external_path=below(self._table.data_location, change.path),
         )
 
     def _places(self, schema_id: int, spec_id: int) -> tuple[int, ...]:

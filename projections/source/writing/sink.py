@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ledger.files.registering.hive import escape
 from ledger.files.snapshot_plan import SnapshotPlan
 from ledger.ledger import open as open_ledger
+from ledger.locations import LOCAL, family_of
 from ledger.log.request import fresh_id
 from ledger.model.errors import InvalidInputError
 from ledger.table import Table
@@ -118,13 +119,12 @@ def write_parquet(rows: DataFrame, table: Table, folder: str) -> Sequence[str]:
         )
     state = table.state
     refuse_unfit(rows.columns, state.schema, str(table.identifier))
-    is_url = "://" in folder and not folder.startswith("file:")
     files = BatchFiles(
         folder=folder,
         schema=state.schema,
         spec=state.spec,
         columns=tuple(rows.columns),
-        storage_options=dict(table.storage_options) if is_url else {},
+        storage_options=dict(table.storage_options) if family_of(folder) != LOCAL else {},
     )
     # Only the paths come here, of the tasks that succeeded.
     written = in_the_tables_zones(rows, state.schema).mapInArrow(files.write, "path string")

@@ -17,6 +17,7 @@ from attrs import field, frozen
 from ledger.evolution.declared.personal import Marked
 from ledger.files.change_table import arrow_owned
 from ledger.history.older import schemas_by_id
+from ledger.locations import below
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.model.partition import PartitionSpec
@@ -171,7 +172,7 @@ class _Job:
                 if (each.path, one.field_id, format_type(one.type)) not in known
             )
             if wanted:
-                url = each.path if _is_absolute(each.path) else f"{root}/{each.path}"
+                url = below(root, each.path)
                 constants = tuple(_constants(each, wanted, self.specs[each.spec_id]))
                 found.append(_DataFile(each.path, url, each.field_ids, wanted, constants))
         return found
@@ -245,10 +246,6 @@ def _constants(
             value = decode_value(text, types[each.source_id])
             if value is not None:
                 yield each.source_id, value_to_bytes(value, types[each.source_id])
-
-
-def _is_absolute(path: str) -> bool:
-    return path.startswith("/") or "://" in path
 
 
 def _keys(source: LogSource, name: str) -> Iterator[tuple[str, int, str]]:

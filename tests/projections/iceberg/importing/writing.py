@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -54,22 +55,28 @@ class FolderCatalog(NoopCatalog):
 
 
 def _folder(location: str) -> Path:
-    return Path(location.removeprefix("file://")) / "metadata"
+    return Path(re.sub("^file:/+", "/", location)) / "metadata"
 
 
 def created(
-    folder: Path, schema: Schema = COLUMNS, *, version: int = 2, spec: Any = None, order: Any = None
+    folder: Path,
+    schema: Schema = COLUMNS,
+    *,
+    version: int = 2,
+    spec: Any = None,
+    order: Any = None,
+    scheme: str = "file://",
 ) -> Table:
-    """A new table in a folder."""
+    """A new table in a folder, whose files' names begin with the scheme."""
     metadata = new_table_metadata(
         schema=schema,
         partition_spec=spec or UNPARTITIONED_PARTITION_SPEC,
         sort_order=order or UNSORTED_SORT_ORDER,
-        location=f"file://{folder}",
+        location=f"{scheme}{folder}",
         properties={"format-version": str(version)},
     )
     io = load_file_io()
-    location = f"file://{folder}/metadata/00000-{fresh_id()}.metadata.json"
+    location = f"{scheme}{folder}/metadata/00000-{fresh_id()}.metadata.json"
     ToOutputFile.table_metadata(metadata, io.new_output(location))
     catalog = FolderCatalog("folders", warehouse=str(folder.parent))
     return Table(("s", folder.name), metadata, location, io, catalog)
