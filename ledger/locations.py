@@ -110,7 +110,31 @@ def is_absolute(text: str) -> bool:
         >>> is_absolute("data/a"), is_absolute("/lake/a"), is_absolute("file:/lake/a")
         (False, True, True)
     """
-    return text.startswith("/") or "://" in text or _is_file_url(text) is not None
+    return text.startswith("/") or is_url(text) or _is_file_url(text) is not None
+
+
+def is_url(text: str) -> bool:
+    """Whether a text names its scheme, and where there is one its host.
+
+    Example:
+        >>> is_url("file:///lake/a"), is_url("/lake/a"), is_url("file:/lake/a")
+        (True, False, False)
+    """
+    return "://" in text
+
+
+def local_path(text: str) -> str | None:
+    """Return the path from the root that a place on this machine has, its segments as they stand.
+
+    None elsewhere, and where a text is relative.
+
+    Example:
+        >>> local_path("FILE:///lake/../a"), local_path("/lake/a"), local_path("s3://lake/a")
+        ('/lake/../a', '/lake/a', None)
+    """
+    found = _is_file_url(text)
+    path = found[1] if found else text
+    return "/" + path.lstrip("/") if path.startswith("/") else None
 
 
 def below(location: str, path: str) -> str:
@@ -157,13 +181,13 @@ def place_of(text: str, base: Place | None = None) -> Place:
         >>> place_of("file:///lake//t/../t/a").path
         'lake/t/a'
     """
-    local = _is_file_url(text)
-    if local or text.startswith("/"):
-        return Place(LOCAL, "", _normal(local[1] if local else text))
+    path = local_path(text)
+    if path is not None:
+        return Place(LOCAL, "", _normal(path))
     url = _is_url(text)
     if url is not None:
         return _bucket(url[1].lower(), url[2], url[3] or "", base)
-    if "://" in text:
+    if is_url(text):
         return Place("", "", text)
     if base is None:
         raise InvalidInputError(f"{text!r} is relative; write /PATH or SCHEME://PATH")
@@ -257,7 +281,7 @@ file systems; name the file itself
         """
         if carries_credentials(path):
             raise InvalidChangeError(f"file path {advice(path)}")
-        if _CHAIN in path and "://" in path:
+        if _CHAIN in path and is_url(path):
             raise InvalidChangeError(
                 f"file path {path!r} is a chain of file systems; name the file itself"
             )

@@ -334,6 +334,23 @@ def test_only_the_stores_ask_which_class_a_store_is(path: Path) -> None:
             assert not any(each in said for each in STORES), f"{said}: ask the store, not its class"
 
 
+SPELL_PLACES = ("ledger.stores", "ledger.locations", "ledger.evolution.catalog.location")
+"""What opens places, what knows what texts mean, and what a user may call a new location."""
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_of)
+def test_only_locations_know_which_texts_are_absolute_and_on_which_storage(path: Path) -> None:
+    if any(within(module_of(path), each) for each in SPELL_PLACES):
+        return
+    asked = re.compile(
+        r"'://' (not )?in .*|.*\.r?partition\('://'\)|.*\.startswith\('(/|file:/*)'\)", re.DOTALL
+    )
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Compare | ast.Call):
+            said = ast.unparse(node)
+            assert not asked.fullmatch(said), f"{said}: ask `ledger.locations`"
+
+
 def test_the_rooms_of_statistics_know_no_circle() -> None:
     # A fold and its definition at the bottom; each room knows those before it.
     order = ("definition", "fold", "reading", "keeping", "shown", "spark", "publishing")

@@ -17,7 +17,8 @@ from ledger import FileChange, Schema, Table
 from ledger.locations import FAMILIES, FileNames, below, family_of, is_absolute, place_of
 from ledger.model.errors import CommitConflictError, InvalidChangeError, InvalidInputError
 from ledger.stores import LocalStore
-from ledger.stores.objects.services import SERVICES
+from ledger.stores.objects.services import SERVICES, service_of
+from projections.importing.files import plain
 from tests.faults import RacesBefore
 from tests.lakes import lake_on
 
@@ -128,6 +129,12 @@ def test_only_what_is_relative_lies_below_a_location(text: str) -> None:
         assert family_of(found) == place_of(found).family
 
 
+@pytest.mark.parametrize("text", _LOCAL_SPELLINGS)
+def test_a_source_on_this_machine_is_named_by_its_path(text: str) -> None:
+    assert place_of(plain(text)) == place_of(text)
+    assert plain(f"{text}/") == plain(text) == f"/{plain(text).strip('/')}"
+
+
 def test_what_lies_in_what() -> None:
     root = place_of("file:///lake")
     assert root.holds(place_of("/lake"))
@@ -142,8 +149,9 @@ def test_what_lies_in_what() -> None:
 
 
 def test_the_services_schemes_are_those_of_places() -> None:
-    known = {each.scheme: {each.scheme, *each.aliases} for each in SERVICES}
-    assert known == {family: set(schemes) for family, schemes in FAMILIES.items()}
+    assert [each.scheme for each in SERVICES] == [*FAMILIES]
+    for family, schemes in FAMILIES.items():
+        assert {service.scheme for each in schemes if (service := service_of(each))} == {family}
 
 
 def a_file(path: str) -> FileChange:

@@ -11,6 +11,7 @@ from typing import Any
 
 from attrs import frozen
 
+from ledger.locations import is_url, local_path
 from ledger.model.errors import InvalidInputError, StoreError
 from ledger.model.messages.credentials import advice, carries_credentials
 
@@ -93,7 +94,7 @@ def place_of_source(source: str) -> str:
     """
     if carries_credentials(source):
         raise InvalidInputError(f"source {advice(source)}")
-    if "://" in source:
+    if is_url(source):
         return source.rstrip("/")
     return str(Path(plain(source)).expanduser().absolute())
 
@@ -102,10 +103,10 @@ def plain(url: str) -> str:
     """Return a URL by which local places compare, however their scheme is written.
 
     Example:
-        >>> plain("file:///lake/t/"), plain("/lake/t"), plain("s3://b/t")
+        >>> plain("FILE:///lake/t/"), plain("/lake/t"), plain("s3://b/t")
         ('/lake/t', '/lake/t', 's3://b/t')
     """
-    return re.sub(r"^file:/*", "/", url).rstrip("/")
+    return (local_path(url) or url).rstrip("/")
 
 
 _WRITTEN = ("mtime", "LastModified", "last_modified", "updated", "created")

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
+from ledger.locations import FAMILIES
 from ledger.model.errors import MissingDependencyError, StoreError
 from ledger.model.messages.credentials import shown
 from ledger.stores.key import check_path
@@ -49,7 +50,6 @@ class Service:
 
     Attributes:
         scheme: How its canonical URLs begin.
-        aliases: Other schemes for the same.
         extra: What to install, as in `lakeledger[s3]`.
         module: The module that defines the client.
         client: The client's class.
@@ -58,7 +58,6 @@ class Service:
     """
 
     scheme: str
-    aliases: tuple[str, ...]
     extra: str
     module: str
     client: str
@@ -97,7 +96,6 @@ class Service:
 SERVICES: Final = (
     Service(
         scheme="s3",
-        aliases=("s3a", "s3n"),
         extra="s3",
         module="s3fs.core",
         client="S3FileSystem",
@@ -106,7 +104,6 @@ SERVICES: Final = (
     ),
     Service(
         scheme="gs",
-        aliases=("gcs",),
         extra="gcs",
         module="gcsfs.core",
         client="GCSFileSystem",
@@ -115,7 +112,6 @@ SERVICES: Final = (
     ),
     Service(
         scheme="abfs",
-        aliases=("abfss", "az"),
         extra="azure",
         module="adlfs.spec",
         client="AzureBlobFileSystem",
@@ -174,7 +170,7 @@ def service_of(scheme: str) -> Service | None:
         >>> service_of("s3a").scheme, service_of("hdfs")
         ('s3', None)
     """
-    return next((each for each in SERVICES if scheme in (each.scheme, *each.aliases)), None)
+    return next((each for each in SERVICES if scheme in FAMILIES[each.scheme]), None)
 
 
 def root_of(service: Service, rest: str, storage_options: Mapping[str, Any]) -> BucketRoot:

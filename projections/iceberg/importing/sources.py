@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 
-from ledger.locations import family_of
+from ledger.locations import LOCAL, Place, family_of, place_of
 from ledger.model.errors import (
     InvalidInputError,
     LedgerError,
@@ -21,7 +21,7 @@ from ledger.model.errors import (
 from projections.iceberg.metadata.snapshot import MAIN, SnapshotRef
 from projections.iceberg.metadata.table import TableMetadata
 from projections.iceberg.metadata.table_json import ReadFile, read_after
-from projections.importing.files import SourceFiles, place_of_source, plain
+from projections.importing.files import SourceFiles, place_of_source
 from projections.importing.many import FoundTable, has_folder, tables_below
 from projections.manifest_files.container import read_container
 
@@ -113,7 +113,7 @@ class Source:
             NotFoundError: A manifest list or a manifest is gone.
         """
         metadata = self.newest.metadata
-        if not plain(self.newest.url).startswith(plain(metadata.location) + "/"):
+        if not _place(metadata.location).holds(_place(self.newest.url)):
             return
         for name, ref in metadata.refs.items():
             if ref.snapshot_id in known:
@@ -138,6 +138,10 @@ class Source:
         for each in read_container(self.read(listed), listed):
             if each.get("added_snapshot_id") not in known:
                 yield str(each["manifest_path"])
+
+
+def _place(url: str) -> Place:
+    return place_of(url.rstrip("/"), Place(LOCAL, "", ""))
 
 
 def open_source(
@@ -167,7 +171,7 @@ def open_source(
     found = _read(_newest_in(at, files), files.read, known)
     # By the name that its own log will have for it.
     own = f"{found.metadata.location}/metadata/{posixpath.basename(found.url)}"
-    is_there = plain(found.metadata.location) == plain(at)
+    is_there = _place(found.metadata.location) == _place(at)
     return Source(at, evolve(found, url=own) if is_there else found, files.read, known)
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from attrs import frozen
+from attrs import field, frozen
 
 from ledger.history.older import TableLog
+from ledger.locations import FileNames, is_absolute
 from ledger.model.errors import DamagedLogError, UnsupportedError
 from ledger.stores import Store
-
-_scheme_of = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):").match
-_ALIASES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "az": "abfs"}
 
 
 class MissingFileError(DamagedLogError):
@@ -42,6 +39,14 @@ class EngineFiles:
 
     store: Store
     root: str
+    _on_store: FileNames = field(init=False, repr=False, eq=False)
+    _in_table: FileNames = field(init=False, repr=False, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Work out what the files' names begin with."""
+        folder = f"{self.store.url}/{self.root}" if self.root else self.store.url
+        object.__setattr__(self, "_on_store", FileNames(self.store.url))
+        object.__setattr__(self, "_in_table", FileNames(folder))
 
     @classmethod
     def of(cls, log: TableLog) -> EngineFiles:
@@ -63,21 +68,19 @@ class EngineFiles:
             >>> files.key("metadata/snap-1.avro"), files.key("memory://lake/x/snap-1.avro")
             ('shop.db/orders/metadata/snap-1.avro', 'x/snap-1.avro')
         """
-        place, base = plain_uri(name), plain_uri(self.store.url).rstrip("/") + "/"
-        if place.startswith(base):
-            return place.removeprefix(base)
-        if _scheme_of(name) or name.startswith("/"):
+        if not is_absolute(name):
+            return f"{self.root}/{name}" if self.root else name
+        key = self._on_store.usual(name)
+        if is_absolute(key):
             raise UnsupportedError(
                 f"{name} lies outside of {self.store.url}, the store of the table that names it: "
                 "statistics are read from files on the table's own store alone"
             )
-        return f"{self.root}/{name}" if self.root else name
+        return key
 
     def path(self, name: str) -> str:
-        """Return a file's path as the log has it: below the location, or absolute."""
-        place = plain_uri(name)
-        base = plain_uri(f"{self.store.url}/{self.root}").rstrip("/") + "/"
-        return place.removeprefix(base)
+        """Return the one path of a file, however it is spelled: below the location, or a URL."""
+        return self._in_table.usual(name)
 
     def exists(self, key: str) -> bool:
         """Whether a file is there."""
@@ -108,19 +111,3 @@ class EngineFiles:
                 key,
             )
         return body
-
-
-def plain_uri(uri: str) -> str:
-    """Return a URI in the one form in which two of the same place are equal.
-
-    Example:
-        >>> plain_uri("file:///lake/a"), plain_uri("file:/lake/a"), plain_uri("s3a://b/a")
-        ('/lake/a', '/lake/a', 's3://b/a')
-    """
-    match = _scheme_of(uri)
-    if match is None:
-        return uri
-    scheme, rest = match[1].lower(), uri[match.end() :]
-    if scheme == "file":
-        return "/" + rest.lstrip("/")
-    return f"{_ALIASES.get(scheme, scheme)}:{rest}"

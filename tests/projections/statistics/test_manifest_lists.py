@@ -12,7 +12,9 @@ import pyarrow.compute as pc
 import pytest
 from attrs import evolve
 
-from ledger import DamagedLogError, FileChange, Table
+from ledger import DamagedLogError, FileChange, Table, UnsupportedError
+from ledger.locations import is_absolute
+from ledger.stores import MemoryStore
 from projections.paimon.materialise import project
 from projections.statistics import Kept, fold, rebuild, refresh, verify
 from projections.statistics.reading.engine_files import EngineFiles
@@ -381,3 +383,62 @@ def test_a_file_that_is_shorter_than_was_recorded_is_damaged_whatever_it_reads_a
     assert files.read("shop.db/orders/m.avro", 3, 7) == b"123"
     with pytest.raises(DamagedLogError, match=r"m\.avro has 3 of its 4 bytes"):
         files.read("shop.db/orders/m.avro", 4, 7)
+
+
+class Elsewhere(MemoryStore):
+    """A store that says that it is at another URL."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__("elsewhere")
+        self._url = url
+
+    @property
+    def url(self) -> str:
+        """Where it says that it is."""
+        return self._url
+
+
+@pytest.mark.parametrize(
+    ("store", "folder"),
+    [
+        ("file:///lake", ["/lake", "file:///lake", "file:/lake", "FILE:///lake", "//lake/x/.."]),
+        ("file:///", ["file:///", "", "file:"]),
+        ("s3://b/lake", ["s3://b/lake", "s3a://b/lake", "s3n://b/lake", "S3://b/lake"]),
+        ("gs://b", ["gs://b", "gcs://b"]),
+        ("memory://lake", ["memory://lake"]),
+        (
+            "abfss://c@x.dfs.core.windows.net/lake",
+            [
+                "abfss://c@x.dfs.core.windows.net/lake",
+                "abfs://c@x.blob.core.windows.net/lake",
+                "az://c/lake",
+            ],
+        ),
+    ],
+)
+def test_an_engines_file_is_found_however_its_place_is_spelled(
+    store: str, folder: list[str]
+) -> None:
+    files = EngineFiles(Elsewhere(store), "shop.db/orders")
+    for each in ["", *(f"{one.removesuffix('/')}/shop.db/orders/" for one in folder)]:
+        assert files.key(f"{each}metadata/m.avro") == "shop.db/orders/metadata/m.avro"
+        assert files.path(f"{each}data/a.parquet") == "data/a.parquet"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "/lakes/m.avro",
+        "/lake/../m.avro",
+        "file:/elsewhere/m.avro",
+        "file://host/lake/m.avro",
+        "s3://lake/m.avro",
+        "hdfs://n/lake/m.avro",
+        "zip://m.avro::file:///lake/a.zip",
+    ],
+)
+def test_an_engines_file_outside_of_the_store_is_refused(name: str) -> None:
+    files = EngineFiles(Elsewhere("file:///lake"), "shop.db/orders")
+    with pytest.raises(UnsupportedError, match="lies outside"):
+        files.key(name)
+    assert is_absolute(files.path(name))
