@@ -18,7 +18,6 @@ from ledger.events.catalog_events import CatalogEvent, ViewChange, ViewCreated
 from ledger.events.commit import NEWEST_FORMAT, Commit
 from ledger.events.table_events import TableCreated, TableDropped, TableName
 from ledger.evolution.catalog.builder import identifier_of
-from ledger.evolution.catalog.record import CatalogStream
 from ledger.evolution.catalog.state import EMPTY_CATALOG, CatalogState, TableEntry, ViewEntry
 from ledger.locations import Place, is_absolute, place_of
 from ledger.log.append import Appender
@@ -56,6 +55,7 @@ from ledger.observing.told import told_commit
 from ledger.opening.place import refuse_location
 from ledger.opening.root import ROOT_KEY, begin_root, read_root
 from ledger.opening.setting import TableSetting
+from ledger.opening.streams import catalog_stream
 from ledger.opening.whereabouts import Settled
 from ledger.stores import client_options, open_store
 from ledger.stores.log_alone import Trust, trusting
@@ -199,9 +199,7 @@ class Ledger:
 
     def __init__(self, setting: TableSetting) -> None:
         self._setting = setting
-        self.log: StreamLog[CatalogState, CatalogEvent] = StreamLog(
-            setting.store, "_ledger", CatalogStream(), setting.gate
-        )
+        self.log = catalog_stream(setting.store, setting.gate)
         self._appender: Appender[CatalogState, CatalogEvent] = Appender(
             self.log, setting.now_millis, setting.patience
         )

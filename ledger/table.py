@@ -21,7 +21,6 @@ from ledger.events.snapshot_events import (
     ListingEvent,
     SnapshotCommitted,
 )
-from ledger.evolution.fold.table_record import TableStream
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Landed
 from ledger.files.change_file import (
@@ -31,7 +30,6 @@ from ledger.files.change_file import (
     refuse_stale,
     store_changes,
 )
-from ledger.files.live import LiveFiles
 from ledger.following.files import Freshness, committing, follow, freshness
 from ledger.history.older import (
     around,
@@ -40,14 +38,11 @@ from ledger.history.older import (
     schemas,
     state_at_snapshot,
 )
-from ledger.history.past import TablePast
 from ledger.locations import is_absolute, place_of
 from ledger.log.append import Appender
 from ledger.log.codec import Codec
 from ledger.log.landing import find_commit, noting
-from ledger.log.outside.commit_texts import Personal
 from ledger.log.request import Appended, CommitOptions, Request, fresh_id, outside, request_of
-from ledger.log.stream_log import StreamLog
 from ledger.log.travel import at_timestamp, at_version, head_state
 from ledger.log.worker import aside
 from ledger.model import arguments as its
@@ -76,6 +71,7 @@ from ledger.model.schema import Schema, paths_of
 from ledger.model.snapshot import CommitKind
 from ledger.observing.told import told_commit
 from ledger.opening.setting import Plan, Progress, TableSetting, no_progress
+from ledger.opening.streams import OpenedTable, catalog_stream
 from ledger.table_at import TableAt
 from ledger.table_branch import Paths, TableBranch
 
@@ -137,21 +133,10 @@ class Table:
         self.identifier = identifier
         self.path = path
         self._setting = setting
-        # An external table's stream is in its own folder, which is a store of its own.
-        external = is_absolute(path)
-        store = setting.store_at(path) if external else setting.store
-        self.log: StreamLog[TableState, TableEvent] = StreamLog(
-            store,
-            "_ledger" if external else f"{path}/_ledger",
-            TableStream(),
-            setting.gate,
-            Personal(setting.store),
-        )
+        opened = OpenedTable.at(path, setting)
+        self.log, self.live, self.past = opened.log, opened.live, opened.past
         # Whether a commit may come, wherever the ledger was found; nobody else finds memory.
         self._is_looked_at = setting.store.url.startswith("memory://")
-        self.live = LiveFiles(self.log)
-        self.past = TablePast(self.log, self.live)
-        self.log.remember(self._keys_of, self._save_caches)
         self._appender: Appender[TableState, TableEvent] = Appender(
             self.log, setting.now_millis, setting.patience, refuse_stale
         )
@@ -190,8 +175,8 @@ class Table:
             >>> orders.data_location == orders.location
             True
         """
-        root = self.log.layout.root.removesuffix("_ledger").rstrip("/")
-        return f"{self._setting.home}/{root}" if root else self.log.store.url
+        inside = self.log.layout.folder
+        return f"{self._setting.home}/{inside}" if inside else self.log.store.url
 
     @takes(location=its.text)
     def shown_at(self, location: str) -> Table:
@@ -222,8 +207,8 @@ class Table:
             >>> orders.folder == orders.location
             True
         """
-        root = self.log.layout.root.removesuffix("_ledger").rstrip("/")
-        return f"{self.log.store.url}/{root}" if root else self.log.store.url
+        inside = self.log.layout.folder
+        return f"{self.log.store.url}/{inside}" if inside else self.log.store.url
 
     @takes(location=its.text)
     def reached(self, location: str) -> str:
@@ -249,8 +234,7 @@ class Table:
             True
         """
         if not is_absolute(path):
-            root = self.log.layout.root.removesuffix("_ledger")
-            return self.log.store.read(f"{root}{path}")
+            return self.log.store.read(self.log.layout.key_of(path))
         from ledger.files.registering.expand import open_path
 
         where = self.reached(path)
@@ -1730,13 +1714,12 @@ class Table:
         where, here = self._setting.whereabouts, self.ledger_url
         if (where.is_settled and where.is_here(here)) or self._is_looked_at:
             return
-        from ledger.moving.streams import catalog_of
         from ledger.moving.ties import untold
 
         error = untold(self, where.place, where.others(here))
         if error is not None:
             # Somebody may have said what happened since this handle was opened.
-            catalog = catalog_of(self._setting).refresh()
+            catalog = catalog_stream(self._setting.store, self._setting.gate).refresh()
             if catalog is not None:
                 where.learn(catalog)
             if not (where.is_settled and where.is_here(here)):
@@ -1799,14 +1782,6 @@ class Table:
         files = event_files(self.log.store, self.log.layout, event)
         return self.log.personal.columns.opened(files)
 
-    def _keys_of(self, commit: Commit[TableEvent]) -> Iterator[str]:
-        self.past.meet(commit)
-        return self.live.keys_of(commit)
-
-    def _save_caches(self, version: int) -> None:
-        self.live.save(version)
-        self.past.save()
-
 
 def its_files(files: Iterable[FileChange]) -> tuple[FileChange, ...]:
     """Return files that are FileChanges, every field of them of its type.
@@ -1849,6 +1824,7 @@ def _load() -> None:
     import ledger.files.snapshot_plan
     import ledger.log.outside.column_values  # noqa: F401 - the calls that need them import them by name
     from ledger.evolution.catalog.record import CatalogStream
+    from ledger.evolution.fold.table_record import TableStream
     from ledger.formats import INSTALLED
 
     INSTALLED.load()

@@ -693,7 +693,7 @@ def _restore(table: Table, bodies: Mapping[str, bytes], on_progress: Progress) -
 
 def outputs_of(table: Table) -> StoreOutputs:
     """Return where a table's files are."""
-    return StoreOutputs(table.log.store, table.log.layout.root.removesuffix("_ledger").rstrip("/"))
+    return StoreOutputs(table.log.store, table.log.layout.folder)
 
 
 def _lag_s(table: Table, version: int) -> float:

@@ -87,7 +87,7 @@ class LiveFiles:
 
     def __init__(self, log: StreamLog[TableState, TableEvent]) -> None:
         self._log = log
-        self.names = FileNames(f"{log.store.url}/{log.layout.root.removesuffix('_ledger')}")
+        self.names = FileNames(f"{log.store.url}/{log.layout.folder}")
         self._runs = Runs(log.store, log.layout)
         # Before version 0 there is nothing.
         self._known: tuple[int, dict[str, Placed]] = (-1, {})

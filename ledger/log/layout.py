@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import overload
+from typing import Final, overload
 
 from attrs import evolve, frozen
+
+STREAM_FOLDER: Final = "_ledger"
+"""What the folder of a stream is called; the catalog's lies at the ledger's root."""
 
 CHECKPOINT_INTERVAL = 100
 """A checkpoint is due after every commit whose version is a multiple of this."""
 
 SEGMENT_LENGTH = 8 * CHECKPOINT_INTERVAL
 """So many commits make a sealed segment; version 0 rides in the first."""
+
+
+def stream_root(folder: str) -> str:
+    """Return the root of the stream that lies in a folder; empty for the store's root.
+
+    Example:
+        >>> stream_root("shop.db/orders"), stream_root("")
+        ('shop.db/orders/_ledger', '_ledger')
+    """
+    return f"{folder}/{STREAM_FOLDER}" if folder else STREAM_FOLDER
 
 
 @frozen
@@ -35,6 +48,25 @@ class Layout:
     def of_fold(cls, root: str, fold_version: int) -> Layout:
         """Return the keys of a stream as the clients of a fold version have them."""
         return cls(root, f"caches/{fold_version}")
+
+    @property
+    def folder(self) -> str:
+        """The folder that the stream lies in, its table's location; empty for the store's root.
+
+        Example:
+            >>> Layout("shop.db/orders/_ledger").folder, Layout("_ledger").folder
+            ('shop.db/orders', '')
+        """
+        return self.root.removesuffix(STREAM_FOLDER).removesuffix("/")
+
+    def key_of(self, path: str) -> str:
+        """Return the key of a file of the table's, by its path below the location.
+
+        Example:
+            >>> Layout("shop.db/orders/_ledger").key_of("a"), Layout("_ledger").key_of("a")
+            ('shop.db/orders/a', 'a')
+        """
+        return f"{self.folder}/{path}" if self.folder else path
 
     @property
     def shared(self) -> Layout:

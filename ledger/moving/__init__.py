@@ -6,5 +6,4 @@
 - `places`: where a ledger is, what can be found out of it, and what a move takes.
 - `ties`: what of a table names files by whole URLs, and so is tied to a place.
 - `lines`: what a line may be; `ledger/FORMAT.md` describes them for other programs.
-- `streams`: which streams a ledger has, and where.
 """

@@ -20,6 +20,7 @@ from ledger.history.verifying.verify import Verification, repair
 from ledger.locations import is_absolute
 from ledger.log.codec import digest
 from ledger.log.landing import Committed, LogFile, land_or_refuse
+from ledger.log.layout import STREAM_FOLDER
 from ledger.log.outside import column_values
 from ledger.log.outside.column_values import COLUMNS
 from ledger.log.outside.commit_texts import FIELDS, decoded, encoded
@@ -31,10 +32,10 @@ from ledger.model.errors import (
 )
 from ledger.moving.export import Told, tell_nobody
 from ledger.moving.lines import CATALOG, File, FirstLine, LastLine, Said, StreamLine, read
-from ledger.moving.streams import AnyLog, catalog_of, table_of
 from ledger.opening.birth import note_birth
 from ledger.opening.root import ROOT_KEY, copied_from, id_of, read_root, root_of_copy
 from ledger.opening.setting import TableSetting
+from ledger.opening.streams import AnyLog, OpenedTable, catalog_stream
 from ledger.opening.whereabouts import recordable
 
 _PERSONAL = "personal/"
@@ -102,7 +103,7 @@ class _Bringing:
     last_line: LastLine | None = None
 
     def run(self, lines: Iterable[bytes]) -> Brought:
-        catalog = catalog_of(self.setting)
+        catalog = catalog_stream(self.setting.store, self.setting.gate)
         for number, said, place in _numbered(lines):
             if number == 1:
                 self._begin(said, place)
@@ -158,7 +159,9 @@ class _Bringing:
         if not self.streams:
             if said.name != CATALOG:
                 raise DamagedLogError(f"{place}: the catalog's stream comes first", place)
-            self.streams.append(_Stream(catalog_of(self.setting), CATALOG, said))
+            self.streams.append(
+                _Stream(catalog_stream(self.setting.store, self.setting.gate), CATALOG, said)
+            )
             return
         self.known = self.known or {each.table_id: each for each in self.births}
         birth = self.known.get(said.name)
@@ -169,7 +172,7 @@ class _Bringing:
                 f"table {birth.name} lies outside of its ledger, at {birth.path}, and cannot be "
                 "carried: its log belongs there. Export the other tables by their names"
             )
-        log = table_of(birth.path, self.setting)
+        log = OpenedTable.at(birth.path, self.setting).log
         self.streams.append(_Stream(log, birth.name, said, birth.digest))
 
     def _refuse_unfinished(self, place: str) -> None:
@@ -183,7 +186,7 @@ class _Bringing:
 
     def _file(self, said: File, place: str) -> None:
         if said.path.startswith(_PERSONAL):
-            self._values(f"_ledger/{said.path}", said.bytes_of(place))
+            self._values(f"{STREAM_FOLDER}/{said.path}", said.bytes_of(place))
         elif said.path.startswith(_BESIDE):
             log = self.streams[-1].log
             self._put(f"{log.layout.root}/{said.path}", said.bytes_of(place), 0)

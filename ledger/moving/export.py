@@ -21,6 +21,7 @@ from ledger.files.change_file import commit_files
 from ledger.history.verifying.births import Births, NamedBirth
 from ledger.history.verifying.subject import references
 from ledger.log.codec import digest
+from ledger.log.layout import STREAM_FOLDER
 from ledger.log.outside import column_values
 from ledger.log.outside.commit_texts import key_of
 from ledger.log.outside.erasable import newest
@@ -38,10 +39,10 @@ from ledger.moving.lines import (
     written,
     written_commit,
 )
-from ledger.moving.streams import AnyLog, catalog_of, table_of
 from ledger.opening.birth import was_born
 from ledger.opening.root import ROOT_KEY
 from ledger.opening.setting import TableSetting
+from ledger.opening.streams import AnyLog, OpenedTable, catalog_stream
 
 Told = Callable[[str, int, int], None]
 """Told of which stream how many commits are done, of how many."""
@@ -103,7 +104,7 @@ def export(
     root = setting.store.read(ROOT_KEY)
     if root is None:
         raise NotFoundError(f"there is no ledger at {setting.store.url}: {ROOT_KEY} is not there")
-    catalog = catalog_of(setting)
+    catalog = catalog_stream(setting.store, setting.gate)
     cut = _last(catalog)
     births = Births.of(read.commit for read in catalog.reader.after(START, cut) if cut >= 0)
     chosen = _chosen(births, tables)
@@ -113,7 +114,7 @@ def export(
     lines.put(written(FirstLine(format=FORMAT, root=root.decode(), tables=ids, version=asked)))
     lines.stream(CATALOG, CATALOG, catalog, cut)
     for birth in chosen:
-        log = table_of(birth.path, setting)
+        log = OpenedTable.at(birth.path, setting).log
         lines.stream(birth.table_id, birth.name, log, _until(birth, catalog, log, version))
     return lines.end()
 
@@ -239,7 +240,7 @@ def _files(log: AnyLog, commit: Commit[Any], known: set[str]) -> Iterator[File]:
 
 def _statistics(log: AnyLog, path: str, known: set[str]) -> Iterator[File]:
     """Yield a file of statistics that stands in the stream's folder: no hash of it is written."""
-    inside = path.removeprefix("_ledger/")
+    inside = path.removeprefix(f"{STREAM_FOLDER}/")
     if inside == path or inside in known:
         return
     known.add(inside)
@@ -259,4 +260,4 @@ def _values(log: AnyLog, commit: Commit[Any], known: set[str]) -> Iterator[File]
         (body,) = newest(log.personal.store, [key])
         if body is not None and key not in known:
             known.add(key)
-            yield File.of(key.removeprefix("_ledger/"), body)
+            yield File.of(key.removeprefix(f"{STREAM_FOLDER}/"), body)

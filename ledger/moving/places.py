@@ -17,6 +17,7 @@ from ledger.evolution.catalog.state import CatalogState
 from ledger.files.deletes import lost_names, named_files, names_files, prefix_of, renamed
 from ledger.files.snapshot_plan import SnapshotPlan
 from ledger.locations import FileNames, below, is_absolute, place_of
+from ledger.log.layout import STREAM_FOLDER
 from ledger.log.request import fresh_id
 from ledger.model.errors import InvalidChangeError, InvalidInputError, LedgerError, StoreError
 from ledger.model.file_change import FileChange
@@ -163,7 +164,7 @@ def _verdict(lake: Moved, recorded: str) -> Verdict:
 
 def _shows(here: Store, there: Store) -> bool:
     """Whether what is written at one place is there at another."""
-    key = f"_ledger/whereabouts-{fresh_id()}"
+    key = f"{STREAM_FOLDER}/whereabouts-{fresh_id()}"
     here.create(key, b"here\n")
     try:
         return there.exists(key)
@@ -340,8 +341,7 @@ class _Rewriting:
         stem = basename(file.path).partition(".")[0]
         # By its content: who is killed and begins again finds what he wrote.
         path = join(folder, f"{stem}-{hashlib.sha256(body).hexdigest()[:16]}.parquet")
-        root = self.table.log.layout.root.removesuffix("_ledger")
-        self.table.log.store.create(f"{root}{path}", body)
+        self.table.log.store.create(self.table.log.layout.key_of(path), body)
         return replace(
             file,
             path=path,

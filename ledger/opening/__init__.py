@@ -3,6 +3,7 @@
 Others may import:
 
 - `setting`: what a table's handle shares with its ledger, and the shapes of what callers pass in.
+- `streams`: which streams a ledger has, where they lie, and what is kept beside a table's.
 - `root`: the file that says that a ledger is here.
 - `whereabouts`: where a ledger is said to be, and whether that is here.
 - `houses`: which rules databases have for their tables.

@@ -32,6 +32,7 @@ from ledger.formats import INSTALLED
 from ledger.log.append import Appender
 from ledger.log.codec import encode
 from ledger.log.landing import LogFile, land_once
+from ledger.log.layout import STREAM_FOLDER
 from ledger.log.patience import Patience
 from ledger.log.request import CommitOptions, request_of
 from ledger.log.stream_log import StreamLog
@@ -125,7 +126,7 @@ def was_born(catalog: StreamLog[CatalogState, CatalogEvent], table_id: str) -> b
 
 
 def _birth_key(table_id: str) -> str | None:
-    key = f"_ledger/tables/{table_id}"
+    key = f"{STREAM_FOLDER}/tables/{table_id}"
     return key if is_key(key) and key.count("/") == _BIRTH_DEPTH else None
 
 

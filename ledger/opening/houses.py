@@ -6,11 +6,11 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from ledger.evolution.catalog.record import CatalogStream
 from ledger.log.codec import Gate
 from ledger.log.stream_log import StreamLog
 from ledger.log.worker import begin_anew_after_fork
 from ledger.model.errors import LedgerError
+from ledger.opening.streams import catalog_stream
 from ledger.stores import Store
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Houses:
         from ledger.evolution.declared.commit_rules import House
 
         if self._log is None:
-            self._log = StreamLog(store, "_ledger", CatalogStream(), gate)
+            self._log = catalog_stream(store, gate)
         self._look(self._log)
         head = self._log.head
         entry = None if head is None else head.state.table_by_id(table_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ledger.evolution.catalog.location import clash, external_location
 from ledger.evolution.catalog.state import CatalogState
 from ledger.locations import is_absolute, place_of
-from ledger.log.layout import Layout
+from ledger.log.layout import STREAM_FOLDER, Layout
 from ledger.log.request import fresh_id
 from ledger.model.errors import InvalidChangeError, StoreError
 from ledger.opening.root import ROOT_KEY
@@ -48,12 +48,12 @@ def _meets(location: str, what: str) -> InvalidChangeError:
 
 def _try_out(location: str, store: Store) -> None:
     try:
-        for key in (Layout("_ledger").commit(0), ROOT_KEY):
+        for key in (Layout(STREAM_FOLDER).commit(0), ROOT_KEY):
             if store.exists(key):
                 raise InvalidChangeError(
                     f"location {location} holds a log already ({key}); choose another"
                 )
-        probe = f"_ledger/probe-{fresh_id()}"
+        probe = f"{STREAM_FOLDER}/probe-{fresh_id()}"
         failed = [each.claim for each in examine(store, probe) if not each.holds]
     except OSError as error:
         raise StoreError(f"location {location}: {error}; nothing was committed") from error

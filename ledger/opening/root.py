@@ -9,12 +9,13 @@ from msgspec import UNSET, UnsetType
 
 from ledger.events.commit import NEWEST_FORMAT, OLDEST_FORMAT
 from ledger.log.landing import LogFile, land_or_refuse
+from ledger.log.layout import STREAM_FOLDER
 from ledger.log.request import fresh_id
 from ledger.model.errors import DamagedLogError, UpgradeRequiredError
 from ledger.opening.setting import TableSetting
 from ledger.opening.whereabouts import recordable
 
-ROOT_KEY: Final = "_ledger/ledger.json"
+ROOT_KEY: Final = f"{STREAM_FOLDER}/ledger.json"
 
 
 class _Root(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):

@@ -17,6 +17,7 @@ from ledger.cli.quickstart.steps import DATABASE, IDENTIFIER
 from ledger.cli.quickstart.story import Story
 from ledger.cli.screen import Output, Screen
 from ledger.ledger import open as open_ledger
+from ledger.log.layout import STREAM_FOLDER
 from ledger.model.errors import AlreadyExistsError, MissingDependencyError
 from ledger.model.messages.excerpt import size
 from ledger.table import Table
@@ -79,7 +80,7 @@ def _without(_table: Table, _at: TableAt) -> Mapping[str, Any]:
 
 MARKER = ".lakeledger-quickstart"
 JANUARY, NEW_YEAR = "january.parquet", "new-year.parquet"
-_OWN = (MARKER, "_ledger", f"{DATABASE}.db", JANUARY, NEW_YEAR)
+_OWN = (MARKER, STREAM_FOLDER, f"{DATABASE}.db", JANUARY, NEW_YEAR)
 
 
 def prepare(folder: Path, *, anew: bool) -> None:

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from ledger.evolution.declared.personal import Marked
 from ledger.log.landing import LogFile, land_own
+from ledger.log.layout import STREAM_FOLDER
 from ledger.log.outside.erasable import ErasableForm, newest
 from ledger.log.patience import Patience
 from ledger.model.errors import InvalidInputError, StoreError
@@ -29,7 +30,7 @@ from ledger.model.file_change import FileChange, PartitionValue, kept_at, placeh
 from ledger.model.partition import PartitionSpec
 from ledger.stores import Store
 
-COLUMNS: Final = "_ledger/personal/columns"
+COLUMNS: Final = f"{STREAM_FOLDER}/personal/columns"
 """Below the root of the ledger; a folder a table."""
 
 BOUNDS: Final = "bounds"

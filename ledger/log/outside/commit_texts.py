@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from ledger.events.commit import OUTSIDE, Commit, Outside, Transaction
 from ledger.log.landing import LogFile, land_own
+from ledger.log.layout import STREAM_FOLDER
 from ledger.log.outside.erasable import ErasableForm, newest
 from ledger.log.patience import Patience
 from ledger.log.request import Request
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 E = TypeVar("E")
 
-FOLDER: Final = "_ledger/personal"
+FOLDER: Final = f"{STREAM_FOLDER}/personal"
 """Below the root of the ledger, for all of its streams."""
 
 ERASED: Final = "erased"

@@ -51,7 +51,7 @@ class EngineFiles:
     @classmethod
     def of(cls, log: TableLog) -> EngineFiles:
         """Return those of the table that has this log."""
-        return cls(log.store, log.layout.root.removesuffix("_ledger").rstrip("/"))
+        return cls(log.store, log.layout.folder)
 
     def key(self, name: str) -> str:
         """Return the key of a file.

@@ -23,6 +23,7 @@ from ledger.history.verifying.finding import Finding
 from ledger.history.verifying.subject import Subject
 from ledger.ledger import Ledger
 from ledger.log.clock import check_clock, is_far, millis_ahead
+from ledger.log.layout import STREAM_FOLDER
 from ledger.log.patience import Patience
 from ledger.log.request import fresh_id, now_millis
 from ledger.model.errors import LedgerError, StoreError
@@ -155,7 +156,7 @@ def _examined(store: Store) -> list[dict[str, object]]:
     done: list[dict[str, object]] = []
     start = time.perf_counter()
     try:
-        for check in examine(store, f"_ledger/doctor-{fresh_id()}"):
+        for check in examine(store, f"{STREAM_FOLDER}/doctor-{fresh_id()}"):
             millis = round((time.perf_counter() - start) * 1000, 1)
             done.append({"check": check.claim, "holds": check.holds, "millis": millis})
             start = time.perf_counter()

@@ -132,8 +132,7 @@ def _orphans(birth: NamedBirth, subject: Subject[Any, Any], now: int) -> Iterato
     if first is None or digest(first) != birth.digest:
         # Whatever stands there is not this table's, and the catalog may name any place.
         return
-    folder = subject.layout.root.removesuffix("_ledger").rstrip("/")
-    yield from orphaned_drafts(subject.store, folder, now)
+    yield from orphaned_drafts(subject.store, subject.layout.folder, now)
     yield from orphaned_changes(subject)
     if birth.dropped_millis is not None:
         yield from orphaned_caches(subject, birth.dropped_millis, now)
