@@ -64,9 +64,9 @@ from ledger.table import WANTED_ENTRIES, Table
 # Rooms that only writing needs are entered by the methods that write: to read starts fast.
 if TYPE_CHECKING:
     from ledger.audit.entries import Entry
-    from ledger.audit.tables import PastTable
     from ledger.audit.views import Rows
     from ledger.events.spec_changes import AddPartitionField, SortColumn
+    from ledger.evolution.catalog.history import PastTable
     from ledger.evolution.catalog.requests import CatalogRequest
     from ledger.evolution.declared.commit_rules import Asker
     from ledger.history.erasing import Erasure, Sought
@@ -423,12 +423,12 @@ class Ledger:
 
     def _log_of(self, past: PastTable) -> TableLog | None:
         """Return the stream of a table that there is or was; None where a dropped one left none."""
-        if not past.is_dropped:
-            # What a copy left with its original is nobody's here.
+        if past.dropped_millis is None:
+            # Somebody may drop it meanwhile.
             with suppress(NotFoundError):
-                return self.table(past.name).log
+                return self.table(str(past.identifier)).log
             return None
-        log = Table(Identifier.parse(past.name), past.path, self._setting).log
+        log = Table(past.identifier, past.path, self._setting).log
         # Who dropped a table may have taken its folder away, or dropped it since it was damaged.
         with suppress(LedgerError, OSError):
             state = log.refresh()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,15 @@ from attrs import define, evolve
 from msgspec.structs import replace
 
 import ledger
-from ledger import AddColumn, FileChange, InvalidChangeError, InvalidInputError, Schema, Table
+from ledger import (
+    AddColumn,
+    FileChange,
+    InvalidChangeError,
+    InvalidInputError,
+    Schema,
+    SetOption,
+    Table,
+)
 from ledger.events.catalog_events import LedgerMoved
 from ledger.events.commit import Commit, Transaction
 from ledger.evolution.catalog.intent import CatalogIntent
@@ -20,6 +29,7 @@ from ledger.evolution.catalog.record import CatalogStream
 from ledger.evolution.catalog.requests import AliasLedger, CopyLedger, MoveLedger
 from ledger.evolution.catalog.state import EMPTY_CATALOG
 from ledger.evolution.state import TableState
+from ledger.history.verifying.births import Births
 from ledger.history.verifying.subject import Subject
 from ledger.history.verifying.verify import Verification
 from ledger.ledger import Ledger
@@ -29,6 +39,8 @@ from ledger.moving.ties import ties_of
 from ledger.opening.setting import TableSetting
 from ledger.stores import LocalStore
 from projections.iceberg.materialise import verify
+from projections.source.planning.asked import Asked
+from projections.source.planning.feed import Feed
 from tests.evolution.born import born
 from tests.faults import Died, Mortal
 from tests.lakes import format_1, lake_on, memory, orders
@@ -359,6 +371,60 @@ def test_a_copy_has_an_identity_of_its_own_and_leaves_what_lies_outside(tmp_path
     assert original.tables("shop") == ["ext", "t"]
     copy.table("shop.t").alter([ADD])
     assert at(tmp_path / "there").whereabouts().verdict == "here"
+
+
+def copied_with_a_table_left(folder: Path) -> tuple[Ledger, str]:
+    """A copy, its log's newest commits its own, and the id of the table that it left behind."""
+    made(folder / "here").project("iceberg")
+    original = at(folder / "here")
+    columns = Schema.of({"id": "INT"})
+    left = original.create_table("shop.ext", columns, location=str(folder / "ext"))
+    shutil.copytree(folder / "here", folder / "there")
+    copy = at(folder / "there")
+    copy.record_copy()
+    left.alter([SetOption("k", "the original's")])
+    copy.create_table("shop.ext", columns).alter([ADD])
+    return copy, left.state.table_id
+
+
+def in_the_log(lake: Ledger) -> list[str]:
+    found = [each for each in lake.entries() if each.table and each.commit.version == 0]
+    return [event.table_id for each in found for event in each.transaction.events]
+
+
+def in_births(lake: Ledger) -> list[str]:
+    return [each.table_id for each in Births.of(lake.events())]
+
+
+def in_the_feed(lake: Ledger) -> list[str]:
+    return [*Feed(Asked.of({"path": lake.url, "table": "*", "view": "commits"})).latest()]
+
+
+@pytest.mark.parametrize("listed", [in_the_log, in_births, in_the_feed])
+def test_what_a_copy_left_with_its_original_is_nowhere_in_the_copy(
+    tmp_path: Path, listed: Callable[[Ledger], list[str]]
+) -> None:
+    copy, left = copied_with_a_table_left(tmp_path)
+    own = [each.table_id for each in copy.state.tables.values()]
+    assert sorted(listed(copy)) == sorted(own)
+    assert left not in own
+    assert left in listed(at(tmp_path / "here"))
+
+
+def test_a_feed_that_began_before_goes_on_without_what_a_copy_left(tmp_path: Path) -> None:
+    made(tmp_path / "here").project("iceberg")
+    original = at(tmp_path / "here")
+    columns = Schema.of({"id": "INT"})
+    left = original.create_table("shop.ext", columns, location=str(tmp_path / "ext"))
+    shutil.copytree(tmp_path / "here", tmp_path / "there")
+    feed = Feed(Asked.of({"path": str(tmp_path / "there"), "table": "*", "view": "commits"}))
+    before = feed.latest()
+    assert left.state.table_id in before
+    at(tmp_path / "there").record_copy()
+    left.alter([SetOption("k", "the original's")])
+    after = feed.latest()
+    assert [*after] == [each for each in before if each != left.state.table_id]
+    assert feed.spans(before, after) == []
 
 
 def test_where_no_ledger_can_be_read_at_the_old_place_any_more_it_was_moved(

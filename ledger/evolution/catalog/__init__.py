@@ -7,6 +7,7 @@ Others may import:
     `builder`     the fold of its stream
     `location`    where tables and databases may lie
     `record`      its state in checkpoints; CatalogStream, which the log folds it with
+    `history`     every table that its commits name, with all its names
     `birth`       the version 0 of a table that it creates
 
 Inside: `names` holds the rules of names, `moves` decides what is asked of the ledger's place,

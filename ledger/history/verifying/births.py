@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from ledger.events import TableEvent
-from ledger.events.catalog_events import CatalogEvent, LedgerCopied
-from ledger.events.commit import Commit, Transaction
-from ledger.events.table_events import TableCreated, TableDropped, TableRenamed
+from ledger.events.catalog_events import CatalogEvent
+from ledger.events.commit import Commit
+from ledger.events.table_events import TableCreated
 from ledger.evolution.catalog.birth import first_commit
-from ledger.evolution.catalog.builder import identifier_of
+from ledger.evolution.catalog.history import PastTables
 from ledger.evolution.state import TableState
 from ledger.history.verifying.finding import FROM_BACKUP, Finding
 from ledger.history.verifying.subject import Subject
@@ -57,7 +57,8 @@ class Births:
     """
 
     def __init__(self) -> None:
-        self._by_id: dict[str, NamedBirth] = {}
+        self._tables = PastTables()
+        self._digests: dict[str, str] = {}
 
     @classmethod
     def of(cls, commits: Iterable[Commit[CatalogEvent]]) -> Births:
@@ -68,38 +69,24 @@ class Births:
         return births
 
     def __iter__(self) -> Iterator[NamedBirth]:
-        return iter(self._by_id.values())
+        for each in self._tables:
+            yield NamedBirth(
+                each.identifier,
+                each.table_id,
+                each.path,
+                each.created_version,
+                self._digests[each.table_id],
+                each.dropped_millis,
+            )
 
     def learn(self, commit: Commit[CatalogEvent]) -> None:
         """Take in the catalog's next commit."""
+        self._tables.learn(commit)
         for transaction in commit.transactions:
             for event in transaction.events:
-                self._event(commit, transaction, event)
-
-    def _event(
-        self,
-        commit: Commit[CatalogEvent],
-        transaction: Transaction[CatalogEvent],
-        event: CatalogEvent,
-    ) -> None:
-        known = self._by_id
-        if isinstance(event, TableCreated):
-            known[event.table_id] = NamedBirth(
-                identifier_of(event.identifier),
-                event.table_id,
-                event.path,
-                commit.version,
-                digest(encode(first_commit(commit, event, transaction))),
-            )
-        elif isinstance(event, TableRenamed):
-            renamed = identifier_of(event.destination)
-            known[event.table_id] = evolve(known[event.table_id], identifier=renamed)
-        elif isinstance(event, TableDropped):
-            gone = evolve(known[event.table_id], dropped_millis=commit.time_millis)
-            known[event.table_id] = gone
-        elif isinstance(event, LedgerCopied):
-            for table_id in event.without:
-                del known[table_id]
+                if isinstance(event, TableCreated):
+                    first = first_commit(commit, event, transaction)
+                    self._digests[event.table_id] = digest(encode(first))
 
     def named(self, identifier: Identifier) -> NamedBirth | None:
         """Return the table that has a name now."""

@@ -2,7 +2,8 @@
 
 An offset has, by table id, the table's name, its location and the last version that was given; so
 what lies between two offsets is the same whenever it is read again, though a table was renamed or
-dropped meanwhile. Tables that were dropped stay in the feed, so that their last events are in it.
+dropped meanwhile. Tables that were dropped stay in the feed, so that their last events are in it;
+those that a copy of a ledger left to its original do not.
 """
 
 from __future__ import annotations
@@ -12,9 +13,8 @@ from typing import TypedDict
 
 from attrs import define, field
 
-from ledger.events.table_events import TableCreated, TableName, TableRenamed
+from ledger.evolution.catalog.history import PastTable, PastTables
 from ledger.model.errors import DamagedLogError, InvalidInputError
-from ledger.model.identifier import Identifier
 from ledger.table import Table
 from projections.source.planning.asked import Asked
 from projections.source.span import End, Span, TablePlace, ranges
@@ -32,12 +32,9 @@ Offset = dict[str, Stand]
 
 
 @define
-class _Known:
-    """A table that the catalog's log named."""
+class _Read:
+    """How far the stream of a table is read."""
 
-    identifier: Identifier
-    path: str
-    is_wanted: bool
     handle: Table | None = None
     version: int = -1
     is_sealed: bool = False
@@ -52,7 +49,8 @@ class Feed:
     """
 
     asked: Asked
-    _known: dict[str, _Known] = field(factory=dict)
+    _tables: PastTables = field(factory=PastTables)
+    _read: dict[str, _Read] = field(factory=dict)
     _next: int = 0
 
     def __attrs_post_init__(self) -> None:
@@ -75,12 +73,13 @@ class Feed:
         """Return the heads of all tables that are wanted, in the order of their creation."""
         self._look()
         offset: Offset = {}
-        for table_id, known in self._known.items():
-            if known.is_wanted:
-                self._advance(table_id, known)
-                if known.version >= 0:
-                    offset[table_id] = Stand(
-                        identifier=str(known.identifier), path=known.path, version=known.version
+        for table in self._tables:
+            if any(self.asked.tables.has(name) for _, name in table.names):
+                read = self._read.setdefault(table.table_id, _Read())
+                self._advance(table, read)
+                if read.version >= 0:
+                    offset[table.table_id] = Stand(
+                        identifier=str(table.identifier), path=table.path, version=read.version
                     )
         return offset
 
@@ -99,36 +98,23 @@ class Feed:
         """Take in what the catalog's log says since the last look."""
         lake = self.asked.root.open()
         for commit in lake.events(self._next):
-            for transaction in commit.transactions:
-                for event in transaction.events:
-                    if isinstance(event, TableCreated):
-                        name = _identifier(event.identifier)
-                        wanted = self.asked.tables.has(name)
-                        self._known[event.table_id] = _Known(name, event.path, wanted)
-                    elif isinstance(event, TableRenamed):
-                        known = self._known[event.table_id]
-                        known.identifier = _identifier(event.destination)
-                        known.is_wanted |= self.asked.tables.has(known.identifier)
+            self._tables.learn(commit)
             self._next = commit.version + 1
 
-    def _advance(self, table_id: str, known: _Known) -> None:
-        if known.is_sealed:
+    def _advance(self, table: PastTable, read: _Read) -> None:
+        if read.is_sealed:
             return
-        if known.handle is None:
-            place = TablePlace(str(known.identifier), table_id, known.path)
-            known.handle = place.open(self.asked.root)
-        state = known.handle.log.refresh()
+        if read.handle is None:
+            place = TablePlace(str(table.identifier), table.table_id, table.path)
+            read.handle = place.open(self.asked.root)
+        state = read.handle.log.refresh()
         if state is None:
             # Created in the catalog; whoever opens the table writes its version 0.
             return
-        if state.table_id != table_id:
+        if state.table_id != table.table_id:
             raise DamagedLogError(
-                f"{known.handle.location} holds the stream of table {state.table_id}, but the "
-                f"catalog says {table_id}",
-                known.handle.log.layout.commit(0),
+                f"{read.handle.location} holds the stream of table {state.table_id}, but the "
+                f"catalog says {table.table_id}",
+                read.handle.log.layout.commit(0),
             )
-        known.version, known.is_sealed = state.version, state.dropped
-
-
-def _identifier(name: TableName) -> Identifier:
-    return Identifier(name.database_name, name.table_name)
+        read.version, read.is_sealed = state.version, state.dropped
