@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from attrs import evolve, field, frozen
 
+from ledger.evolution.table.born.summary import NO_FILES, FileTotals
 from projections.iceberg.manifests.file import ManifestFile
-from projections.iceberg.manifests.summary import NO_FILES, FileTotals
 from projections.iceberg.names import RENDERER
 from projections.position_file import PositionFile
 

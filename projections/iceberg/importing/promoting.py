@@ -15,11 +15,12 @@ from ledger.events.table_events import TablePromoted
 from ledger.evolution.declared.personal import PERSONAL_OPTION, lost_marks
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born.iceberg import BornTable, last_taken
+from ledger.evolution.table.born.summary import FileCounts, totals_of
 from ledger.evolution.table.changes import FileSums
 from ledger.evolution.table.snapshots import readable_files
 from ledger.log.request import fresh_id
 from ledger.model.errors import UnsupportedError
-from ledger.model.file_change import FileChange, says_later_facts
+from ledger.model.file_change import says_later_facts
 from ledger.table import Table
 from projections.iceberg.engines import EngineManifests
 from projections.iceberg.importing import catalogs
@@ -143,8 +144,6 @@ def _adopted(
     manifests = EngineManifests(state, born, table.read_file)
     files = tuple(manifests.files(current))
     sums = FileSums.of(files)
-    data = [each for each in files if each.content == "data"]
-    deletes = [each for each in files if each.content != "data"]
     rows = sum(each.new_rows for each in manifests.listed(current))
     is_numbered = born.format_version >= ROW_IDS_SINCE
     return SnapshotCommitted(
@@ -159,30 +158,11 @@ def _adopted(
         last_file_creation_time=(
             UNSET if sums.last_file_creation_time is None else sums.last_file_creation_time
         ),
-        summary=_summary(data, deletes),
+        summary=FileCounts.of(()).summary("COMPACT", totals_of(files).named, {}),
         next_row_id=born.next_row_id + rows if is_numbered else UNSET,
         files=Raw(readable_files(files)) if files else NO_FILES,
         files_format=FILE_FACTS if says_later_facts(files) else UNSET,
     )
-
-
-def _summary(data: list[FileChange], deletes: list[FileChange]) -> dict[str, str]:
-    """Return the adopting snapshot's summary: nothing came and nothing went."""
-    by_position = [each for each in deletes if each.content == "position-deletes"]
-    by_value = [each for each in deletes if each.content == "equality-deletes"]
-    counts = {
-        "total-data-files": len(data),
-        "total-delete-files": len(deletes),
-        "total-records": sum(each.record_count for each in data),
-        "total-files-size": sum(each.file_size_in_bytes for each in (*data, *deletes)),
-        "total-position-deletes": sum(each.record_count for each in by_position),
-        "total-equality-deletes": sum(each.record_count for each in by_value),
-    }
-    return {
-        "operation": "replace",
-        **{key: str(count) for key, count in counts.items()},
-        "engine-name": "lakeledger",
-    }
 
 
 PROMOTE = Promoting(ICEBERG, IcebergHandover())

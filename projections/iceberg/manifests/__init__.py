@@ -6,7 +6,6 @@ Others may import:
     `entry`             one file in a manifest
     `file`              one manifest in a list
     `layout`            which manifests a list names
-    `summary`           what a snapshot's summary says of its files
     `writing`           a run's manifests and lists
     `avro`              the bytes, and their schemas
     `reading`           the files that stand in them

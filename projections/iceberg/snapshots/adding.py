@@ -9,6 +9,7 @@ from functools import partial
 from attrs import Factory, define
 
 from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.evolution.table.born.summary import FileCounts, FileTotals
 from ledger.evolution.table.snapshot_fold import snapshot_of
 from ledger.files.change_file import event_files
 from ledger.model.errors import UnsupportedError
@@ -24,7 +25,6 @@ from projections.iceberg.manifests.entry import (
     placeholder,
 )
 from projections.iceberg.manifests.facts import TableFacts, unlaid
-from projections.iceberg.manifests.summary import FileTotals, summary
 from projections.iceberg.manifests.writing import Changes, Listed, Manifests
 from projections.iceberg.metadata import snapshot as iceberg
 from projections.iceberg.snapshots.adders import Adders
@@ -85,8 +85,8 @@ class Snapshots:
         files = tuple(unlaid(log.personal.columns.unbounded(kept)))
         self._refuse_engines(snapshot)
         listed = self.manifests.snapshot(self._changes(event, files, fold), fold.facts)
-        said = snapshot.properties or {}
-        counted, self.totals = summary(snapshot.commit_kind, files, self.totals, said)
+        counted = FileCounts.of(files)
+        self.totals += counted.net
         facts = fold.facts
         fold.add_snapshot(
             iceberg.Snapshot(
@@ -94,7 +94,9 @@ class Snapshots:
                 snapshot_id=snapshot.id,
                 parent_snapshot_id=snapshot.id - 1 or None,
                 timestamp_ms=snapshot.time_millis,
-                summary=counted,
+                summary=counted.summary(
+                    snapshot.commit_kind, self.totals.named, snapshot.properties or {}
+                ),
                 manifest_list=facts.uri(self.manifests.names.manifest_list(snapshot.id)),
                 first_row_id=listed.first_row_id if facts.has_row_ids else None,
                 added_rows=listed.added_rows if facts.has_row_ids else None,

@@ -16,6 +16,7 @@ from ledger.events import TableEvent
 from ledger.events.born.iceberg import SnapshotRefSet
 from ledger.events.snapshot_events import BranchCommitted, RolledBack, SnapshotCommitted
 from ledger.evolution.state import TableState
+from ledger.evolution.table.born.summary import FileCounts, FileTotals
 from ledger.evolution.table.snapshot_fold import snapshot_of
 from ledger.files.change_file import event_files
 from ledger.model.errors import UnsupportedError
@@ -29,7 +30,6 @@ from projections.iceberg.manifests.entry import (
     placeholder,
 )
 from projections.iceberg.manifests.facts import unlaid
-from projections.iceberg.manifests.summary import FileTotals, summary
 from projections.iceberg.manifests.writing import Changes, Listed, Manifests
 from projections.iceberg.metadata import snapshot as iceberg
 from projections.iceberg.position import LinePosition
@@ -156,15 +156,17 @@ class Lines:
         line.manifests.next_row_id = self.main.manifests.next_row_id
         listed = line.manifests.snapshot(changes, facts)
         self.main.manifests.next_row_id = line.manifests.next_row_id
-        said = snapshot.properties or {}
-        counted, line.totals = summary(snapshot.commit_kind, files, line.totals, said)
+        counted = FileCounts.of(files)
+        line.totals += counted.net
         fold.add_snapshot(
             iceberg.Snapshot(
                 sequence_number=facts.sequence_number(snapshot.id),
                 snapshot_id=snapshot.id,
                 parent_snapshot_id=event.parent_snapshot_id,
                 timestamp_ms=snapshot.time_millis,
-                summary=counted,
+                summary=counted.summary(
+                    snapshot.commit_kind, line.totals.named, snapshot.properties or {}
+                ),
                 manifest_list=facts.uri(self.main.manifests.names.manifest_list(snapshot.id)),
                 first_row_id=listed.first_row_id if facts.has_row_ids else None,
                 added_rows=listed.added_rows if facts.has_row_ids else None,

@@ -7,4 +7,5 @@ Others may import:
 - `paimon`: of one that was born in Paimon.
 - `operations`: the rows of what happens to such tables.
 - `promoted`: what is decided for a table from Iceberg that the ledger owns now.
+- `summary`: what Iceberg says of a snapshot, counted.
 """

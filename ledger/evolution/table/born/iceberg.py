@@ -181,7 +181,7 @@ def born_snapshot(snapshot: e.IcebergSnapshot, schema_id: int) -> Snapshot:
         commit_user=author_of(summary),
         commit_identifier=BATCH_COMMIT_IDENTIFIER,
         time_millis=snapshot.timestamp_millis,
-        total_record_count=_count(summary, "total-records", UNKNOWN),
+        total_record_count=count_of(summary, "total-records", UNKNOWN),
         delta_record_count=born_changes(snapshot).record_count,
         base_manifest_list=_present(snapshot.manifest_list),
         properties=dict(summary),
@@ -195,9 +195,9 @@ def born_totals(snapshot: e.IcebergSnapshot | None) -> Totals:
         return Totals()
     summary = _summary(snapshot)
     return Totals(
-        _count(summary, "total-records", UNKNOWN),
-        _count(summary, "total-files-size", UNKNOWN),
-        _count(summary, "total-data-files", UNKNOWN),
+        count_of(summary, "total-records", UNKNOWN),
+        count_of(summary, "total-files-size", UNKNOWN),
+        count_of(summary, "total-data-files", UNKNOWN),
     )
 
 
@@ -206,12 +206,12 @@ def born_changes(snapshot: e.IcebergSnapshot) -> Totals:
     summary = _summary(snapshot)
 
     def more(of: str, deleted: str = "deleted") -> int:
-        return _count(summary, f"added-{of}") - _count(summary, f"{deleted}-{of}")
+        return count_of(summary, f"added-{of}") - count_of(summary, f"{deleted}-{of}")
 
     return Totals(more("records"), more("files-size", "removed"), more("data-files"))
 
 
-def _count(summary: Mapping[str, str], key: str, absent: int = 0) -> int:
+def count_of(summary: Mapping[str, str], key: str, absent: int = 0) -> int:
     """Return what a summary says, if it is a count that Iceberg could hold."""
     text = summary.get(key, "")
     is_count = text.isascii() and text.isdigit() and len(text) <= len(str(_MOST))

@@ -6,15 +6,16 @@ and single snapshots go. Other tables never come here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, Self
+from collections.abc import Iterator, Mapping
+from typing import Final
 
-from attrs import Factory, define, frozen
+from attrs import frozen
 from msgspec import UNSET, UnsetType
 
 from ledger.events.born.iceberg import SchemaNamed, SnapshotsRemoved, TableFactsSet
 from ledger.evolution.state import TableState
-from ledger.evolution.table.born.iceberg import MAIN, BornTable
+from ledger.evolution.table.born.iceberg import MAIN, UNKNOWN, BornTable, count_of
+from ledger.evolution.table.born.summary import FileCounts, FileTotals
 from ledger.evolution.table.changes import (
     CommitSnapshot,
     ExpireSnapshots,
@@ -22,7 +23,6 @@ from ledger.evolution.table.changes import (
     TagChange,
 )
 from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
-from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 
 FORMAT_VERSION: Final = "format-version"
@@ -130,65 +130,6 @@ def _kept(born: BornTable) -> Iterator[int]:
             step = born.snapshots[step].parent_snapshot_id
 
 
-@define
-class _Sums:
-    files: int = 0
-    records: int = 0
-    size: int = 0
-
-    def take(self, file: FileChange) -> None:
-        self.files += 1
-        self.records += file.record_count
-        self.size += file.file_size_in_bytes
-
-
-@define
-class _Side:
-    """What comes, or what goes, by the sort of file."""
-
-    data: _Sums = Factory(_Sums)
-    by_position: _Sums = Factory(_Sums)
-    vectors: _Sums = Factory(_Sums)
-    by_value: _Sums = Factory(_Sums)
-
-    @classmethod
-    def of(cls, files: Iterable[FileChange]) -> Self:
-        side = cls()
-        for each in files:
-            side._sums(each).take(each)
-        return side
-
-    def _sums(self, file: FileChange) -> _Sums:
-        if file.content == "data":
-            return self.data
-        if file.content == "equality-deletes":
-            return self.by_value
-        return self.vectors if file.is_vector else self.by_position
-
-    @property
-    def delete_files(self) -> int:
-        return self.by_position.files + self.vectors.files + self.by_value.files
-
-    @property
-    def size(self) -> int:
-        return sum(e.size for e in (self.data, self.by_position, self.vectors, self.by_value))
-
-    @property
-    def position_deletes(self) -> int:
-        return self.by_position.records + self.vectors.records
-
-
-_OPERATIONS: Final = {"APPEND": "append", "COMPACT": "replace", "ANALYZE": "replace"}
-_TOTALS: Final = (
-    "data-files",
-    "delete-files",
-    "records",
-    "files-size",
-    "position-deletes",
-    "equality-deletes",
-)
-
-
 def summary_of(born: BornTable, change: SnapshotChange) -> dict[str, str]:
     """Return what Iceberg says of a snapshot that the ledger makes.
 
@@ -196,68 +137,23 @@ def summary_of(born: BornTable, change: SnapshotChange) -> dict[str, str]:
         born: The table before it.
         change: What it does.
     """
-    more = _Side.of(each for each in change.files if each.kind == "ADD")
-    less = _Side.of(each for each in change.files if each.kind == "DELETE")
-    counted = {
-        "added-data-files": more.data.files,
-        "deleted-data-files": less.data.files,
-        "added-delete-files": more.delete_files,
-        "removed-delete-files": less.delete_files,
-        "added-equality-delete-files": more.by_value.files,
-        "removed-equality-delete-files": less.by_value.files,
-        "added-dvs": more.vectors.files,
-        "removed-dvs": less.vectors.files,
-        "added-records": more.data.records,
-        "deleted-records": less.data.records,
-        "added-files-size": more.size,
-        "removed-files-size": less.size,
-        "added-position-deletes": more.position_deletes,
-        "removed-position-deletes": less.position_deletes,
-        "added-equality-deletes": more.by_value.records,
-        "removed-equality-deletes": less.by_value.records,
-    }
-    changed = {
-        "data-files": more.data.files - less.data.files,
-        "delete-files": more.delete_files - less.delete_files,
-        "records": more.data.records - less.data.records,
-        "files-size": more.size - less.size,
-        "position-deletes": more.position_deletes - less.position_deletes,
-        "equality-deletes": more.by_value.records - less.by_value.records,
-    }
-    return {
-        "operation": _operation(change, more, less),
-        **_said(change),
-        **{key: str(count) for key, count in counted.items() if count},
-        **_totals(born, changed),
-        "engine-name": "lakeledger",
-    }
+    counted = FileCounts.of(change.files)
+    totals = _totals(born, counted.net)
+    if not isinstance(change, CommitSnapshot):
+        return counted.summary("OVERWRITE", totals, {})
+    properties: Mapping[str, str] = change.facts.get("snapshot_properties") or {}
+    return counted.summary(change.commit_kind, totals, properties)
 
 
-def _operation(change: SnapshotChange, more: _Side, less: _Side) -> str:
-    comes = bool(more.data.files or more.delete_files)
-    goes = bool(less.data.files or less.delete_files)
-    kind = change.commit_kind if isinstance(change, CommitSnapshot) else "OVERWRITE"
-    known = _OPERATIONS.get(kind)
-    if known is not None and (known != "append" or not (goes or more.delete_files)):
-        return known
-    return "delete" if goes and not comes else "overwrite"
+def _totals(born: BornTable, net: FileTotals) -> dict[str, int]:
+    """Return the totals after it, of what the snapshot before says totals of.
 
-
-def _said(change: SnapshotChange) -> dict[str, str]:
-    facts = change.facts if isinstance(change, CommitSnapshot) else {}
-    said: Mapping[str, str] = facts.get("snapshot_properties") or {}
-    return dict(sorted(said.items()))
-
-
-def _totals(born: BornTable, changed: Mapping[str, int]) -> dict[str, str]:
-    """Return the totals after it, of what the snapshot before says totals of."""
+    As Iceberg has it, one that would be below 0 was never true and is left out.
+    """
     current = born.current
     if current is None:
-        before: Mapping[str, str] = dict.fromkeys((f"total-{each}" for each in _TOTALS), "0")
-    else:
-        before = {} if isinstance(current.summary, UnsetType) else current.summary
-    return {
-        key: str(max(0, int(before[key]) + changed[each]))
-        for each in _TOTALS
-        if before.get(key := f"total-{each}", "").isdecimal()
-    }
+        return net.named
+    before: Mapping[str, str] = {} if isinstance(current.summary, UnsetType) else current.summary
+    known = {key: count_of(before, key, UNKNOWN) for key in net.named}
+    after = {key: known[key] + changed for key, changed in net.named.items()}
+    return {key: total for key, total in after.items() if total >= 0 and known[key] != UNKNOWN}

@@ -30,6 +30,7 @@ from ledger import (
     Table,
 )
 from ledger.events.table_events import TablePromoted
+from ledger.evolution.table.born.summary import RESERVED
 from ledger.log.request import fresh_id
 from ledger.stores import LocalStore
 from projections.iceberg import position
@@ -488,3 +489,32 @@ def test_what_iceberg_says_of_it_goes_on_as_icebergs(tmp_path: Path) -> None:
     assert snapshots[2].summary["total-records"] == "2"
     assert read.metadata.refs["b"].snapshot_id == snapshots[0].snapshot_id
     assert str(read.metadata.table_uuid) == str(theirs.metadata.table_uuid)
+
+
+def test_what_a_snapshot_counts_is_not_its_writers_to_say(tmp_path: Path) -> None:
+    theirs = created(tmp_path / "t")
+    appended(theirs, 1, name=["a"])
+    lake = ledger.open(tmp_path / "lake")
+    lake.import_table("a.b", theirs.metadata_location)
+    lake.promote("a.b")
+    table = lake.table("a.b")
+    path = own_file(table, "one.parquet", 2, 3, name=["b", "c"])
+    said = {"snapshot_properties": {**dict.fromkeys(RESERVED, "77"), "job": "nightly"}}
+    table.commit_snapshot(ledger.SnapshotPlan("APPEND", table.data_files(path), facts=said))
+
+    found = table.state.snapshot
+    assert found is not None
+    assert (found.commit_kind, found.total_record_count, found.delta_record_count) == (
+        "APPEND",
+        3,
+        2,
+    )
+    version = table.project("iceberg")
+    read = StaticTable.from_metadata(f"{table.location}/metadata/v{version}.metadata.json")
+    newest = read.metadata.snapshots[-1].summary
+    assert newest is not None
+    counted = newest.model_dump()
+    assert (counted.pop("operation"), counted.pop("job")) == ("append", "nightly")
+    assert "77" not in counted.values()
+    assert counted["added-records"] == "2"
+    assert counted["changed-partition-count"] == "1"
