@@ -29,7 +29,8 @@ from typing import Generic, Protocol
 from attrs import evolve, field, frozen
 
 from ledger.events import TableEvent
-from ledger.evolution.declared.rules import reader_grace_millis
+from ledger.evolution.declared.format import declared_by
+from ledger.evolution.declared.rules import FORMATS_OPTION, reader_grace_millis
 from ledger.evolution.state import TableState
 from ledger.log.beside import give_way
 from ledger.log.replay import Read
@@ -259,6 +260,30 @@ class Materialisation(Generic[P]):
         said = None if problem is None else str(self._damage(table, stood, problem))
         return Lag(stood.version, newest, said)
 
+    def refuse_undeclared(self, table: Table, at: TableState) -> None:
+        """Refuse new files of a format that a table need not stay expressible in.
+
+        Files that stand may be verified and restored, whatever is declared since.
+
+        Raises:
+            UnsupportedError: The state does not declare the format.
+        """
+        if not self._declares(at):
+            name, title = self.format.name, self.format.title
+            article, mirrored = "an" if title[0] in "AEIOU" else "a", at.mirrored
+            way = (
+                f"add {name} to its option {FORMATS_OPTION}"
+                if mirrored is None
+                else f"it was born in {mirrored.format_name.title()}, and others own it; read it "
+                f"by {mirrored.format_name}"
+            )
+            raise UnsupportedError(
+                f"{table.identifier} is not declared to be {article} {title} table: {way}"
+            )
+
+    def _declares(self, at: TableState) -> bool:
+        return self.format.name in declared_by(at.schema.options).formats
+
     def project(
         self, table: Table, *, version: int | None = None, on_progress: Progress = nobody
     ) -> int:
@@ -277,7 +302,7 @@ class Materialisation(Generic[P]):
             InvalidInputError: The files stand at a later version.
             NotFoundError: The table does not have that version.
             StoreError: A file that the ledger did not project stands in a place of its own.
-            UnsupportedError: The format has no such files.
+            UnsupportedError: The table does not declare the format, or it has no such files.
         """
         with table.log.store.lock(self.key(table)):
             start, target = self._standing(table, version)
@@ -320,8 +345,14 @@ class Materialisation(Generic[P]):
             sleep(interval_s)
 
     def expected(self, table: Table, *, version: int | None = None) -> dict[str, bytes]:
-        """Return every file that a table has at a version, by path below its location."""
-        return files_of(self.format, table, target_state(table, version))
+        """Return every file that a table has at a version, by path below its location.
+
+        Raises:
+            UnsupportedError: The table does not declare the format, or it has no such files.
+        """
+        target = target_state(table, version)
+        self.refuse_undeclared(table, target)
+        return files_of(self.format, table, target)
 
     def replay(
         self, table: Table, store: Store, *, version: int, on_progress: Progress = nobody
@@ -337,9 +368,10 @@ class Materialisation(Generic[P]):
         Raises:
             NotFoundError: The table does not have that version.
             StoreError: Other files stand there.
-            UnsupportedError: The format has no such files.
+            UnsupportedError: The table does not declare the format, or it has no such files.
         """
         outputs, target = StoreOutputs(store, ""), target_state(table, version)
+        self.refuse_undeclared(table, target)
         self._put(table, outputs, self.format.positions.start, target, on_progress)
 
     def verify(self, table: Table) -> Difference:
@@ -360,18 +392,26 @@ class Materialisation(Generic[P]):
     def rebuild(self, table: Table, *, on_progress: Progress = nobody) -> Difference:
         """Restore lost and damaged files, and take leftovers away; return what was found wrong.
 
-        Others' files in places that the ledger needs make way.
+        Others' files in places that the ledger needs make way. Where the newest version does not
+        declare the format any more, the files stay at theirs.
+
+        Raises:
+            UnsupportedError: There are none of this log's, and the format is not declared.
         """
         with table.log.store.lock(self.key(table)):
             stood = self.position(table)
+            is_cut = self._cut(table, stood) is not None
+            if stood.version < 0 or is_cut:
+                self.refuse_undeclared(table, target_state(table, None))
             other = self.format.otherwise(table, stood)
             if other is not None:
                 self._tell(table, stood, other)
                 stood = self._renewed(table, stood, on_progress)
             compared = self._compared(table, stood)
+            if not self._declares(compared.rebuilt):
+                compared = evolve(compared, rebuilt=target_state(table, stood.version))
             outputs = outputs_of(table)
             # Of commits that are not in the log any more, nothing else tells.
-            is_cut = self._cut(table, stood) is not None
             of_cut = self.format.projected(outputs, compared.rebuilt) if is_cut else ()
             for path in compared.in_the_way:
                 self.format.make_way(outputs, path)
@@ -419,12 +459,14 @@ class Materialisation(Generic[P]):
 
         Raises:
             DamagedLogError: The log ends before, or its newest commit is another.
+            UnsupportedError: That state does not declare the format.
         """
         start = self.position(table)
         target = target_state(table, version)
         if start.version >= head_state(table.log).version:
             # Where there is more, the run looks itself at what comes next.
             self._refuse_cut(table, start)
+        self.refuse_undeclared(table, target)
         return start, target
 
     def _advanced(

@@ -25,7 +25,6 @@ from ledger.events.snapshot_events import (
     TagReplaced,
 )
 from ledger.events.table_events import TablePromoted
-from ledger.evolution.declared.format import declared_by
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
 from ledger.files.change_file import event_files
@@ -55,7 +54,6 @@ from projections.delta.table.metadata import checkpoint_interval
 from projections.materialising import Progress, new_commits
 from projections.outputs import Outputs
 
-_OWN_FORMAT = "delta"
 _OF_FILES = (
     SnapshotsExpired
     | TagCreated
@@ -90,11 +88,6 @@ class Projection:
             StoreError: A file that the ledger did not project stands in a place of its own.
             UnsupportedError: Delta has no such files.
         """
-        if _OWN_FORMAT not in declared_by(self.target.schema.options).formats:
-            raise UnsupportedError(
-                f"{self.table.identifier} is not declared to be a Delta table: add delta to its "
-                "option ledger.formats"
-            )
         run = _Run(self)
         for read in new_commits(self.table, self.start, self.target, on_progress):
             run.commit(read)

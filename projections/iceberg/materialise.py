@@ -208,6 +208,7 @@ def _one(table: Table, version: int, on_progress: Progress) -> int:
     with table.log.store.lock(ICEBERG.key(table)):
         stands = ICEBERG.position(table).version
         made, target = MemoryOutputs(), target_state(table, version)
+        ICEBERG.refuse_undeclared(table, target)
         Projection(table, made, IcebergPosition(), target).render(on_progress)
         metadata = Names(target.table_id).metadata(version)
         outputs = outputs_of(table)

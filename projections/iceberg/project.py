@@ -26,13 +26,12 @@ from ledger.events.snapshot_events import (
     TagDeleted,
     TagReplaced,
 )
-from ledger.evolution.declared.rules import Rules
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
 from ledger.history.older import state_at_snapshot
 from ledger.log.replay import Read
 from ledger.log.travel import at_version, effective_millis
-from ledger.model.errors import DamagedLogError, StoreError, UnsupportedError
+from ledger.model.errors import DamagedLogError, StoreError
 from ledger.table import Table
 from projections.iceberg.born import project_born, render_born
 from projections.iceberg.manifests.writing import Manifests
@@ -119,11 +118,6 @@ class Projection:
         run.put_metadata(self.target)
 
     def _go(self, on_progress: Progress) -> _Run:
-        if "iceberg" not in Rules.of(self.target.schema.options).formats:
-            raise UnsupportedError(
-                f"{self.table.identifier} is not declared to be an Iceberg table: add iceberg to "
-                "its option ledger.formats"
-            )
         run = _Run(self)
         for read in new_commits(self.table, self.start, self.target, on_progress):
             run.commit(read)

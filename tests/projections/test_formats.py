@@ -24,6 +24,7 @@ from ledger import (
     SetOption,
     SnapshotPlan,
     Table,
+    UnsupportedError,
     formats,
 )
 from ledger.cli import main
@@ -34,6 +35,7 @@ from ledger.events.schema_changes import RemoveOption, UpdateComment
 from ledger.evolution.declared.format import FileForm
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.fold.table_record import TableStream
+from ledger.stores import LocalStore
 from projections.statistics import Kept
 from projections.statistics.reading.engine_files import EngineFiles
 from projections.statistics.shown.query import totals
@@ -310,6 +312,67 @@ def test_one_entry_point_brings_all_of_a_format_and_imports_what_is_asked_for() 
     assert "materialise" not in ran.stdout
     for each in ("delta", "iceberg", "paimon"):
         assert formats.part(each, "kept").format.name == each
+
+
+PROJECTED = {"paimon": "a Paimon", "iceberg": "an Iceberg", "delta": "a Delta"}
+
+
+def _undeclared(name: str) -> str:
+    return f"shop.t is not declared to be {PROJECTED[name]} table: add {name} to its option"
+
+
+@pytest.mark.parametrize("name", PROJECTED)
+def test_no_format_has_files_of_a_table_that_does_not_declare_it(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = str(tmp_path / "lake")
+    opened = ledger.open(root)
+    opened.create_database("shop")
+    others = ",".join(each for each in PROJECTED if each != name)
+    schema = Schema.of({"id": "INT"}, options={"ledger.formats": others})
+    table = opened.create_table("shop.t", schema)
+    table.append([file("a.parquet")])
+    kept = formats.part(name, "kept")
+    asked: tuple[Callable[[], object], ...] = (
+        lambda: table.project(name),
+        lambda: table.project(name, version=1),
+        lambda: kept.advance(table),
+        lambda: next(kept.follow(table)),
+        lambda: kept.rebuild(table),
+        lambda: kept.expected(table),
+        lambda: kept.replay(table, LocalStore(tmp_path / "elsewhere"), version=1),
+    )
+    for refused in asked:
+        with pytest.raises(UnsupportedError, match=f"^{_undeclared(name)} ledger.formats$"):
+            refused()
+    for flags in ((), ("--follow",), ("--rebuild",)):
+        assert main(["project", name, "shop.t", "--ledger", root, *flags]) != 0
+        assert _undeclared(name) in capsys.readouterr().err
+    assert kept.verify(table).is_empty
+    assert not kept.has_files(table)
+
+
+@pytest.mark.parametrize("name", PROJECTED)
+def test_files_that_stand_stay_sound_when_their_format_is_left(name: str, tmp_path: Path) -> None:
+    opened = ledger.open(tmp_path / "lake")
+    opened.create_database("shop")
+    schema = Schema.of({"id": "INT"}, options={"ledger.formats": ",".join(PROJECTED)})
+    table = opened.create_table("shop.t", schema)
+    table.append([file("a.parquet")])
+    version, kept = table.project(name), formats.part(name, "kept")
+    stands = sorted(kept.expected(table))
+    others = ",".join(each for each in PROJECTED if each != name)
+    table.alter([SetOption("ledger.formats", others)])
+    with pytest.raises(UnsupportedError, match=_undeclared(name)):
+        table.project(name)
+    assert kept.verify(table).is_empty
+    place = Path(table.location.removeprefix("file://"))
+    lost = stands[-1]
+    (place / lost).unlink()
+    assert kept.verify(table).missing == (lost,)
+    kept.rebuild(table)
+    assert kept.verify(table).is_empty
+    assert kept.freshness(table).version == version
 
 
 def test_a_part_that_a_format_does_not_bring_is_told_with_those_that_do(install: Install) -> None:

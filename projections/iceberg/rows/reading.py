@@ -19,7 +19,7 @@ from ledger.table import Table
 from ledger.table_at import TableAt
 from projections.iceberg import position as positions
 from projections.iceberg.born import born_metadata, render_born
-from projections.iceberg.materialise import advance
+from projections.iceberg.materialise import ICEBERG, advance
 from projections.iceberg.names import RENDERER, Names
 from projections.iceberg.position import IcebergPosition
 from projections.iceberg.project import Projection
@@ -174,8 +174,9 @@ def _schema_id(position: IcebergPosition, ledger_id: int) -> int:
 
 def _rendered(table: Table, at: TableAt) -> tuple[TableMetadata, Mapping[str, bytes]]:
     """Return the metadata of a version as it was, and the files that are needed to read by it."""
-    made = MemoryOutputs()
-    Projection(table, made, IcebergPosition(), target_state(table, at.version)).render(nobody)
+    made, target = MemoryOutputs(), target_state(table, at.version)
+    ICEBERG.refuse_undeclared(table, target)
+    Projection(table, made, IcebergPosition(), target).render(nobody)
     path = Names(at.state.table_id).metadata(at.version)
     metadata = _parsed(made.files[path])
     if at.schema.id != at.state.schema.id:

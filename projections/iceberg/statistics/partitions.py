@@ -23,7 +23,7 @@ from ledger.model.snapshot import StatisticsFile
 from ledger.model.transforms.paths import field_types
 from ledger.model.types.walk import walk_fields
 from ledger.table import Table
-from projections.iceberg.materialise import project
+from projections.iceberg.materialise import ICEBERG, project
 from projections.iceberg.names import Names
 from projections.iceberg.statistics.partition_file import (
     partition_statistics_file,
@@ -70,11 +70,7 @@ def publish(table: Table, kept: Kept, at: Instant, **options: Unpack[CommitOptio
 def check(table: Table, at: Instant) -> None:
     """Refuse to publish what Iceberg's readers would not find; raises as `publish`."""
     head, snapshot_id = table.state, at.state.last_snapshot_id
-    if "iceberg" not in Rules.of(head.schema.options).formats:
-        raise UnsupportedError(
-            f"{table.identifier} is not declared to be an Iceberg table: add iceberg to its "
-            "option ledger.formats"
-        )
+    ICEBERG.refuse_undeclared(table, head)
     if snapshot_id == 0:
         raise InvalidInputError(
             f"{table.identifier} has no snapshot yet, so nothing to publish: add files first"

@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Unpack
 
-from ledger.evolution.declared.rules import Rules
 from ledger.files.snapshot_plan import SnapshotPlan
 from ledger.log.request import CommitOptions
 from ledger.model.errors import InvalidInputError, UnsupportedError
@@ -27,7 +26,7 @@ from projections.paimon.files.statistics_file import (
     statistics_file,
     statistics_text,
 )
-from projections.paimon.materialise import project
+from projections.paimon.materialise import PAIMON, project
 from projections.paimon.paths import Names, statistics_path
 from projections.statistics.columns.sums import ColumnSums, column_sums
 from projections.statistics.publishing import Published
@@ -76,11 +75,7 @@ def publish(
 
 def analysable(table: Table, at: TableAt) -> Snapshot:
     """Return the snapshot whose statistics can be published; raises as `publish`."""
-    if not Rules.of(at.schema.options).paimon:
-        raise UnsupportedError(
-            f"{table.identifier} is not declared to be a Paimon table: add paimon to its option "
-            "ledger.formats"
-        )
+    PAIMON.refuse_undeclared(table, at.state)
     if at.snapshot is None:
         raise InvalidInputError(
             f"{table.identifier} has no snapshot yet, so nothing to publish: add files first"

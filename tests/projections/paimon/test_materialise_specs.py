@@ -7,8 +7,9 @@ from msgspec.structs import replace
 
 from ledger import Schema, SetOption, Table, UnsupportedError
 from ledger.transforms import bucket
+from projections.materialising import files_of
 from projections.paimon.manifests.records import ManifestEntry
-from projections.paimon.materialise import project, verify
+from projections.paimon.materialise import PAIMON, project, verify
 from projections.paimon.rows.binary_row import decode_row
 from projections.paimon.rows.values import scalar
 from tests.lakes import data_file, lake_on, memory, orders
@@ -72,8 +73,9 @@ def test_a_file_without_a_partition_key_is_refused_by_its_spec() -> None:
     table.update_spec().remove_field("day").commit()
     table.append([replace(data_file("a.parquet"), spec_id=1, partition=())])
 
+    # Logs of before files were asked whether Paimon has them may hold such ones, too.
     with pytest.raises(UnsupportedError, match="partition spec 1 are not partitioned by day"):
-        project(table)
+        files_of(PAIMON.format, table, table.state)
 
 
 def test_a_table_that_is_to_stay_paimons_keeps_its_partition_keys() -> None:

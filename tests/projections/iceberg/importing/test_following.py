@@ -116,7 +116,9 @@ def test_its_files_are_listed_and_planned_by_what_its_engines_manifests_say(tmp_
         str(each.file.file_path) for each in theirs.scan("id > 2").plan_files()
     ]
     assert len(table.at(snapshot=first).files) == 1
-    with pytest.raises(UnsupportedError, match="iceberg"):
+    with pytest.raises(
+        UnsupportedError, match="born in Iceberg, and others own it; read it by iceberg"
+    ):
         table.project("paimon")
 
 

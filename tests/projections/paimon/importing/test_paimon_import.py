@@ -237,7 +237,7 @@ def test_it_takes_no_commits_of_its_own_and_says_whose_it_is(tmp_path: Path) -> 
     with pytest.raises(NotFoundError, match="allowed_locations"):
         _ = table.at().files
     for each in ("iceberg", "delta"):
-        with pytest.raises(LedgerError, match=each):
+        with pytest.raises(LedgerError, match=f"{each.title()} table: .* read it by paimon"):
             table.project(each)
 
 
