@@ -324,8 +324,7 @@ def _pair_problems(one: FormatRules, other: FormatRules, batch: Batch) -> Iterat
                 yield from _clashes_at(one, other, roots, [column])
         return
     yield from _clashes_at(one, other, roots, batch.schema.fields)
-    reach = batch.history.reach(batch.before)
-    for older in batch.history.schemas(reach.schema_ids - {batch.schema.id}):
+    for older in batch.readable:
         yield from _clashes_at(one, other, roots, older.fields)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
-from itertools import chain, compress, repeat
+from itertools import chain, compress, pairwise, repeat
 from operator import is_not
 from typing import Any, Protocol
 
@@ -84,10 +84,22 @@ def source_problems(schema: Schema, spec: PartitionSpec, order: SortOrder) -> It
 def lost_source_problems(batch: Batch) -> Iterator[Refusal]:
     """Yield the fields of the layout in force that lose their column by a batch."""
     before, layout = batch.before, batch.layout
-    stood = set(source_problems(before.schema, before.spec, before.sort_order))
-    for each in source_problems(batch.schema, layout.spec, layout.sort_order):
-        if each not in stood:
-            yield each
+    return unless_stood(
+        source_problems(batch.schema, layout.spec, layout.sort_order),
+        source_problems(before.schema, before.spec, before.sort_order),
+    )
+
+
+def unless_stood(now: Iterable[Refusal], before: Iterable[Refusal]) -> Iterator[Refusal]:
+    """Yield what is refused of a table, but for what was so before a change.
+
+    Args:
+        now: What is refused of it afterwards.
+        before: What was refused of it before; not looked at where nothing is now.
+    """
+    found = list(now)
+    stood = set(before) if found else ()
+    return (each for each in found if each not in stood)
 
 
 def refused_retyping(what: str, before: DataType, after: DataType, rule: str) -> Refusal:
@@ -174,6 +186,21 @@ class Birth:
 
 
 @frozen
+class SchemaStep:
+    """From one schema to columns of a later one.
+
+    Attributes:
+        before: The earlier schema.
+        columns: Columns of the later one.
+        only: The ids of what to look at in them; None for all.
+    """
+
+    before: Schema
+    columns: tuple[DataField, ...]
+    only: frozenset[int] | None = None
+
+
+@frozen
 class Batch:
     """What a transaction makes of a table.
 
@@ -219,6 +246,42 @@ class Batch:
             and _without_declaration(was.options) == _without_declaration(now.options)
         )
 
+    @property
+    def may_require(self) -> bool:
+        """Whether a column may become required although older rows may lack it."""
+        return self.rules.allow_incompatible or self.before.snapshot is None
+
+    @cached_property
+    def reach(self) -> Reach:
+        """What can be read before it; may read every file change that is live."""
+        return self.history.reach(self.before)
+
+    @cached_property
+    def readable(self) -> list[Schema]:
+        """The schemas of what can be read, but for the one afterwards; oldest first."""
+        return self.history.schemas(self.reach.schema_ids - {self.schema.id})
+
+    def steps(self, asked: FormatRules) -> Iterator[SchemaStep]:
+        """Yield from which schemas to which columns a format's readers have to come.
+
+        Where the format is new, from each that can be read to the next; else by what the batch
+        changes alone. Columns that are back are met by files of any schema before.
+        """
+        if self.is_new(asked):
+            older = self.readable
+            # The change itself counts, too, however few rows can be read.
+            known = {each.id for each in older}
+            newest = [each for each in (self.before.schema,) if each.id not in known]
+            for before, after in pairwise([*older, *newest, self.schema]):
+                yield SchemaStep(before, after.fields)
+            columns, back = self.schema.fields, self._ever_returned(older)
+        else:
+            columns, back = self.changed_columns, self.returned
+            if columns:
+                yield SchemaStep(self.before.schema, columns)
+        for each in self.readable if back else ():
+            yield SchemaStep(each, columns, back)
+
     @cached_property
     def returned(self) -> frozenset[int]:
         """The ids of columns that had been dropped, and stand again."""
@@ -232,7 +295,7 @@ class Batch:
             back.difference_update([each.id for each in walk_fields(self.before.schema.fields)])
         return frozenset(back)
 
-    def ever_returned(self, older: Iterable[Schema]) -> frozenset[int]:
+    def _ever_returned(self, older: Iterable[Schema]) -> frozenset[int]:
         """Return the ids of columns that stand afterwards, and did not in between.
 
         Args:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 
 from ledger.evolution.declared.format import (
@@ -15,11 +14,12 @@ from ledger.evolution.declared.format import (
     Refusal,
     emptiness_problems,
     lost_source_problems,
+    unless_stood,
 )
 from ledger.evolution.state import TableState
 from ledger.model.file_change import FileChange
+from ledger.model.partition import PartitionSpec
 from ledger.model.schema import Schema
-from ledger.model.types import DataField
 from projections.delta.rules import files, held, schemas
 
 
@@ -58,9 +58,13 @@ class DeltaRules:
         yield from schemas.column_problems(columns)
         if is_new:
             yield from _past_problems(batch)
-        elif columns:
-            yield from _step(batch, batch.before.schema).problems(columns)
-            yield from _returned_problems(batch, columns)
+        for each in batch.steps(self):
+            step = schemas.Step(each.before, may_require=batch.may_require)
+            yield from step.problems(each.columns, each.only)
+        if is_new:
+            yield from held.past_problems(batch)
+        elif batch.returned:
+            yield from held.returning_problems(batch)
         yield from _whole_problems(batch, is_new=is_new)
 
     def last_problems(self, batch: Batch) -> Iterator[Refusal]:
@@ -91,55 +95,29 @@ RULES = DeltaRules()
 
 def _whole_problems(batch: Batch, *, is_new: bool) -> Iterator[Refusal]:
     schema, before = batch.schema, batch.before
-    spec = batch.layout.spec
-    found = [*schemas.name_problems(schema), *schemas.spec_problems(schema, spec)]
+    whole = _whole(schema, batch.layout.spec)
     if is_new:
         yield from emptiness_problems(schema)
-    if found and not is_new:
-        stood = {
-            *schemas.name_problems(before.schema),
-            *schemas.spec_problems(before.schema, before.spec),
-        }
-        found = [each for each in found if each not in stood]
-    yield from found
-    if not is_new and before.snapshot is not None:
-        yield from schemas.layout_problems((before.schema, before.spec), (schema, spec))
+        yield from whole
+        return
+    yield from unless_stood(whole, _whole(before.schema, before.spec))
+    if before.snapshot is not None:
+        now = (schema, batch.layout.spec)
+        yield from schemas.layout_problems((before.schema, before.spec), now)
+
+
+def _whole(schema: Schema, spec: PartitionSpec) -> Iterator[Refusal]:
+    yield from schemas.name_problems(schema)
+    yield from schemas.spec_problems(schema, spec)
 
 
 def _past_problems(batch: Batch) -> Iterator[Refusal]:
-    """Yield what Delta cannot say of what can still be read, and of how it came to be."""
-    reach = batch.history.reach(batch.before)
-    if reach.spec_ids:
+    """Yield what Delta cannot say of what can still be read, but for how it came to be."""
+    if batch.reach.spec_ids:
         # Nobody adds a primary key later, so that all files stand under it.
         yield from files.key_problems(batch.before.schema, "of an older snapshot")
     rules = files.FileRules(batch.schema, batch.layout.specs, batch.layout.spec)
-    yield from rules.problems(reach.files)
-    older = batch.history.schemas(reach.schema_ids - {batch.schema.id})
-    for each in older:
+    yield from rules.problems(batch.reach.files)
+    for each in batch.readable:
         yield from schemas.column_problems(each.fields)
         yield from schemas.name_problems(each)
-    # The change itself counts, too, however few rows can be read.
-    known = {each.id for each in older}
-    newest = [each for each in (batch.before.schema,) if each.id not in known]
-    for before, after in pairwise([*older, *newest, batch.schema]):
-        yield from _step(batch, before).problems(after.fields)
-    returned = batch.ever_returned(older)
-    for each in older if returned else ():
-        yield from _step(batch, each).problems(batch.schema.fields, returned)
-    yield from held.past_problems(batch, reach)
-
-
-def _returned_problems(batch: Batch, columns: Sequence[DataField]) -> Iterator[Refusal]:
-    """Yield what files hold of columns that are back, and Delta would not find or read so."""
-    if not batch.returned:
-        return
-    reach = batch.history.reach(batch.before)
-    for older in batch.history.schemas(reach.schema_ids - {batch.schema.id}):
-        yield from _step(batch, older).problems(columns, batch.returned)
-    yield from held.returning_problems(batch)
-
-
-def _step(batch: Batch, before: Schema) -> schemas.Step:
-    return schemas.Step(
-        before, may_require=batch.rules.allow_incompatible or batch.before.snapshot is None
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from ledger.evolution.declared.format import Batch, History, Reach, Refusal
+from ledger.evolution.declared.format import Batch, History, Refusal
 from ledger.evolution.state import TableState
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
@@ -37,9 +37,9 @@ def arriving_problems(
         )
 
 
-def past_problems(batch: Batch, reach: Reach) -> Iterator[Refusal]:
+def past_problems(batch: Batch) -> Iterator[Refusal]:
     """Yield the columns that files which can be read hold under several names."""
-    used = {each.schema_id for each in reach.files}
+    used = {each.schema_id for each in batch.reach.files}
     held = _held(batch.before, batch.history, used)
     for place, reason in clashes(batch.schema, held):
         yield Refusal(

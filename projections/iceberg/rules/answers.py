@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from ledger.evolution.declared.format import (
@@ -12,17 +11,16 @@ from ledger.evolution.declared.format import (
     Birth,
     FileForm,
     History,
-    Reach,
     Refusal,
     declared_by,
     emptiness_problems,
+    unless_stood,
 )
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.layout.fold import LayoutTrail
 from ledger.evolution.state import TableState
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
-from ledger.model.types import DataField
 from projections.iceberg.rules import files, names, schemas
 from projections.iceberg.rules.schemas import Step
 
@@ -61,10 +59,12 @@ class IcebergRules:
         yield from schemas.default_problems(columns, version)
         if is_new:
             yield from _past_problems(batch)
-        elif columns:
-            yield from _step(batch, batch.before.schema).problems(columns)
-            yield from _returned_problems(batch, columns)
-        yield from _whole_problems(batch, is_new=is_new)
+        for each in batch.steps(self):
+            step = Step(each.before, version, may_require=batch.may_require)
+            yield from step.problems(each.columns, each.only)
+        whole = _whole(batch.schema, batch.layout, batch.rules)
+        stood = () if is_new else _whole(batch.before.schema, batch.before, batch.rules)
+        yield from unless_stood(whole, stood)
         yield from names.batch_name_problems(batch, is_new=is_new)
 
     def last_problems(self, batch: Batch) -> Iterator[Refusal]:
@@ -94,14 +94,6 @@ class IcebergRules:
 RULES = IcebergRules()
 
 
-def _whole_problems(batch: Batch, *, is_new: bool) -> Iterator[Refusal]:
-    found = list(_whole(batch.schema, batch.layout, batch.rules))
-    if found and not is_new:
-        stood = set(_whole(batch.before.schema, batch.before, batch.rules))
-        found = [each for each in found if each not in stood]
-    yield from found
-
-
 def _whole(schema: Schema, layout: TableState | LayoutTrail, rules: Rules) -> Iterator[Refusal]:
     yield from emptiness_problems(schema)
     yield from schemas.name_problems(schema)
@@ -123,46 +115,20 @@ def _version_problems(batch: Batch, declared: Iterable[Rules]) -> Iterator[Refus
 
 
 def _past_problems(batch: Batch) -> Iterator[Refusal]:
-    """Yield what Iceberg cannot say of the schemas that can still be read, and of their order."""
-    reach = batch.history.reach(batch.before)
-    older = batch.history.schemas(reach.schema_ids - {batch.schema.id})
+    """Yield what Iceberg cannot say of what can still be read, but for the order of its schemas."""
     if IcebergRules.name not in batch.declared_before.formats:
-        yield from _version_problems(batch, (declared_by(each.options) for each in older))
+        yield from _version_problems(batch, (declared_by(each.options) for each in batch.readable))
         yield from schemas.tag_problems(batch.before.tags)
-        yield from _file_problems(batch, reach)
-    for each in older:
+        yield from _file_problems(batch)
+    for each in batch.readable:
         yield from schemas.type_problems(each.fields, batch.rules.format_version)
         # A schema stays as it was said first, whatever version comes later.
         yield from schemas.default_problems(each.fields, declared_by(each.options).format_version)
-    # The change itself counts, too, however few rows can be read.
-    known = {each.id for each in older}
-    newest = [each for each in (batch.before.schema,) if each.id not in known]
-    for before, after in pairwise([*older, *newest, batch.schema]):
-        yield from _step(batch, before).problems(after.fields)
-    returned = batch.ever_returned(older)
-    for each in older if returned else ():
-        yield from _step(batch, each).problems(batch.schema.fields, returned)
 
 
-def _returned_problems(batch: Batch, columns: Sequence[DataField]) -> Iterator[Refusal]:
-    """Yield what files hold of columns that are back, and Iceberg would read otherwise."""
-    if batch.returned:
-        reach = batch.history.reach(batch.before)
-        for older in batch.history.schemas(reach.schema_ids - {batch.schema.id}):
-            yield from _step(batch, older).problems(columns, batch.returned)
-
-
-def _file_problems(batch: Batch, reach: Reach) -> Iterator[Refusal]:
-    if reach.spec_ids:
+def _file_problems(batch: Batch) -> Iterator[Refusal]:
+    if batch.reach.spec_ids:
         # Nobody adds a primary key later, so that all files stand under it.
         yield from files.key_problems(batch.before.schema, "of an older snapshot")
     rules = files.FileRules(batch.schema, batch.layout.specs, batch.rules.format_version)
-    yield from rules.problems(reach.files)
-
-
-def _step(batch: Batch, before: Schema) -> Step:
-    return Step(
-        before,
-        batch.rules.format_version,
-        may_require=batch.rules.allow_incompatible or batch.before.snapshot is None,
-    )
+    yield from rules.problems(batch.reach.files)

@@ -66,7 +66,7 @@ def batch_name_problems(batch: Batch, *, is_new: bool) -> Iterator[Refusal]:
     if names.agree(bound) and not (is_new and names.is_doubtful):
         return
     # Only now, as it reads much: what no readable snapshot holds any more does not count.
-    held = batch.history.reach(state).named_schema_ids
+    held = batch.reach.named_schema_ids
     yield from name_clashes(batch.schema, batch.history.schemas(held))
 
 

@@ -79,14 +79,12 @@ RULES = PaimonRules()
 
 def _past_problems(batch: Batch) -> Iterator[Refusal]:
     """Yield what it cannot say of what can still be read, and of the table as it shall be."""
-    reach = batch.history.reach(batch.before)
     yield from schemas.column_problems(batch.schema.fields)
-    readable = batch.history.schemas(reach.schema_ids - {batch.schema.id})
-    for older in readable:
+    for older in batch.readable:
         yield from schemas.column_problems(older.fields)
         yield from schemas.step_problems(older, batch.schema)
-    yield from files.FileRules(batch.schema, batch.layout.specs).problems(reach.files)
-    used = {*reach.spec_ids, batch.layout.default_spec_id}
+    yield from files.FileRules(batch.schema, batch.layout.specs).problems(batch.reach.files)
+    used = {*batch.reach.spec_ids, batch.layout.default_spec_id}
     yield from schemas.spec_problems(
         batch.schema, [each for each in batch.layout.specs if each.spec_id in used]
     )
