@@ -11,12 +11,19 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from attrs import frozen
+from msgspec import UNSET, Raw
 
 from ledger.events import TableEvent
+from ledger.events.formats import FILE_FACTS
+from ledger.events.snapshot_events import NO_FILES, SnapshotCommitted
 from ledger.evolution.state import TableState
+from ledger.evolution.table.changes import FileSums
+from ledger.evolution.table.snapshots import readable_files
 from ledger.ledger import Ledger
 from ledger.locations import LOCAL, family_of
+from ledger.log.request import fresh_id
 from ledger.model.errors import CommitConflictError, InvalidInputError, StoreError
+from ledger.model.file_change import FileChange, says_later_facts
 from ledger.model.identifier import Identifier
 from ledger.stores import LocalStore, Store, open_store
 from ledger.table import Table
@@ -76,14 +83,38 @@ class Handover(Protocol):
         source is as it came in: no means that more has come there.
         """
 
+    def instructions(self, table: Table) -> tuple[str, ...]:
+        """Return what the table's former owner has to do, a sentence each."""
+
+
+class Leading(Protocol):
+    """What leads a format's readers to a promoted table."""
+
     def follow(self, table: Table) -> None:
         """Bring what leads readers here up to the newest version."""
 
     def catalog(self, source: str) -> str:
         """Return the catalog's table that leads here; empty where none does."""
 
-    def instructions(self, table: Table) -> tuple[str, ...]:
-        """Return what the table's former owner has to do, a sentence each."""
+
+@frozen
+class ByFolder:
+    """Readers know a folder, which no catalog leads to.
+
+    Attributes:
+        project: Brings a table's own files up to the newest version.
+    """
+
+    project: Callable[[Table], int]
+
+    def follow(self, table: Table) -> None:
+        """Bring the table's own files up to the newest version."""
+        self.project(table)
+
+    def catalog(self, source: str) -> str:
+        """Return nothing."""
+        del source
+        return ""
 
 
 @frozen
@@ -93,10 +124,12 @@ class Promoting:
     Attributes:
         importing: The format's import.
         handover: What the format does of it.
+        leading: What leads its readers to the table from then on.
     """
 
     importing: Importing
     handover: Handover
+    leading: Leading
 
     def plan(
         self,
@@ -150,7 +183,7 @@ class Promoting:
         table = lake.table(identifier)
         owner = table.state.promoted_from
         if owner is not None:
-            self.handover.follow(table)
+            self.leading.follow(table)
             return self._told(table, owner, 0, 0, is_new=False)
         found, new = source or self.handover.source(table), 0
         for _ in range(_MOST_LOOKS):
@@ -172,7 +205,7 @@ class Promoting:
             except CommitConflictError:
                 # Another process takes over what is new at the same time.
                 continue
-            self.handover.follow(table)
+            self.leading.follow(table)
             return self._told(table, found, new, _files(table), is_new=True)
         raise InvalidInputError(
             f"more came at {found} each time that it was looked at: stop its writers, then promote "
@@ -197,7 +230,7 @@ class Promoting:
             source=source,
             transactions=transactions,
             files=files,
-            catalog=self.handover.catalog(source),
+            catalog=self.leading.catalog(source),
             instructions=self.handover.instructions(table),
             version=table.state.version,
             is_new=is_new,
@@ -206,6 +239,38 @@ class Promoting:
 
 def _files(table: Table) -> int:
     return table.state.totals.file_count
+
+
+def adopting(
+    files: tuple[FileChange, ...], *, snapshot_id: int, schema_id: int, **facts: Any
+) -> SnapshotCommitted:
+    """Return the snapshot by which a ledger lists the live files of a table that it now owns.
+
+    Args:
+        files: Those.
+        snapshot_id: Its id.
+        schema_id: The current schema's.
+        facts: What it says besides, by the event's names.
+
+    Raises:
+        InvalidChangeError: A fact of a file cannot stand in the log.
+    """
+    sums = FileSums.of(files)
+    created = sums.last_file_creation_time
+    return SnapshotCommitted(
+        snapshot_id=snapshot_id,
+        schema_id=schema_id,
+        commit_user=fresh_id(),
+        commit_kind="COMPACT",
+        total_record_count=sums.record_count,
+        delta_record_count=sums.record_count,
+        delta_file_count=sums.file_count,
+        delta_file_size_in_bytes=sums.file_size_in_bytes,
+        last_file_creation_time=UNSET if created is None else created,
+        files=Raw(readable_files(files)) if files else NO_FILES,
+        files_format=FILE_FACTS if says_later_facts(files) else UNSET,
+        **facts,
+    )
 
 
 def conditional_store(folder: str, options: Mapping[str, Any] | None) -> Store | None:

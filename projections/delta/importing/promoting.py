@@ -30,7 +30,7 @@ from projections.delta.rules import schemas
 from projections.delta.table.columns import CalledInFiles, names_in_files
 from projections.delta.table.metadata import FENCE, is_reserved, with_features
 from projections.importing.files import place_of_source, plain
-from projections.importing.promoting import Promoting, conditional_store
+from projections.importing.promoting import ByFolder, Promoting, conditional_store
 
 _TIMED = "delta.enableInCommitTimestamps"
 
@@ -86,15 +86,6 @@ class DeltaHandover:
         # Whoever was first: what stands there comes in now.
         store.create(path.removeprefix(f"{FOLDER}/"), _last_version(table, delta, now_millis))
         return False
-
-    def follow(self, table: Table) -> None:
-        """Bring the table's own log up to the newest version."""
-        project(table)
-
-    def catalog(self, source: str) -> str:
-        """Return nothing: no catalog leads to a folder."""
-        del source
-        return ""
 
     def instructions(self, table: Table) -> tuple[str, ...]:
         """Return what the table's former owner has to do, a sentence each."""
@@ -175,4 +166,4 @@ def _problems(table: Table) -> Iterator[str]:
             )
 
 
-PROMOTE = Promoting(DELTA, DeltaHandover())
+PROMOTE = Promoting(DELTA, DeltaHandover(), ByFolder(project))

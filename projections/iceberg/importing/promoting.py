@@ -6,21 +6,16 @@ import posixpath
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET
 
 from ledger.events import TableEvent
-from ledger.events.formats import FILE_FACTS
-from ledger.events.snapshot_events import NO_FILES, SnapshotCommitted
+from ledger.events.snapshot_events import SnapshotCommitted
 from ledger.events.table_events import TablePromoted
 from ledger.evolution.declared.personal import PERSONAL_OPTION, lost_marks
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born.iceberg import BornTable, last_taken
 from ledger.evolution.table.born.summary import FileCounts, totals_of
-from ledger.evolution.table.changes import FileSums
-from ledger.evolution.table.snapshots import readable_files
-from ledger.log.request import fresh_id
 from ledger.model.errors import UnsupportedError
-from ledger.model.file_change import says_later_facts
 from ledger.table import Table
 from projections.iceberg.engines import EngineManifests
 from projections.iceberg.importing import catalogs
@@ -29,7 +24,7 @@ from projections.iceberg.importing.sources import IN_CATALOG, open_source
 from projections.iceberg.materialise import project
 from projections.iceberg.metadata.table import ROW_IDS_SINCE
 from projections.iceberg.names import RENDERER, Names
-from projections.importing.promoting import Promoting
+from projections.importing.promoting import Promoting, adopting
 
 
 class IcebergHandover:
@@ -67,7 +62,7 @@ class IcebergHandover:
             )
         last = last_taken(born.snapshots)
         said = TablePromoted(
-            source=born.source, catalog=self.catalog(source) or UNSET, last_snapshot_id=last
+            source=born.source, catalog=_catalog(source) or UNSET, last_snapshot_id=last
         )
         adopted = _adopted(table, state, born, last)
         return (said,) if adopted is None else (said, adopted)
@@ -82,16 +77,32 @@ class IcebergHandover:
             return True
         if posixpath.basename(newest) != posixpath.basename(_born(table.state).metadata_file):
             return False
-        if not self.catalog(source):
+        if not _catalog(source):
             return True
         version = project(table)
         return catalogs.swap_pointer(source, newest, _metadata(table, version))
+
+    def instructions(self, table: Table) -> tuple[str, ...]:
+        """Return what the table's former owner has to do, a sentence each."""
+        born, name = _born(table.state), table.identifier
+        stop = f"stop all writers of {born.source}: what commits there now is lost to the ledger"
+        if _catalog(born.source):
+            on = f"after later changes, lead {born.source} on with: lakeledger promote {name}"
+            return (stop, on)
+        read = f"let readers read {table.location}, or register its newest metadata file for them"
+        keep = f"keep the files below {born.location}: the table's older rows stay there"
+        on = f"after later changes, bring the files up to date: lakeledger project iceberg {name}"
+        return (stop, read, keep, on)
+
+
+class IcebergLeading:
+    """See `projections.importing.promoting.Leading`."""
 
     def follow(self, table: Table) -> None:
         """Project the table, and lead the catalog's pointer on if it still leads here."""
         version = project(table)
         source = _born(table.state).source
-        if not self.catalog(source):
+        if not _catalog(source):
             return
         at = catalogs.pointer_of(source)
         wanted = _metadata(table, version)
@@ -100,20 +111,12 @@ class IcebergHandover:
 
     def catalog(self, source: str) -> str:
         """Return the catalog's table that leads here; empty where none does."""
-        named = IN_CATALOG.fullmatch(source)
-        return source if named is not None and catalogs.is_swappable(named["catalog"]) else ""
+        return _catalog(source)
 
-    def instructions(self, table: Table) -> tuple[str, ...]:
-        """Return what the table's former owner has to do, a sentence each."""
-        born, name = _born(table.state), table.identifier
-        stop = f"stop all writers of {born.source}: what commits there now is lost to the ledger"
-        if self.catalog(born.source):
-            on = f"after later changes, lead {born.source} on with: lakeledger promote {name}"
-            return (stop, on)
-        read = f"let readers read {table.location}, or register its newest metadata file for them"
-        keep = f"keep the files below {born.location}: the table's older rows stay there"
-        on = f"after later changes, bring the files up to date: lakeledger project iceberg {name}"
-        return (stop, read, keep, on)
+
+def _catalog(source: str) -> str:
+    named = IN_CATALOG.fullmatch(source)
+    return source if named is not None and catalogs.is_swappable(named["catalog"]) else ""
 
 
 def _born(state: TableState) -> BornTable:
@@ -143,26 +146,15 @@ def _adopted(
         return None
     manifests = EngineManifests(state, born, table.read_file)
     files = tuple(manifests.files(current))
-    sums = FileSums.of(files)
     rows = sum(each.new_rows for each in manifests.listed(current))
     is_numbered = born.format_version >= ROW_IDS_SINCE
-    return SnapshotCommitted(
+    return adopting(
+        files,
         snapshot_id=last + 1,
         schema_id=born.schema_id,
-        commit_user=fresh_id(),
-        commit_kind="COMPACT",
-        total_record_count=sums.record_count,
-        delta_record_count=sums.record_count,
-        delta_file_count=sums.file_count,
-        delta_file_size_in_bytes=sums.file_size_in_bytes,
-        last_file_creation_time=(
-            UNSET if sums.last_file_creation_time is None else sums.last_file_creation_time
-        ),
         summary=FileCounts.of(()).summary("COMPACT", totals_of(files).named, {}),
         next_row_id=born.next_row_id + rows if is_numbered else UNSET,
-        files=Raw(readable_files(files)) if files else NO_FILES,
-        files_format=FILE_FACTS if says_later_facts(files) else UNSET,
     )
 
 
-PROMOTE = Promoting(ICEBERG, IcebergHandover())
+PROMOTE = Promoting(ICEBERG, IcebergHandover(), IcebergLeading())

@@ -12,24 +12,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from attrs import evolve
-from msgspec import UNSET, Raw
+from msgspec import UNSET
 
 from ledger.events import TableEvent
-from ledger.events.snapshot_events import NO_FILES, SnapshotCommitted
 from ledger.events.table_events import TablePromoted
 from ledger.evolution.declared.format import Arrival
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born.paimon import PaimonTable
-from ledger.evolution.table.changes import FileSums
-from ledger.evolution.table.snapshots import readable_files
-from ledger.log.request import fresh_id
 from ledger.model.errors import LedgerError, UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.model.snapshot import Snapshot
 from ledger.table import Table
 from projections.importing.files import place_of_source, plain
-from projections.importing.promoting import Promoting, conditional_store
+from projections.importing.promoting import ByFolder, Promoting, adopting, conditional_store
 from projections.paimon.engines import engine_files
 from projections.paimon.files.snapshot_file import snapshot_file
 from projections.paimon.importing.importing import PAIMON
@@ -83,7 +79,16 @@ class PaimonHandover:
             raise UnsupportedError(f"{source} stays its engines': {problem}")
         said = TablePromoted(source=paimon.source)
         current = paimon.current
-        return (said,) if current is None else (said, _adopted(state, current, files))
+        if current is None:
+            return (said,)
+        adopted = adopting(
+            files,
+            snapshot_id=current.id + 1,
+            schema_id=state.schema.id,
+            watermark=UNSET if current.watermark is None else current.watermark,
+            named_schema_ids=tuple(sorted({each.schema_id for each in files})),
+        )
+        return (said, adopted)
 
     def hand_over(
         self, table: Table, source: str, options: Mapping[str, Any] | None, now_millis: int
@@ -107,15 +112,6 @@ class PaimonHandover:
         body = _fence(table, found.snapshot(newest), now_millis)
         store.create(snapshot_path(newest + 1), body)
         return False
-
-    def follow(self, table: Table) -> None:
-        """Bring the table's own files up to the newest version."""
-        project(table)
-
-    def catalog(self, source: str) -> str:
-        """Return nothing: no catalog leads to a folder."""
-        del source
-        return ""
 
     def instructions(self, table: Table) -> tuple[str, ...]:
         """Return what the table's former owner has to do, a sentence each."""
@@ -217,26 +213,4 @@ def _file_problems(
         yield f"{problem.what}: {problem.rule}; {problem.alternative}"
 
 
-def _adopted(
-    state: TableState, current: Snapshot, files: tuple[FileChange, ...]
-) -> SnapshotCommitted:
-    """Return the snapshot by which the ledger lists the live files."""
-    sums = FileSums.of(files)
-    created = sums.last_file_creation_time
-    return SnapshotCommitted(
-        snapshot_id=current.id + 1,
-        schema_id=state.schema.id,
-        commit_user=fresh_id(),
-        commit_kind="COMPACT",
-        total_record_count=sums.record_count,
-        delta_record_count=sums.record_count,
-        delta_file_count=sums.file_count,
-        delta_file_size_in_bytes=sums.file_size_in_bytes,
-        last_file_creation_time=UNSET if created is None else created,
-        watermark=UNSET if current.watermark is None else current.watermark,
-        named_schema_ids=tuple(sorted({each.schema_id for each in files})),
-        files=Raw(readable_files(files)) if files else NO_FILES,
-    )
-
-
-PROMOTE = Promoting(PAIMON, PaimonHandover())
+PROMOTE = Promoting(PAIMON, PaimonHandover(), ByFolder(project))
