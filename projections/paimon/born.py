@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from attrs import evolve
 
+from ledger.evolution.declared.rules import FORMATS_OPTION
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born.paimon import PaimonTable
 from ledger.locations import with_scheme
@@ -51,7 +52,6 @@ from projections.partition_text import PartitionText
 
 _LISTS: Final = ("base_manifest_list", "delta_manifest_list", "changelog_manifest_list")
 _WHOLE_PATH: Final = "_EXTERNAL_PATH"
-_FORMATS: Final = "ledger.formats"
 
 
 def project_born(
@@ -129,7 +129,7 @@ class _Run:
         for number, each in self._paimon.schemas.items():
             if known.get(number) != each:
                 schema = self._paimon.schema(number)
-                options = {key: it for key, it in schema.options.items() if key != _FORMATS}
+                options = {key: it for key, it in schema.options.items() if key != FORMATS_OPTION}
                 body = schema_file(evolve(schema, options=options))
                 self._outputs.point(schema_path(number), body)
 

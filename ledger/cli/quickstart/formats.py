@@ -9,6 +9,7 @@ from attrs import frozen
 from ledger.cli.quickstart.flights import day_of
 from ledger.cli.quickstart.steps import DATABASE, ENGINEER, LOADER
 from ledger.events.schema_changes import RenameColumn
+from ledger.evolution.declared.rules import FORMATS_OPTION
 from ledger.formats import having, part
 from ledger.ledger import Ledger
 from ledger.model.schema import Schema
@@ -51,7 +52,7 @@ def delays_in_every_format(lake: Ledger, flights: pa.Table) -> list[Reading]:
     formats = having("command")
     schema = Schema.of(
         {"day": "DATE", "carrier": "STRING", "flights": "BIGINT", "delay": "DOUBLE"},
-        options={"ledger.formats": ",".join(formats)} if formats else {},
+        options={FORMATS_OPTION: ",".join(formats)} if formats else {},
     )
     table = lake.create_table(DELAYS, schema, author=ENGINEER, message="one table, every format")
     written = _write(table.location, _delays(flights, schema.to_arrow()))

@@ -18,6 +18,7 @@ from ledger.events.snapshot_events import CommitKind, SnapshotCommitted
 from ledger.events.spec_events import PartitionFieldRecord, PartitionSpecUpdated
 from ledger.events.table_events import SchemaRecord
 from ledger.evolution.declared.personal import PERSONAL_OPTION, followed_marks
+from ledger.evolution.declared.rules import FORMATS_OPTION
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import FileSums
 from ledger.evolution.table.snapshots import readable_files
@@ -35,9 +36,6 @@ from projections.delta.log.actions import COMMIT_INFO
 from projections.delta.table.columns import Columns, columns_of, is_mapped
 from projections.importing.deriving import derived
 from projections.importing.trial import ImportedBirth, Planned, Trial
-
-FORMATS = "ledger.formats"
-"""The one option that such a table has besides its source's."""
 
 READABLE = frozenset(
     {
@@ -112,8 +110,8 @@ def birth_of(first: Version, source: Source) -> ImportedBirth:
 
 
 def _options(metadata: Metadata) -> dict[str, str]:
-    found = {key: each for key, each in metadata.configuration.items() if key != FORMATS}
-    return {**found, FORMATS: "delta"}
+    found = {key: each for key, each in metadata.configuration.items() if key != FORMATS_OPTION}
+    return {**found, FORMATS_OPTION: "delta"}
 
 
 def _partitioning(columns: Columns, metadata: Metadata) -> tuple[DataField, ...]:

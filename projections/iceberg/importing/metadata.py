@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ledger.events.born import iceberg as e
 from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
+from ledger.evolution.declared.rules import FORMATS_OPTION
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born.iceberg import BornTable
 from ledger.model.errors import UnsupportedError
@@ -25,9 +26,6 @@ from projections.iceberg.metadata import snapshot as s
 from projections.iceberg.metadata.table import TableMetadata, knowing
 from projections.iceberg.table.layout import iceberg_order, iceberg_spec
 from projections.iceberg.table.statistics_files import puffin_file
-
-FORMATS = "ledger.formats"
-"""The one option that a born table has besides its source's."""
 
 _T = TypeVar("_T")
 
@@ -387,7 +385,7 @@ def _each_by_id(made: TableMetadata, source: TableMetadata) -> tuple[object, obj
 
 def without_formats(properties: Mapping[str, str]) -> dict[str, str]:
     """Return a source's properties without the one that the ledger's own table has."""
-    return {key: each for key, each in properties.items() if key != FORMATS}
+    return {key: each for key, each in properties.items() if key != FORMATS_OPTION}
 
 
 def _by(metadata: TableMetadata, key: str) -> dict[str, s.EncryptionKey]:

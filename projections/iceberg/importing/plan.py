@@ -8,6 +8,7 @@ from msgspec import UNSET
 
 from ledger.events.born import iceberg as e
 from ledger.events.table_events import SchemaRecord
+from ledger.evolution.declared.rules import FORMATS_OPTION
 from ledger.model.errors import UnsupportedError
 from ledger.model.schema import highest_field_id
 from ledger.model.types.wire import field_from_wire
@@ -30,10 +31,10 @@ def birth_of(first: TableMetadata, source: str) -> ImportedBirth:
     Raises:
         UnsupportedError: The ledger cannot hold its first schema, spec or order.
     """
-    formats = first.properties.get(m.FORMATS, "iceberg")
+    formats = first.properties.get(FORMATS_OPTION, "iceberg")
     if formats != "iceberg":
         raise UnsupportedError(
-            f"the source has the property {m.FORMATS}={formats}, which in the ledger says "
+            f"the source has the property {FORMATS_OPTION}={formats}, which in the ledger says "
             "iceberg for its table; take it away there"
         )
     schema = ledger_schema(first.schemas[0], first.format_version)
@@ -44,7 +45,7 @@ def birth_of(first: TableMetadata, source: str) -> ImportedBirth:
         schema=SchemaRecord(
             fields=schema.fields,
             highest_field_id=highest_field_id(fields),
-            options={m.FORMATS: "iceberg"},
+            options={FORMATS_OPTION: "iceberg"},
             identifier_field_ids=schema.identifier_field_ids,
         ),
         born=e.IcebergBirth(

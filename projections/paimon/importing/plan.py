@@ -8,7 +8,7 @@ nor a branch: they come last.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from attrs import evolve, frozen
 from msgspec import UNSET
@@ -26,6 +26,7 @@ from ledger.events.snapshot_events import (
     TagDeleted,
     TagReplaced,
 )
+from ledger.evolution.declared.rules import FORMATS_OPTION
 from ledger.evolution.fold.schema_builder import SchemaBuilder
 from ledger.evolution.fold.schema_record import schema_record
 from ledger.evolution.table.born.paimon import PaimonTable
@@ -39,9 +40,6 @@ from projections.paimon.files.snapshot_file import TagFile
 from projections.paimon.importing.sources import Source
 from projections.paimon.paths import schema_path, snapshot_path, tag_path
 
-FORMATS: Final = "ledger.formats"
-"""The one option that a born table has besides its source's."""
-
 
 def birth_of(source: Source) -> ImportedBirth:
     """Return how a table begins: with the oldest schema that is there.
@@ -50,13 +48,13 @@ def birth_of(source: Source) -> ImportedBirth:
         UnsupportedError: The source says that it is of other formats.
     """
     first = source.schema(source.schema_ids[0])
-    formats = first.options.get(FORMATS, "paimon")
+    formats = first.options.get(FORMATS_OPTION, "paimon")
     if formats != "paimon":
         raise UnsupportedError(
-            f"the source has the option {FORMATS}={formats}, which in the ledger says paimon for "
-            "its table; take it away there"
+            f"the source has the option {FORMATS_OPTION}={formats}, which in the ledger says "
+            "paimon for its table; take it away there"
         )
-    options = {**first.options, FORMATS: "paimon"}
+    options = {**first.options, FORMATS_OPTION: "paimon"}
     return ImportedBirth(
         schema=schema_record(evolve(first, options=options)),
         born=PaimonBirth(source=source.location, location=source.location, schema_id=first.id),
@@ -202,7 +200,7 @@ def _around_columns(builder: SchemaBuilder, wanted: Schema) -> Iterator[SchemaEv
 
 
 def _options(options: Mapping[str, str]) -> dict[str, str]:
-    return {key: each for key, each in options.items() if key != FORMATS}
+    return {key: each for key, each in options.items() if key != FORMATS_OPTION}
 
 
 def _snapshot_events(table: PaimonTable, snapshot: Snapshot) -> Iterator[TableEvent]:
