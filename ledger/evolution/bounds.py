@@ -2,6 +2,7 @@
 
 One table, asked when a change is decided and never when it is folded: what stands in a log stays
 readable. Every door (Python, JSON, SQL, the command line, files' footers) leads through deciding.
+What may stand in a log is a column of the same table, which `verify` reads.
 
 Source: Java's int and long, which Paimon's and Iceberg's files hold; Paimon's range of system ids
 and its formula for the ids of list and map members; Iceberg's reserved ids.
@@ -13,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from operator import attrgetter
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 from msgspec import UNSET
 
 from ledger.events.born.iceberg import IcebergStatistics, StatisticsBlob
@@ -30,11 +31,12 @@ from ledger.evolution.table.changes import (
 )
 from ledger.model.file_change import FileChange
 from ledger.model.schema import SYSTEM_FIELD_ID_START, FieldIdPolicy, Schema
-from ledger.model.types import DataField, DataType
+from ledger.model.types import INT_MAX, LONG_MAX, DataField, DataType
 from ledger.model.types.arrow import element_id, key_id
 from ledger.model.types.walk import parts_of, type_places, walk_ids
 
-INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
+INT, LONG = (-INT_MAX - 1, INT_MAX), (-LONG_MAX - 1, LONG_MAX)
+"""All that Java's int and long hold."""
 
 
 @frozen
@@ -46,12 +48,19 @@ class Bound:
         least: The smallest that is taken.
         most: The greatest that is taken.
         way_out: What to do instead.
+        in_logs: The smallest and the greatest that may stand in a log, where older clients wrote
+            more, or a source says more than callers may; else the same.
     """
 
     noun: str
     least: int
     most: int
     way_out: str = ""
+    in_logs: tuple[int, int] = field(kw_only=True)
+
+    @in_logs.default
+    def _as_decided(self) -> tuple[int, int]:
+        return self.least, self.most
 
     def holds(self, value: object) -> bool:
         """Return whether a value is such a number."""
@@ -79,28 +88,29 @@ class Bound:
 
 COUNT = Bound("count", 0, LONG_MAX)
 SIZE = Bound("size in bytes", 0, LONG_MAX)
-SUM = Bound("sum", -LONG_MAX - 1, LONG_MAX, "commit it in a table of its own")
-TIME_MILLIS = Bound("Unix time in milliseconds", 0, 253_402_300_799_999)
+SUM = Bound("sum", *LONG, "commit it in a table of its own")
+TIME_MILLIS = Bound("Unix time in milliseconds", 0, 253_402_300_799_999, in_logs=LONG)
 RETENTION_MILLIS = Bound(
     "retention in milliseconds",
     1,
     1000 * 365 * 24 * 3_600_000,
     "leave it out to keep it for ever",
+    in_logs=(1, LONG_MAX),
 )
 KEPT = Bound("number of snapshots to keep", 1, INT_MAX)
 SNAPSHOT_ID = Bound("snapshot id", 1, LONG_MAX)
 SEQUENCE = Bound("sequence number", 0, LONG_MAX)
 SCHEMA_ID = Bound("schema id", 0, INT_MAX)
 SPEC_ID = Bound("partition spec id", 0, INT_MAX)
-BUCKET = Bound("bucket", -2, INT_MAX)
-LEVEL = Bound("level", 0, INT_MAX)
+BUCKET = Bound("bucket", -2, INT_MAX, in_logs=INT)
+LEVEL = Bound("level", 0, INT_MAX, in_logs=INT)
 ROW_ID = Bound("row id", 0, LONG_MAX)
 ORDER_ID = Bound("sort order id", 0, INT_MAX)
 OFFSET = Bound("offset in bytes", 0, LONG_MAX)
-IDENTIFIER = Bound("commit identifier", -LONG_MAX - 1, LONG_MAX)
-WATERMARK = Bound("watermark", -LONG_MAX - 1, LONG_MAX)
+IDENTIFIER = Bound("commit identifier", *LONG)
+WATERMARK = Bound("watermark", *LONG)
 LOG_BUCKET = Bound("bucket of log offsets", 0, INT_MAX)
-LOG_OFFSET = Bound("log offset", -LONG_MAX - 1, LONG_MAX)
+LOG_OFFSET = Bound("log offset", *LONG)
 FIELD_ID = Bound("field id", 0, INT_MAX)
 PAIMON_ID = Bound(
     "field id",
@@ -117,7 +127,11 @@ MEMBERED_ID = Bound(
     524_286,
     "ids of a column with a list or map count for its elements, too; number the columns anew",
 )
+HIGHEST_ID = Bound("highest field id", -1, INT_MAX)
 COLUMNS = Bound("number of columns, nested ones included", 0, 100_000)
+LENGTH = Bound("length", 1, INT_MAX, in_logs=INT)
+VERSION = Bound("version", 0, LONG_MAX)
+FORMAT = Bound("format", 1, INT_MAX)
 
 EVERY_ID = range(-LONG_MAX, LONG_MAX)
 _SAFE_IDS = 100_000
@@ -156,7 +170,7 @@ NUMBERS: Mapping[type, Mapping[str, Bound]] = {
         "file_footer_size_in_bytes": SIZE,
     },
     StatisticsBlob: {"snapshot_id": SNAPSHOT_ID, "sequence_number": SEQUENCE},
-    Schema: {"id": SCHEMA_ID, "highest_field_id": Bound("highest field id", -1, INT_MAX)},
+    Schema: {"id": SCHEMA_ID, "highest_field_id": HIGHEST_ID},
 }
 """Every number that a caller gives, by what holds it. None and an absent value pass."""
 
@@ -172,6 +186,47 @@ FACTS: Mapping[str, Bound] = {
     "next_row_id": ROW_ID,
 }
 """Every number among a snapshot's further facts."""
+
+IN_LOGS: Mapping[str, Bound] = {
+    **{name: bound for row in NUMBERS.values() for name, bound in row.items()},
+    **FACTS,
+    **dict.fromkeys(("field_id", "field_ids", "fields", "identifier_field_ids"), FIELD_ID),
+    **dict.fromkeys(("parent_id", "reference_id", "source_id", "equality_ids"), FIELD_ID),
+    **dict.fromkeys(("element_id", "key_id", "value_id"), FIELD_ID),
+    **dict.fromkeys(("last_column_id", "last_partition_id"), HIGHEST_ID),
+    **dict.fromkeys(("named_schema_ids", "schema_ids"), SCHEMA_ID),
+    "spec_ids": SPEC_ID,
+    **dict.fromkeys(("order_id", "order_ids"), ORDER_ID),
+    **dict.fromkeys(("snapshot_ids", "of_partitions"), SNAPSHOT_ID),
+    "last_snapshot_id": Bound("highest snapshot id", 0, LONG_MAX),
+    "last_sequence_number": SEQUENCE,
+    "length": LENGTH,
+    **dict.fromkeys(("count", "file_count", "dropped", "added_rows"), COUNT),
+    **dict.fromkeys(("values", "transactions"), COUNT),
+    **dict.fromkeys(("total_record_count", "delta_record_count"), SUM),
+    **dict.fromkeys(("delta_file_count", "delta_file_size_in_bytes"), SUM),
+    **dict.fromkeys(("timestamp_millis", "last_updated_millis", "true_time_millis"), TIME_MILLIS),
+    **dict.fromkeys(("last_file_creation_time", "effective_time_millis"), TIME_MILLIS),
+    **dict.fromkeys(("version", "delta_version", "first_version"), VERSION),
+    **dict.fromkeys(("format", "format_version", "files_format"), FORMAT),
+}
+"""Every number of an event and of a file, by its key, which means one thing wherever it stands."""
+
+IN_LOGS_BY_KEY: Mapping[str, tuple[Bound | None, Bound | None]] = {
+    **dict.fromkeys(COUNTS_BY_FIELD, (FIELD_ID, COUNT)),
+    **dict.fromkeys(("lower_bounds", "upper_bounds", "outside"), (FIELD_ID, None)),
+    "log_offsets": (LOG_BUCKET, LOG_OFFSET),
+    "columns": (None, FIELD_ID),
+    "rules": (None, Bound("rules number", 1, LONG_MAX)),
+    "txns": (None, Bound("version of a program that writes to a source", *LONG)),
+}
+"""The same of each map: what its keys and its values are, where these are numbers."""
+
+UNBOUNDED: Mapping[str, str] = {
+    "parent_snapshot_id": "a source's own, and some say -1 for none",
+    "partition": "values of columns",
+}
+"""Numbers of events and files that are bounded by their 64 bits alone, by key, and why."""
 
 
 def _values(names: Sequence[str]) -> Callable[[object], tuple[Any, ...]]:

@@ -213,6 +213,35 @@ CONTRADICTIONS: dict[str, tuple[Callable[[Place], Events], str]] = {
         ],
         "timeRetainedMillis is -5",
     ),
+    "a manifest list of less than nothing": (
+        lambda place: [snapshot(place, baseManifestListSize=-5)],
+        "baseManifestListSize is -5",
+    ),
+    "fewer rows changed than none": (
+        lambda place: [snapshot(place, changelogRecordCount=-7)],
+        "changelogRecordCount is -7",
+    ),
+    "a row id below the first": (
+        lambda place: [snapshot(place, nextRowId=-3)],
+        "nextRowId is -3",
+    ),
+    "a footer of less than nothing": (
+        lambda _: [
+            {
+                "type": "setStatistics",
+                "statistics": {**puffin(2, "x.puffin"), "fileFooterSizeInBytes": -9},
+            }
+        ],
+        "fileFooterSizeInBytes is -9",
+    ),
+    "a count of values that is none": (
+        lambda place: [listed(place, valueCounts={"0": -1})],
+        "valueCounts holds -1",
+    ),
+    "a count of no column's values": (
+        lambda place: [listed(place, nullValueCounts={"-1": 0})],
+        "nullValueCounts holds -1",
+    ),
     "a commit identifier of more than 64 bits": (
         lambda place: [snapshot(place, commitIdentifier=2**63)],
         "commitIdentifier",

@@ -56,6 +56,7 @@ from ledger.evolution.validation.rows import (
     unknown,
 )
 from ledger.model.schema import Schema
+from ledger.model.types import INT_MAX
 
 KEY_TYPE_ROOTS_REFUSED = frozenset(
     {"MAP", "ARRAY", "ROW", "MULTISET", "VECTOR", "VARIANT", "GEOMETRY", "GEOGRAPHY"}
@@ -63,7 +64,6 @@ KEY_TYPE_ROOTS_REFUSED = frozenset(
 SYSTEM_NAMES = frozenset({"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID"})
 KEY_NAME_PREFIX = "_KEY_"
 
-_INT_MAX = 2**31 - 1
 _TIME_ROOTS = ("INT", "BIGINT", "TIMESTAMP", "TIMESTAMP_LTZ")
 
 
@@ -102,7 +102,7 @@ def _has_blank(names: tuple[str, ...]) -> bool:
 
 
 def _retention(candidate: Candidate) -> None:
-    defaults = (10, _INT_MAX)
+    defaults = (10, INT_MAX)
     for what in ("snapshot", "changelog"):
         least = candidate.options.number(f"{what}.num-retained.min", defaults[0])
         most = candidate.options.number(f"{what}.num-retained.max", defaults[1])

@@ -29,7 +29,6 @@ Unit = Literal["year", "month", "day", "hour"]
 _UNITS: tuple[Unit, ...] = ("year", "month", "day", "hour")
 _PARAMETERISED = re.compile(r"(bucket|truncate)\[\s*(-?[0-9]+)\s*\]")
 _FIRST_YEAR = 1970
-_MOST = 2**31 - 1
 
 _NUMBERS = (t.TinyIntType, t.SmallIntType, t.IntType, t.BigIntType, t.DecimalType)
 _BYTES = (t.BinaryType, t.VarBinaryType)
@@ -131,7 +130,7 @@ class Bucket(Transform):
         return t.IntType()
 
     def _apply(self, value: Value, source: t.DataType) -> int:
-        return (bucket_hash(value, source) & _MOST) % self.count
+        return (bucket_hash(value, source) & t.INT_MAX) % self.count
 
 
 @frozen
@@ -273,8 +272,8 @@ def transform_of(text: str) -> Transform:
     if found is None:
         return UnknownTransform(text)
     number = int(found[2])
-    if not 1 <= number <= _MOST:
-        raise InvalidInputError(f"transform {text} is out of range: give 1 to {_MOST}")
+    if not 1 <= number <= t.INT_MAX:
+        raise InvalidInputError(f"transform {text} is out of range: give 1 to {t.INT_MAX}")
     return Bucket(number) if found[1] == "bucket" else Truncate(number)
 
 

@@ -21,7 +21,10 @@ from attrs import field, frozen
 
 from ledger.model.errors import InvalidTypeError
 
-MAX_LENGTH = 2147483647
+INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
+"""The greatest numbers of Java's int and long, which formats' files hold."""
+
+MAX_LENGTH = INT_MAX
 """The greatest length of a string or binary type; there it prints as STRING or BYTES."""
 
 MAX_DEPTH = 100

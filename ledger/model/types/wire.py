@@ -16,6 +16,7 @@ from msgspec import UNSET, UnsetType
 from ledger.model.errors import InvalidTypeError
 from ledger.model.messages.excerpt import excerpt, is_storable
 from ledger.model.types import (
+    INT_MAX,
     MAX_DEPTH,
     ArrayType,
     DataField,
@@ -70,8 +71,6 @@ _MEMBER_IDS = {"ARRAY": ("element_id",), "MAP": ("key_id", "value_id")}
 _WRAPPERS = ("primitiveType", "arrayType", "multisetType", "mapType", "rowType")
 
 _ICEBERG_KEYS = frozenset({"elementId", "keyId", "valueId", "initialDefault"})
-
-_MAX_ID = 2147483647
 
 _Kind = TypeVar("_Kind")
 
@@ -289,8 +288,8 @@ class _Numbering:
             return self._next - 1
         self._given = True
         number = _checked(given, int, f"{path}.id")
-        if not 0 <= number <= _MAX_ID:
-            raise _at(f"{path}.id", f"{number} is out of range: ids are 0 to {_MAX_ID}")
+        if not 0 <= number <= INT_MAX:
+            raise _at(f"{path}.id", f"{number} is out of range: ids are 0 to {INT_MAX}")
         return number
 
 

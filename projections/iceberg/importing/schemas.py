@@ -21,7 +21,6 @@ from projections.iceberg.metadata import types as it
 from projections.iceberg.metadata.schema_json import schema_from_json, schema_to_json
 from projections.iceberg.table.schema import iceberg_column
 
-_MOST = 2**31 - 1
 _PLAIN: dict[str, t.DataType] = {
     "boolean": t.BooleanType(),
     "int": t.IntType(),
@@ -34,9 +33,9 @@ _PLAIN: dict[str, t.DataType] = {
     "timestamptz": t.LocalZonedTimestampType(6),
     "timestamp_ns": t.TimestampType(9),
     "timestamptz_ns": t.LocalZonedTimestampType(9),
-    "string": t.VarCharType(_MOST),
+    "string": t.VarCharType(t.MAX_LENGTH),
     "uuid": t.UuidType(),
-    "binary": t.VarBinaryType(_MOST),
+    "binary": t.VarBinaryType(t.MAX_LENGTH),
     "unknown": t.UnknownType(),
     "variant": t.VariantType(),
 }
@@ -156,7 +155,7 @@ def _primitive(kind: it.PrimitiveType, path: str) -> t.DataType:
             case it.PlainType(name=name):
                 return _PLAIN[name]
             case it.FixedType(length=length):
-                return t.BinaryType(length) if length else t.VarBinaryType(_MOST)
+                return t.BinaryType(length) if length else t.VarBinaryType(t.MAX_LENGTH)
             case it.DecimalType(precision=precision, scale=scale):
                 return t.DecimalType(precision, scale)
             case it.GeometryType(crs=crs):

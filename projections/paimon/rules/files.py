@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 from typing import Any
 
 import attrs
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
+from ledger.evolution.bounds import COUNT, NUMBERS, ROW_ID, TIME_MILLIS
 from ledger.evolution.declared.format import Refusal
 from ledger.model.errors import LedgerError
 from ledger.model.file_change import FileChange, PartitionValue
@@ -27,10 +29,16 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _YEAR = re.compile(r"(?!0000)\d{4}-")
 _MOMENT = re.compile(r"[\d-]{10}[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|\+00:00)?")
 _CALENDAR = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_LTZ"})
-_INT, _LONG = 2**31 - 1, 2**63 - 1
 
 # Readers make a calendar time of it: the years 1 to 9999, in milliseconds since 1970.
-_FIRST_MILLIS, _LAST_MILLIS = -62_135_596_800_000, 253_402_300_799_999
+_CREATED = -62_135_596_800_000, TIME_MILLIS.most
+_NUMBERS = tuple(
+    (name.replace("_", " "), *(_CREATED if bound is TIME_MILLIS else bound.in_logs))
+    for name, bound in NUMBERS[FileChange].items()
+)
+"""What each number of a file is, and from where to where: older files say more than new ones."""
+_LAST_ROW = ("last row id", *ROW_ID.in_logs)
+_numbers = attrgetter(*NUMBERS[FileChange])
 
 
 @attrs.define
@@ -133,21 +141,15 @@ def _name_problems(file: FileChange) -> Iterator[Refusal]:
 
 def _number_problems(file: FileChange) -> Iterator[Refusal]:
     row_id = file.first_row_id
-    last_row = 0 if isinstance(row_id, UnsetType) else row_id + file.record_count
-    for what, number, least, most in (
-        ("bucket", file.bucket, -_INT, _INT),
-        ("level", file.level, -_INT, _INT),
-        ("record count", file.record_count, 0, _LONG),
-        ("size", file.file_size_in_bytes, 0, _LONG),
-        ("creation time", file.creation_time, _FIRST_MILLIS, _LAST_MILLIS),
-        ("last row id", last_row, -_LONG, _LONG),
-    ):
-        if not least <= number <= most:
+    last_row = UNSET if isinstance(row_id, UnsetType) else row_id + file.record_count
+    rows = zip((*_NUMBERS, _LAST_ROW), (*_numbers(file), last_row), strict=True)
+    for (what, least, most), number in rows:
+        if number is not UNSET and not least <= number <= most:
             rule = f"a {what} is between {least} and {most}, and this file's is {number}"
             yield _refusal(file, rule, "say what it is")
     nulls = file.null_value_counts
-    if not isinstance(nulls, UnsetType) and any(not 0 <= each <= _LONG for each in nulls.values()):
-        rule = f"a count of nulls is between 0 and {_LONG}"
+    if not isinstance(nulls, UnsetType) and not all(map(COUNT.holds, nulls.values())):
+        rule = f"a count of nulls is between 0 and {COUNT.most}"
         yield _refusal(file, rule, "leave the count out, or say what it is")
 
 

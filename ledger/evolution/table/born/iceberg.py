@@ -32,14 +32,12 @@ from ledger.model.snapshot import (
     Tag,
     Totals,
 )
-from ledger.model.types import DataField
+from ledger.model.types import LONG_MAX, DataField
 from ledger.model.types.wire import FieldObject, field_from_wire, field_to_wire
 
 MAIN: Final = "main"
 UNKNOWN: Final = -1
 """What a count is that the source does not say."""
-
-_MOST: Final = 2**63 - 1
 
 _SEQUENCES_SINCE: Final = 2
 ROW_IDS_SINCE: Final = 3
@@ -214,8 +212,8 @@ def born_changes(snapshot: e.IcebergSnapshot) -> Totals:
 def count_of(summary: Mapping[str, str], key: str, absent: int = 0) -> int:
     """Return what a summary says, if it is a count that Iceberg could hold."""
     text = summary.get(key, "")
-    is_count = text.isascii() and text.isdigit() and len(text) <= len(str(_MOST))
-    return int(text) if is_count and int(text) <= _MOST else absent
+    is_count = text.isascii() and text.isdigit() and len(text) <= len(str(LONG_MAX))
+    return int(text) if is_count and int(text) <= LONG_MAX else absent
 
 
 _AUTHORS: Final = ("author", "commit-user", "user", "user.name", "username", "trino_user", "owner")

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import chain
 from operator import attrgetter, le
 from types import NoneType
-from typing import Any, Final, get_args
+from typing import Any, Final, get_args, get_origin
 
 import msgspec
 from attrs import frozen
@@ -20,9 +20,10 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ledger.events.born.iceberg import StatisticsSet
 from ledger.events.catalog_events import DatabaseCreated
-from ledger.events.commit import Commit
+from ledger.events.commit import Commit, Transaction
 from ledger.events.snapshot_events import ListingEvent, PartitionStatisticsSet, RolledBack
 from ledger.events.table_events import TableCreated
+from ledger.evolution.bounds import COUNT, IN_LOGS, IN_LOGS_BY_KEY, LONG, Bound
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import FileSums
@@ -37,28 +38,14 @@ from ledger.model.transforms.values import decode_value
 from ledger.model.types.walk import walk_fields
 from ledger.model.types.wire import FieldObject, TypeObject
 
-_INT: Final = (0, 2**31 - 1)
-_LONG: Final = (-(2**63), 2**63 - 1)
-_COUNT: Final = (0, 2**63 - 1)
-_FROM_ONE: Final = (1, 2**63 - 1)
-_RANGES: Final = {
-    **dict.fromkeys(("field_id", "parent_id", "reference_id", "source_id", "field_ids"), _INT),
-    **dict.fromkeys(("id", "element_id", "key_id", "value_id", "identifier_field_ids"), _INT),
-    **dict.fromkeys(
-        ("spec_id", "order_id", "schema_id", "named_schema_ids", "sort_order_id", "equality_ids"),
-        _INT,
-    ),
-    **dict.fromkeys(("bucket", "level", "length"), (-(2**31), 2**31 - 1)),
-    **dict.fromkeys(("snapshot_id", "target_snapshot_id", "earliest_snapshot_id"), _FROM_ONE),
-    **dict.fromkeys(("time_retained_millis",), _FROM_ONE),
-    **dict.fromkeys(("content_offset", "content_size_in_bytes"), _COUNT),
-    **dict.fromkeys(("record_count", "file_size_in_bytes", "first_row_id", "count"), _COUNT),
-    "highest_field_id": (-1, 2**31 - 1),
-}
-"""Which numbers a key may hold; any other key of numbers holds 64 bits with a sign."""
-
 _Values = Callable[[Sequence[Struct]], Iterable[Any]]
 """Gets some values of each of some records."""
+
+_Range = tuple[int, int]
+"""The smallest and the greatest number that may stand somewhere."""
+
+_NO_RANGE: Final = (0, 0)
+"""Where no number may stand: that of texts."""
 
 _NO_NUMBERS: Final = frozenset((UNSET, None))
 _SCALARS: Final = frozenset((int, str, bool, NoneType))
@@ -77,15 +64,17 @@ def number_problems(record: Struct) -> Iterator[str]:
 
 
 def _out_of_range(record: Struct) -> Iterator[str]:
-    for name, encoded, low, high in _numbers_of(type(record)).keys:
+    for name, encoded, numbers, keys in _numbers_of(type(record)).keys:
         value = getattr(record, name)
         if type(value) is int:
+            low, high = numbers
             if not low <= value <= high:
                 yield f"{encoded} is {_short(value)}, out of {low} to {high}"
         elif type(value) is tuple:
-            yield from _inside(value, encoded, low, high)
+            yield from _inside(value, encoded, numbers)
         elif isinstance(value, dict):
-            yield from _inside((*value, *value.values()), encoded, *_LONG)
+            yield from _inside(value, encoded, keys)
+            yield from _inside(value.values(), encoded, numbers)
         elif isinstance(value, Struct):
             yield from number_problems(value)
 
@@ -95,14 +84,14 @@ class _Numbers:
     """The keys of a kind of record that may hold numbers, or records that do.
 
     Attributes:
-        keys: Each by its attribute, with its name in the log and its range.
+        keys: Each by its attribute, with its name in the log, its range, and that of its keys.
         plain: Gets the values of those of one range that are numbers or absent, and the range.
-        nested: Gets the value of one that may hold several, or a record, and its range.
+        nested: Gets the value of one that may hold several, or a record, and its ranges.
     """
 
-    keys: tuple[tuple[str, str, int, int], ...]
+    keys: tuple[tuple[str, str, _Range, _Range], ...]
     plain: tuple[tuple[_Values, int, int], ...]
-    nested: tuple[tuple[_Values, int, int], ...]
+    nested: tuple[tuple[_Values, _Range, _Range], ...]
 
     def all_fit(self, records: Sequence[Struct]) -> bool:
         """Whether all numbers of some records are in range, as a quick look tells.
@@ -114,29 +103,32 @@ class _Numbers:
             numbers = {*values_of(records)} - _NO_NUMBERS
             if numbers and not (low <= min(numbers) and max(numbers) <= high):
                 return False
-        for values_of, low, high in self.nested:
+        for values_of, inside, keys in self.nested:
             values = [*values_of(records)]
-            if any(values) and not all(_fits(each, low, high) for each in values if each):
+            if any(values) and not all(_fits(each, inside, keys) for each in values if each):
                 return False
         return True
 
 
-def _fits(value: object, low: int, high: int) -> bool:
+def _fits(value: object, numbers: _Range, keys: _Range) -> bool:
     """Whether all numbers inside a value are in range; False: look closely."""
     if isinstance(value, dict):
-        inside, (low, high) = (*value, *value.values()), _LONG
-    elif type(value) is tuple:
-        inside = value
-    else:
+        # Texts are in no range.
+        return all(
+            limits is _NO_RANGE or (limits[0] <= min(some) and max(some) <= limits[1])
+            for limits, some in ((keys, value), (numbers, value.values()))
+        )
+    if type(value) is not tuple:
         # Most types are a text.
         return type(value) is str
-    numbers = [each for each in inside if each.__class__ is int]
-    if numbers and not (low <= min(numbers) and max(numbers) <= high):
+    whole = [each for each in value if each.__class__ is int]
+    if whole and not (numbers[0] <= min(whole) and max(whole) <= numbers[1]):
         return False
-    return len(numbers) == len(inside) or _SCALARS.issuperset(map(type, inside))
+    return len(whole) == len(value) or _SCALARS.issuperset(map(type, value))
 
 
-def _inside(values: Iterable[object], name: str, low: int, high: int) -> Iterator[str]:
+def _inside(values: Iterable[object], name: str, limits: _Range) -> Iterator[str]:
+    low, high = limits
     for each in values:
         if isinstance(each, Struct):
             yield from number_problems(each)
@@ -152,19 +144,27 @@ def _short(number: int) -> str:
 
 @cache
 def _numbers_of(kind: type[Struct]) -> _Numbers:
-    of_range: dict[tuple[int, int], list[str]] = {}
+    of_range: dict[_Range, list[str]] = {}
     keys, nested = [], []
     for each in msgspec.structs.fields(kind):
         if not _holds_numbers(each.type):
             continue
-        low, high = _RANGES.get(each.name, _LONG)
-        keys.append((each.name, each.encode_name, low, high))
-        if {*(get_args(each.type) or [each.type])} <= {int, UnsetType, NoneType}:
-            of_range.setdefault((low, high), []).append(each.name)
+        if dict in {get_origin(one) for one in (each.type, *get_args(each.type))}:
+            of_keys, of_values = IN_LOGS_BY_KEY[each.name]
+            limits = _limits(of_values, _NO_RANGE), _limits(of_keys, _NO_RANGE)
         else:
-            nested.append((_values((each.name,)), low, high))
+            limits = _limits(IN_LOGS.get(each.name), LONG), _NO_RANGE
+        keys.append((each.name, each.encode_name, *limits))
+        if {*(get_args(each.type) or [each.type])} <= {int, UnsetType, NoneType}:
+            of_range.setdefault(limits[0], []).append(each.name)
+        else:
+            nested.append((_values((each.name,)), *limits))
     plain = [(_values(names), *limits) for limits, names in of_range.items()]
     return _Numbers(tuple(keys), tuple(plain), tuple(nested))
+
+
+def _limits(bound: Bound | None, otherwise: _Range) -> _Range:
+    return otherwise if bound is None else bound.in_logs
 
 
 def _values(names: Sequence[str]) -> _Values:
@@ -357,7 +357,7 @@ def path_problems(commit: Commit[Any]) -> Iterator[str]:
 
 
 def all_fit(columns: CommitColumns, listings: Listings) -> bool:
-    """Whether all numbers and paths of some commits may be so, as a quick look at columns tells.
+    """Whether all numbers and paths of some commits may be so, as a quick look tells.
 
     False: look closely at each, which may find nothing.
 
@@ -367,22 +367,22 @@ def all_fit(columns: CommitColumns, listings: Listings) -> bool:
     """
     moments = [each.time_millis for each in columns.commits]
     if not _PATHS.keys().isdisjoint(columns.kinds) or (
-        moments and not (min(moments) >= 0 and max(moments) <= _LONG[1])
+        moments and not (COUNT.holds(min(moments)) and COUNT.holds(max(moments)))
     ):
         return False
     files = [each for _, some in listings.listed for each in some]
-    return _numbers_of(FileChange).all_fit(files) and all(
-        _numbers_of(kind).all_fit(found) for kind, found in columns.by_kind.items()
-    )
+    records: dict[type[Struct], Sequence[Struct]] = {FileChange: files, **columns.by_kind}
+    records[Transaction] = columns.transactions
+    return all(_numbers_of(kind).all_fit(found) for kind, found in records.items())
 
 
 def numbers_out_of_range(commit: Commit[Any], listed: Listed) -> Iterator[str]:
     """Yield the numbers of a commit, and of the files that it lists, that are out of range."""
-    if not 0 <= commit.time_millis <= _LONG[1]:
+    if not COUNT.holds(commit.time_millis):
         yield f"its timeMillis is {_short(commit.time_millis)}"
     for transaction in commit.transactions:
-        for event in transaction.events:
-            yield from number_problems(event)
+        for record in (transaction, *transaction.events):
+            yield from number_problems(record)
     for _, files in listed:
         for each in files:
             for said in number_problems(each):

@@ -1,0 +1,92 @@
+"""Every number that an event or a file says is one that may stand in a log, or it is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, get_args, get_origin
+
+import msgspec
+import pytest
+from msgspec import Struct
+
+from ledger.events import CatalogEvent, TableEvent
+from ledger.events.commit import Transaction
+from ledger.evolution.bounds import IN_LOGS, IN_LOGS_BY_KEY, LONG, NUMBERS, UNBOUNDED, Bound
+from ledger.history.verifying.spans.facts import number_problems
+from ledger.model.file_change import FileChange
+
+
+def parts(annotation: Any) -> Iterator[Any]:
+    yield annotation
+    for each in get_args(annotation):
+        yield from parts(each)
+
+
+def records() -> set[type[Struct]]:
+    """What stands in commits, with all that is nested there."""
+    found: set[type[Struct]] = set()
+    left: list[Any] = [Transaction, FileChange, *get_args(TableEvent), *get_args(CatalogEvent)]
+    while left:
+        kind = left.pop()
+        if kind not in found:
+            found.add(kind)
+            held = [part for each in msgspec.structs.fields(kind) for part in parts(each.type)]
+            left += [each for each in held if isinstance(each, type) and issubclass(each, Struct)]
+    return found
+
+
+FIELDS = [
+    (kind, each.name, each.type)
+    for kind in sorted(records(), key=lambda each: each.__name__)
+    for each in msgspec.structs.fields(kind)
+    if int in parts(each.type)
+]
+"""Every key of numbers, with what it holds."""
+
+CASES = [pytest.param(*each, id=f"{each[0].__name__}.{each[1]}") for each in FIELDS]
+
+
+def places(name: str, annotation: Any) -> Iterator[tuple[Bound | None, Callable[[int], object]]]:
+    """Yield the bound of each number that a key holds, and what puts one there."""
+    held = next((each for each in parts(annotation) if get_origin(each) in {dict, tuple}), int)
+    if get_origin(held) is not dict:
+        yield IN_LOGS.get(name), (lambda number: number) if held is int else (lambda each: (each,))
+        return
+    of_keys, of_values = IN_LOGS_BY_KEY.get(name, (None, None))
+    key, value = get_args(held)
+    if key is int:
+        yield of_keys, lambda number: {number: 0 if value is int else "text"}
+    if value is int:
+        yield of_values, lambda number: {0 if key is int else "text": number}
+
+
+def is_found(kind: type[Struct], name: str, value: object) -> bool:
+    required = {each.name: None for each in msgspec.structs.fields(kind) if each.required}
+    return bool([*number_problems(kind(**{**required, name: value}))])
+
+
+@pytest.mark.parametrize(("kind", "name", "annotation"), CASES)
+def test_every_number_has_its_bound_in_logs_or_a_reason_to_have_none(
+    kind: type[Struct], name: str, annotation: Any
+) -> None:
+    for bound, put in places(name, annotation):
+        assert (bound is None) == (name in UNBOUNDED)
+        low, high = LONG if bound is None else bound.in_logs
+        for number, is_wrong in ((low - 1, True), (low, False), (high, False), (high + 1, True)):
+            assert is_found(kind, name, put(number)) == is_wrong
+
+
+def test_no_bound_is_of_a_number_that_no_log_holds() -> None:
+    decided = {name for row in NUMBERS.values() for name in row}
+    assert {*IN_LOGS, *IN_LOGS_BY_KEY, *UNBOUNDED} - decided == {
+        name for _, name, _ in FIELDS
+    } - decided
+    assert not {*IN_LOGS, *IN_LOGS_BY_KEY} & {*UNBOUNDED}
+
+
+def test_what_may_be_decided_may_stand_in_a_log() -> None:
+    rows = [each for row in NUMBERS.values() for each in row.items()]
+    for name, bound in (*rows, *IN_LOGS.items()):
+        low, high = IN_LOGS[name].in_logs
+        assert (low, high) == bound.in_logs
+        assert low <= bound.least <= bound.most <= high
