@@ -7,8 +7,9 @@ of event, or a new key, has its line here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final, get_args
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from typing import Any, Final, get_args
 
 from msgspec import UNSET, UnsetType
 
@@ -87,6 +88,23 @@ def format_of(transaction: Transaction[object]) -> int:
     """Return the oldest format that has all of a transaction."""
     said = OLDEST_FORMAT if transaction.outside is UNSET else VALUES_OUTSIDE
     return max(said, needed_format(transaction.events))
+
+
+def are_of_the_oldest(kind: type, events: Sequence[Any]) -> bool:
+    """Whether the oldest format has all of some events of one kind.
+
+    Example:
+        >>> are_of_the_oldest(ClockCorrected, [ClockCorrected(first_version=1, true_time_millis=0)])
+        False
+    """
+    if kind is SnapshotCommitted:
+        # Most events of most logs are snapshots.
+        return [*map(_later_facts, events)].count(_NONE) == len(events)
+    return needed_format(events) == OLDEST_FORMAT
+
+
+_later_facts: Final = attrgetter("summary", "files_format", "fast_forward_to")
+_NONE: Final = (UNSET, UNSET, UNSET)
 
 
 def _since(event: object) -> int:

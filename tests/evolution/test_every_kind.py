@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ledger.cli.phrases import phrase
 from ledger.events import CatalogEvent, TableEvent
 from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
-from ledger.events.formats import needed_format
+from ledger.events.formats import are_of_the_oldest, needed_format
 from ledger.events.snapshot_events import ChangesReference, ListingEvent
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.files.change_file import event_files
@@ -117,6 +117,13 @@ def test_no_kind_is_new_to_the_first_format() -> None:
     """A new kind says in `ledger.events.formats` since when it is known."""
     cases = [event for event in event_of_each() if needed_format([event]) == OLDEST_FORMAT]
     assert {KINDS[type(each)] for each in cases} == OF_FORMAT_1
+
+
+def test_some_events_of_one_kind_say_together_what_each_says_alone() -> None:
+    for each in event_of_each():
+        alone = needed_format([each]) == OLDEST_FORMAT
+        assert are_of_the_oldest(type(each), [each]) == alone
+        assert are_of_the_oldest(type(each), [each, each]) == alone
 
 
 Begun = Callable[[], TableBuilder]

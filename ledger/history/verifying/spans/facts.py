@@ -21,6 +21,7 @@ from msgspec import UNSET, Struct, UnsetType
 from ledger.events.born.iceberg import StatisticsSet
 from ledger.events.catalog_events import DatabaseCreated
 from ledger.events.commit import Commit, Transaction
+from ledger.events.formats import are_of_the_oldest, format_of
 from ledger.events.snapshot_events import ListingEvent, PartitionStatisticsSet, RolledBack
 from ledger.events.table_events import TableCreated
 from ledger.evolution.bounds import COUNT, IN_LOGS, IN_LOGS_BY_KEY, LONG, Bound
@@ -347,6 +348,21 @@ def _are_hex(texts: Iterable[str]) -> bool:
     return True
 
 
+def format_problems(commit: Commit[Any]) -> Iterator[str]:
+    """Yield why older clients would take a commit that they do not understand."""
+    needed = max(map(format_of, commit.transactions), default=commit.format)
+    if commit.format < needed:
+        yield f"it says format {commit.format}, and what it holds needs format {needed}"
+
+
+def _formats_fit(columns: CommitColumns) -> bool:
+    """Whether each of some commits says a format that has all of it."""
+    are_inside = all(each.outside is UNSET for each in columns.transactions)
+    if are_inside and all(are_of_the_oldest(*each) for each in columns.by_kind.items()):
+        return True
+    return not any(problem for each in columns.commits for problem in format_problems(each))
+
+
 def path_problems(commit: Commit[Any]) -> Iterator[str]:
     """Yield the paths of a commit's events that lead out of where they are to stay."""
     for transaction in commit.transactions:
@@ -357,7 +373,7 @@ def path_problems(commit: Commit[Any]) -> Iterator[str]:
 
 
 def all_fit(columns: CommitColumns, listings: Listings) -> bool:
-    """Whether all numbers and paths of some commits may be so, as a quick look tells.
+    """Whether numbers, paths and formats of some commits may be so, as a quick look tells.
 
     False: look closely at each, which may find nothing.
 
@@ -373,7 +389,9 @@ def all_fit(columns: CommitColumns, listings: Listings) -> bool:
     files = [each for _, some in listings.listed for each in some]
     records: dict[type[Struct], Sequence[Struct]] = {FileChange: files, **columns.by_kind}
     records[Transaction] = columns.transactions
-    return all(_numbers_of(kind).all_fit(found) for kind, found in records.items())
+    return _formats_fit(columns) and all(
+        _numbers_of(kind).all_fit(found) for kind, found in records.items()
+    )
 
 
 def numbers_out_of_range(commit: Commit[Any], listed: Listed) -> Iterator[str]:

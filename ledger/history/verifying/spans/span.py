@@ -25,6 +25,7 @@ from ledger.history.verifying.spans.chain import Chain, Gap, Link
 from ledger.history.verifying.spans.facts import (
     TableFacts,
     all_fit,
+    format_problems,
     numbers_out_of_range,
     path_problems,
 )
@@ -336,6 +337,7 @@ class _Fold(Generic[S, E]):
             wrong += self._facts.problems(listed, before)
         if not is_plain:
             wrong += path_problems(commit)
+            wrong += format_problems(commit)
         for each in wrong:
             finding = contradiction(self._subject, commit.version, each)
             self._report.findings.append((False, finding))
