@@ -39,6 +39,15 @@ def test_nothing_shows_a_page_of_state(table: Table) -> None:
     assert repr(lake_on(memory())).startswith("Ledger('memory://")
 
 
+def test_what_happened_in_the_catalog_is_shown_in_the_same_words_everywhere() -> None:
+    lake = lake_on(memory())
+    lake.create_database("shop")
+    (created,) = lake.entries(last=1)
+
+    assert repr(created).endswith("['created database shop'])")
+    assert "<td>created database shop</td>" in created._repr_html_()
+
+
 def test_what_is_long_shows_its_beginning_and_how_much_there_is(table: Table) -> None:
     many = [AddColumn((f"c{number}",), "INT") for number in range(100)]
     planned = table.plan(many)

@@ -1,10 +1,14 @@
-"""Every operation on a table, found by what asks for it or by the fact that it becomes."""
+"""Every operation on a table, found by what asks for it or by the fact that it becomes.
+
+What the facts of both streams say to people is found here, too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from ledger.evolution.catalog.facts import CATALOG_FACTS
 from ledger.evolution.columns.operations import COLUMN_OPERATIONS
 from ledger.evolution.layout.operations import LAYOUT_OPERATIONS
 from ledger.evolution.operation import LayoutOperation, Operation, SchemaOperation, StateOperation
@@ -39,8 +43,9 @@ def in_words(change: Any) -> str:
         >>> in_words(RenameColumn(("addr",), "address"))
         'renamed column addr to address'
     """
-    row = BY_FACT.get(type(change)) or BY_ASKED.get(type(change))
-    return type(change).__name__ if row is None else row.says(change)
+    kind = type(change)
+    row = BY_FACT.get(kind) or CATALOG_FACTS.get(kind) or BY_ASKED.get(kind)
+    return kind.__name__ if row is None else row.says(change)
 
 
 Row = TypeVar("Row", SchemaOperation, LayoutOperation, StateOperation)

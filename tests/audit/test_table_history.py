@@ -13,7 +13,7 @@ from ledger import (
     SetOption,
     UpdateColumnComment,
 )
-from ledger.cli.phrases import phrase
+from ledger.evolution.operations import in_words
 from tests.lakes import data_file, lake_on, memory, orders
 
 COLUMNS = {"id": "BIGINT NOT NULL", "day": "DATE", "amount": "INT"}
@@ -96,7 +96,7 @@ def test_what_a_plan_wants_is_told_before_it_has_ids() -> None:
     told = []
     for version in (3, 4, 5, 6):
         plan = table.plan_undo(version)
-        told += [phrase(each) for each in (*plan.migration.changes, *plan.tags)]
+        told += [in_words(each) for each in (*plan.migration.changes, *plan.tags)]
 
     assert any(each.startswith("files are sorted by:") for each in told)
     assert any(each.startswith("change the partition spec:") for each in told)

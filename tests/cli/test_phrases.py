@@ -4,7 +4,7 @@ from typing import Any, get_args
 
 import pytest
 
-from ledger.cli.phrases import phrase, phrases
+from ledger.cli.phrases import phrases
 from ledger.events import CatalogEvent, TableEvent
 from ledger.events import catalog_events as c
 from ledger.events import schema_changes as s
@@ -20,6 +20,7 @@ from ledger.events.commit import Transaction
 from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.snapshot_events import PartitionStatisticsSet
 from ledger.events.spec_changes import SortColumn
+from ledger.evolution.operations import in_words
 from tests.evolution.born import DELTA_LIFE, PROMOTED_LIFE, commits, snapshot
 
 A = t.TableName("shop", "a")
@@ -203,7 +204,7 @@ CASES: list[tuple[object, str]] = [
 
 @pytest.mark.parametrize(("event", "said"), CASES, ids=lambda each: type(each).__name__)
 def test_an_event_reads_as_one_phrase(event: object, said: str) -> None:
-    assert phrase(event) == said
+    assert in_words(event) == said
 
 
 STATISTICS_GONE = (
@@ -245,13 +246,13 @@ BORN = (
 
 
 def test_the_life_of_a_table_from_iceberg_reads_as_phrases() -> None:
-    told = [phrase(event) for each in commits() for event in each.transactions[0].events]
+    told = [in_words(event) for each in commits() for event in each.transactions[0].events]
     assert tuple(told) == BORN
 
 
 def test_a_snapshot_says_what_it_did_and_whose_it_is() -> None:
     summary = {"operation": "overwrite", "added-records": "3", "deleted-data-files": "1"}
-    told = phrase(snapshot(5, 1, summary={**summary, "user": "ann"}))
+    told = in_words(snapshot(5, 1, summary={**summary, "user": "ann"}))
     assert told == ("snapshot 5 of 1970-01-01 00:00:00: overwrite, +3 rows, -1 files, by ann")
 
 

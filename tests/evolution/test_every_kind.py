@@ -14,12 +14,12 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from ledger.cli.phrases import phrase
 from ledger.events import CatalogEvent, TableEvent
 from ledger.events.commit import OLDEST_FORMAT, Commit, Transaction
 from ledger.events.formats import are_of_the_oldest, needed_format
 from ledger.events.snapshot_events import ChangesReference, ListingEvent
 from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.evolution.operations import in_words
 from ledger.files.change_file import event_files
 from ledger.log.codec import Codec, encode
 from ledger.log.layout import Layout
@@ -96,7 +96,7 @@ def golden() -> dict[str, list[bytes]]:
 
 
 def test_every_kind_has_bytes_that_are_frozen() -> None:
-    """To freeze those of a new kind, give it a phrase, and add the lines that are missing."""
+    """To freeze those of a new kind, give it a in_words, and add the lines that are missing."""
     lines = [line(each) for each in event_of_each()]
     kept = {each for some in golden().values() for each in some}
     assert golden().keys() == set(KINDS.values())
@@ -152,7 +152,7 @@ def test_every_kind_is_written_as_it_was_read_and_has_a_phrase(kind: type) -> No
     for each in golden()[KINDS[kind]]:
         commit = decoded(each, kind)
         assert encode(commit) == each
-        assert phrase(commit.transactions[0].events[0])
+        assert in_words(commit.transactions[0].events[0])
 
 
 @pytest.mark.parametrize("change", [drop, exchange, more])

@@ -9,10 +9,13 @@ from typing import get_args
 import pytest
 
 from ledger import InvalidInputError, Schema
-from ledger.events import TableEvent
+from ledger.events import CatalogEvent, TableEvent
 from ledger.events.catalog_events import ViewChange
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.schema_changes import SchemaChange
+from ledger.evolution.catalog.facts import CATALOG_FACTS
+from ledger.evolution.catalog.intent import DECIDED
+from ledger.evolution.catalog.requests import CatalogRequest
 from ledger.evolution.decide_clock import CorrectClock
 from ledger.evolution.evolve import evolve
 from ledger.evolution.operation import LayoutOperation, SchemaOperation, StateOperation
@@ -42,6 +45,14 @@ def test_every_change_that_can_be_asked_for_has_one_row() -> None:
 def test_every_fact_of_a_tables_stream_has_one_row() -> None:
     assert kinds(TableEvent) == set(BY_FACT)
     assert sum(len(each.facts) for each in OPERATIONS) == len(BY_FACT)
+
+
+def test_every_fact_of_the_catalogs_stream_has_one_row_and_so_has_every_request() -> None:
+    assert kinds(CatalogEvent) == set(CATALOG_FACTS)
+    assert kinds(CatalogRequest) == set(DECIDED)
+    assert all(
+        CATALOG_FACTS[each].says is BY_FACT[each].says for each in BY_FACT.keys() & CATALOG_FACTS
+    )
 
 
 def test_a_row_is_of_the_family_that_its_change_is_of() -> None:

@@ -1,6 +1,7 @@
 """The catalog: databases, tables and views by name; deciding requests, and folding its stream.
 
 Others may import:
+    `facts`       what each kind of event says and names; a new one has its row there
     `requests`    what can be asked
     `intent`      a request, decided on whatever state it meets
     `state`       CatalogState and its entries

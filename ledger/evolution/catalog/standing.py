@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from attrs import frozen
 
-from ledger.events.catalog_events import CatalogEvent, ViewCreated, ViewRenamed
+from ledger.events.catalog_events import CatalogEvent
 from ledger.events.commit import Commit, said_by
-from ledger.events.table_events import TableCreated, TableName, TableRenamed
 from ledger.evolution.catalog.builder import identifier_of
+from ledger.evolution.catalog.facts import CATALOG_FACTS
 from ledger.evolution.catalog.state import CatalogState
 from ledger.model.errors import CommitConflictError, LedgerError
 from ledger.model.identifier import Identifier
-
-_NAMES_TAKEN: Mapping[type, Callable[[Any], TableName]] = {
-    TableCreated: lambda event: event.identifier,
-    TableRenamed: lambda event: event.destination,
-    ViewCreated: lambda event: event.identifier,
-    ViewRenamed: lambda event: event.destination,
-}
-"""The name that something has after an event."""
 
 
 @frozen
@@ -71,8 +62,8 @@ def takes_name(identifier: Identifier) -> Callable[[CatalogEvent], bool]:
     """Return the test for events after which something has that name."""
 
     def test(event: CatalogEvent) -> bool:
-        name = _NAMES_TAKEN.get(type(event))
-        return name is not None and identifier_of(name(event)) == identifier
+        names = CATALOG_FACTS[type(event)].names
+        return names is not None and identifier_of(names(event)) == identifier
 
     return test
 

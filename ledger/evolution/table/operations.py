@@ -234,7 +234,8 @@ def _says_rollback(fact: RolledBack) -> str:
     )
 
 
-def _says_creation(fact: TableCreated) -> str:
+def says_creation(fact: TableCreated) -> str:
+    """Return that a table was created, and from what."""
     said = f"created table {_name(fact.identifier)} with {len(fact.schema.fields)} columns"
     if fact.born is not UNSET:
         said += f", from Iceberg's {fact.born.source}"
@@ -243,6 +244,19 @@ def _says_creation(fact: TableCreated) -> str:
     if fact.born_in_delta is not UNSET:
         said += f", from Delta's {fact.born_in_delta.source}"
     return said
+
+
+def says_drop(fact: TableDropped) -> str:
+    """Return that a table was dropped."""
+    return f"dropped table {_name(fact.identifier)}"
+
+
+def says_correction(fact: ClockCorrected) -> str:
+    """Return what a clock's correction says."""
+    return (
+        f"corrected the clock: the commits from version {fact.first_version} on took effect by "
+        f"{moment(fact.true_time_millis)}"
+    )
 
 
 def _name(name: TableName) -> str:
@@ -361,10 +375,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         decide=lambda course, change: decide_clock(course.state, change),
         sets=_clock,
         claims=_clock,
-        says=lambda it: (
-            f"corrected the clock: the commits from version {it.first_version} on took effect by "
-            f"{moment(it.true_time_millis)}"
-        ),
+        says=says_correction,
     ),
     StateOperation(
         asked=asked.DropTable,
@@ -372,12 +383,12 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         decide=_decide_drop,
         sets=_dropped,
         claims=no_cells,
-        says=lambda it: f"dropped table {_name(it.identifier)}",
+        says=says_drop,
     ),
     Operation(
         facts=(TableCreated,),
         sets=_created,
         claims=_created,
-        says=_says_creation,
+        says=says_creation,
     ),
 )

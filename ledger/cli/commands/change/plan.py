@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from ledger.cli.commands.change.alter import DroppingPrimaryKey, Written, wanted_changes
 from ledger.cli.options import LedgerFlags, TableName, pairs
-from ledger.cli.phrases import phrase, plain
+from ledger.cli.phrases import plain
 from ledger.cli.screen import Document, Screen
+from ledger.evolution.operations import in_words
 from ledger.model.errors import FormatError, InvalidChangeError
 from ledger.plan import ChangePlan, Verdict, refusal_record
 
@@ -71,7 +72,7 @@ def _text(screen: Screen, name: str, planned: ChangePlan) -> None:
     if not planned.events:
         screen.line("  nothing: all that was asked holds already")
     for event in planned.events:
-        screen.line(f"  {phrase(event)}")
+        screen.line(f"  {in_words(event)}")
     old, new = planned.before.schema.id, planned.after.schema.id
     if old != new:
         screen.line(f"  schema {old} becomes schema {new}")

@@ -10,8 +10,9 @@ from ledger.audit.difference import TableDiff, as_json
 from ledger.audit.migrating.undoing import Undoing
 from ledger.cli.exits import UsageError
 from ledger.cli.options import CommitFlags, InstantFlags, LedgerFlags, TableName
-from ledger.cli.phrases import committed, phrase
+from ledger.cli.phrases import committed
 from ledger.cli.screen import Document, Screen
+from ledger.evolution.operations import in_words
 from ledger.model.errors import InvalidChangeError
 
 Doing = Annotated[
@@ -96,7 +97,7 @@ def _document(name: str, plan: Undoing) -> Document:
         "isPossible": plan.is_possible,
         "reasons": list(plan.reasons),
         "changes": as_json(plan.migration.changes),
-        "says": [phrase(each) for each in plan.migration.changes],
+        "says": [in_words(each) for each in plan.migration.changes],
         "tags": [str(each) for each in plan.tags],
     }
     return document
@@ -105,9 +106,9 @@ def _document(name: str, plan: Undoing) -> Document:
 def _print(screen: Screen, name: str, what: str, plan: Undoing) -> None:
     screen.line(f"{what} of {name} at version {plan.before.version}; nothing was written")
     for change in plan.migration.changes:
-        screen.line(f"  {phrase(change)}")
+        screen.line(f"  {in_words(change)}")
     for tag in plan.tags:
-        screen.line(f"  {phrase(tag)}")
+        screen.line(f"  {in_words(tag)}")
     if plan.is_possible:
         rows = TableDiff(plan.before, plan.after).rows
         screen.table(

@@ -11,8 +11,9 @@ from ledger.audit.blame import Blame, flat
 from ledger.audit.difference import TableDiff
 from ledger.audit.partitions import Sums, changed_partitions, partition_sums
 from ledger.cli.options import InstantFlags, LedgerFlags, TableName, read_instant
-from ledger.cli.phrases import phrase, plain
+from ledger.cli.phrases import plain
 from ledger.cli.screen import Cell, Document, Screen
+from ledger.evolution.operations import in_words
 from ledger.ledger import Ledger
 from ledger.model.messages.excerpt import moment
 from ledger.table import Table
@@ -101,7 +102,7 @@ def _print(screen: Screen, name: str, found: TableDiff, counted: list[_Partition
     if not found:
         screen.line("  nothing differs")
     for change in found.changes:
-        screen.line(f"  {phrase(change)}")
+        screen.line(f"  {in_words(change)}")
     screen.table(
         ("what", "before", "after"), [(each.what, each.before, each.after) for each in found.rows]
     )
