@@ -30,18 +30,6 @@ def column_problems(columns: Iterable[DataField]) -> Iterator[Refusal]:
             )
 
 
-def shared_problems(columns: Iterable[DataField]) -> Iterator[Refusal]:
-    """Yield what no file can hold so that readers of Iceberg and of Paimon both read it."""
-    for place in type_places(columns):
-        if place.type.root == "TIME":
-            yield Refusal(
-                f"column {place.name}",
-                "Paimon's files keep a TIME as milliseconds in 4 bytes, and Iceberg's as "
-                "microseconds in 8, so that nobody could write one for both",
-                "take INT or TIMESTAMP",
-            )
-
-
 def spec_problems(schema: Schema, specs: Iterable[PartitionSpec]) -> Iterator[Refusal]:
     """Yield the partition keys in which a file of some specs would not be single-valued."""
     for spec in specs:
