@@ -17,7 +17,7 @@ from ledger.events import TableEvent
 from ledger.events.schema_changes import SchemaChange
 from ledger.events.spec_events import PartitionSpecUpdated, SortOrderReplaced
 from ledger.evolution.columns.draft import Anchor, SchemaDraft
-from ledger.evolution.columns.following import Following
+from ledger.evolution.columns.following import Following, Touches
 from ledger.evolution.declared.format import Formats
 from ledger.evolution.declared.rules import Rules
 from ledger.evolution.layout.fold import LayoutTrail
@@ -64,6 +64,8 @@ class SchemaOperation(Operation):
         decide: Decides it on a draft, and returns what it was about.
         names: Returns the change in the names of a newer schema, every path, reference and option
             value that means a column following its id; None where nothing is left to do.
+        touches: What it does to the columns that it goes through or names: whoever means his own
+            column is not given another's.
         reads: Reads it from the JSON of either dialect.
         always_written: Keys that its JSON never leaves out.
         lacks: Why no document of Paimon's or DLF's can say it; None where they can.
@@ -71,6 +73,7 @@ class SchemaOperation(Operation):
 
     decide: Callable[[SchemaDraft, Any], Anchor]
     names: Callable[[Following, Any, Anchor], SchemaChange | None]
+    touches: Touches
     reads: Callable[[Mapping[str, Any], str], SchemaChange]
     always_written: tuple[str, ...] = ()
     lacks: Callable[[Any], str | None] = lambda _: None
@@ -118,7 +121,12 @@ class StateOperation(Operation):
 
     Attributes:
         decide: Returns the fact that it becomes; None when all of it holds already.
+        asks_formats: Whether the table's formats are asked about it, so that no package with lower
+            rules of theirs changes the table from then on.
+        of_any_table: Whether it may be asked of a table that others own, too.
     """
 
     asked: type
     decide: Callable[[Course, Any], TableEvent | None]
+    asks_formats: bool
+    of_any_table: bool

@@ -137,10 +137,11 @@ def resolve_schema(
 def _decide_again(
     draft: SchemaDraft, changes: Sequence[SchemaChange], anchors: Sequence[Anchor]
 ) -> list[Anchor]:
-    following = Following(draft, changes, anchors)
+    rows = [operation(each, SchemaOperation) for each in changes]
+    following = Following(draft, [each.touches for each in rows], anchors)
     decided: list[Anchor] = []
-    for change, anchor in zip(changes, anchors, strict=True):
-        followed = operation(change, SchemaOperation).names(following, change, anchor)
+    for change, row, anchor in zip(changes, rows, anchors, strict=True):
+        followed = row.names(following, change, anchor)
         if followed is None:
             decided.append(anchor)
             continue

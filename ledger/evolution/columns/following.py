@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from msgspec.structs import replace
 
@@ -46,8 +47,8 @@ _PathChange = (
 )
 
 
-_TOUCHING_NOTHING = (AddColumn, SetIdentifierFields, UndropColumn)
-"""Changes that leave the columns alone which they go through or name."""
+Touches = Literal["nothing", "comment", "default", "columns"]
+"""What a change does to the columns that it goes through or names."""
 
 
 class Following:
@@ -55,21 +56,17 @@ class Following:
 
     Args:
         draft: The decision in the making, on the newer schema.
-        changes: The batch.
+        touches: What each change of the batch does.
         anchors: What each was about when it was decided first.
     """
 
     def __init__(
-        self, draft: SchemaDraft, changes: Sequence[SchemaChange], anchors: Sequence[Anchor]
+        self, draft: SchemaDraft, touches: Sequence[Touches], anchors: Sequence[Anchor]
     ) -> None:
         self._draft = draft
-        self._changed: set[int | None] = set()
-        self._described: set[tuple[type, int | None]] = set()
-        for change, anchor in zip(changes, anchors, strict=True):
-            if isinstance(change, UpdateColumnComment | UpdateColumnDefaultValue):
-                self._described.add((type(change), anchor.ids[-1]))
-            elif not isinstance(change, _TOUCHING_NOTHING):
-                self._changed.update(anchor.ids)
+        self._touched: dict[Touches, set[int | None]] = defaultdict(set)
+        for touched, anchor in zip(touches, anchors, strict=True):
+            self._touched[touched].update(anchor.ids if touched == "columns" else anchor.ids[-1:])
         self._given: dict[int, int] = {}
 
     def learn(self, before: Sequence[int], now: Sequence[int]) -> None:
@@ -183,12 +180,9 @@ class Following:
         Whoever goes on to drop, rename, move or re-type the new column means his own, and another's
         is left alone; but for a comment or a default that another's does not have.
         """
-        return self._changed.isdisjoint(assigned) and not any(
-            ((UpdateColumnComment, own) in self._described and theirs.description is not None)
-            or (
-                (UpdateColumnDefaultValue, own) in self._described
-                and theirs.default_value is not None
-            )
+        return self._touched["columns"].isdisjoint(assigned) and not any(
+            (own in self._touched["comment"] and theirs.description is not None)
+            or (own in self._touched["default"] and theirs.default_value is not None)
             for own, theirs in zip(assigned, walk_fields([there]), strict=False)
         )
 

@@ -16,7 +16,6 @@ from ledger.events import TableEvent
 from ledger.events.commit import OLDEST_FORMAT, Commit
 from ledger.events.formats import RECORDED_RULES
 from ledger.events.schema_changes import SetOption
-from ledger.evolution.decide_clock import CorrectClock
 from ledger.evolution.declared.asking import (
     raised_rules,
     refuse_inexpressible,
@@ -37,11 +36,8 @@ from ledger.evolution.table.changes import (
     CommitSnapshot,
     CreateTag,
     DropTable,
-    FastForward,
     OtherChange,
     ReplaceTag,
-    Rollback,
-    SetBranch,
     SnapshotChange,
     TableChange,
 )
@@ -56,20 +52,8 @@ from ledger.model.errors import (
 )
 from ledger.model.schema import Schema
 
-_OF_ANY_TABLE = (DropTable, CorrectClock)
-"""What may be asked of a table that others own, too."""
-
-_ASKS_FORMATS = (CommitSnapshot, Rollback, FastForward, CreateTag, ReplaceTag, SetBranch)
-"""What the formats of a table are asked about beside its schema and layout."""
-
-
 Judged = Literal["now", "later"]
 """When rules are asked about what changes: on the state that the writer saw, or on the newest."""
-
-
-def may_be_ruled(change: TableChange) -> bool:
-    """Whether rules for commits may have a word to say to a change: of schema or layout."""
-    return not isinstance(BY_ASKED.get(type(change)), StateOperation)
 
 
 class TableIntent:
@@ -188,7 +172,7 @@ class TableIntent:
 
     def _refuse_mirrored(self, state: TableState) -> None:
         found = state.mirrored
-        if found is None or all(isinstance(each, _OF_ANY_TABLE) for each in self._asked):
+        if found is None or all(map(_is_of_any_table, self._asked)):
             return
         marks = any(isinstance(e, SetOption) and e.key == PERSONAL_OPTION for e in self._asked)
         there = f"set the property {PERSONAL_OPTION} there" if marks else "change it there"
@@ -220,9 +204,10 @@ class TableIntent:
             self._refuse_names,
         )
         for change in self._others:
-            event = operation(change, StateOperation).decide(course, change)
+            row = operation(change, StateOperation)
+            event = row.decide(course, change)
             if event is not None:
-                asks = asks or isinstance(change, _ASKS_FORMATS)
+                asks = asks or row.asks_formats
                 yield event
         if asks and self._newest >= RECORDED_RULES:
             raised = raised_rules(schema.options, state, self._formats)
@@ -269,6 +254,11 @@ class TableIntent:
             if not keys.isdisjoint(self._touched.by(commit).snapshot_keys):
                 return Landed(commit.version)
         return None
+
+
+def _is_of_any_table(change: TableChange) -> bool:
+    row = BY_ASKED.get(type(change))
+    return isinstance(row, StateOperation) and row.of_any_table
 
 
 def _pinned(change: OtherChange, base: TableState) -> OtherChange:

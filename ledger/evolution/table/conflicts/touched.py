@@ -16,10 +16,8 @@ from attrs import frozen
 from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction, said_by
 from ledger.events.snapshot_events import (
-    BranchCommitted,
     ListingEvent,
     RolledBack,
-    SnapshotCommitted,
 )
 from ledger.evolution.layout.partition_filter import PartitionFilter
 from ledger.evolution.state import TableState
@@ -34,7 +32,6 @@ LoadFiles = Callable[[ListingEvent], Iterable[FileChange]]
 """Gives the file changes of a snapshot event, wherever they stand."""
 
 _ORDER = attrgetter("order")
-_SNAPSHOTS = (SnapshotCommitted, RolledBack, BranchCommitted)
 _MOST_KEPT = 16
 """Riders looked at one of the last commits; whoever looked earlier has it indexed anew."""
 
@@ -183,7 +180,7 @@ class Touched:
         for place, (cell, value) in enumerate(sets(event)):
             # What a transaction set on the way nobody ever saw: only the last value counts.
             own[cell] = Touch((number, 0, place), author, event, cell, value)
-        if isinstance(event, _SNAPSHOTS):
+        if isinstance(event, ListingEvent):
             self._unread.append((number, author, event))
             if not isinstance(event, RolledBack) and (key := event.key):
                 self.snapshot_keys.add(key)
