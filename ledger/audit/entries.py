@@ -13,6 +13,7 @@ from typing import Any
 from attrs import field, frozen
 from msgspec import UnsetType
 
+from ledger.events.base import kind_of
 from ledger.events.born.iceberg import SnapshotRefRemoved, SnapshotRefSet
 from ledger.events.commit import Commit, Transaction
 from ledger.events.snapshot_events import (
@@ -95,7 +96,7 @@ class Entry:
     @cached_property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of its events, such as `addColumn`, in order."""
-        return tuple(str(type(each).__struct_config__.tag) for each in self.transaction.events)
+        return tuple(kind_of(type(each)) for each in self.transaction.events)
 
     @cached_property
     def sums(self) -> tuple[int, int, int]:
@@ -284,9 +285,6 @@ def _touching(log: StreamLog[Any, Any], column_id: int, last: int) -> dict[int, 
     return found
 
 
-_OF_BRANCHES = {"commitToBranch", "setSnapshotRef", "removeSnapshotRef", "commitSnapshot"}
-
-
 def _branch_of(event: object) -> str | None:
     """Return the branch that an event is about, if it is about one."""
     named = _BRANCH_NAMES.get(type(event))
@@ -304,6 +302,7 @@ _BRANCH_NAMES: dict[type, Callable[[Any], str | None]] = {
     SnapshotRefSet: lambda it: it.ref_name,
     SnapshotRefRemoved: lambda it: it.ref_name,
 }
+_OF_BRANCHES = frozenset(map(kind_of, _BRANCH_NAMES))
 
 
 def _told(

@@ -18,6 +18,7 @@ from attrs import define, field, frozen
 from msgspec import Struct, UnsetType
 
 from ledger.events import TableEvent
+from ledger.events.base import kind_of
 from ledger.events.born import iceberg as born
 from ledger.events.commit import Commit, Transaction
 from ledger.events.schema_events import (
@@ -30,6 +31,7 @@ from ledger.events.schema_events import (
     ColumnRenamed,
     ColumnTypeUpdated,
     ColumnUndropped,
+    IdentifierFieldsSet,
     UpdateKeys,
 )
 from ledger.events.snapshot_events import (
@@ -39,6 +41,7 @@ from ledger.events.snapshot_events import (
     SnapshotsExpired,
 )
 from ledger.events.table_events import TableCreated
+from ledger.evolution.columns.operations import COLUMN_OPERATIONS
 from ledger.evolution.fold.schema_record import first_schema
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.operations import BY_FACT
@@ -229,8 +232,7 @@ class Lives:
                 for fact in transaction.events:
                     kind = type(fact)
                     if kind not in _SILENT:
-                        rule = _RULES.get(kind, Lives._set)
-                        rule(self, fact, _cause(commit, transaction, fact))
+                        _RULES[kind](self, fact, _cause(commit, transaction, fact))
 
     def living(self) -> Iterator[Life]:
         """Yield the columns that are there, each before those inside it."""
@@ -726,7 +728,11 @@ class _Step(Struct, frozen=True, gc=False):
             ids.append(self.member)
 
 
+_OF_COLUMNS: Final = frozenset(kind for row in COLUMN_OPERATIONS for kind in row.facts)
 _RULES: Final[Mapping[type, Callable[[Lives, Any, Cause], None]]] = {
+    # What a fact does to a column has a rule of its own; any other sets what its row says.
+    **dict.fromkeys(BY_FACT.keys() - _OF_COLUMNS, Lives._set),  # noqa: SLF001
+    IdentifierFieldsSet: Lives._set,  # noqa: SLF001
     TableCreated: Lives._create,  # noqa: SLF001 - the table of its rules
     ColumnAdded: Lives._add,  # noqa: SLF001
     ColumnRenamed: Lives._rename,  # noqa: SLF001
@@ -751,6 +757,4 @@ _SILENT: Final = (
 _EVENTS: Final = b'"events":['
 _KIND: Final = b'{"type":"'
 _NAMED: Final = b'"type"'
-_SILENT_KINDS: Final = tuple(
-    b'%s%s"' % (_KIND, str(each.__struct_config__.tag).encode()) for each in _SILENT
-)
+_SILENT_KINDS: Final = tuple(b'%s%s"' % (_KIND, kind_of(each).encode()) for each in _SILENT)

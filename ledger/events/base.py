@@ -19,3 +19,14 @@ class Record(
     forbid_unknown_fields=True,
 ):
     """An immutable record of the log."""
+
+
+def kind_of(record: type[Struct]) -> str:
+    """Return what the log calls a kind of record.
+
+    Example:
+        >>> from ledger.events.table_events import TableDropped
+        >>> kind_of(TableDropped)
+        'dropTable'
+    """
+    return str(record.__struct_config__.tag)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from attrs import frozen
 
+from ledger.events.base import kind_of
 from ledger.events.catalog_events import CatalogEvent
 from ledger.events.commit import Commit, said_by
 from ledger.evolution.catalog.builder import identifier_of
@@ -71,6 +72,6 @@ def takes_name(identifier: Identifier) -> Callable[[CatalogEvent], bool]:
 def _conflict_message(
     otherwise: LedgerError, event: CatalogEvent, version: int, author: str | None
 ) -> str:
-    tag = event.__struct_config__.tag
+    tag = kind_of(type(event))
     who = author or "another writer"
     return f"{otherwise.message} ({who} came first with {tag} in catalog version {version})"
