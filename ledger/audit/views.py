@@ -16,7 +16,7 @@ from attrs import frozen
 
 from ledger.audit.blame import Blame, flat
 from ledger.audit.entries import Entry
-from ledger.evolution.operations import BY_FACT
+from ledger.evolution.operations import in_words
 from ledger.model.messages.excerpt import first_few, html_table
 from ledger.model.path_text import shown_path
 
@@ -133,7 +133,6 @@ def history(entries: Callable[[], Iterator[Entry]]) -> Rows:
 
 def _events(entry: Entry) -> Iterator[Row]:
     for event, kind in zip(entry.transaction.events, entry.kinds, strict=True):
-        operation = BY_FACT.get(type(event))
         path = getattr(event, "field_names", ())
         named = path and isinstance(path[0], str)
         yield {
@@ -144,7 +143,7 @@ def _events(entry: Entry) -> Iterator[Row]:
             "message": entry.transaction.message,
             "transaction": entry.transaction.id,
             "kind": kind,
-            "what": kind if operation is None else operation.says(event),
+            "what": in_words(event),
             "field_id": getattr(event, "field_id", None),
             "column": shown_path(tuple(path)) if named else None,
             "rows": getattr(event, "delta_record_count", None),

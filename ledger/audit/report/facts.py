@@ -17,7 +17,7 @@ from attrs import define, field, frozen
 from ledger.audit.entries import Entry
 from ledger.audit.lives import Life, Lives
 from ledger.events.snapshot_events import BranchCommitted
-from ledger.evolution.operations import BY_FACT
+from ledger.evolution.operations import in_words
 from ledger.model.messages.excerpt import moment, size
 from ledger.model.path_text import shown_path
 from ledger.model.schema import Schema
@@ -178,7 +178,7 @@ def _grown(entry: Entry) -> tuple[int, int]:
 
 def change_of(entry: Entry) -> Change:
     """Return an entry as the time line tells it."""
-    told = [_said(event) for event in entry.transaction.events[:MOST_EVENTS]]
+    told = [*map(in_words, entry.transaction.events[:MOST_EVENTS])]
     return Change(
         text(entry.label),
         entry.version,
@@ -188,14 +188,6 @@ def change_of(entry: Entry) -> Change:
         tuple(map(text, told)),
         max(0, len(entry.transaction.events) - MOST_EVENTS),
     )
-
-
-def _said(event: object) -> str:
-    operation = BY_FACT.get(type(event))
-    if operation is not None:
-        return operation.says(event)
-    tag: object = event.__struct_config__.tag  # type: ignore[attr-defined]  # every event has one
-    return str(tag)
 
 
 def periods_of(gathered: Gathered) -> tuple[MonthShown, ...]:

@@ -14,7 +14,7 @@ from ledger.audit.report import facts as told
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import SnapshotFacts
-from ledger.evolution.operations import BY_FACT
+from ledger.evolution.operations import in_words
 from ledger.evolution.state import TableState
 from ledger.model.errors import MissingDependencyError
 from ledger.model.messages.excerpt import moment, size
@@ -159,7 +159,7 @@ def _snapshots(entry: Entry) -> list[dict[str, Any]]:
         {
             "version": entry.version,
             "time": moment(entry.time_millis),
-            "what": told.text(BY_FACT[type(event)].says(event)),
+            "what": told.text(in_words(event)),
             "author": told.text(entry.transaction.author),
         }
         for event in entry.transaction.events
