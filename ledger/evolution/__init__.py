@@ -6,7 +6,7 @@ mechanically and strictly; every replay runs it, and its rules never change.
 Decide:
     `operation`, `operations`    one row a kind of change: its JSON, the columns that it names, how
                                  it is decided, its cells, its sentence for people
-    `bounds`                     what a number from outside may be
+    `bounds`                     what a number from outside may be, and what may stand in a log
     `columns`, `options`, `layout`, `table`
                                  the rooms of the rows and their rules, by noun
     `evolve`                     a next schema, as one pure function

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 from ledger.events import TableEvent
 from ledger.events.schema_changes import SchemaChange
@@ -47,6 +47,8 @@ class Operation:
         sets: The cells that a fact sets.
         claims: The cells that must not have been set to another value meanwhile.
         says: What a fact did, for people.
+        alters: Whether a fact may change what a table is; not where it is sure to change only what
+            the table holds: snapshots, and what names and describes them.
     """
 
     facts: tuple[type, ...]
@@ -54,6 +56,7 @@ class Operation:
     sets: Cells
     claims: Cells
     says: Callable[[Any], str]
+    alters: bool
 
 
 @frozen(kw_only=True)
@@ -74,6 +77,7 @@ class SchemaOperation(Operation):
     decide: Callable[[SchemaDraft, Any], Anchor]
     names: Callable[[Following, Any, Anchor], SchemaChange | None]
     touches: Touches
+    alters: bool = field(default=True, init=False)
     reads: Callable[[Mapping[str, Any], str], SchemaChange]
     always_written: tuple[str, ...] = ()
     lacks: Callable[[Any], str | None] = lambda _: None
@@ -90,6 +94,7 @@ class LayoutOperation(Operation):
     decide: Callable[
         [LayoutTrail, Any, Schema, Sources, Rules], PartitionSpecUpdated | SortOrderReplaced | None
     ]
+    alters: bool = field(default=True, init=False)
 
 
 @define

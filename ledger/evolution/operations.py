@@ -5,9 +5,10 @@ What the facts of both streams say to people is found here, too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
+from ledger.events import TableEvent
 from ledger.evolution.catalog.facts import CATALOG_FACTS
 from ledger.evolution.columns.operations import COLUMN_OPERATIONS
 from ledger.evolution.layout.operations import LAYOUT_OPERATIONS
@@ -46,6 +47,17 @@ def in_words(change: Any) -> str:
     kind = type(change)
     row = BY_FACT.get(kind) or CATALOG_FACTS.get(kind) or BY_ASKED.get(kind)
     return kind.__name__ if row is None else row.says(change)
+
+
+def alters(facts: Iterable[TableEvent]) -> bool:
+    """Whether some facts may change what a table is, and not only what it holds.
+
+    Example:
+        >>> from ledger.events.snapshot_events import TagDeleted
+        >>> alters([TagDeleted(tag_name="v1")])
+        False
+    """
+    return any(BY_FACT[type(each)].alters for each in facts)
 
 
 Row = TypeVar("Row", SchemaOperation, LayoutOperation, StateOperation)

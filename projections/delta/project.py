@@ -13,19 +13,14 @@ from attrs import frozen
 
 from ledger.events import TableEvent
 from ledger.events.born.delta import DeltaFollowed
-from ledger.events.born.iceberg import StatisticsSet
 from ledger.events.commit import Transaction
 from ledger.events.snapshot_events import (
-    PartitionStatisticsSet,
     RolledBack,
     SnapshotCommitted,
-    SnapshotsExpired,
-    TagCreated,
-    TagDeleted,
-    TagReplaced,
 )
 from ledger.events.table_events import TablePromoted
 from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.evolution.operations import alters
 from ledger.evolution.state import TableState
 from ledger.files.change_file import event_files
 from ledger.history.older import schemas_by_id
@@ -53,15 +48,6 @@ from projections.delta.table.fold import TableFold
 from projections.delta.table.metadata import checkpoint_interval
 from projections.materialising import Progress, new_commits
 from projections.outputs import Outputs
-
-_OF_FILES = (
-    SnapshotsExpired
-    | TagCreated
-    | TagReplaced
-    | TagDeleted
-    | PartitionStatisticsSet
-    | StatisticsSet
-)
 
 
 @frozen
@@ -161,7 +147,7 @@ class _Run:
         if any(isinstance(each, TablePromoted) for each in transaction.events):
             self._fold = fold_of_owned(self._table, state, self._schemas)
         happened = [each for each in transaction.events if not _is_snapshot(each)]
-        lines = list(self._fold.learn(state)) if _alters(happened) else []
+        lines = list(self._fold.learn(state)) if alters(happened) else []
         if lines or state.schema.id != stood:
             self._step(transaction, happened, lines, state, millis)
         for event in transaction.events:
@@ -364,11 +350,6 @@ def oldest_readable(state: TableState) -> int:
 
 def _is_snapshot(event: TableEvent) -> bool:
     return isinstance(event, SnapshotCommitted | RolledBack)
-
-
-def _alters(events: list[TableEvent]) -> bool:
-    """Whether some events may change what a table is, and not only what it holds."""
-    return not all(isinstance(each, _OF_FILES) for each in events)
 
 
 def _txn(event: SnapshotCommitted | RolledBack, millis: int) -> Iterator[bytes]:

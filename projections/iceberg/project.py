@@ -13,20 +13,16 @@ import msgspec
 from attrs import evolve, frozen
 
 from ledger.events import TableEvent
-from ledger.events.born.iceberg import SnapshotRefRemoved, SnapshotRefSet, StatisticsSet
 from ledger.events.clock_events import ClockCorrected
 from ledger.events.commit import Transaction
 from ledger.events.snapshot_events import (
     BranchCommitted,
-    PartitionStatisticsSet,
     RolledBack,
     SnapshotCommitted,
     SnapshotsExpired,
-    TagCreated,
-    TagDeleted,
-    TagReplaced,
 )
 from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.evolution.operations import alters
 from ledger.evolution.state import TableState
 from ledger.history.older import state_at_snapshot
 from ledger.log.replay import Read
@@ -48,21 +44,6 @@ from projections.iceberg.table.statistics_files import StatisticsFiles
 from projections.iceberg.table.trail import Trail
 from projections.materialising import Progress, new_commits, nobody
 from projections.outputs import MemoryOutputs, Outputs
-
-_OF_FILES = (
-    SnapshotCommitted
-    | RolledBack
-    | BranchCommitted
-    | SnapshotRefSet
-    | SnapshotRefRemoved
-    | SnapshotsExpired
-    | TagCreated
-    | TagReplaced
-    | TagDeleted
-    | PartitionStatisticsSet
-    | StatisticsSet
-)
-
 
 Wants = Callable[[int], bool]
 """Which versions get a metadata file besides the newest."""
@@ -207,7 +188,7 @@ class _Run:
     def _transaction(self, transaction: Transaction[TableEvent], time_millis: int) -> None:
         last_snapshot_id = self._builder.last_snapshot_id
         self._builder.add(transaction)
-        if not all(isinstance(each, _OF_FILES) for each in transaction.events):
+        if alters(transaction.events):
             self._fold.learn(self._builder.freeze(), last_snapshot_id)
         for event in transaction.events:
             self._statistics.learn(event)

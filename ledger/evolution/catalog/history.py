@@ -7,13 +7,16 @@ from typing import Final
 
 from attrs import evolve, frozen
 
+from ledger.events.base import kind_of
 from ledger.events.catalog_events import CatalogEvent, LedgerCopied
 from ledger.events.commit import Commit
 from ledger.events.table_events import TableCreated, TableDropped, TableRenamed
 from ledger.evolution.catalog.builder import identifier_of
 from ledger.model.identifier import Identifier
 
-ABOUT_TABLES: Final = frozenset({"createTable", "renameTable", "dropTable", "copyLedger"})
+ABOUT_TABLES: Final = frozenset(
+    map(kind_of, (TableCreated, TableRenamed, TableDropped, LedgerCopied))
+)
 """The kinds of events that say something of it; commits without them need not be learned."""
 
 

@@ -89,5 +89,5 @@ OPTION_OPERATIONS: tuple[Operation, ...] = (
         says=lambda _: "dropped the primary key",
     ),
     # Options that are keys became it; they claim what they mean, by id.
-    Operation(facts=(UpdateKeys,), sets=_keys, claims=no_cells, says=_says_keys),
+    Operation(facts=(UpdateKeys,), sets=_keys, claims=no_cells, says=_says_keys, alters=True),
 )

@@ -273,6 +273,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         sets=_snapshot,
         claims=_fast_forward,
         says=_says_snapshot,
+        alters=False,
     ),
     StateOperation(
         asked=asked.FastForward,
@@ -284,9 +285,14 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         sets=_snapshot,
         claims=_fast_forward,
         says=_says_snapshot,
+        alters=False,
     ),
     Operation(
-        facts=(BranchCommitted,), sets=_of_branch, claims=_needs_branch, says=_says_on_branch
+        facts=(BranchCommitted,),
+        sets=_of_branch,
+        claims=_needs_branch,
+        says=_says_on_branch,
+        alters=False,
     ),
     StateOperation(
         asked=asked.SetBranch,
@@ -297,6 +303,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         sets=ref_cells,
         claims=ref_cells,
         says=says_ref,
+        alters=False,
     ),
     StateOperation(
         asked=asked.DeleteBranch,
@@ -307,6 +314,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         sets=no_ref_cells,
         claims=no_ref_cells,
         says=says_no_ref,
+        alters=False,
     ),
     StateOperation(
         asked=asked.Rollback,
@@ -317,6 +325,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         sets=_snapshot,
         claims=_unseen,
         says=_says_rollback,
+        alters=False,
     ),
     StateOperation(
         asked=asked.CreateTag,
@@ -327,6 +336,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         sets=_tagged,
         claims=_tagged,
         says=lambda it: f"tagged snapshot {it.snapshot_id} as {it.tag_name}",
+        alters=False,
     ),
     StateOperation(
         asked=asked.ReplaceTag,
@@ -337,6 +347,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         sets=_tagged,
         claims=_tagged,
         says=lambda it: f"moved tag {it.tag_name} to snapshot {it.snapshot_id}",
+        alters=False,
     ),
     StateOperation(
         asked=asked.DeleteTag,
@@ -347,6 +358,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         sets=_untagged,
         claims=_untagged,
         says=lambda it: f"deleted tag {it.tag_name}",
+        alters=False,
     ),
     StateOperation(
         asked=asked.ExpireSnapshots,
@@ -358,6 +370,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         # It only moves a bound forward.
         claims=no_cells,
         says=lambda it: f"expired the snapshots before {it.earliest_snapshot_id}",
+        alters=False,
     ),
     StateOperation(
         asked=asked.SetPartitionStatistics,
@@ -368,6 +381,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         sets=_statistics,
         claims=_statistics,
         says=lambda it: f"published partition statistics of snapshot {it.snapshot_id}",
+        alters=False,
     ),
     StateOperation(
         asked=asked.SetStatistics,
@@ -378,18 +392,21 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         sets=_puffin,
         claims=_puffin,
         says=lambda it: f"published statistics of snapshot {it.statistics.snapshot_id}",
+        alters=False,
     ),
     Operation(
         facts=(TablePromoted,),
         sets=_promoted,
         claims=_promoted,
         says=_says_promotion,
+        alters=True,
     ),
     Operation(
         facts=(FormatRulesRaised,),
         sets=_rules,
         claims=no_cells,
         says=_says_rules,
+        alters=True,
     ),
     StateOperation(
         asked=CorrectClock,
@@ -400,6 +417,7 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         sets=_clock,
         claims=_clock,
         says=says_correction,
+        alters=True,
     ),
     StateOperation(
         asked=asked.DropTable,
@@ -410,11 +428,13 @@ TABLE_OPERATIONS: tuple[Operation, ...] = (
         sets=_dropped,
         claims=no_cells,
         says=says_drop,
+        alters=True,
     ),
     Operation(
         facts=(TableCreated,),
         sets=_created,
         claims=_created,
         says=says_creation,
+        alters=True,
     ),
 )
