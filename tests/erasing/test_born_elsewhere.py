@@ -30,11 +30,11 @@ from tests.projections.delta.importing.test_following import (
     add,
     info,
     metadata,
-    now,
     remove,
     write,
 )
 from tests.projections.iceberg.importing.writing import appended, created
+from tests.projections.importing.what_came import now
 from tests.projections.paimon.importing.test_paimon_import import DATA
 from tests.projections.source.reading_all import rows_of
 

@@ -18,8 +18,9 @@ from tests.independent.agreeing import agrees, compared
 from tests.independent.elsewhere import born
 from tests.independent.replayer import BrokenError
 from tests.lakes import lake_on
-from tests.projections.delta.importing.test_following import now, written
+from tests.projections.delta.importing.test_following import written
 from tests.projections.iceberg.importing.writing import appended, created
+from tests.projections.importing.what_came import now
 from tests.projections.paimon.importing.test_paimon_import import DATA as PAIMON
 
 DATA = Path(__file__).parents[1] / "data/born"

@@ -34,6 +34,7 @@ class Format:
         name: In keys and commands.
         made: The files that a projection left, of those that `expected` gives, too.
         kinds: Parts of paths, one for each kind of file.
+        foreign: What files of others may be called there, sorted.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Format:
     projecting: _Module
     made: Callable[[Table], dict[str, bytes]]
     kinds: tuple[str, ...]
+    foreign: tuple[str, ...]
 
     def left(self, table: Table) -> dict[str, bytes]:
         """Return what a projection left, without what only stays a while for older readers."""
@@ -122,6 +124,7 @@ PAIMON = Format(
     paimon_projecting,
     lambda table: paimon_projecting.Left.by(table).files,
     ("schema/", "snapshot/snapshot-", "tag/", "manifest/manifest-list-", "manifest/manifest-"),
+    ("snapshot/snapshot-x", "tag/tag-mine", "manifest/manifest-mine"),
 )
 ICEBERG = Format(
     "iceberg",
@@ -129,6 +132,7 @@ ICEBERG = Format(
     iceberg_projecting,
     lambda table: iceberg_projecting.Left.by(table).newest(table),
     ("-m0.avro", "snap", "metadata/0", "metadata/v"),
+    ("metadata/00001-mine.metadata.json", "metadata/mine-m0.avro", "metadata/mine.stats"),
 )
 DELTA = Format(
     "delta",
@@ -136,6 +140,7 @@ DELTA = Format(
     delta_projecting,
     lambda table: delta_projecting.Left.by(table).files,
     (".json", ".checkpoint.parquet"),
+    ("_delta_log/mine.json",),
 )
 
 

@@ -7,9 +7,10 @@ from functools import partial
 
 import pytest
 
-from ledger import DamagedLogError, SetOption
+from ledger import DamagedLogError, SetOption, StoreError
+from projections.materialising import Difference
 from tests.lakes import memory
-from tests.projections.formats import Format, Saved, Unlocked, through
+from tests.projections.formats import DELTA, ICEBERG, PAIMON, Format, Saved, Unlocked, through
 from tests.thorough import some
 
 
@@ -118,6 +119,48 @@ def test_a_log_that_does_not_reach_its_files_is_found_and_refused(
     if kept.name == "iceberg":
         # Paimon sets aside what stands in the way, as it cannot tell whose it is.
         kept.assert_exact(cut)
+
+
+@pytest.mark.parametrize(
+    ("of", "kind"),
+    [
+        pytest.param(each, kind, id=f"{each.name} {kind}")
+        for each in (PAIMON, ICEBERG, DELTA)
+        for kind in each.kinds
+        # Paimon's tags are pointers, which are replaced.
+        if kind != "tag/"
+    ],
+)
+def test_a_foreign_file_in_the_way_is_reported_and_left_alone(of: Format, kind: str) -> None:
+    store = memory()
+    table = of.random_table(1, store)
+    path = next(path for path in of.expected(table) if kind in path and "hint" not in path)
+    key = f"{table.path}/{path}"
+    store.create(key, b"mine")
+
+    with pytest.raises(StoreError, match=path) as raised:
+        of.project(table)
+
+    assert raised.value.kind == "FOREIGN_FILE"
+    assert store.read(key) == b"mine"
+    store.delete(key)
+    of.project(table)
+    of.assert_exact(table)
+
+
+def test_foreign_files_are_listed_and_outlive_everything(kept: Format) -> None:
+    store = memory()
+    table = kept.random_table(1, store)
+    kept.project(table)
+    for path in kept.foreign:
+        store.create(f"{table.path}/{path}", b"mine")
+
+    assert kept.verify(table) == Difference(foreign=kept.foreign)
+
+    kept.go_on(table, random.Random(1), 20)
+    kept.project(table)
+    kept.rebuild(table)
+    assert kept.verify(table) == Difference(foreign=kept.foreign)
 
 
 def test_what_is_to_be_taken_away_is_so_after_a_kill_between(kept: Format) -> None:

@@ -18,7 +18,6 @@ from ledger import (
 from projections.iceberg import position
 from projections.iceberg.materialise import expected, project, rebuild, verify
 from projections.iceberg.names import HINT, Names
-from projections.materialising import Difference
 from tests.lakes import lake_on, memory, orders
 from tests.projections.formats import ICEBERG
 from tests.projections.iceberg.older_logs import record_file
@@ -28,40 +27,6 @@ from tests.projections.iceberg.projecting import (
     is_consistent,
     random_table,
 )
-
-
-@pytest.mark.parametrize("kind", ["-m0.avro", "/snap-", "metadata/0", "metadata/v"])
-def test_a_foreign_file_in_the_way_is_reported_and_left_alone(kind: str) -> None:
-    store = memory()
-    table = random_table(1, store)
-    path = next(path for path in expected(table) if kind in path and "hint" not in path)
-    key = f"{table.path}/{path}"
-    store.create(key, b"mine")
-
-    with pytest.raises(StoreError, match=path) as raised:
-        project(table)
-
-    assert raised.value.kind == "FOREIGN_FILE"
-    assert store.read(key) == b"mine"
-    store.delete(key)
-    project(table)
-    ICEBERG.assert_exact(table)
-
-
-def test_foreign_files_are_listed_and_outlive_everything() -> None:
-    store = memory()
-    table = random_table(1, store)
-    project(table)
-    foreign = ("metadata/00001-mine.metadata.json", "metadata/mine-m0.avro", "metadata/mine.stats")
-    for path in foreign:
-        store.create(f"{table.path}/{path}", b"mine")
-
-    assert verify(table) == Difference(foreign=foreign)
-
-    go_on(table, random.Random(1), 20)
-    project(table)
-    rebuild(table)
-    assert verify(table) == Difference(foreign=foreign)
 
 
 def test_a_hint_to_another_table_is_reported_and_left_alone() -> None:

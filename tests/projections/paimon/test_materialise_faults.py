@@ -1,51 +1,13 @@
-"""Kills, races, and files of others: what a reader finds, and where it ends."""
+"""Files that readers still need: what is tagged outlives an expiry, and goes with its tag."""
 
 from __future__ import annotations
 
 import random
 
-import pytest
-
-from ledger import StoreError
-from projections.paimon.materialise import expected, project, rebuild, verify
+from projections.paimon.materialise import project
 from tests.lakes import memory
 from tests.projections.formats import PAIMON
 from tests.projections.paimon.projecting import Left, go_on, random_table
-
-
-@pytest.mark.parametrize("kind", ["schema", "snapshot", "manifest"])
-def test_a_foreign_file_in_the_way_is_reported_and_left_alone(kind: str) -> None:
-    store = memory()
-    table = random_table(1, store)
-    path = next(path for path in expected(table) if path.startswith(f"{kind}/{kind}-"))
-    key = f"{table.path}/{path}"
-    store.create(key, b"mine")
-
-    with pytest.raises(StoreError, match=path) as raised:
-        project(table)
-
-    assert raised.value.kind == "FOREIGN_FILE"
-    assert store.read(key) == b"mine"
-    store.delete(key)
-    project(table)
-    PAIMON.assert_exact(table)
-
-
-def test_foreign_files_are_listed_and_outlive_everything() -> None:
-    store = memory()
-    table = random_table(1, store)
-    project(table)
-    foreign = ("snapshot/snapshot-x", "tag/tag-mine", "manifest/manifest-mine")
-    for path in foreign:
-        store.create(f"{table.path}/{path}", b"mine")
-
-    assert verify(table).is_empty
-    assert verify(table).foreign == foreign
-
-    go_on(table, random.Random(1), 20)
-    project(table)
-    rebuild(table)
-    assert verify(table).foreign == foreign
 
 
 def test_expiry_keeps_what_tags_name() -> None:

@@ -25,14 +25,11 @@ from ledger.events.schema_events import ColumnUndropped
 from ledger.model.errors import LedgerError
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory
+from tests.projections.importing.what_came import now
 
 ID = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
 NAME = {"name": "name", "type": "string", "nullable": True, "metadata": {}}
 PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
-
-
-def now() -> int:
-    return 1_900_000_000_000
 
 
 def metadata(*fields: Any, **more: Any) -> dict[str, Any]:

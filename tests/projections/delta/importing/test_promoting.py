@@ -41,12 +41,12 @@ from tests.projections.delta.importing.test_following import (
     add,
     info,
     metadata,
-    now,
     remove,
     write,
     written,
 )
 from tests.projections.delta.importing.writing import READERS, Life, deltalake
+from tests.projections.importing.what_came import now
 from tests.projections.paimon.importing.paimon_source import rows as paimon_rows
 from tests.readers.engines import duckdb_rows
 from tests.readers.test_delta_readers import folder_of

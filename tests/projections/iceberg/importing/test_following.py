@@ -30,18 +30,7 @@ from ledger.stores import MemoryStore
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory
 from tests.projections.iceberg.importing.writing import COLUMNS, appended, created
-
-
-def now() -> int:
-    return 1_900_000_000_000
-
-
-def told(lake: Ledger) -> list[Any]:
-    return [
-        (each.author, each.effective_time_millis, each.events)
-        for commit in lake.table("a.b").events(1)
-        for each in commit.transactions
-    ]
+from tests.projections.importing.what_came import now, told
 
 
 def written(folder: Path) -> str:

@@ -15,6 +15,7 @@ from projections.iceberg.importing.metadata import disagreements, metadata_of
 from projections.iceberg.importing.sources import open_source
 from projections.iceberg.metadata.table import TableMetadata
 from tests.lakes import lake_on, memory
+from tests.projections.importing.what_came import now
 
 DATA = Path(__file__).parents[3] / "data/iceberg"
 INVALID = {
@@ -32,10 +33,6 @@ TABLES = sorted(
     each for each in (*(DATA / "java").glob("*.json"), *(DATA / "pyiceberg").glob("table*.json"))
 )
 VERSIONS = ("v1", "v2", "v3")
-
-
-def now() -> int:
-    return 1_900_000_000_000
 
 
 def fresh() -> Ledger:

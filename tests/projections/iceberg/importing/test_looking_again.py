@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from ledger import Ledger
 from ledger.model.errors import LedgerError
 from ledger.model.types import BYTES, BinaryType, DataType
 from ledger.model.types.wire import field_from_wire
@@ -20,13 +19,10 @@ from projections.iceberg.metadata.table_json import read_after, read_metadata
 from projections.importing.files import SourceFiles
 from tests.lakes import lake_on, memory
 from tests.projections.iceberg.importing.writing import appended, created
+from tests.projections.importing.what_came import now, told
 
 Metadata = dict[str, Any]
 BEGIN_MILLIS = 1_700_000_000_000
-
-
-def now() -> int:
-    return 1_900_000_000_000
 
 
 def metadata(snapshots: int) -> Metadata:
@@ -142,14 +138,6 @@ def lives(folder: Path, seed: int) -> Iterator[str]:
         place = folder / f"{number:05d}-{seed}.metadata.json"
         place.write_text(json.dumps(made, indent=rng.choice([None, 1])))
         yield str(place)
-
-
-def told(lake: Ledger) -> list[Any]:
-    return [
-        (each.author, each.effective_time_millis, each.events)
-        for commit in lake.table("a.b").events(1)
-        for each in commit.transactions
-    ]
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -40,6 +40,7 @@ from projections.iceberg.names import Names
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on
 from tests.projections.iceberg.importing.writing import COLUMNS, appended, created, rows
+from tests.projections.importing.what_came import now
 from tests.readers.engines import duckdb_rows
 
 Rows = list[dict[str, Any]]
@@ -404,10 +405,6 @@ def killed(make: Callable[[Path], str], tmp_path: Path) -> Iterator[tuple[Path, 
         else:
             assert writes > 3
             return
-
-
-def now() -> int:
-    return 1_900_000_000_000
 
 
 def test_a_kill_at_any_write_is_ended_by_asking_again(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from projections.paimon.importing.plan import schema_events
 from projections.paimon.materialise import verify
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on, memory
+from tests.projections.importing.what_came import now, told
 from tests.projections.paimon.importing.paimon_source import PaimonSource, rows
 from tests.thorough import some
 
@@ -44,10 +45,6 @@ FREE = {
 }
 """What may be said otherwise: sizes of lists that name whole paths, and times that went back."""
 TABLES = sorted([*DATA.glob("java_wh/j.db/*"), *DATA.glob("pypaimon_wh/ledger.db/*")])
-
-
-def now() -> int:
-    return 1_900_000_000_000
 
 
 def taken(lake: Ledger, source: Path, name: str = "a.b") -> Any:
@@ -192,14 +189,6 @@ def test_a_rollback_at_the_source_is_history_here(tmp_path: Path) -> None:
     assert table.state.snapshot is not None
     assert older.id == table.state.snapshot.id == 2
     assert older.uuid != table.state.snapshot.uuid
-
-
-def told(lake: Ledger) -> list[Any]:
-    return [
-        (each.author, each.effective_time_millis, each.events)
-        for commit in lake.table("a.b").events(1)
-        for each in commit.transactions
-    ]
 
 
 def test_a_kill_at_any_write_is_ended_by_asking_again_and_nothing_comes_twice(

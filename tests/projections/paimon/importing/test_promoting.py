@@ -33,6 +33,7 @@ from projections.paimon.importing import promoting
 from projections.paimon.materialise import PAIMON
 from tests.faults import Died, DiesAfter
 from tests.lakes import lake_on
+from tests.projections.importing.what_came import now
 from tests.projections.paimon.importing.paimon_source import PaimonSource, rows
 from tests.thorough import some
 
@@ -255,10 +256,6 @@ def facts(lake: Ledger) -> list[str]:
         for transaction in commit.transactions
         for each in transaction.events
     ]
-
-
-def now() -> int:
-    return 1_900_000_000_000
 
 
 @pytest.mark.parametrize("first", some(range(5), 1))

@@ -1,0 +1,21 @@
+"""What came into the table `a.b` of a ledger from a table of others, whatever its format."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ledger import Ledger
+
+
+def now() -> int:
+    """A clock that is later than all that comes."""
+    return 1_900_000_000_000
+
+
+def told(lake: Ledger) -> list[Any]:
+    """Who did what, and when it took effect, but for the table's creation."""
+    return [
+        (each.author, each.effective_time_millis, each.events)
+        for commit in lake.table("a.b").events(1)
+        for each in commit.transactions
+    ]
