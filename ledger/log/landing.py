@@ -170,7 +170,7 @@ def land_once(store: Store, file: LogFile, patience: Patience, commit_id: str) -
 
 
 def land_or_refuse(store: Store, file: LogFile, patience: Patience, says: str) -> Committed | Lost:
-    """Create a file that is no commit's: where nobody can find out in time, nothing depends on it.
+    """Create a file that is found or created by whoever asks again: silence is a refusal.
 
     Args:
         store: Where.
