@@ -380,6 +380,21 @@ class Ledger:
         """
         return find_commit(self.log, commit_id)
 
+    @takes(commit_id=its.text.or_none())
+    def landed_before(self, commit_id: str | None, asked: Any) -> Appended[CatalogState] | None:
+        """Return what was asked of the catalog in these words under an id; see `Table`'s.
+
+        Example:
+            >>> _ = lake.create_database("audit", commit_id="monday", asked=["a place for audits"])
+            >>> lake.landed_before("monday", ["a place for audits"]).version
+            2
+        """
+        options: CommitOptions = {} if commit_id is None else {"commit_id": commit_id}
+        request = self._request(asked, options)
+        with suppress(InvalidInputError):
+            return self._appender.landings.before(request)
+        return None
+
     def report(self) -> str:
         """Return an audit page of all tables: one HTML file that needs no network, no script.
 
@@ -1028,6 +1043,8 @@ class Ledger:
 
         name = Identifier.parse(identifier)
         options: CommitOptions = {**commit}
+        # Whoever meets the sealed stream ends it in the words that a drop always has.
+        options.pop("asked", None)
         options.setdefault("commit_id", fresh_id())
         asked = drop_asked(name)
         request = self._request(asked, options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Unpack
@@ -471,6 +472,27 @@ class Table:
         """
         return find_commit(self.log, commit_id)
 
+    @takes(commit_id=its.text.or_none())
+    def landed_before(self, commit_id: str | None, asked: Any) -> Appended[TableState] | None:
+        """Return what was asked in these words under an id, if it landed; see CommitOptions.
+
+        For one who works out what to commit from the table as it is, which may be something else,
+        or nothing at all, by the time that he asks again.
+
+        Example:
+            >>> asked = ["the oldest file goes"]
+            >>> oldest = orders.at().files[0].path
+            >>> _ = orders.delete_files(oldest, commit_id="monday", asked=asked)
+            >>> orders.landed_before("monday", asked).version, orders.landed_before("monday", [])
+            (3, None)
+        """
+        options: CommitOptions = {} if commit_id is None else {"commit_id": commit_id}
+        request = self._request(asked, options)
+        # What else was asked under the id is refused once it is known what is asked now.
+        with suppress(InvalidInputError):
+            return self._appender.landings.before(request)
+        return None
+
     @takes(changes=CHANGES)
     def alter(
         self,
@@ -512,10 +534,15 @@ class Table:
             ('id', 'note')
         """
         from ledger.sql.conditional import on_state
-        from ledger.sql.statement import asked_of
+        from ledger.sql.statement import action_of, asked_of
 
-        asked = asked_of(statement, self.identifier)
-        return self._commit(["sql", statement], options, lambda state: on_state(asked, state))
+        # It may have landed when the table had another name.
+        return self._commit(
+            ["sql", action_of(statement)],
+            options,
+            lambda state: on_state(asked_of(statement, self.identifier), state),
+            otherwise=[["sql", statement]],
+        )
 
     def update_schema(self) -> UpdateSchema:
         """Begin an update of the schema, Iceberg's way; end it with `.commit()` or `.apply()`.
@@ -973,7 +1000,11 @@ class Table:
             >>> orders.add_files(new_file).state.totals.record_count
             4
         """
-        return self.append(self.data_files(paths, on_progress), **options)
+        wanted = its.path_texts(paths)
+        # What their footers come to hangs on the table as it is, and they may be elsewhere by then.
+        asked = options.setdefault("asked", ["addFiles", wanted])
+        landed = self.landed_before(options.get("commit_id"), asked)
+        return landed or self.append(self.data_files(wanted, on_progress), **options)
 
     @takes(paths=its.paths, on_progress=its.callback)
     def data_files(
@@ -1621,10 +1652,15 @@ class Table:
         return request_of(options, asked=asked, default_author=self._setting.author)
 
     def _commit(
-        self, asked: Any, options: CommitOptions, plan: Plan, base: TableState | None = None
+        self,
+        asked: Any,
+        options: CommitOptions,
+        plan: Plan,
+        base: TableState | None = None,
+        otherwise: Iterable[Any] = (),
     ) -> Appended[TableState]:
         """Commit what a plan means on `base`: by default on the state that this handle holds."""
-        return self._commit_request(self._request(asked, options), plan, base)
+        return self._commit_request(self._request(asked, options), plan, base, otherwise)
 
     def _commit_request(
         self,

@@ -73,10 +73,8 @@ class Trunk(Protocol):
     ) -> Appended[TableState]:
         """Commit what a plan means."""
 
-    def expire_snapshots(
-        self, *, before: int, **options: Unpack[CommitOptions]
-    ) -> Appended[TableState]:
-        """Expire snapshots."""
+    def landed_before(self, commit_id: str | None, asked: Any) -> Appended[TableState] | None:
+        """Return what was asked in these words under an id, if it landed."""
 
 
 class TableBranch:
@@ -284,7 +282,10 @@ class TableBranch:
             >>> orders.at(branch="audit").totals.record_count
             4
         """
-        return self.append(self.table.data_files(paths, on_progress), **options)
+        wanted = its.path_texts(paths)
+        asked = options.setdefault("asked", ["addFiles", wanted, "branch", self.name])
+        landed = self.table.landed_before(options.get("commit_id"), asked)
+        return landed or self.append(self.table.data_files(wanted, on_progress), **options)
 
     @takes(paths=its.paths)
     def delete_files(self, paths: Paths, **options: Unpack[CommitOptions]) -> Appended[TableState]:
@@ -438,13 +439,18 @@ class TableBranch:
             >>> list(audit.state.snapshot_ids)
             [1000000000002]
         """
-        branch = self.state
-        if branch_number(before) != branch.number:
-            raise InvalidChangeError(
-                f"snapshot {before} is none of branch {self.name!r}'s own, which are "
-                f"{[*branch.snapshot_ids]}; main's expire by the table's expire_snapshots"
-            )
-        return self.table.expire_snapshots(before=before, **options)
+        from ledger.evolution.table.changes import ExpireSnapshots
+
+        def plan(head: TableState) -> list[TableChange]:
+            branch = head.branch(self.name)
+            if branch_number(before) != branch.number:
+                raise InvalidChangeError(
+                    f"snapshot {before} is none of branch {self.name!r}'s own, which are "
+                    f"{[*branch.snapshot_ids]}; main's expire by the table's expire_snapshots"
+                )
+            return [ExpireSnapshots(before)]
+
+        return self.table.commit_planned(["expireSnapshots", before], options, plan)
 
     def delete(self, **options: Unpack[CommitOptions]) -> Appended[TableState]:
         """Take the branch away; what main has stays, and no file is deleted.

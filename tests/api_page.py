@@ -26,8 +26,8 @@ shows what a name takes, returns and raises, with an example of each method, and
 of those. This page has the first line of each; `python -m tests.api_page` writes it anew.
 
 What takes `**options` or `**commit` is a commit: `author=`, `message=`, `commit_id=`, \
-`expect_version=`, `effective_time=`, `properties=`. What takes `**wanted` is narrowed as \
-`Table.entries` is.
+`asked=`, `expect_version=`, `effective_time=`, `properties=`. What takes `**wanted` is narrowed \
+as `Table.entries` is.
 """
 
 HANDLES = (ledger.Ledger, ledger.Table, ledger.TableAt, ledger.TableBranch)

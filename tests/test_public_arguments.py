@@ -96,6 +96,8 @@ VALID: dict[str, Any] = {
     "events": (),
     "base": 2,
     "birth": {},
+    "commit_id": "k",
+    "asked": ["what"],
 }
 
 # Properties and what is of the inside, and calls that have no parameters of their own.
@@ -103,6 +105,7 @@ _OPTIONS: dict[str, Any] = {
     "author": "ada",
     "message": "why",
     "commit_id": "k",
+    "asked": ["what"],
     "expect_version": 3,
     "properties": {},
     "effective_time": 5,

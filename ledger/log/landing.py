@@ -392,7 +392,8 @@ class Landings(Generic[S, E]):
         if not request.is_given:
             return None
         for version in self.log.with_id(request.commit_id):
-            if _holds(self.log.commit_at(version), request):
+            commit = self.log.commit_at(version)
+            if _was_asked(commit, request, request.otherwise) or _holds(commit, request):
                 return self.acknowledge(version, request)
         return None
 
@@ -404,10 +405,7 @@ class Landings(Generic[S, E]):
         versions = list(self.log.with_id(request.commit_id)) if request.is_given else []
         for asked in map(digest_of, otherwise) if versions else ():
             for version in versions:
-                transactions = self.log.commit_at(version).transactions
-                if any(
-                    each.id == request.commit_id and each.asked == asked for each in transactions
-                ):
+                if _was_asked(self.log.commit_at(version), request, (asked,)):
                     return self.acknowledge(version, request)
         return None
 
@@ -452,6 +450,15 @@ class Landings(Generic[S, E]):
         if head is None:
             raise AssertionError("a stream that was appended to has a head")
         return head.state
+
+
+def _was_asked(commit: Commit[Any], request: Request, digests: Sequence[str]) -> bool:
+    """Say whether a commit holds a request's transaction, asked in one of some other ways."""
+    if not digests:
+        return False
+    return any(
+        each.id == request.commit_id and each.asked in digests for each in commit.transactions
+    )
 
 
 def _holds(commit: Commit[Any], request: Request) -> bool:

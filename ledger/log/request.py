@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Generic, Literal, TypedDict, TypeVar
 
@@ -45,6 +45,7 @@ class Request:
     Attributes:
         commit_id: Unique; the caller's own or a fresh one.
         asked: SHA-256 of what is asked, hex; None where nobody may compare it.
+        otherwise: The same of what it came to, which stands in older logs in its place.
         is_given: Whether the caller gave the id, so that it may stand in the log already.
         author: Who.
         message: Why.
@@ -57,6 +58,7 @@ class Request:
 
     commit_id: str
     asked: str | None = None
+    otherwise: tuple[str, ...] = ()
     is_given: bool = True
     author: str = ""
     message: str = ""
@@ -98,6 +100,9 @@ class CommitOptions(TypedDict, total=False):
         commit_id: A key of the caller's own, or the one that a CommitUnknownError named. The same
             key again gives the first commit; with other content it is an error. Left out, a fresh
             one is taken.
+        asked: What this is, in plain data, for one who works out what to commit from the table as
+            it is: the same words under the same key are the same request, whatever they come to by
+            then (see `landed_before`). Left out, it is what the call is given.
         expect_version: Strict compare-and-swap: land right after this version, or be refused.
         properties: Anything else to keep with the commit.
         effective_time: When it happened, for imported history: a datetime with a time zone or
@@ -107,6 +112,7 @@ class CommitOptions(TypedDict, total=False):
     author: str
     message: str
     commit_id: str
+    asked: Any
     expect_version: int
     properties: Mapping[str, str]
     effective_time: datetime | int
@@ -153,12 +159,13 @@ def request_of(options: CommitOptions, *, asked: Any, default_author: str) -> Re
         raise InvalidInputError(f"commit_id={given!r} is no key; give a text that is not empty")
     effective = options.get("effective_time")
     try:
-        digest = digest_of(asked)
+        digest, *otherwise = map(digest_of, (*_words(options), asked))
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError(f"what was asked cannot be written as JSON: {error}") from error
     return Request(
         commit_id=given or fresh_id(),
         asked=digest,
+        otherwise=tuple(otherwise),
         is_given=given is not None,
         author=options.get("author", default_author),
         message=options.get("message", ""),
@@ -166,6 +173,11 @@ def request_of(options: CommitOptions, *, asked: Any, default_author: str) -> Re
         expect_version=options.get("expect_version"),
         effective_millis=None if effective is None else millis(effective),
     )
+
+
+def _words(options: CommitOptions) -> Iterator[Any]:
+    if "asked" in options:
+        yield options["asked"]
 
 
 _FORMS: dict[

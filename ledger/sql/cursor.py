@@ -32,6 +32,11 @@ class Cursor:
         """Whether nothing is left."""
         return self._at >= len(self._tokens)
 
+    @property
+    def rest(self) -> str:
+        """What is left, as it was written."""
+        return "" if self.ended else self.text[self._tokens[self._at].start :]
+
     def found(self, *words: str) -> bool:
         """Go past these words if they come next; say whether they did."""
         upcoming = self._tokens[self._at : self._at + len(words)]

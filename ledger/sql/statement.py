@@ -101,9 +101,28 @@ def asked_of(text: str, table: Identifier) -> Sequence[Asked]:
     return statement.asked
 
 
-def _statement(cursor: Cursor) -> Statement:
+def action_of(text: str) -> str:
+    """Return what a statement says behind the table's name, as it is written.
+
+    Raises:
+        InvalidInputError: It does not begin with ALTER TABLE and a name.
+
+    Example:
+        >>> action_of("ALTER TABLE shop.orders ADD COLUMN note STRING")
+        'ADD COLUMN note STRING'
+    """
+    cursor = Cursor(text)
+    _table(cursor)
+    return cursor.rest
+
+
+def _table(cursor: Cursor) -> tuple[str, ...]:
     cursor.expect("ALTER", "TABLE")
-    table = cursor.path()
+    return cursor.path()
+
+
+def _statement(cursor: Cursor) -> Statement:
+    table = _table(cursor)
     if cursor.found("RENAME", "TO"):
         return RenameStatement(table, cursor.path())
     for words, read in _ACTIONS.items():

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -22,8 +22,6 @@ import pytest
 
 import ledger
 from ledger import (
-    AddColumn,
-    CommitUnknownError,
     FileChange,
     Identifier,
     InvalidInputError,
@@ -31,7 +29,6 @@ from ledger import (
     Table,
 )
 from ledger.evolution.fold.table_builder import TableBuilder
-from ledger.log.request import Request
 from tests.lakes import lake_on, memory, orders
 
 
@@ -463,114 +460,6 @@ def test_a_process_that_ends_saves_the_caches_that_it_owes(tmp_path: Path) -> No
 
     layout = ledger.open(str(tmp_path)).table("shop.orders").log.layout
     assert (tmp_path / layout.checkpoint(100)).exists()
-
-
-def test_every_told_id_is_found_by_every_operation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is asked, its id is told; asking again under it gives the first commit."""
-    operations: dict[str, Callable[..., object]] = {
-        "alter": lambda t, **k: t.alter([AddColumn(("n",), "INT")], **k),
-        "set": lambda t, **k: t.alter([SetOption("k", "v")], **k),
-        "append": lambda t, **k: t.append([file("c")], **k),
-        "delete": lambda t, **k: t.delete_files(["a.parquet"], **k),
-        "overwrite": lambda t, **k: t.overwrite([file("c")], **k),
-        "rollback": lambda t, **k: t.rollback(snapshot=1, **k),
-        "create_tag": lambda t, **k: t.create_tag("v2", **k),
-        "replace_tag": lambda t, **k: t.replace_tag("v1", **k),
-        "delete_tag": lambda t, **k: t.delete_tag("v1", **k),
-        "expire": lambda t, **k: t.expire_snapshots(before=2, **k),
-        "sql": lambda t, **k: t.sql("ALTER TABLE shop.orders ADD COLUMN n INT", **k),
-        "schema": lambda t, **k: t.update_schema().add_column("n", "INT").commit(**k),
-        "order": lambda t, **k: t.replace_sort_order().asc("id").commit(**k),
-    }
-    for name, ask in operations.items():
-        for handle in ("same", "new"):
-            store = memory()
-            lake = lake_on(store, clock=clock)
-            lake.create_database("shop")
-            table = lake.create_table("shop.orders", ledger.Schema.of({"id": "BIGINT"}))
-            table.append([file("a")])
-            table.append([file("b")])
-            table.create_tag("v1", snapshot=1)
-            with monkeypatch.context() as patch:
-                silence(patch, store)
-                with pytest.raises(CommitUnknownError) as told:
-                    ask(table)
-            before = table.state.version
-            assert before == 4, name
-            who = table if handle == "same" else lake_on(store, clock=clock).table("shop.orders")
-            again = ask(who, commit_id=told.value.commit_id)
-            assert (again.version, again.repeated) == (4, True), name  # type: ignore[attr-defined]
-            assert table.state.version == before, name
-
-
-def test_every_told_id_of_the_catalog_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    columns = ledger.Schema.of({"id": "BIGINT"})
-    operations: dict[str, Callable[..., object]] = {
-        "create_database": lambda lake, **k: lake.create_database("new", **k),
-        "alter_database": lambda lake, **k: lake.alter_database("shop", updates={"k": "v"}, **k),
-        "drop_database": lambda lake, **k: lake.drop_database("empty", **k),
-        "create_table": lambda lake, **k: lake.create_table("shop.new", columns, **k),
-        "rename_table": lambda lake, **k: lake.rename_table("shop.orders", "shop.o", **k),
-        "drop_table": lambda lake, **k: lake.drop_table("shop.orders", **k),
-        "create_view": lambda lake, **k: lake.create_view(
-            "shop.v", ledger.ViewSchema(columns.fields, "SELECT 1"), **k
-        ),
-    }
-    for name, ask in operations.items():
-        for handle in ("same", "new"):
-            store = memory()
-            lake = lake_on(store, clock=clock)
-            lake.create_database("shop")
-            lake.create_database("empty")
-            lake.create_table("shop.orders", columns)
-            with monkeypatch.context() as patch:
-                silence(patch, store)
-                with pytest.raises(CommitUnknownError) as told:
-                    ask(lake)
-            who = lake if handle == "same" else lake_on(store, clock=clock)
-            ask(who, commit_id=told.value.commit_id)
-            ask(who, commit_id=told.value.commit_id)
-            ids = [each.id for commit in who.events() for each in commit.transactions]
-            assert ids.count(told.value.commit_id) == 1, name
-
-
-def silence(patch: pytest.MonkeyPatch, store: object) -> None:
-    """Let one create land and its answer be lost, and nothing be answered after that."""
-    kind = type(store)
-    create = kind.create  # type: ignore[attr-defined]
-    down: list[bool] = []
-
-    def lands(self: object, key: str, body: bytes) -> bool:
-        if not down:
-            down.append(True)
-            create(self, key, body)
-        raise OSError("the answer is lost")
-
-    def lost(*_: object) -> None:
-        raise OSError("the store is down")
-
-    patch.setattr(kind, "create", lands)
-    patch.setattr(kind, "confirm", lost)
-    patch.setattr("ledger.log.patience.Patience.attempts", lambda _: iter((1, 2)))
-
-
-def test_ids_of_older_logs_are_found_though_nobody_gave_them() -> None:
-    store = memory()
-    lake = lake_on(store, clock=clock)
-    table = orders(lake)
-    appender = table._appender
-    made = "01890000-0000-7000-8000-000000000001"
-    head = table.log.head
-    assert head is not None
-    intent = table._intent(head.state, lambda _: [SetOption("k", "v")])
-    # As an older lakeledger wrote it: without a digest of what was asked.
-    appender.append(intent, Request(commit_id=made, is_given=False))  # type: ignore[arg-type]
-    for number in range(150):
-        table.alter([SetOption("n", str(number))])
-
-    for who in (table, lake_on(store, clock=clock).table("shop.orders")):
-        again = who.alter([SetOption("k", "v")], commit_id=made)
-        assert (again.version, again.repeated) == (1, True)
 
 
 def test_what_a_handler_is_refused_while_its_thread_reads_is_no_damage(tmp_path: Path) -> None:

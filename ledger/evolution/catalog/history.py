@@ -15,7 +15,7 @@ from ledger.evolution.catalog.builder import identifier_of
 from ledger.model.identifier import Identifier
 
 ABOUT_TABLES: Final = frozenset(
-    map(kind_of, (TableCreated, TableRenamed, TableDropped, LedgerCopied))
+    kind_of(each) for each in (TableCreated, TableRenamed, TableDropped, LedgerCopied)
 )
 """The kinds of events that say something of it; commits without them need not be learned."""
 
