@@ -78,3 +78,16 @@ def data_file(name: str, day: str | None = "2013-01-01", records: int = 10) -> F
 
 def texts(prefix: str) -> Iterator[str]:
     return (f"{prefix}{number}" for number in itertools.count())
+
+
+class Elsewhere(MemoryStore):
+    """A store that says that it is at another URL."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__("elsewhere")
+        self._url = url
+
+    @property
+    def url(self) -> str:
+        """Where it says that it is."""
+        return self._url

@@ -16,11 +16,12 @@ import ledger
 from ledger import FileChange, Schema, Table
 from ledger.locations import FAMILIES, FileNames, below, family_of, is_absolute, place_of
 from ledger.model.errors import CommitConflictError, InvalidChangeError, InvalidInputError
+from ledger.opening.setting import TableSetting
 from ledger.stores import LocalStore
 from ledger.stores.objects.services import SERVICES, service_of
 from projections.importing.files import plain
 from tests.faults import RacesBefore
-from tests.lakes import lake_on
+from tests.lakes import Elsewhere, lake_on
 
 _HERE = "file:///lake/t"
 _LOCAL_SPELLINGS = [
@@ -152,6 +153,27 @@ def test_the_services_schemes_are_those_of_places() -> None:
     assert [each.scheme for each in SERVICES] == [*FAMILIES]
     for family, schemes in FAMILIES.items():
         assert {service.scheme for each in schemes if (service := service_of(each))} == {family}
+
+
+@pytest.mark.parametrize(
+    ("store", "near", "far"),
+    [
+        ("s3://b/lake", ["s3://c/t", "s3a://b/t", "S3N://b/t"], ["gs://b/t", "/b/t"]),
+        ("gs://b", ["gs://c/t", "gcs://b/t"], ["s3://b/t", "memory://b"]),
+        (
+            "abfss://c@x.dfs.core.windows.net/lake",
+            ["abfs://c@x.blob.core.windows.net/t", "az://c/t"],
+            ["s3://c/t", "file:/c/t"],
+        ),
+    ],
+)
+def test_the_client_of_a_ledger_is_that_of_all_on_its_kind_of_storage(
+    store: str, near: list[str], far: list[str]
+) -> None:
+    options = {"key": "mine"}
+    setting = TableSetting(Elsewhere(store), options, author="me")
+    assert all(setting.options_for(each) == options for each in near)
+    assert not any(setting.options_for(each) for each in far)
 
 
 def a_file(path: str) -> FileChange:

@@ -14,7 +14,6 @@ from attrs import evolve
 
 from ledger import DamagedLogError, FileChange, Table, UnsupportedError
 from ledger.locations import is_absolute
-from ledger.stores import MemoryStore
 from projections.paimon.materialise import project
 from projections.statistics import Kept, fold, rebuild, refresh, verify
 from projections.statistics.reading.engine_files import EngineFiles
@@ -24,7 +23,7 @@ from projections.statistics.spark import reader
 from projections.statistics.spark.engine import LISTS_AS_ENTRIES, new_entries
 from projections.statistics.spark.executors import OnSpark
 from projections.statistics.spark.source import LogSource
-from tests.lakes import memory
+from tests.lakes import Elsewhere, memory
 from tests.projections.statistics.paimon_writer import (
     PaimonWriter,
     Partitions,
@@ -383,19 +382,6 @@ def test_a_file_that_is_shorter_than_was_recorded_is_damaged_whatever_it_reads_a
     assert files.read("shop.db/orders/m.avro", 3, 7) == b"123"
     with pytest.raises(DamagedLogError, match=r"m\.avro has 3 of its 4 bytes"):
         files.read("shop.db/orders/m.avro", 4, 7)
-
-
-class Elsewhere(MemoryStore):
-    """A store that says that it is at another URL."""
-
-    def __init__(self, url: str) -> None:
-        super().__init__("elsewhere")
-        self._url = url
-
-    @property
-    def url(self) -> str:
-        """Where it says that it is."""
-        return self._url
 
 
 @pytest.mark.parametrize(
