@@ -8,7 +8,7 @@ from typing import NamedTuple
 from attrs import evolve
 
 from ledger.audit.views import Columns, Row, Rows
-from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.events.snapshot_events import snapshot_events
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born.iceberg import born_snapshot
 from ledger.evolution.table.snapshot_fold import snapshot_of
@@ -102,8 +102,6 @@ def _since(
 ) -> Iterator[ListedSnapshot]:
     for read in log.commits(first, last):
         commit = read.commit
-        for transaction in commit.transactions:
-            for event in transaction.events:
-                if isinstance(event, SnapshotCommitted | RolledBack):
-                    moment_millis = effective_millis(commit, corrections)
-                    yield ListedSnapshot(commit.version, snapshot_of(event, moment_millis))
+        for event in snapshot_events(commit):
+            moment_millis = effective_millis(commit, corrections)
+            yield ListedSnapshot(commit.version, snapshot_of(event, moment_millis))

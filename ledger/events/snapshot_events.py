@@ -5,11 +5,13 @@ Every event carries its resolved ids and sums, so that folding never reads a fil
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterator
+from typing import Any, Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from ledger.events.base import Record
+from ledger.events.commit import Commit
 from ledger.model.snapshot import BATCH_COMMIT_IDENTIFIER, branch_number, snapshot_key_of
 
 NO_FILES = Raw(b"")
@@ -166,6 +168,16 @@ class PartitionStatisticsSet(Record, frozen=True, tag="setPartitionStatistics", 
 
 SnapshotEvent = SnapshotCommitted | RolledBack
 """What makes a snapshot of main."""
+
+
+def snapshot_events(commit: Commit[Any]) -> Iterator[SnapshotEvent]:
+    """Yield the snapshots of main that a commit makes, of all its writers, in order."""
+    for transaction in commit.transactions:
+        for event in transaction.events:
+            if isinstance(event, SnapshotEvent):
+                yield event
+
+
 ListingEvent = SnapshotCommitted | RolledBack | BranchCommitted
 """What lists file changes: of main, or of a branch."""
 TagEvent = TagCreated | TagReplaced | TagDeleted

@@ -9,7 +9,7 @@ from attrs import evolve
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
-from ledger.events.snapshot_events import BranchCommitted, RolledBack, SnapshotCommitted
+from ledger.events.snapshot_events import BranchCommitted, SnapshotEvent
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born.iceberg import BornTable, born_snapshot, born_totals
@@ -164,9 +164,7 @@ def around(
     raise AssertionError(wanted)
 
 
-def _snapshot_ids(
-    commit: Commit[TableEvent], kind: Any = SnapshotCommitted | RolledBack
-) -> Iterator[int]:
+def _snapshot_ids(commit: Commit[TableEvent], kind: Any = SnapshotEvent) -> Iterator[int]:
     for transaction in commit.transactions:
         for event in transaction.events:
             if isinstance(event, kind):

@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
-from ledger.events.snapshot_events import BranchCommitted, RolledBack, SnapshotCommitted
+from ledger.events.snapshot_events import BranchCommitted, SnapshotEvent, snapshot_events
 from ledger.evolution.declared.names import Binding, BoundNames
 from ledger.evolution.state import TableState
 from ledger.evolution.stream import Postponed
@@ -164,11 +164,9 @@ class TablePast:
 
     def meet(self, commit: Commit[TableEvent]) -> None:
         """Take note of files without field ids in a commit that was landed or read."""
-        for transaction in commit.transactions:
-            for event in transaction.events:
-                if isinstance(event, SnapshotCommitted | RolledBack):
-                    for each in event.named_schema_ids:
-                        self._met[each] = max(event.snapshot_id, self._met.get(each, 0))
+        for event in snapshot_events(commit):
+            for each in event.named_schema_ids:
+                self._met[each] = max(event.snapshot_id, self._met.get(each, 0))
 
     def holds(self, state: TableState, schema_id: int) -> bool:
         """Whether a snapshot that can be read surely holds a file that uses a schema's names."""
@@ -250,9 +248,7 @@ class TablePast:
             return state
         return state_at_snapshot(self._log, snapshot_id)
 
-    def _snapshot_schemas(
-        self, first: int, last: int, kind: Any = SnapshotCommitted | RolledBack
-    ) -> set[int]:
+    def _snapshot_schemas(self, first: int, last: int, kind: Any = SnapshotEvent) -> set[int]:
         return {
             event.schema_id
             for read in (self._log.known_commits(first, last) if first <= last else ())

@@ -17,6 +17,7 @@ from ledger.events.commit import Transaction
 from ledger.events.snapshot_events import (
     RolledBack,
     SnapshotCommitted,
+    SnapshotEvent,
 )
 from ledger.events.table_events import TablePromoted
 from ledger.evolution.fold.table_builder import TableBuilder
@@ -151,7 +152,7 @@ class _Run:
         if lines or state.schema.id != stood:
             self._step(transaction, happened, lines, state, millis)
         for event in transaction.events:
-            if isinstance(event, SnapshotCommitted | RolledBack):
+            if isinstance(event, SnapshotEvent):
                 self._snapshot(transaction, event, state, millis)
 
     def _follow(self, transaction: Transaction[TableEvent], state: TableState) -> None:
@@ -205,7 +206,7 @@ class _Run:
     def _snapshot(
         self,
         transaction: Transaction[TableEvent],
-        event: SnapshotCommitted | RolledBack,
+        event: SnapshotEvent,
         state: TableState,
         millis: int,
     ) -> None:
@@ -291,7 +292,7 @@ class _Run:
 
     def _file_lines(
         self,
-        event: SnapshotCommitted | RolledBack,
+        event: SnapshotEvent,
         said: list[FileChange],
         state: TableState,
         millis: int,
@@ -349,10 +350,10 @@ def oldest_readable(state: TableState) -> int:
 
 
 def _is_snapshot(event: TableEvent) -> bool:
-    return isinstance(event, SnapshotCommitted | RolledBack)
+    return isinstance(event, SnapshotEvent)
 
 
-def _txn(event: SnapshotCommitted | RolledBack, millis: int) -> Iterator[bytes]:
+def _txn(event: SnapshotEvent, millis: int) -> Iterator[bytes]:
     """Yield the line that tells a writer with keys of its own how far it has come."""
     if isinstance(event, RolledBack) or event.commit_identifier == BATCH_COMMIT_IDENTIFIER:
         return

@@ -18,7 +18,7 @@ from ledger.events.commit import Transaction
 from ledger.events.snapshot_events import (
     BranchCommitted,
     RolledBack,
-    SnapshotCommitted,
+    SnapshotEvent,
     SnapshotsExpired,
 )
 from ledger.evolution.fold.table_builder import TableBuilder
@@ -194,7 +194,7 @@ class _Run:
             self._statistics.learn(event)
             if isinstance(event, ClockCorrected):
                 self._trail.correct_clock(event.true_time_millis)
-            if isinstance(event, SnapshotCommitted | RolledBack):
+            if isinstance(event, SnapshotEvent):
                 self._snapshot(event, time_millis)
             if isinstance(event, BranchCommitted):
                 self._branch_snapshot(event, time_millis)
@@ -205,7 +205,7 @@ class _Run:
             oldest = min(state.held_snapshot_ids | {state.earliest_snapshot_id})
             self._snapshots.forget(oldest, self._fold.facts)
 
-    def _snapshot(self, event: SnapshotCommitted | RolledBack, time_millis: int) -> None:
+    def _snapshot(self, event: SnapshotEvent, time_millis: int) -> None:
         if isinstance(event, RolledBack):
             self._snapshots.is_readable = self._builder.freeze().reachable
         listed = self._snapshots.add(event, time_millis, self._fold)

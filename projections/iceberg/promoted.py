@@ -16,7 +16,7 @@ from msgspec import UNSET
 from ledger.events import TableEvent
 from ledger.events.born.iceberg import IcebergSnapshot, SnapshotsRemoved
 from ledger.events.commit import Transaction
-from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.events.snapshot_events import RolledBack, SnapshotEvent
 from ledger.events.table_events import TablePromoted
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born.iceberg import BornTable
@@ -95,7 +95,7 @@ class PromotedManifests:
             if isinstance(event, SnapshotsRemoved):
                 own = filter(born.is_own, event.snapshot_ids)
                 self.gone.extend(own)
-            elif isinstance(event, SnapshotCommitted | RolledBack):
+            elif isinstance(event, SnapshotEvent):
                 snapshot = born.snapshots[event.snapshot_id]
                 facts = facts_of(self.table, state, born, snapshot)
                 given = snapshot.first_row_id
@@ -125,7 +125,7 @@ class PromotedManifests:
 
     def _next(
         self,
-        event: SnapshotCommitted | RolledBack,
+        event: SnapshotEvent,
         *,
         is_first: bool,
         at: tuple[TableState, BornTable],

@@ -7,24 +7,12 @@ of such manifests would miss the others, so whoever makes them asks `UnlistedFil
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 from msgspec import UnsetType
 
-from ledger.events import TableEvent
-from ledger.events.commit import Commit
-from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
-
-SnapshotEvent = SnapshotCommitted | RolledBack
-
-
-def snapshot_events(commit: Commit[TableEvent]) -> Iterator[SnapshotEvent]:
-    """Yield the snapshots of a commit, of all its writers, in order."""
-    for transaction in commit.transactions:
-        for event in transaction.events:
-            if isinstance(event, SnapshotCommitted | RolledBack):
-                yield event
+from ledger.events.snapshot_events import RolledBack, SnapshotCommitted, SnapshotEvent
 
 
 def list_names(table_id: str, snapshot_id: int) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
-from ledger.events.snapshot_events import RolledBack, SnapshotCommitted, TagCreated
+from ledger.events.snapshot_events import RolledBack, SnapshotEvent, TagCreated
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
 from ledger.evolution.table.snapshot_fold import snapshot_of
@@ -120,7 +120,7 @@ class _Run:
             self._builder.add(transaction)
             self._schema()
             for event in transaction.events:
-                if isinstance(event, SnapshotCommitted | RolledBack):
+                if isinstance(event, SnapshotEvent):
                     self._snapshot(event, commit)
                 elif isinstance(event, TagCreated):
                     self._tag_names.add(event.tag_name)
@@ -133,7 +133,7 @@ class _Run:
         self._manifests.learn_schema(schema)
         self._outputs.put(schema_path(schema.id), schema_file(schema))
 
-    def _snapshot(self, event: SnapshotCommitted | RolledBack, commit: Commit[TableEvent]) -> None:
+    def _snapshot(self, event: SnapshotEvent, commit: Commit[TableEvent]) -> None:
         snapshot_id = event.snapshot_id
         self._manifests.versions[snapshot_id] = commit.version
         if isinstance(event, RolledBack):
@@ -146,7 +146,7 @@ class _Run:
                 self._put_snapshot(event, commit, content)
 
     def _put_snapshot(
-        self, event: SnapshotCommitted | RolledBack, commit: Commit[TableEvent], content: bytes
+        self, event: SnapshotEvent, commit: Commit[TableEvent], content: bytes
     ) -> None:
         """Keep a snapshot's file, also where it stands as it was before a clock was corrected.
 

@@ -16,7 +16,7 @@ from attrs import define
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
-from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.events.snapshot_events import RolledBack, SnapshotEvent, snapshot_events
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born.paimon import PaimonTable
 from ledger.history.older import state_at_snapshot
@@ -78,12 +78,10 @@ class OwnSnapshots:
         """Take in a commit's snapshots."""
         if commit.version < _paimon(self.target).promoted_in:
             return
-        for transaction in commit.transactions:
-            for event in transaction.events:
-                if isinstance(event, SnapshotCommitted | RolledBack):
-                    self._learn(event, commit.version)
+        for event in snapshot_events(commit):
+            self._learn(event, commit.version)
 
-    def _learn(self, event: SnapshotCommitted | RolledBack, version: int) -> None:
+    def _learn(self, event: SnapshotEvent, version: int) -> None:
         self.manifests.versions[event.snapshot_id] = version
         if isinstance(event, RolledBack):
             target = event.target_snapshot_id

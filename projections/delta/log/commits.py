@@ -23,7 +23,7 @@ from ledger.events.schema_events import (
     ColumnTypeUpdated,
     ColumnUndropped,
 )
-from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.events.snapshot_events import RolledBack, SnapshotEvent
 from ledger.events.table_events import TableCreated
 from ledger.model.file_change import FileChange
 from projections.delta.log.actions import ENGINE, line
@@ -104,7 +104,7 @@ def step_operation(events: Sequence[TableEvent]) -> str:
 
 
 def snapshot_operation(
-    event: SnapshotCommitted | RolledBack, files: Sequence[FileChange], restored: int | None
+    event: SnapshotEvent, files: Sequence[FileChange], restored: int | None
 ) -> tuple[str, dict[str, str]]:
     """Return what Delta calls a snapshot, and the operation's parameters.
 

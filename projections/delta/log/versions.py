@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 
-from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.events.snapshot_events import RolledBack, SnapshotEvent
 from projections.manifest_files.lists import names_lists
 
 
@@ -43,7 +43,7 @@ class Versions:
         """The snapshots from which on the answer is another one."""
         return tuple(self._flips)
 
-    def add(self, event: SnapshotCommitted | RolledBack, version: int) -> None:
+    def add(self, event: SnapshotEvent, version: int) -> None:
         """Take in the next snapshot."""
         snapshot_id = self._last = event.snapshot_id
         if not self.runs or version - snapshot_id != self.runs[-1][1] - self.runs[-1][0]:

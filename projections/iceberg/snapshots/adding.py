@@ -8,7 +8,7 @@ from functools import partial
 
 from attrs import Factory, define
 
-from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.events.snapshot_events import RolledBack, SnapshotCommitted, SnapshotEvent
 from ledger.evolution.table.born.summary import FileCounts, FileTotals
 from ledger.evolution.table.snapshot_fold import snapshot_of
 from ledger.files.change_file import event_files
@@ -65,9 +65,7 @@ class Snapshots:
         for problem in self.unsaid.values():
             raise problem
 
-    def add(
-        self, event: SnapshotCommitted | RolledBack, time_millis: int, fold: FactsFold
-    ) -> Listed:
+    def add(self, event: SnapshotEvent, time_millis: int, fold: FactsFold) -> Listed:
         """Go on to the next snapshot; return what its manifest list names.
 
         Args:
@@ -120,7 +118,7 @@ class Snapshots:
 
     def _changes(
         self,
-        event: SnapshotCommitted | RolledBack,
+        event: SnapshotEvent,
         files: Sequence[FileChange],
         fold: FactsFold,
     ) -> Changes:
@@ -145,7 +143,7 @@ class Snapshots:
         return Changes(snapshot_id, tuple(self._entries(snapshot_id, origins, come, fold)), removed)
 
     def _origins(
-        self, event: SnapshotCommitted | RolledBack, come: Sequence[FileChange], fold: FactsFold
+        self, event: SnapshotEvent, come: Sequence[FileChange], fold: FactsFold
     ) -> dict[str, Ancestry]:
         """Return where the files that come are from: this snapshot, unless it brings them back."""
         facts, paths = fold.facts, [each.path for each in come]

@@ -14,7 +14,7 @@ from msgspec import UnsetType
 
 from ledger.events import TableEvent
 from ledger.events.born.iceberg import SnapshotRefSet
-from ledger.events.snapshot_events import BranchCommitted, RolledBack, SnapshotCommitted
+from ledger.events.snapshot_events import BranchCommitted, SnapshotCommitted, SnapshotEvent
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born.summary import FileCounts, FileTotals
 from ledger.evolution.table.snapshot_fold import snapshot_of
@@ -112,7 +112,7 @@ class Lines:
             event: The event.
             branches: Those that are there after its transaction.
         """
-        if isinstance(event, SnapshotCommitted | RolledBack):
+        if isinstance(event, SnapshotEvent):
             self._keep(event.snapshot_id)
         if isinstance(event, SnapshotRefSet) and event.ref_name in branches:
             number = branches[event.ref_name].number

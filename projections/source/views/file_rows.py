@@ -11,6 +11,7 @@ from msgspec import UnsetType
 from ledger.events import TableEvent
 from ledger.events.born.iceberg import SnapshotAdded
 from ledger.events.schema_events import UpdateKeys
+from ledger.events.snapshot_events import SnapshotEvent
 from ledger.events.spec_events import PartitionSpecUpdated
 from ledger.events.table_events import TableCreated
 from ledger.model.errors import UnsupportedError
@@ -20,7 +21,7 @@ from projections.source.views.batches import Row
 from projections.source.views.column import Column
 from projections.source.views.log_rows import PLACE, place
 from projections.source.views.partition_values import PARTITION, Names, as_text, names_of
-from projections.source.views.scan import Scan, SnapshotEvent, TransactionStep
+from projections.source.views.scan import Scan, TransactionStep
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from msgspec import UNSET, DecodeError, Raw, UnsetType
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit, Transaction
-from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
+from ledger.events.snapshot_events import RolledBack, SnapshotEvent
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
 from ledger.files.change_file import event_files
@@ -19,9 +19,6 @@ from ledger.log.replay import START, Position
 from ledger.model.errors import DamagedLogError, InvalidInputError, UnsupportedError
 from ledger.model.file_change import FileChange
 from projections.source.span import End, Span
-
-SnapshotEvent = SnapshotCommitted | RolledBack
-
 
 E = TypeVar("E")
 
@@ -49,7 +46,7 @@ class TransactionStep(NamedTuple, Generic[E]):
     def snapshots(self) -> Iterator[SnapshotEvent]:
         """Its snapshots, in order."""
         for event in self.transaction.events:
-            if isinstance(event, SnapshotCommitted | RolledBack):
+            if isinstance(event, SnapshotEvent):
                 yield event
 
 

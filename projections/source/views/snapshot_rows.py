@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ledger.events.born.iceberg import IcebergSnapshot, SnapshotAdded
-from ledger.events.snapshot_events import RolledBack
+from ledger.events.snapshot_events import RolledBack, SnapshotEvent
 from ledger.evolution.state import TableState
 from ledger.evolution.table.born.iceberg import UNKNOWN, born_changes, born_snapshot, born_totals
 from ledger.evolution.table.born.paimon import paimon_totals
@@ -14,7 +14,7 @@ from ledger.model.snapshot import Snapshot, Totals
 from projections.source.views.batches import Row
 from projections.source.views.column import Column
 from projections.source.views.log_rows import PLACE, place
-from projections.source.views.scan import Scan, SnapshotEvent
+from projections.source.views.scan import Scan
 
 SNAPSHOTS = (
     *PLACE,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import Factory, define
 from msgspec import json
 
+from ledger.events.snapshot_events import snapshot_events
 from ledger.files.change_file import event_files
 from ledger.history.older import TableLog
 from ledger.model.errors import UnsupportedError
@@ -22,7 +23,7 @@ from ledger.model.types import DataType
 from ledger.model.types.text import format_type
 from ledger.table import Table
 from ledger.table_at import TableAt
-from projections.manifest_files.lists import names_lists, snapshot_events
+from projections.manifest_files.lists import names_lists
 from projections.statistics.columns.sums import FilesSums, Readings
 from projections.statistics.keeping.engine_listed import EngineListed
 from projections.statistics.shown.query import rendering_of

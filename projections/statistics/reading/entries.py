@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw, UnsetType
 
-from ledger.events.snapshot_events import ChangesReference
+from ledger.events.snapshot_events import ChangesReference, SnapshotEvent
 from ledger.files.change_table import parsed
 from ledger.history.older import TableLog
 from ledger.model.errors import DamagedLogError
-from projections.manifest_files.lists import SnapshotEvent, names_lists
+from projections.manifest_files.lists import names_lists
 from projections.statistics.definition import (
     DELETION_VECTORS,
     ENTRIES,

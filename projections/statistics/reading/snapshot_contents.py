@@ -18,15 +18,15 @@ from msgspec import UnsetType
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
-from ledger.events.snapshot_events import RolledBack, SnapshotCommitted
-from ledger.history.older import TableLog, state_at_snapshot
-from ledger.log.travel import effective_millis
-from projections.manifest_files.lists import (
+from ledger.events.snapshot_events import (
+    RolledBack,
+    SnapshotCommitted,
     SnapshotEvent,
-    lists_files,
-    names_lists,
     snapshot_events,
 )
+from ledger.history.older import TableLog, state_at_snapshot
+from ledger.log.travel import effective_millis
+from projections.manifest_files.lists import lists_files, names_lists
 from projections.statistics.reading.engine_files import EngineFiles, MissingFileError, named_by
 from projections.statistics.reading.engine_manifests import Asked, InstalledManifests
 from projections.statistics.reading.manifest_part import LEDGER, ManifestPart, without_common

@@ -12,13 +12,14 @@ from typing import Any
 from attrs import define
 from msgspec import json
 
+from ledger.events.snapshot_events import snapshot_events
 from ledger.evolution.state import TableState
 from ledger.files.change_file import event_files
 from ledger.history.older import TableLog
 from ledger.log.travel import effective_millis
 from ledger.model.errors import UnsupportedError
 from ledger.model.file_change import FileChange
-from projections.manifest_files.lists import names_lists, snapshot_events
+from projections.manifest_files.lists import names_lists
 from projections.statistics.keeping.engine_listed import EngineListed
 from projections.statistics.shown.query import Counted, Instant, rendering_of
 

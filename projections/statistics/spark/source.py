@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from attrs import evolve, field, frozen
 
+from ledger.events.snapshot_events import snapshot_events
 from ledger.model.errors import InvalidInputError
 from ledger.stores.log_alone import Trust
 from ledger.table import Table
-from projections.manifest_files.lists import names_lists, snapshot_events
+from projections.manifest_files.lists import names_lists
 from projections.source.span import Root, TablePlace
 from projections.statistics.reading.opening import Opening
 
