@@ -281,7 +281,7 @@ class _Run:
         problem = next(iter(self._unsaid.values()), None)
         if self._fold.problem is not None:
             problem = self._fold.problem.message
-        if self._versions.is_unlisted(snapshot_id):
+        if self._versions.unlisted.held_by(snapshot_id):
             problem = "it holds files that only manifests of their engine list"
         if problem is not None:
             raise UnsupportedError(
@@ -337,7 +337,7 @@ class _Run:
                 type_changes=fold.changes,
                 live=fold.live,
                 snapshots=tuple(self._versions.runs),
-                unlisted=self._versions.flips,
+                unlisted=self._versions.unlisted.flips,
                 unsaid=self._unsaid,
                 corrections=len(self._target.corrections),
             )

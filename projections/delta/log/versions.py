@@ -9,8 +9,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 
-from ledger.events.snapshot_events import RolledBack, SnapshotEvent
-from projections.manifest_files.lists import names_lists
+from ledger.events.snapshot_events import SnapshotEvent
+from projections.manifest_files.lists import UnlistedFiles
 
 
 class Versions:
@@ -18,12 +18,13 @@ class Versions:
 
     Args:
         runs: Pairs of a snapshot and its version, from which on both count together.
-        flips: The snapshots from which on the answer is another one to whether live files are
-            listed by their engine's manifests alone; at first it is no.
+        flips: Of the snapshots whose files only manifests of their engine list, as `UnlistedFiles`
+            has them.
         last: The newest snapshot so far.
 
     Attributes:
         runs: As given, and more.
+        unlisted: Which snapshots hold files that only manifests of their engine list.
 
     Example:
         >>> versions = Versions([(1, 1), (4, 6)], last=5)
@@ -36,24 +37,14 @@ class Versions:
     ) -> None:
         self.runs = list(runs)
         self._last = last
-        self._flips = list(flips)
-
-    @property
-    def flips(self) -> tuple[int, ...]:
-        """The snapshots from which on the answer is another one."""
-        return tuple(self._flips)
+        self.unlisted = UnlistedFiles(flips)
 
     def add(self, event: SnapshotEvent, version: int) -> None:
         """Take in the next snapshot."""
         snapshot_id = self._last = event.snapshot_id
         if not self.runs or version - snapshot_id != self.runs[-1][1] - self.runs[-1][0]:
             self.runs.append((snapshot_id, version))
-        if isinstance(event, RolledBack):
-            holds = self.is_unlisted(event.target_snapshot_id)
-        else:
-            holds = names_lists(event) or self.is_unlisted(snapshot_id - 1)
-        if holds != self.is_unlisted(snapshot_id - 1):
-            self._flips.append(snapshot_id)
+        self.unlisted.learn(event)
 
     def version_of(self, snapshot_id: int) -> int | None:
         """Return a snapshot's version; None for one that was not met yet."""
@@ -64,7 +55,3 @@ class Versions:
             return None
         first, version = self.runs[place]
         return version + snapshot_id - first
-
-    def is_unlisted(self, snapshot_id: int) -> bool:
-        """Whether a snapshot holds files that only manifests of their engine list."""
-        return bisect_right(self._flips, snapshot_id) % 2 == 1
