@@ -12,16 +12,17 @@ from attrs import frozen
 from ledger.model.errors import InvalidInputError
 from projections.iceberg.committing.heads import ancestors
 from projections.iceberg.committing.updates import RemoveSnapshotRef, RemoveSnapshots, TableUpdate
+from projections.iceberg.metadata.properties import (
+    DEFAULT_MAX_SNAPSHOT_AGE_MS,
+    GC_ENABLED,
+    MAX_REF_AGE,
+    MAX_SNAPSHOT_AGE,
+    MIN_SNAPSHOTS_TO_KEEP,
+    NEVER_MS,
+)
 from projections.iceberg.metadata.snapshot import MAIN, SnapshotRef
 from projections.iceberg.metadata.table import TableMetadata
 from projections.iceberg.metadata.wire import truth, whole_number
-
-GC_ENABLED = "gc.enabled"
-MAX_SNAPSHOT_AGE = "history.expire.max-snapshot-age-ms"
-DEFAULT_MAX_SNAPSHOT_AGE_MS = 5 * 24 * 60 * 60 * 1000
-MIN_SNAPSHOTS_TO_KEEP = "history.expire.min-snapshots-to-keep"
-MAX_REF_AGE = "history.expire.max-ref-age-ms"
-NEVER_MS = 2**63 - 1
 
 
 @frozen

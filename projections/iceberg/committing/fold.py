@@ -19,6 +19,7 @@ from projections.iceberg.committing.batch import Batch, nothing
 from projections.iceberg.committing.fold_layouts import check_layout
 from projections.iceberg.committing.fold_snapshots import finished_log
 from projections.iceberg.committing.updates import TableUpdate
+from projections.iceberg.metadata.properties import DEFAULT_PREVIOUS_VERSIONS, PREVIOUS_VERSIONS
 from projections.iceberg.metadata.snapshot import MetadataLogEntry, SnapshotRef
 from projections.iceberg.metadata.table import (
     SUPPORTED_VERSIONS,
@@ -29,8 +30,6 @@ from projections.iceberg.metadata.table import (
 from projections.iceberg.metadata.wire import whole_number
 
 DEFAULT_VERSION = 2
-PREVIOUS_VERSIONS_MAX = "write.metadata.previous-versions-max"
-DEFAULT_PREVIOUS_VERSIONS = 100
 
 
 def apply_updates(
@@ -213,6 +212,6 @@ def _metadata_log(
 ) -> tuple[MetadataLogEntry, ...]:
     if base is None or previous_location is None:
         return table.metadata_log
-    most = max(1, whole_number(table.properties, PREVIOUS_VERSIONS_MAX, DEFAULT_PREVIOUS_VERSIONS))
+    most = max(1, whole_number(table.properties, PREVIOUS_VERSIONS, DEFAULT_PREVIOUS_VERSIONS))
     entry = MetadataLogEntry(base.last_updated_ms, previous_location)
     return (*table.metadata_log, entry)[-most:]

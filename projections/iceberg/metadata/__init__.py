@@ -9,6 +9,7 @@ Others may import:
     `layout`       partition specs and sort orders
     `snapshot`     snapshots and refs
     `table`        a table's metadata, and what it must keep
+    `properties`   the properties of it that somebody goes by
     `table_json`   a table's metadata files
     `unknown_keys` the keys of a metadata file that nobody here reads
     `view`         a view's metadata, and its files

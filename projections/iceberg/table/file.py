@@ -9,6 +9,7 @@ from ledger.model.errors import UnsupportedError
 from ledger.model.partition import PartitionSpec
 from ledger.model.snapshot import BRANCH_IDS, Branch, Tag
 from projections.iceberg.manifests.facts import UNLAID, TableFacts
+from projections.iceberg.metadata.properties import MAX_REF_AGE, NEVER_MS
 from projections.iceberg.metadata.schema import Schema
 from projections.iceberg.metadata.snapshot import MAIN, SnapshotRef
 from projections.iceberg.metadata.table import TableMetadata
@@ -16,11 +17,6 @@ from projections.iceberg.table.layout import iceberg_order, iceberg_spec
 from projections.iceberg.table.properties import NAME_MAPPING, name_mapping, properties
 from projections.iceberg.table.statistics_files import partition_statistics, puffin_files
 from projections.iceberg.table.trail import Trail
-
-_REFS_END = "history.expire.max-ref-age-ms"
-"""The property that ends refs which do not say when they end."""
-
-_FOR_EVER = 2**63 - 1
 
 
 def metadata_file(
@@ -118,8 +114,8 @@ def _refs(state: TableState, trail: Trail) -> dict[str, SnapshotRef]:
 
 
 def _branch_age(branch: Branch, state: TableState) -> int | None:
-    if branch.max_ref_age_millis is None and _REFS_END in state.schema.options:
-        return _FOR_EVER
+    if branch.max_ref_age_millis is None and MAX_REF_AGE in state.schema.options:
+        return NEVER_MS
     return branch.max_ref_age_millis
 
 
@@ -130,6 +126,6 @@ def _age(tag: Tag, state: TableState, trail: Trail) -> int | None:
     """
     retained = tag.time_retained_millis
     if retained is None:
-        return _FOR_EVER if _REFS_END in state.schema.options else None
+        return NEVER_MS if MAX_REF_AGE in state.schema.options else None
     age_then = tag.create_time_millis - trail.timestamp_ms(tag.snapshot_id)
-    return min(max(1, age_then + retained), _FOR_EVER)
+    return min(max(1, age_then + retained), NEVER_MS)

@@ -16,10 +16,8 @@ from attrs import Factory, define
 
 from ledger.model.schema import Schema
 from projections.iceberg.metadata import schema as iceberg
+from projections.iceberg.metadata.properties import DEFAULT_PREVIOUS_VERSIONS, PREVIOUS_VERSIONS
 from projections.iceberg.metadata.types import NestedField
-
-PREVIOUS_VERSIONS = "write.metadata.previous-versions-max"
-DEFAULT_PREVIOUS_VERSIONS = 100
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 _RESERVED = frozenset(
