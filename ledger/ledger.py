@@ -111,6 +111,16 @@ _SCHEMA = its.Form(
 _ERASABLE = "authors, messages and properties are kept outside of the lines from here on"
 
 
+def _tell_readers(table: Table) -> None:
+    """Tell what some readers will get wrong of a new table, where anybody listens."""
+    if is_heard():
+        from ledger.plan import birth_warnings
+
+        for said in birth_warnings(table.at(version=0).state):
+            name = str(table.identifier)
+            tell("ledger.ledger", "readers_get_it_wrong", table=name, says=said)
+
+
 def _tell_nobody(_what: str, _done: int, _of: int) -> None:
     """Say nothing."""
 
@@ -616,13 +626,8 @@ class Ledger:
         asked = ["CreateTable", str(name), wanted.schema, location, *wanted.rest().items()]
         request = self._request(asked, commit)
         with noting(request):
-            version = self._commit(make, request).version
-            table = self._after(request, version, lambda: self._created_in(version, name))
-            if is_heard():
-                from ledger.plan import birth_warnings
-
-                for said in birth_warnings(table.at(version=0).state):
-                    tell("ledger.ledger", "readers_get_it_wrong", table=str(name), says=said)
+            table = self._create(make, request, name)
+            _tell_readers(table)
             return table
 
     @takes(
@@ -912,8 +917,14 @@ class Ledger:
                 key = self.log.layout.commit(error.version)
                 raise unknown(key, error.version, request.commit_id, error) from error
         with noting(request):
-            version = self._commit(make, request).version
-            return self._after(request, version, lambda: self._created_in(version, name))
+            return self._create(make, request, name)
+
+    def _create(
+        self, make: Callable[[], CatalogRequest], request: Request, name: Identifier
+    ) -> Table:
+        """Create a table and open it."""
+        version = self._commit(make, request).version
+        return self._after(request, version, lambda: self._created_in(version, name))
 
     def _created_in(self, version: int, name: Identifier) -> Table:
         """Open the table of that name which a catalog commit created."""

@@ -123,5 +123,5 @@ def test_whoever_is_interrupted_is_told_what_is_known_of_his_commit(what: str, f
         told["noted" if notes else "not sent"] += 1
         at += STEP
     assert STANDS[what](caller, name)
-    assert told["noted"] > 1
-    assert told["not sent"] > 1
+    assert told["noted"]
+    assert told["not sent"]
