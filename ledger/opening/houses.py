@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledger.log.codec import Gate
 from ledger.log.stream_log import StreamLog
-from ledger.log.worker import begin_anew_after_fork
+from ledger.log.worker import aside, begin_anew_after_fork
 from ledger.model.errors import LedgerError
 from ledger.opening.streams import catalog_stream
 from ledger.stores import Store
@@ -69,6 +69,15 @@ class Houses:
             if self._looked > begun:
                 return
             self._begun = number = self._begun + 1
-            with suppress(OSError, LedgerError):
-                log.refresh()
+            if log.store.is_near:
+                _refresh(log)
+            else:
+                # It takes so long that a limit of the caller's may be raised meanwhile, and a
+                # TimeoutError is an OSError, too.
+                aside(lambda: _refresh(log))
             self._looked = number
+
+
+def _refresh(log: StreamLog[Any, Any]) -> None:
+    with suppress(OSError, LedgerError):
+        log.refresh()

@@ -328,6 +328,73 @@ def test_a_handler_that_meets_the_first_decoder_may_open_a_handle_of_its_own(
     assert (done.returncode, done.stdout.strip()) == (0, "ok"), done.stderr
 
 
+TIME_LIMITS = """
+import signal, sys, threading, time
+import ledger
+from ledger import SetOption
+from tests.faults import Wrapped
+from tests.lakes import lake_on, memory
+
+class Slow(Wrapped):
+    hit = None
+
+    def create(self, key, body):
+        self.take_long(key)
+        return super().create(key, body)
+
+    def exists(self, key):
+        self.take_long(key)
+        return super().exists(key)
+
+    def read_many(self, keys):
+        for key in keys:
+            self.take_long(key)
+        return super().read_many(keys)
+
+    def take_long(self, key):
+        if self.hit and key.startswith(self.hit):
+            self.hit = None
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM)
+            time.sleep(0.1)
+
+def limit(*_):
+    raise TimeoutError("the time is over")
+
+signal.signal(signal.SIGALRM, limit)
+store = Slow(memory())
+store.is_near = sys.argv[1] == "near"
+lake = lake_on(store)
+lake.create_database("shop")
+table = lake.create_table("shop.orders", {"id": "BIGINT"})
+table.alter([SetOption("first", "1")])
+if sys.argv[1] == "near":
+    store.hit = "shop.db/new/_ledger/log"
+    ask = lambda: lake.create_table("shop.new", {"id": "BIGINT"})
+else:
+    store.hit = "_ledger/log"
+    ask = lambda: table.alter([SetOption("second", "1")])
+try:
+    ask()
+except TimeoutError as error:
+    print("heard", *["landed" for each in getattr(error, "__notes__", ()) if "has landed" in each])
+else:
+    print("swallowed")
+"""
+
+
+@pytest.mark.parametrize(("where", "says"), [("near", "heard landed"), ("far", "heard")])
+def test_a_limit_of_the_callers_is_not_taken_for_the_stores_silence(where: str, says: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", TIME_LIMITS, where],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        cwd=Path(__file__).parents[2],
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, says), done.stderr
+
+
 FORKS = """
 import os, sys, threading, time, warnings
 warnings.simplefilter("ignore")
