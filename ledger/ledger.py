@@ -1530,18 +1530,20 @@ class Ledger:
         from ledger.evolution.catalog.requests import EraseValues
         from ledger.history.erasing import Erasure, erase, found, standing
 
-        personal, version = self.log.personal, None
+        personal = self.log.personal
+        # Without the text: a digest of it would let anybody try names.
+        request = self._request(["EraseValues", *sought.column_of], options)
+        recorded = landed = self._appender.landings.before(request)
         values, transactions = found(personal, sought, told)
-        if values:
-            # Without the text: a digest of it would let anybody try names.
-            request = self._request(["EraseValues", *sought.column_of], options)
+        if values and recorded is None:
             wanted = EraseValues(values, transactions, *sought.column_of)
-            version = self._commit(lambda: wanted, request).version
+            recorded = self._commit(lambda: wanted, request)
         # Also where there is nothing: a writer that was killed may have left a draft.
         erase(personal, sought, told)
         unrendered = tuple(self._rendered_anew(sought.folder))
         left = tuple(standing(streams, sought, told))
-        return Erasure(values, transactions, left, version, unrendered)
+        version = None if recorded is None else recorded.version
+        return Erasure(values, transactions, left, version, unrendered, landed is not None)
 
     def _sought(
         self,

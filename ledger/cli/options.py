@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol, TypeVar
 
 from attrs import evolve, frozen
 from cyclopts import Group, Parameter, Token
@@ -23,6 +23,10 @@ from ledger.model.errors import NotFoundError
 from ledger.stores.log_alone import Trust
 from ledger.table import Table
 from ledger.table_at import TableAt
+
+A = TypeVar("A")
+B = TypeVar("B")
+A_co = TypeVar("A_co", covariant=True)
 
 _WHERE = Group("Ledger and output", sort_key=30)
 _WHO = Group("Commit", sort_key=20)
@@ -224,6 +228,33 @@ class CommitFlags:
         if self.expect_version is not None:
             given["expect_version"] = self.expect_version
         return given
+
+    def landed(self, lake: Ledger) -> bool:
+        """Whether the catalog has the id already: for calls that return what they made alone."""
+        return self.commit_id is not None and lake.find_commit(self.commit_id) is not None
+
+    def once(
+        self, handle: Answers[A], words: Sequence[object], ask: Callable[[CommitOptions], B]
+    ) -> A | B:
+        """Ask for what words mean, unless they were asked under the id before, and landed.
+
+        For every command that looks at what is there before it asks: by the next time that may be
+        something else, or gone.
+
+        Args:
+            handle: Of what is to be committed to.
+            words: The command, and all that was written of what is asked.
+            ask: Works out what they mean now, and asks for that with the options that it is given.
+        """
+        landed = handle.landed_before(self.commit_id, words)
+        return ask({**self.options(), "asked": words}) if landed is None else landed
+
+
+class Answers(Protocol[A_co]):
+    """A handle that is asked what came of words: a table's, or a ledger's on its catalog."""
+
+    def landed_before(self, commit_id: str | None, asked: Any) -> A_co | None:
+        """Return what was asked in these words under an id, if it landed."""
 
 
 @Parameter(name="*", group=_WHEN)

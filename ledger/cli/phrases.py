@@ -39,6 +39,11 @@ def plain(record: object) -> Any:
     return without_files(json.loads(msgspec.json.encode(record)))
 
 
+def again(*, repeated: bool) -> str:
+    """Return what is added to what a writing command says where it had landed before."""
+    return ", committed before; nothing was written now" if repeated else ""
+
+
 def committed(
     screen: Screen, stream: Table | Ledger, appended: Appended[Any], writing: CommitFlags
 ) -> None:
@@ -62,7 +67,7 @@ def committed(
     }
 
     def text(screen: Screen) -> None:
-        before = ", committed before; nothing was written now" if appended.repeated else ""
+        before = again(repeated=appended.repeated)
         screen.line(f"{table.get('table', 'catalog')} version {appended.version}{before}")
         for transaction in transactions:
             for said in phrases(transaction):

@@ -223,6 +223,7 @@ class Erasure:
         standing: What stays in lines.
         version: The catalog's commit that records it; None where there was nothing to erase.
         unrendered: Which files of engines' metadata could not be made anew, and why.
+        repeated: Whether that commit had landed before.
     """
 
     values: int
@@ -230,6 +231,7 @@ class Erasure:
     standing: tuple[Remaining, ...]
     version: int | None = None
     unrendered: tuple[str, ...] = ()
+    repeated: bool = False
 
 
 Progress = Callable[[str, int, int], None]

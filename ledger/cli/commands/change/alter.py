@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ledger.cli.changes import CHANGE_OPTIONS, changes_of
+from ledger.cli.commands.change.tables import renamed
 from ledger.cli.exits import UsageError
 from ledger.cli.options import CommitFlags, LedgerFlags, TableName, as_written, pairs
 from ledger.cli.phrases import committed
@@ -144,10 +145,7 @@ def sql(
     if isinstance(read, RenameStatement):
         new_name = ".".join(read.new_name)
         done = place.open().rename_table(name, new_name, **writing.options())
-        place.screen.result(
-            {"table": new_name, "renamedFrom": name, "catalogVersion": done.version},
-            lambda screen: screen.line(f"{shown_path(read.table)} is called {new_name} now"),
-        )
+        renamed(place.screen, name, new_name, done, shown_path(read.table))
         return
     table = place.table(name)
     committed(place.screen, table, table.sql(statement, **writing.options()), writing)

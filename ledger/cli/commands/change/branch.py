@@ -75,7 +75,11 @@ def branch(  # noqa: PLR0913 - each is an option of the command
         appended = found.fast_forward(**options)
     else:
         begin = found.reset if reset else found.create
-        appended = begin(snapshot=_snapshot(table, at), **options)
+        appended = writing.once(
+            table,
+            ["branch", branch_name, at, "reset" if reset else "create"],
+            lambda options: begin(snapshot=_snapshot(table, at), **options),
+        )
     committed(place.screen, table, appended, writing)
 
 

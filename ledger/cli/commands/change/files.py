@@ -11,8 +11,10 @@ from ledger.cli.exits import UsageError
 from ledger.cli.options import CommitFlags, LedgerFlags, OnBranch, TableName
 from ledger.cli.paths import key_and_value
 from ledger.cli.phrases import committed, unchanged
+from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import Isolation
 from ledger.files.registering.expand import expand, ledger_names, open_path
+from ledger.log.request import Appended, CommitOptions
 from ledger.table import Table
 from ledger.table_at import TableAt
 
@@ -48,13 +50,20 @@ def add_files(
         raise UsageError("--new looks at what main has; leave it out with --branch")
     table = place.table(name)
     screen = place.screen
-    coming = table.new_files(paths) if new else list(paths)
-    if not coming:
+    line = table if branch is None else table.branch(branch)
+    with screen.progress("reading footers") as told:
+
+        def ask_new(options: CommitOptions) -> Appended[TableState] | None:
+            coming = table.new_files(paths)
+            return table.add_files(coming, told, **options) if coming else None
+
+        if new:
+            appended = writing.once(table, ["add-files", "--new", paths], ask_new)
+        else:
+            appended = line.add_files(paths, told, **writing.options())
+    if appended is None:
         unchanged(screen, table, "it has all of these files")
         return
-    with screen.progress("reading footers") as told:
-        line = table if branch is None else table.branch(branch)
-        appended = line.add_files(coming, told, **writing.options())
     committed(screen, table, appended, writing)
 
 
@@ -89,11 +98,21 @@ def overwrite(
         raise UsageError("overwrite what? give files, or --where KEY=VALUE to empty a partition")
     table = place.table(name)
     screen = place.screen
-    with screen.progress("reading footers") as told:
-        files = table.data_files(paths, told) if paths else ()
     values = dict(key_and_value(each) for each in where) or None
     line = table if branch is None else table.branch(branch)
-    done = line.overwrite(files, where=values, isolation=isolation, **writing.options())
+    # A digest of values would let anybody try them, where they can be erased.
+    said = sorted(values or ()) if table.state.keeps_outside else values
+    with screen.progress("reading footers") as told:
+        done = writing.once(
+            table,
+            ["overwrite", paths, said, isolation, branch],
+            lambda options: line.overwrite(
+                table.data_files(paths, told) if paths else (),
+                where=values,
+                isolation=isolation,
+                **options,
+            ),
+        )
     committed(screen, table, done, writing)
 
 
@@ -116,8 +135,12 @@ def delete_files(
         raise UsageError("no files are named; give the paths of live files")
     table = place.table(name)
     line = table if branch is None else table.branch(branch)
-    going = _as_added(table, line.at(), paths, place)
-    committed(place.screen, table, line.delete_files(going, **writing.options()), writing)
+    done = writing.once(
+        table,
+        ["delete-files", paths, branch],
+        lambda options: line.delete_files(_as_added(table, line.at(), paths, place), **options),
+    )
+    committed(place.screen, table, done, writing)
 
 
 def _as_added(table: Table, at: TableAt, paths: Sequence[str], place: LedgerFlags) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any
 
 from attrs import frozen
@@ -12,6 +13,8 @@ from ledger.cli.exits import UsageError
 from ledger.cli.options import CommitFlags, LedgerFlags, OnBranch, TableName, one_or_more, read_time
 from ledger.cli.phrases import committed, unchanged
 from ledger.cli.screen import Screen
+from ledger.events.born.iceberg import SnapshotsRemoved
+from ledger.events.snapshot_events import SnapshotsExpired
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import ExpireSnapshots
 from ledger.evolution.table.snapshots import decide_expiry
@@ -73,20 +76,24 @@ def rollback(
     if (snapshot is None) == (tag is None):
         raise UsageError("roll back to what? give either --snapshot N or --tag NAME")
     table = place.table(name)
-    state = table.state
     if branch is not None:
         if snapshot is None:
             raise UsageError("a branch goes back to a snapshot that it holds: --snapshot N")
         appended = table.branch(branch).rollback(snapshot=snapshot, **writing.options())
         committed(place.screen, table, appended, writing)
         return
-    target = snapshot if tag is None else state.tag(tag).snapshot_id
     # A job that asks again and again leaves no snapshot where nothing changes.
-    if state.snapshot is not None and target == state.last_snapshot_id and not writing.commit_id:
-        unchanged(place.screen, table, f"snapshot {target} is its newest, so nothing changes")
+    if not writing.commit_id and _stands(table.state, snapshot, tag):
+        newest = table.state.last_snapshot_id
+        unchanged(place.screen, table, f"snapshot {newest} is its newest, so nothing changes")
         return
     appended = table.rollback(snapshot=snapshot, tag=tag, **writing.options())
     committed(place.screen, table, appended, writing)
+
+
+def _stands(state: TableState, snapshot: int | None, tag: str | None) -> bool:
+    target = snapshot if tag is None else state.tag(tag).snapshot_id
+    return state.snapshot is not None and target == state.last_snapshot_id
 
 
 @frozen
@@ -115,6 +122,18 @@ class Effect:
         }
         kept = state.held_snapshot_ids
         return cls(before, tuple(each for each in reached if each not in kept), tagged)
+
+    @classmethod
+    def of_commit(cls, table: Table, version: int) -> Effect:
+        """Return what an expiry came to when it landed."""
+        state = table.at(version=version - 1).state
+        for transaction in table.log.commit_at(version).transactions:
+            for event in transaction.events:
+                if isinstance(event, SnapshotsExpired):
+                    return cls.of(state, event.earliest_snapshot_id)
+                if isinstance(event, SnapshotsRemoved):
+                    return cls(max(event.snapshot_ids) + 1, tuple(sorted(event.snapshot_ids)), {})
+        return cls.of(state, state.earliest_snapshot_id)
 
 
 def expire(  # noqa: PLR0913 - each is an option of the command
@@ -149,28 +168,41 @@ def expire(  # noqa: PLR0913 - each is an option of the command
     if sum(each is not None for each in (before, keep, older_than)) != 1:
         raise UsageError("expire which? give one of --before N, --keep N and --older-than TIME")
     table = place.table(name)
-    state = table.state
-    if before is None:
-        newest = state.last_snapshot_id
-        first_kept = newest + 1 - keep if keep else _standing_at(table, read_time(older_than or ""))
-        before = max(state.earliest_snapshot_id, first_kept)
-    effect = Effect.of(state, before)
-    document = {"table": str(table.identifier), "dryRun": dry_run, **_facts(effect)}
-    # A job that asks every hour leaves no commit where there is nothing to do.
-    nothing = decide_expiry(state, ExpireSnapshots(before)) is None and not writing.commit_id
-    if dry_run or nothing:
-        document["version"] = state.version
-        title = f"{name} would lose"
-        if not dry_run:
-            title = f"{name} stays at version {state.version}: there is nothing to expire;"
-        place.screen.result(document, lambda to: _print(to, title, effect))
-        return
-    appended = table.expire_snapshots(before=before, **writing.options())
-    document.update(version=appended.version, repeated=appended.repeated)
+    first_kept = partial(_first_kept, table, before, keep, older_than)
+    document: dict[str, Any] = {"table": str(table.identifier), "dryRun": dry_run}
+    if dry_run or not writing.commit_id:
+        state = table.state
+        effect = Effect.of(state, first_kept())
+        # A job that asks every hour leaves no commit where there is nothing to do.
+        nothing = decide_expiry(state, ExpireSnapshots(effect.before)) is None
+        if dry_run or nothing:
+            document |= {**_facts(effect), "version": state.version}
+            title = f"{name} would lose"
+            if not dry_run:
+                title = f"{name} stays at version {state.version}: there is nothing to expire;"
+            place.screen.result(document, lambda to: _print(to, title, effect))
+            return
+    appended = writing.once(
+        table,
+        ["expire", before, keep, older_than],
+        lambda options: table.expire_snapshots(before=first_kept(), **options),
+    )
+    effect = Effect.of_commit(table, appended.version)
+    document |= {**_facts(effect), "version": appended.version, "repeated": appended.repeated}
     title = f"{name} version {appended.version} lost"
     if appended.repeated:
         title = f"{name} version {appended.version}, committed before; nothing was written now;"
     place.screen.result(document, lambda to: _print(to, title, effect))
+
+
+def _first_kept(table: Table, before: int | None, keep: int | None, older_than: str | None) -> int:
+    """Return the id of the oldest snapshot that is to stay."""
+    if before is not None:
+        return before
+    state = table.state
+    newest = state.last_snapshot_id
+    first = newest + 1 - keep if keep else _standing_at(table, read_time(older_than or ""))
+    return max(state.earliest_snapshot_id, first)
 
 
 def _standing_at(table: Table, moment: datetime | int) -> int:

@@ -6,16 +6,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from attrs import frozen
+from attrs import asdict, frozen
 from cyclopts import Parameter
 
 from ledger.cli.changes import read_column, read_json
 from ledger.cli.exits import UsageError
 from ledger.cli.options import CommitFlags, LedgerFlags, TableName, tables_of
 from ledger.cli.paths import key_and_value
+from ledger.cli.phrases import again
 from ledger.cli.screen import Screen
+from ledger.events.table_events import TableCreated
+from ledger.evolution.catalog.state import CatalogState
 from ledger.evolution.wire.schema import schema_from_json
+from ledger.ledger import Ledger
+from ledger.log.request import Appended
 from ledger.log.travel import at_version
+from ledger.model.errors import TableDroppedError
 from ledger.model.schema import Schema, highest_field_id
 from ledger.model.types import DataField
 from ledger.model.types.walk import assign_field_ids
@@ -166,8 +172,9 @@ def create(
     if not dot:
         _create_database(database, columns, writing, place)
         return
-    schema = columns.to_schema(place)
-    table = place.open().create_table(name, schema, **writing.options())
+    lake = place.open()
+    repeated = writing.landed(lake)
+    table = _create_table(lake, name, columns, writing, place)
     created = table.log.commit_at(0)
     from ledger.plan import birth_warnings
 
@@ -177,13 +184,40 @@ def create(
         "id": table.state.table_id,
         "path": table.location,
         "version": created.version,
+        "repeated": repeated,
         "warnings": list(warnings),
     }
-    place.screen.result(document, lambda screen: _created(screen, name, table, warnings))
+    said = f"created table {name} at {table.location}{again(repeated=repeated)}"
+    place.screen.result(document, lambda screen: _created(screen, said, warnings))
 
 
-def _created(screen: Screen, name: str, table: Table, warnings: Sequence[str]) -> None:
-    screen.line(f"created table {name} at {table.location}")
+def _create_table(
+    lake: Ledger, name: str, columns: Columns, writing: CommitFlags, place: LedgerFlags
+) -> Table:
+    if columns.like is None:
+        return lake.create_table(name, columns.to_schema(place), **writing.options())
+    # What it is like may have other columns by then, or be gone.
+    found = writing.once(
+        lake,
+        ["create", name, asdict(columns)],
+        lambda options: lake.create_table(name, columns.to_schema(place), **options),
+    )
+    if isinstance(found, Table):
+        return found
+    born = next(
+        event
+        for each in lake.log.commit_at(found.version).transactions
+        for event in each.events
+        if each.id == writing.commit_id and isinstance(event, TableCreated)
+    )
+    entry = lake.state.table_by_id(born.table_id)
+    if entry is None:
+        raise TableDroppedError(f"table {name} was created and dropped since; create it anew")
+    return lake.table(entry.identifier)
+
+
+def _created(screen: Screen, first: str, warnings: Sequence[str]) -> None:
+    screen.line(first)
     if warnings:
         screen.heading("Readers that get it wrong")
     for said in warnings:
@@ -198,7 +232,8 @@ def _create_database(name: str, columns: Columns, writing: CommitFlags, place: L
         raise UsageError(f"{name!r} is a database; write its comment as --option comment=...")
     appended = place.open().create_database(name, columns.options(), **writing.options())
     document = {"database": name, "version": appended.version, "repeated": appended.repeated}
-    place.screen.result(document, lambda screen: screen.line(f"created database {name}"))
+    said = f"created database {name}{again(repeated=appended.repeated)}"
+    place.screen.result(document, lambda screen: screen.line(said))
 
 
 def rename(
@@ -217,9 +252,23 @@ def rename(
         lakeledger rename shop.orders shop.purchases
     """
     done = place.open().rename_table(name, new_name, **writing.options())
-    place.screen.result(
-        {"table": new_name, "renamedFrom": name, "catalogVersion": done.version},
-        lambda screen: screen.line(f"{name} is called {new_name} now"),
+    renamed(place.screen, name, new_name, done)
+
+
+def renamed(
+    screen: Screen, name: str, new_name: str, done: Appended[CatalogState], shown: str = ""
+) -> None:
+    """Print that a table was given another name."""
+    screen.result(
+        {
+            "table": new_name,
+            "renamedFrom": name,
+            "catalogVersion": done.version,
+            "repeated": done.repeated,
+        },
+        lambda to: to.line(
+            f"{shown or name} is called {new_name} now{again(repeated=done.repeated)}"
+        ),
     )
 
 
@@ -244,5 +293,5 @@ def drop(
         kind, done = "database", lake.drop_database(name, **writing.options())
     place.screen.result(
         {kind: name, "catalogVersion": done.version, "repeated": done.repeated},
-        lambda screen: screen.line(f"dropped {kind} {name}"),
+        lambda screen: screen.line(f"dropped {kind} {name}{again(repeated=done.repeated)}"),
     )

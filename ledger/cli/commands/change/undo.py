@@ -77,10 +77,13 @@ def revert(
     when = InstantFlags(version=int(to)) if is_version else InstantFlags(at=to)
     if not when.named():
         raise UsageError("revert to what? --to names an instant before now")
-    then = when.of(table)
     if yes:
-        committed(place.screen, table, table.revert(then, **writing.options()), writing)
+        appended = writing.once(
+            table, ["revert", to], lambda options: table.revert(when.of(table), **options)
+        )
+        committed(place.screen, table, appended, writing)
         return
+    then = when.of(table)
     _show(place.screen, name, f"reverting to version {then.version}", table.plan_revert(then))
 
 

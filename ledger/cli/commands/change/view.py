@@ -12,7 +12,7 @@ from ledger.cli.commands.change.tables import Columns
 from ledger.cli.exits import UsageError
 from ledger.cli.options import CommitFlags, LedgerFlags, as_written, pairs
 from ledger.cli.paths import key_and_value
-from ledger.cli.phrases import committed
+from ledger.cli.phrases import again, committed
 from ledger.cli.plugins import view as plugged
 from ledger.cli.screen import Screen
 from ledger.events.catalog_events import AddDialect, DropDialect, UpdateDialect, ViewChange
@@ -86,9 +86,14 @@ def create(  # noqa: PLR0913 - each is an option of the command
         comment=comment,
         options=dict(key_and_value(each) for each in option),
     )
-    entry = place.open().create_view(name, schema, **writing.options())
-    document = {"view": str(entry.identifier), "id": entry.view_id}
-    place.screen.result(document, lambda screen: screen.line(f"created view {entry.identifier}"))
+    lake = place.open()
+    repeated = writing.landed(lake)
+    entry = lake.create_view(name, schema, **writing.options())
+    document = {"view": str(entry.identifier), "id": entry.view_id, "repeated": repeated}
+    place.screen.result(
+        document,
+        lambda to: to.line(f"created view {entry.identifier}{again(repeated=repeated)}"),
+    )
 
 
 def alter(

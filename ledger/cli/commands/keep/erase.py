@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from ledger.cli.options import LedgerFlags
+from ledger.cli.phrases import again
 from ledger.cli.screen import Screen
 from ledger.history.erasing import Erasure, Progress, Remaining
 
@@ -105,6 +106,7 @@ def _told(done: Erasure) -> dict[str, Any]:
         "values": done.values,
         "transactions": done.transactions,
         "version": done.version,
+        "repeated": done.repeated,
         "standing": [_document(each) for each in done.standing],
         "unrendered": list(done.unrendered),
         "unreached": list(COPIES),
@@ -129,6 +131,8 @@ def _print(screen: Screen, done: Erasure, *, dry_run: bool) -> None:
             f"{done.values:,} authors, messages, maps of properties and values of columns, of "
             f"{done.transactions:,} changes, {said}"
         )
+    if done.repeated:
+        screen.line(f"catalog version {done.version} records it{again(repeated=True)}")
     for one in done.unrendered:
         screen.line(f"could not be made anew, and may hold it still: {one}")
     for each in done.standing:

@@ -15,6 +15,7 @@ from cyclopts import Parameter
 from ledger.cli.commands.keep.move import document_of, said
 from ledger.cli.exits import UsageError
 from ledger.cli.options import CommitFlags, LedgerFlags
+from ledger.cli.phrases import again
 from ledger.cli.screen import Screen
 from ledger.evolution.declared.personal import idle_marks
 from ledger.following.files import Freshness
@@ -286,15 +287,21 @@ def upgrade(
     }
     # Who gives a commit id may have upgraded it before, and asks what came of it.
     if not dry_run and (plan.is_needed or erasable or writing.commit_id):
-        document["version"] = lake.upgrade(erasable=erasable, **writing.options()).version
+        done = lake.upgrade(erasable=erasable, **writing.options())
+        document |= {"version": done.version, "repeated": done.repeated}
     document["erasable"] = lake.is_erasable
     place.screen.result(
         document,
-        lambda to: _print(to, lake.url, plan, dry_run=dry_run, erasable=erasable),
+        lambda to: _print(to, lake.url, plan, document, erasable=erasable),
     )
 
 
-def _print(screen: Screen, url: str, plan: UpgradePlan, *, dry_run: bool, erasable: bool) -> None:
+def _print(
+    screen: Screen, url: str, plan: UpgradePlan, document: dict[str, object], *, erasable: bool
+) -> None:
+    dry_run = document["dryRun"]
+    if document.get("repeated"):
+        screen.line(f"{url}: catalog version {document['version']}{again(repeated=True)}")
     if erasable:
         done = "would be" if dry_run else "are"
         screen.line(f"{url}: authors, messages and properties {done} kept outside of the lines")

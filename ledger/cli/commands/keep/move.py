@@ -8,6 +8,7 @@ from cyclopts import Parameter
 
 from ledger.cli.exits import UsageError
 from ledger.cli.options import CommitFlags, LedgerFlags
+from ledger.cli.phrases import again
 from ledger.cli.screen import Screen
 from ledger.ledger import Ledger
 from ledger.log.request import Appended
@@ -63,7 +64,7 @@ def move(
         place.screen.result(document, lambda to: _print(to, findings))
         return
     done = _tell(lake, writing, alias=alias, copy=copy, rewrite=rewrite)
-    document["version"] = done.version
+    document |= {"version": done.version, "repeated": done.repeated}
     document["ledgerId"] = lake.ledger_id
     made, problems = ([], {}) if alias else _projected(lake, findings)
     document["projected"] = made
@@ -141,6 +142,7 @@ def _print(screen: Screen, findings: Findings) -> None:
 
 def _print_done(screen: Screen, lake: Ledger, findings: Findings, document: dict[str, Any]) -> None:
     was = f"; it was at {findings.recorded}" if findings.is_elsewhere else ""
-    screen.line(f"ledger {document['ledgerId']} is at {lake.url} now{was}")
+    before = again(repeated=document["repeated"])
+    screen.line(f"ledger {document['ledgerId']} is at {lake.url} now{was}{before}")
     for each in document["projected"]:
         screen.line(f"made the files of {each}")
