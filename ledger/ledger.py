@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
@@ -54,7 +55,7 @@ from ledger.observing.notices import is_heard, tell
 from ledger.observing.told import told_commit
 from ledger.opening.place import refuse_location
 from ledger.opening.root import ROOT_KEY, begin_root, read_root
-from ledger.opening.setting import TableSetting
+from ledger.opening.setting import Progress, TableSetting, no_progress
 from ledger.opening.streams import catalog_stream
 from ledger.opening.whereabouts import Settled
 from ledger.stores import client_options, open_store
@@ -64,6 +65,7 @@ from ledger.table import WANTED_ENTRIES, Table
 # Rooms that only writing needs are entered by the methods that write: to read starts fast.
 if TYPE_CHECKING:
     from ledger.audit.entries import Entry
+    from ledger.audit.tables import Sightings
     from ledger.audit.views import Rows
     from ledger.events.spec_changes import AddPartitionField, SortColumn
     from ledger.evolution.catalog.history import PastTable
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
     from ledger.history.erasing import Erasure, Sought
     from ledger.history.erasing import Progress as ErasureProgress
     from ledger.history.older import TableLog
+    from ledger.history.verifying.births import NamedBirth
     from ledger.model.file_change import PartitionValue
     from ledger.model.schema import FieldIdPolicy
     from ledger.moving.places import Findings
@@ -389,6 +392,32 @@ class Ledger:
             (2, None)
         """
         return find_commit(self.log, commit_id)
+
+    @takes(commit_id=its.text, on_progress=its.callback)
+    def find_everywhere(self, commit_id: str, on_progress: Progress = no_progress) -> Sightings:
+        """Return what was asked under an id of the catalog or of any table, dropped ones included.
+
+        For one who does not know which table it was, or what that is called by now.
+
+        Args:
+            commit_id: The id.
+            on_progress: Told how many logs were looked through, of how many.
+
+        Example:
+            >>> _ = lake.table("shop.orders").delete_tag("v1", commit_id="monday")
+            >>> _ = lake.drop_table("shop.orders")
+            >>> [(each.label, each.version) for each in lake.find_everywhere("monday").entries]
+            [('shop.orders (dropped)', 3)]
+        """
+        from ledger.audit.tables import Searched, sightings
+
+        births = self._births()
+        tables = [
+            Searched(str(each.identifier), partial(self._log_at, each), each.is_dropped)
+            for each in births
+        ]
+        catalog = Searched("", lambda: self.log)
+        return sightings(commit_id, [catalog, *tables], on_progress)
 
     @takes(commit_id=its.text.or_none())
     def landed_before(self, commit_id: str | None, asked: Any) -> Appended[CatalogState] | None:
@@ -1572,10 +1601,9 @@ class Ledger:
     def _rendered_anew(self, folder: str) -> Iterator[str]:
         """Make files of engines anew that may hold what was erased; yield which cannot be."""
         from ledger.formats import having, part
-        from ledger.history.verifying.births import Births
         from ledger.log.outside.column_values import folder_of
 
-        for each in Births.of(read.commit for read in self.log.commits(0, self.state.version)):
+        for each in self._births():
             own = folder_of(each.table_id)
             if not own.startswith(folder) or next(self._setting.store.walk(own), None) is None:
                 continue
@@ -1598,11 +1626,19 @@ class Ledger:
 
     def _streams(self) -> Iterator[tuple[str, StreamLog[Any, Any]]]:
         """Yield the log of the catalog and of every table that ever was, by name."""
+        yield "catalog", self.log
+        for each in self._births():
+            yield each.name, self._log_at(each)
+
+    def _births(self) -> list[NamedBirth]:
+        """Return every table that ever was."""
         from ledger.history.verifying.births import Births
 
-        yield "catalog", self.log
-        for each in Births.of(read.commit for read in self.log.commits(0, self.state.version)):
-            yield each.name, Table(each.identifier, each.path, self._setting).log
+        head = self.state.version
+        return [*Births.of(read.commit for read in self.log.commits(0, head))]
+
+    def _log_at(self, birth: NamedBirth) -> TableLog:
+        return Table(birth.identifier, birth.path, self._setting).log
 
     @takes(true_time=its.moment.or_none())
     def plan_clock_correction(self, true_time: datetime | int | None = None) -> ClockPlan:

@@ -8,7 +8,7 @@ Others may import:
     `entries`      a log's entries, newest first, filtered
     `views`        all of that as rows and Arrow tables
     `snapshots`    a table's snapshots, as rows
-    `tables`       the log of a whole ledger, dropped tables' too
+    `tables`       the log of a whole ledger, dropped tables' too, and where an id stands in it
     `partitions`   rows, files and bytes of each partition
     `report`       one page for an auditor
 """

@@ -45,9 +45,14 @@ class NamedBirth:
     dropped_millis: int | None = None
 
     @property
+    def is_dropped(self) -> bool:
+        """Whether the catalog forgot it."""
+        return self.dropped_millis is not None
+
+    @property
     def name(self) -> str:
         """What people call it."""
-        return str(self.identifier) + (" (dropped)" if self.dropped_millis is not None else "")
+        return str(self.identifier) + (" (dropped)" if self.is_dropped else "")
 
 
 class Births:

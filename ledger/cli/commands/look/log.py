@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import groupby, islice
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 from attrs import evolve, frozen
 from cyclopts import Group, Parameter
@@ -22,10 +22,13 @@ from ledger.cli.screen import Cell, Document, Screen
 from ledger.events.commit import Commit
 from ledger.ledger import Ledger
 from ledger.log.landing import ASKING_AGAIN
-from ledger.model.errors import NotFoundError
+from ledger.model.errors import LedgerError, NotFoundError, StoreError
 from ledger.model.instant import millis
 from ledger.model.messages.excerpt import moment, size
 from ledger.table import Table
+
+if TYPE_CHECKING:
+    from ledger.audit.tables import Sightings
 
 COLUMNS = ("version", "time (UTC)", "author", "message", "what happened")
 
@@ -117,7 +120,7 @@ def log(  # noqa: PLR0913 - each is an option
     ] = False,
     commit_id: Annotated[
         str | None,
-        Parameter(show_default=False, help="Only what was committed under this id, if it landed."),
+        Parameter(show_default=False, help="Only what landed under this id: there, else anywhere."),
     ] = None,
     place: LedgerFlags = LedgerFlags(),  # noqa: B008 - frozen
 ) -> None:
@@ -136,9 +139,7 @@ def log(  # noqa: PLR0913 - each is an option
     lake = place.open()
     shown = _Shown(place.screen, has_table=all or (name is not None and "." not in name), stat=stat)
     if commit_id is not None:
-        source = lake if name is None else lake.table(name)
-        found = _under(commit_id, source.find_commit(commit_id), source.state.version)
-        shown.print([_Commit(Entry(name or "", found, found.transactions[0]), found)])
+        _print_under(lake, name, commit_id, shown)
         return
     sources = _sources(lake, name, is_all=all)
     only = sources[0] if len(sources) == 1 and isinstance(sources[0], Table) else None
@@ -301,19 +302,47 @@ def _shown_sums(commit: Commit[Any]) -> tuple[Cell, ...]:
     return f"{count:+,}", f"{files:+,}", f"{sign}{size(abs(length))}"
 
 
-def _under(commit_id: str, commit: Commit[Any] | None, head: int) -> Commit[Any]:
-    """Return what was committed under an id, without what rode along.
+def _print_under(lake: Ledger, name: str | None, commit_id: str, shown: _Shown) -> None:
+    """Print what was committed under an id, of the table that is named or else of any."""
+    entry = None if name is None else _of_named(lake, name, commit_id)
+    if entry is not None:
+        shown.print([*_commits([entry])])
+        return
+    # It may be another's table by now, or have another name, or none.
+    with shown.screen.progress("looking through logs") as told:
+        found = lake.find_everywhere(commit_id, told)
+    if not found.entries:
+        _refuse_unknown(commit_id, found)
+    evolve(shown, has_table=True).print([*_commits(found.entries)])
+
+
+def _of_named(lake: Ledger, name: str, commit_id: str) -> Entry | None:
+    # What cannot be opened is looked for with all others, and told if it is in none of them.
+    with suppress(LedgerError, OSError):
+        found = lake.table(name).find_commit(commit_id)
+        if found is not None:
+            mine = (each for each in found.transactions if each.id == commit_id)
+            return Entry(name, found, next(mine))
+    return None
+
+
+def _refuse_unknown(commit_id: str, found: Sightings) -> NoReturn:
+    """Say that nothing was committed under an id, or that this cannot be known.
 
     Raises:
         NotFoundError: Nothing was.
+        StoreError: Some logs cannot be read.
     """
-    if commit is None:
-        raise NotFoundError(
-            f"up to version {head} nothing was committed under the id {commit_id}: it has not "
-            f"landed, and {ASKING_AGAIN}"
+    if found.unread:
+        logs = "; ".join(f"{each or 'the catalog'} ({why})" for each, why in found.unread.items())
+        raise StoreError(
+            f"whether anything was committed under the id {commit_id} cannot be known: no log that "
+            f"can be read has it, and these could not be: {logs}. Restore them, then look again"
         )
-    mine = tuple(each for each in commit.transactions if each.id == commit_id)
-    return replace(commit, transactions=mine)
+    raise NotFoundError(
+        f"nothing was committed under the id {commit_id}, to the catalog or to any of "
+        f"{found.tables:,} tables, dropped ones included: it has not landed, and {ASKING_AGAIN}"
+    )
 
 
 def rows(commits: Sequence[Commit[Any]]) -> Iterator[tuple[Cell, ...]]:
