@@ -123,3 +123,20 @@ def test_an_upgrade_asked_again_under_its_id_gives_the_first(shop: Run, folder: 
         shop("upgrade", "--commit-id", "up", "--output", "json").document for _ in range(2)
     )
     assert first["version"] == again["version"]
+
+
+def test_a_damaged_log_hides_no_other_stream_s_times(shop: Run, run: Run, folder: Path) -> None:
+    shop("create", "shop.aaa", "--column", "id INT")
+    commit_ahead(folder)
+    damaged = open_ledger(str(folder)).table("shop.aaa")
+    damaged.alter([SetOption("k", "v")])
+    (folder / damaged.log.layout.commit(0)).unlink()
+
+    ran = run("doctor", folder, "--output", "json")
+
+    assert (ran.code, ran.document["healthy"]) == (exits.STORE, False)
+    assert [each["stream"] for each in ran.document["streams_ahead"]] == [TABLE]
+    assert [each["stream"] for each in ran.document["streams_unread"]] == ["shop.aaa"]
+    text = run("doctor", folder).out
+    assert "the times of shop.orders" in text
+    assert "cannot be read" in text.partition("the times of shop.aaa")[2]

@@ -17,6 +17,7 @@ from ledger.cli.exits import UsageError
 from ledger.cli.options import CommitFlags, LedgerFlags
 from ledger.cli.phrases import again
 from ledger.cli.screen import Screen
+from ledger.evolution.catalog.state import TableEntry
 from ledger.evolution.declared.personal import idle_marks
 from ledger.following.files import Freshness
 from ledger.history.verifying.clocks import ahead as ahead_of
@@ -27,6 +28,7 @@ from ledger.log.clock import check_clock, is_far, millis_ahead
 from ledger.log.layout import STREAM_FOLDER
 from ledger.log.patience import Patience
 from ledger.log.request import fresh_id, now_millis
+from ledger.log.stream_log import StreamLog
 from ledger.model.errors import LedgerError, StoreError
 from ledger.moving.places import Findings
 from ledger.opening.root import ROOT_KEY, copied_from, id_of
@@ -105,10 +107,9 @@ def doctor(
     ahead = millis_ahead(store, now_millis, Patience())
     failed = [str(each["check"]) for each in done if not each["holds"]]
     late: list[tuple[str, Finding]] = []
+    unread: dict[str, str] = {}
     if not failed and not is_far(ahead):
-        # What cannot be read there is verify's to tell.
-        with suppress(LedgerError):
-            late += _ahead(store, place)
+        late += _ahead(store, place, unread)
     healthy = not failed and not is_far(ahead) and not late
     of_ledger = _of_ledger(store, place) if not failed else {}
     whereabouts = _whereabouts(store, place) if of_ledger else None
@@ -127,6 +128,7 @@ def doctor(
             "streams_ahead": [
                 {"stream": name, "version": each.version, "what": each.what} for name, each in late
             ],
+            "streams_unread": [{"stream": name, "what": why} for name, why in unread.items()],
         },
         lambda screen: screen.facts(
             {"url": store.url}
@@ -138,6 +140,10 @@ def doctor(
             }
             | ({} if ahead is None else {"this machine's clock": _distance(ahead)})
             | {f"the times of {name}": f"NO, {each.what}" for name, each in late}
+            | {
+                f"the times of {name}": f"cannot be read ({why}); see lakeledger verify"
+                for name, why in unread.items()
+            }
             | {f"the {each.format} files of {name}": f"at {each}" for name, each in stale}
             | {f"the personal columns of {name}": f"NO, {each}" for name, each in marks.items()}
         ),
@@ -177,19 +183,32 @@ def _setting(store: Store, place: LedgerFlags) -> TableSetting:
     return TableSetting(trusted, place.storage_options(), author="", trust=place.trust)
 
 
-def _ahead(store: Store, place: LedgerFlags) -> Iterator[tuple[str, Finding]]:
-    """Yield the streams of the ledger there, if there is one, whose times are ahead."""
+def _ahead(
+    store: Store, place: LedgerFlags, unread: dict[str, str]
+) -> Iterator[tuple[str, Finding]]:
+    """Yield the streams of the ledger there, if there is one, whose times are ahead.
+
+    Those that cannot be read go to `unread`: what is wrong with them is verify's to tell.
+    """
     setting = _setting(store, place)
     lake = Ledger(setting)
-    subjects: list[Subject[Any, Any]] = [Subject("catalog", lake.log, has_files=False)]
-    for entry in lake.state.tables.values():
-        log = Table(entry.identifier, entry.path, setting).log
-        subjects.append(Subject(str(entry.identifier), log, has_files=True))
-    for subject in subjects:
-        state = subject.log.refresh()
-        found = None if state is None else ahead_of(subject, state, now_millis())
+    streams: list[TableEntry | None] = [None]
+    with suppress(LedgerError, OSError):
+        streams += lake.state.tables.values()
+    for entry in streams:
+        name = "catalog" if entry is None else str(entry.identifier)
+        try:
+            log: StreamLog[Any, Any] = (
+                lake.log if entry is None else Table(entry.identifier, entry.path, setting).log
+            )
+            state = log.refresh()
+            subject = Subject(name, log, has_files=entry is not None)
+            found = None if state is None else ahead_of(subject, state, now_millis())
+        except (LedgerError, OSError) as error:
+            unread[name] = str(getattr(error, "message", error))
+            continue
         if found is not None:
-            yield subject.name, found
+            yield name, found
 
 
 def _of_ledger(store: Store, place: LedgerFlags) -> dict[str, str]:
