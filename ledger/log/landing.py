@@ -303,7 +303,7 @@ def noting(request: Request) -> Iterator[None]:
 
 def _in_doubt(commit_id: str, known: str) -> str:
     return (
-        f"commit {commit_id} {known}. Look for it before you ask again (lakeledger log TABLE "
+        f"commit {commit_id} {known}. Look for it before you ask again (lakeledger log "
         f"--commit-id {commit_id}); {ASKING_AGAIN}"
     )
 
