@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ledger.evolution.declared import commit_rules, personal, rules
@@ -81,20 +81,24 @@ def written(path: Path) -> Iterator[str]:
             yield families(str(node.value))
 
 
-def read_elsewhere(path: Path) -> Iterator[str]:
-    """Yield what a module asks `options` for."""
-    text = path.read_text()
-    if "schema.options" not in text:
-        return
-    tree = ast.parse(text)
-    constants = {
+def constants_of(paths: Iterable[Path]) -> dict[str, object]:
+    """Return the constants of some modules, by name: one may be imported from another."""
+    return {
         target.id: node.value.value
-        for node in tree.body
+        for path in paths
+        for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    for node in ast.walk(tree):
+
+
+def read_elsewhere(path: Path, constants: Mapping[str, object]) -> Iterator[str]:
+    """Yield what a module asks `options` for."""
+    text = path.read_text()
+    if "schema.options" not in text:
+        return
+    for node in ast.walk(ast.parse(text)):
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
@@ -103,7 +107,8 @@ def read_elsewhere(path: Path) -> Iterator[str]:
             and node.args
         ):
             (key, *_) = node.args
-            found = key.value if isinstance(key, ast.Constant) else constants.get(ast.unparse(key))
+            name = ast.unparse(key).rpartition(".")[2]
+            found = key.value if isinstance(key, ast.Constant) else constants.get(name)
             if isinstance(found, str):
                 yield found
 
@@ -122,7 +127,8 @@ def test_every_option_that_a_rule_mentions_is_on_the_page() -> None:
 
 def test_every_option_that_anything_reads_is_on_the_page() -> None:
     paths = [path for room in ("ledger", "projections") for path in (ROOT / room).rglob("*.py")]
-    found = {each for path in paths for each in read_elsewhere(path)}
+    constants = constants_of(paths)
+    found = {each for path in paths for each in read_elsewhere(path, constants)}
 
     assert {"partition.legacy-name", "write.metadata.previous-versions-max"} <= found
     assert found - NAMED == set()

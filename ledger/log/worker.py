@@ -149,7 +149,7 @@ def aside(work: Callable[[], T]) -> T:
             failed.append(error)
 
     context = copy_context()
-    thread = threading.Thread(target=context.run, args=(do,), name="ledger-aside", daemon=True)
+    thread = threading.Thread(target=lambda: context.run(do), name="ledger-aside", daemon=True)
     try:
         thread.start()
     except RuntimeError:
