@@ -123,6 +123,18 @@ def is_url(text: str) -> bool:
     return "://" in text
 
 
+def escapes(text: str) -> bool:
+    """Whether a place may lead out of where it is to stay, as some reader takes it; or is none.
+
+    Deciding takes no such text, and `verify` tells of those that stand in a log.
+
+    Example:
+        >>> [escapes(each) for each in ("a/b", "a/../../b", "s3://b/../c", "/x", "")]
+        [False, True, True, False, True]
+    """
+    return not text or "\0" in text or ".." in text.replace("\\", "/").split("/")
+
+
 def local_path(text: str) -> str | None:
     """Return the path from the root that a place on this machine has, its segments as they stand.
 
@@ -270,8 +282,8 @@ class FileNames:
 
         Raises:
             InvalidChangeError: It is spelled in a way that no one else would find it by, has a `.`
-                or `..` segment in a bucket's key, is a chain of file systems, or carries
-                credentials.
+                or `..` segment in a bucket's key, is a chain of file systems or half a URL, or
+                carries credentials.
 
         Example:
             >>> FileNames("s3://lake/t").check("zip:://s3://lake/a")
@@ -284,6 +296,11 @@ file systems; name the file itself
         if _CHAIN in path and is_url(path):
             raise InvalidChangeError(
                 f"file path {path!r} is a chain of file systems; name the file itself"
+            )
+        if not place_of(path, self._base).family:
+            raise InvalidChangeError(
+                f"file path {path!r} is neither a URL nor below the table's location; write "
+                "SCHEME://PATH or /PATH"
             )
         known = self.spellings(path)
         if path in known and {".", ".."}.isdisjoint(path.split("/")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -10,11 +11,23 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from pyarrow import parquet
 
 import ledger
 from ledger import FileChange, Schema, Table
-from ledger.locations import FAMILIES, FileNames, below, family_of, is_absolute, place_of
+from ledger.cli import exits, main
+from ledger.evolution.file_facts import check_later_facts
+from ledger.evolution.table.snapshots import check_file_path
+from ledger.locations import (
+    FAMILIES,
+    FileNames,
+    below,
+    escapes,
+    family_of,
+    is_absolute,
+    place_of,
+)
 from ledger.model.errors import CommitConflictError, InvalidChangeError, InvalidInputError
 from ledger.opening.setting import TableSetting
 from ledger.stores import LocalStore
@@ -272,6 +285,72 @@ def test_two_writers_who_add_one_file_under_two_names_conflict(tmp_path: Path) -
 def test_a_spelling_that_readers_disagree_about_is_refused(table: Table, path: str) -> None:
     with pytest.raises(InvalidChangeError, match="file path"):
         table.append([a_file(path)])
+
+
+_LEADS_OUT = [
+    *("", "..", "a/../../b", "s3://b/k/../c", "hdfs://n/a/../b", "/x/../a", "file:///x/.."),
+    *("a\\..\\b", "..\\b", "a/..\\b", "s3://b/..\\c", "/x\\..\\a", "file:///x/..\\a"),
+    *("a\0b", "s3://b/a\0b", "/a\0b", "file:/a\0b"),
+]
+
+
+def _adds(table: Table, path: str) -> None:
+    table.append([a_file(path)])
+
+
+def _refers(table: Table, path: str) -> None:
+    deletes = replace(a_file("d"), content="position-deletes", referenced_data_file=path)
+    check_later_facts(table.state, deletes, check_file_path)
+
+
+def _counts(table: Table, path: str) -> None:
+    table.set_partition_statistics(1, path, 9)
+
+
+def _sketches(table: Table, path: str) -> None:
+    table.set_statistics(1, path, 9, 3, [])
+
+
+_DOORS = [_adds, _refers, _counts, _sketches]
+
+
+@pytest.mark.parametrize("path", _LEADS_OUT)
+@pytest.mark.parametrize("door", _DOORS)
+def test_what_verify_would_tell_comes_in_by_no_door(
+    table: Table, door: Callable[[Table, str], None], path: str
+) -> None:
+    table.append([a_file("a")])
+    assert escapes(path)
+    with pytest.raises((InvalidChangeError, InvalidInputError)):
+        door(table, path)
+
+
+@pytest.mark.parametrize(
+    "path", ["a..b", "a/..b", "a\\b", "C:\\a", "s3a://b//a", "s3://b/a\\b", "/elsewhere/a", "x:y"]
+)
+@pytest.mark.parametrize("door", _DOORS)
+def test_what_comes_in_verify_does_not_tell(
+    table: Table, door: Callable[[Table, str], None], path: str
+) -> None:
+    table.append([a_file("a")])
+    door(table, path)
+    assert main(["verify", "--ledger", table.ledger_url]) == exits.OK
+
+
+@pytest.mark.parametrize("path", ["x/a://b", "://a", "1://a", "dt=a://b/c"])
+def test_half_a_url_is_no_place_elsewhere(table: Table, path: str) -> None:
+    with pytest.raises(InvalidChangeError, match="neither a URL nor below"):
+        table.append([a_file(path)])
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../../x", "/etc/passwd", "d/x", "a\\b", "s3://b/x", "a\0b", "a\nb"]
+)
+def test_an_extra_file_lies_beside_its_file(table: Table, name: str) -> None:
+    with pytest.raises(InvalidChangeError, match="extra file"):
+        table.append([replace(a_file("a"), extra_files=("a.index", name))])
+    table.append([replace(a_file("a"), extra_files=("a.index", "a b.index"))])
+    assert main(["verify", "--ledger", table.ledger_url]) == exits.OK
 
 
 @pytest.mark.parametrize("path", ["s3a://b//a", "hdfs://n/a", "abfs://c/a", "/elsewhere/a"])

@@ -113,7 +113,14 @@ def test_an_external_table_keeps_the_location_it_was_given() -> None:
     assert catalog.state.table(ORDERS).is_external
 
 
-@pytest.mark.parametrize("path", ["orders", "/a/../b", "s3://lake//b", "", "/", "://a", "/a\n"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("orders", "/a/../b", "s3://lake//b", "", "/", "://a", "/a\n", "a/b://c", "a::s3://b/c"),
+        *("/a/../b://c", "/a//b/./c://d", "s3://a/../b://c", "/a://b", "s3://a/b://c"),
+        *("/a/..\\b", "s3://a/b\\..\\c", "s3://..\\b/c", "/a\0b"),
+    ],
+)
 def test_unsafe_external_locations_are_refused(path: str) -> None:
     refused = refusal(shop(), table(ORDERS, external_path=path))
     assert isinstance(refused, InvalidInputError)

@@ -5,15 +5,17 @@ Locations are compared without case, since some stores do not tell case apart.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ledger.evolution.catalog.state import CatalogState
-from ledger.locations import is_absolute, place_of
+from ledger.locations import escapes, is_absolute, place_of
 from ledger.model.errors import InvalidChangeError, InvalidInputError
 from ledger.model.identifier import MAX_NAME_LENGTH
 from ledger.model.messages.credentials import advice, carries_credentials
 
 _SHORT_ID_DIGITS = 8
+_START = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:///?|/")
 
 
 def database_location(state: CatalogState, name: str) -> str:
@@ -50,12 +52,11 @@ def external_location(path: str) -> str:
     """
     if carries_credentials(path):
         raise InvalidInputError(f"location {advice(path)}")
-    scheme, mark, rest = path.rpartition("://")
-    segments = rest.rstrip("/").removeprefix("/").split("/")
-    absolute = bool(scheme) if mark else path.startswith("/")
-    if not absolute or not path.isprintable() or path.strip() != path:
+    start = _START.match(path)
+    if start is None or not path.isprintable() or path.strip() != path:
         raise InvalidInputError(f"location {path!r} is not absolute; write /PATH or SCHEME://PATH")
-    if any(segment in {"", ".", ".."} for segment in segments):
+    segments = path[start.end() :].rstrip("/").split("/")
+    if escapes(path) or not {"", "."}.isdisjoint(segments):
         raise InvalidInputError(
             f"location {path!r} has an empty, '.' or '..' segment; spell it out"
         )

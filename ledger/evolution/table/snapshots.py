@@ -47,7 +47,7 @@ from ledger.evolution.table.changes import (
     SnapshotChange,
     TagChange,
 )
-from ledger.locations import is_absolute
+from ledger.locations import escapes, is_absolute
 from ledger.model.errors import AlreadyExistsError, InvalidChangeError, NotFoundError
 from ledger.model.file_change import FileChange, inline_files, says_later_facts
 from ledger.model.identifier import checked_name
@@ -236,6 +236,7 @@ def _check_files(state: TableState, change: SnapshotChange, schema_id: int) -> N
             bounds.check_file(each)
             check_later_facts(state, each, check_file_path)
             check_file_path(each.path)
+            _check_extra_files(each)
         if each.path in seen:
             raise InvalidChangeError(f"file {each.path} is named twice in one commit")
         seen.add(each.path)
@@ -275,7 +276,12 @@ def check_file_path(path: str) -> None:
     """
     if carries_credentials(path):
         raise InvalidChangeError(f"file path {advice(path)}")
-    if not path or (not is_absolute(path) and not {"", ".", ".."}.isdisjoint(path.split("/"))):
+    if is_absolute(path) and escapes(path):
+        raise InvalidChangeError(
+            f"file path {path!r} has a '..' segment or a NUL, and readers disagree what that "
+            "means; spell it out"
+        )
+    if escapes(path) or (not is_absolute(path) and not {"", "."}.isdisjoint(path.split("/"))):
         raise InvalidChangeError(
             f"file path {path!r} is empty or leaves the table's location; name it below the "
             "location, or absolutely"
@@ -286,6 +292,21 @@ def check_file_path(path: str) -> None:
         raise InvalidChangeError(
             f"file path {path!r} is neither a URL nor below the table's location; write {whole}"
         )
+
+
+def _check_extra_files(file: FileChange) -> None:
+    """Refuse extra files that do not lie beside their file, as Paimon looks for them there."""
+    names: Any = file.extra_files
+    for each in names if isinstance(names, tuple) else ():
+        if not isinstance(each, str) or not _is_segment(each):
+            raise InvalidChangeError(
+                f"file {file.path} has the extra file {each!r}: name it by its last segment, as "
+                "it lies beside its file"
+            )
+
+
+def _is_segment(name: str) -> bool:
+    return name not in {"", ".", ".."} and name.isprintable() and {"/", "\\"}.isdisjoint(name)
 
 
 def check_reachable(state: TableState, snapshot_id: int) -> None:

@@ -30,6 +30,7 @@ from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import FileSums
 from ledger.evolution.table.snapshots import is_named
 from ledger.history.verifying.subject import CommitColumns, Listed, Listings
+from ledger.locations import escapes
 from ledger.model.errors import LedgerError
 from ledger.model.file_change import FileChange, kept_at, says_later_facts
 from ledger.model.messages.excerpt import excerpt
@@ -186,16 +187,6 @@ def _holds_numbers(annotation: Any) -> bool:
 
 _MOST_KEPT: Final = 100_000
 """So many partitions that were found sound are remembered."""
-
-
-def escapes(path: str) -> bool:
-    """Whether a path leads out of the folder that it is to stay in; an absolute one does not say.
-
-    Example:
-        >>> [escapes(each) for each in ("a/b.parquet", "a/../../b", "s3://b/../c", "/data/x", "")]
-        [False, True, True, False, True]
-    """
-    return not path or "\0" in path or ".." in path.replace("\\", "/").split("/")
 
 
 class TableFacts:
