@@ -30,6 +30,7 @@ from ledger.evolution.table.changes import (
     SetPartitionStatistics,
 )
 from ledger.model.file_change import FileChange
+from ledger.model.messages.excerpt import excerpt
 from ledger.model.schema import SYSTEM_FIELD_ID_START, FieldIdPolicy, Schema
 from ledger.model.types import INT_MAX, LONG_MAX, DataField, DataType
 from ledger.model.types.arrow import element_id, key_id
@@ -81,8 +82,8 @@ class Bound:
         if not self.least <= value <= self.most:
             way_out = f"; {self.way_out}" if self.way_out else ""
             raise argument(
-                f"{subject}: {self.noun} {value} is not between {self.least} and {self.most}"
-                f"{way_out}"
+                f"{subject}: {self.noun} {excerpt(value)} is not between {self.least} and "
+                f"{self.most}{way_out}"
             )
 
 
@@ -129,6 +130,7 @@ MEMBERED_ID = Bound(
 )
 HIGHEST_ID = Bound("highest field id", -1, INT_MAX)
 COLUMNS = Bound("number of columns, nested ones included", 0, 100_000)
+PARTITION_VALUE = Bound("partition value", *LONG)
 LENGTH = Bound("length", 1, INT_MAX, in_logs=INT)
 VERSION = Bound("version", 0, LONG_MAX)
 FORMAT = Bound("format", 1, INT_MAX)
@@ -275,6 +277,18 @@ def check_file(file: FileChange) -> None:
             if not (FIELD_ID.holds(field_id) and COUNT.holds(count)):
                 FIELD_ID.check(field_id, f"file {file.path}")
                 COUNT.check(count, f"file {file.path}, column {field_id}")
+
+
+def check_partitions(files: Iterable[FileChange]) -> None:
+    """Refuse files with a partition value of more than 64 bits; formats know what columns hold.
+
+    Raises:
+        InvalidChangeError: ILLEGAL_ARGUMENT.
+    """
+    for file in files:
+        for value in file.partition if file.kind == "ADD" else ():
+            if type(value) is int:
+                PARTITION_VALUE.check(value, f"file {file.path}")
 
 
 def check_facts(facts: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ledger
-from ledger import AddColumn, FileChange, InvalidInputError, LedgerError, Schema, Table
+from ledger import AddColumn, DropColumn, FileChange, InvalidInputError, LedgerError, Schema, Table
 from ledger.events.born.iceberg import IcebergStatistics, StatisticsBlob
 from ledger.events.snapshot_events import SnapshotCommitted, SnapshotFacts
 from ledger.evolution import bounds
@@ -204,6 +204,28 @@ def test_every_number_of_a_change_of_files_snapshots_and_tags_has_a_bound() -> N
 def test_every_number_of_a_snapshots_further_facts_has_a_bound() -> None:
     decided = {each.name for each in msgspec.structs.fields(SnapshotFacts)}
     assert integers(SnapshotCommitted) - decided == set(FACTS)
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 10**5000], ids=["above", "below", "huge"])
+def test_a_whole_number_in_a_partition_has_64_bits(value: int) -> None:
+    with pytest.raises(InvalidInputError, match="partition value .* is not between"):
+        bounds.check_partitions([new_file("a", partition=("x", value))])
+    bounds.check_partitions([new_file("a", partition=(None, True, -(2**63), 2**63 - 1))])
+
+
+def test_a_partition_value_that_no_format_knows_the_type_of_has_64_bits() -> None:
+    lake = ledger.open("memory://bounds-of-partitions")
+    lake.create_database("d")
+    options = {"ledger.formats": "iceberg"}
+    schema = Schema.of({"id": "INT", "p": "BIGINT"}, options=options)
+    table = lake.create_table("d.t", schema)
+    table.update_spec().add_field("p").commit()
+    table.update_spec().remove_field("p").commit()
+    table.alter([DropColumn(("p",))])
+    said = {"spec_id": 1, "schema_id": table.schema.id}
+    with pytest.raises(InvalidInputError, match="partition value 9223372036854775808 is not"):
+        table.append([new_file("a", partition=(2**63,), **said)])
+    table.append([new_file("a", partition=(2**63 - 1,), **said)])
 
 
 @pytest.mark.parametrize("name", ["record_count", "file_size_in_bytes"])

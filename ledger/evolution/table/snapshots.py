@@ -139,6 +139,8 @@ def listed_facts(
     listed = readable_files(written)
     facts = change.facts if isinstance(change, CommitSnapshot) else {}
     refuse_files(state, change.files, facts, formats, is_back=is_back)
+    if not is_back:
+        bounds.check_partitions(written)
     sums = FileSums.of(change.files)
     bounds.check_sums(_sums(before, sums))
     inline = change.reference is None and change.files

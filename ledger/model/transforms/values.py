@@ -56,6 +56,16 @@ def is_comparable(data_type: t.DataType) -> bool:
     return data_type.root in _WRITERS
 
 
+def has_room(value: Value, data_type: t.DataType) -> bool:
+    """Whether a whole number is within its type; what is no type of whole numbers has room for all.
+
+    >>> has_room(127, t.TinyIntType()), has_room(128, t.TinyIntType()), has_room("x", t.DateType())
+    (True, False, True)
+    """
+    bits = WHOLE_BITS.get(data_type.root)
+    return bits is None or (isinstance(value, int) and -(1 << bits - 1) <= value < 1 << bits - 1)
+
+
 def unit_digits(data_type: t.TimeType | t.TimestampType | t.LocalZonedTimestampType) -> int:
     """Return the unit that a type's moments are counted in: 6 or 9 digits of a second."""
     return _NANOSECONDS if data_type.precision > _MICROSECONDS else _MICROSECONDS

@@ -14,7 +14,9 @@ from ledger.model.file_change import FileChange
 from ledger.model.messages.excerpt import excerpt
 from ledger.model.partition import PartitionSpec, SomeSpecs, spec_by_id
 from ledger.model.schema import Schema
+from ledger.model.transforms.values import has_room
 from ledger.model.types import DataField
+from ledger.model.types.text import bare_text
 from projections.delta.table.metadata import partition_columns
 from projections.delta.table.values import partition_text
 
@@ -66,6 +68,11 @@ class FileRules:
             if value == "" and column.type.root in _TEXTS:
                 rule = f"an empty text in partition column {column.name} is NULL to readers"
                 yield _refusal(file, rule, "give the file NULL, or another text")
+                return
+            # Older clients' logs have such values, and files of them that stand as they are.
+            if value is not None and not has_room(value, column.type):
+                rule = f"partition column {column.name} has no room for {excerpt(value)}"
+                yield _refusal(file, rule, f"give the file a value of {bare_text(column.type)}")
                 return
             try:
                 partition_text(value, column.type)

@@ -20,7 +20,7 @@ from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.messages.excerpt import excerpt
 from ledger.model.partition import SomeSpecs, spec_by_id
 from ledger.model.schema import Schema
-from ledger.model.transforms.values import WHOLE_BITS, decode_value, encode_value
+from ledger.model.transforms.values import decode_value, encode_value, has_room
 from ledger.model.types import DataType
 from ledger.model.types.text import bare_text
 
@@ -162,14 +162,11 @@ def _fits(value: PartitionValue, data_type: DataType) -> bool:
         canonical = str(encode_value(decode_value(value, data_type), data_type))
     except (LedgerError, ValueError, OverflowError):
         return False
-    if root in WHOLE_BITS:
-        limit = 1 << WHOLE_BITS[root] - 1
-        return isinstance(value, int) and -limit <= value < limit
     if root in _CALENDAR:
         # Only the years that have four digits, and a moment with its time, in UTC.
         is_whole = root == "DATE" or _MOMENT.fullmatch(str(value)) is not None
         return is_whole and _YEAR.match(canonical) is not None
-    return True
+    return has_room(value, data_type)
 
 
 def _refusal(file: FileChange, rule: str, alternative: str) -> Refusal:

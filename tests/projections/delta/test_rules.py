@@ -12,6 +12,7 @@ from ledger import (
     DropColumn,
     FileChange,
     FormatError,
+    InvalidChangeError,
     RenameColumn,
     Schema,
     SetOption,
@@ -19,6 +20,7 @@ from ledger import (
     UpdateColumnDefaultValue,
     UpdateColumnType,
 )
+from ledger.model.transforms.values import WHOLE_BITS
 from tests.lakes import lake_on, memory
 
 DELTA = {"ledger.formats": "delta"}
@@ -92,6 +94,20 @@ def test_a_file_that_delta_cannot_say_is_refused(facts: dict[str, Any], rule: st
     table = table_of({"n": "INT", "p": "STRING"}, partition_keys=["p"])
     with pytest.raises(FormatError, match=rule):
         table.append([replace(file("a", partition=("x",)), **facts)])
+
+
+@pytest.mark.parametrize("also", [0, 1100])
+@pytest.mark.parametrize(("kind", "bits"), WHOLE_BITS.items())
+def test_a_partition_value_has_room_in_its_column(kind: str, bits: int, also: int) -> None:
+    table = table_of({"n": "INT", "p": kind}, partition_keys=["p"])
+    limit = 1 << bits - 1
+    others = [file(f"other-{each}", partition=(0,)) for each in range(also)]
+    for value in (limit, -limit - 1, 2**63, -(2**63) - 1, 10**30, 10**400):
+        with pytest.raises((FormatError, InvalidChangeError)):
+            table.append([*others, file("a", partition=(value,))])
+    edges = (limit - 1, -limit)
+    table.append([*others, *(file(f"a{each}", partition=(each,)) for each in edges)])
+    table.project("delta")
 
 
 def test_a_file_that_says_that_it_is_in_no_order_is_one_of_deltas() -> None:
