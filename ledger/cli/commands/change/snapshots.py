@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from functools import partial
+from itertools import takewhile
 from typing import Annotated, Any
 
 from attrs import frozen
@@ -112,16 +114,27 @@ class Effect:
     tagged: dict[str, int]
 
     @classmethod
-    def of(cls, state: TableState, before: int) -> Effect:
-        """Return what expiring the snapshots before one comes to in a state."""
-        reached = range(state.earliest_snapshot_id, before)
+    def of(
+        cls, state: TableState, before: int, fact: SnapshotsExpired | SnapshotsRemoved | None
+    ) -> Effect:
+        """Return what expiring the snapshots before one comes to in a state.
+
+        Args:
+            state: The state.
+            before: The oldest that stays.
+            fact: What is to be written; None for nothing.
+        """
+        older = [] if fact is None else [*_older(state, before)]
         tagged = {
             name: tag.snapshot_id
             for name, tag in sorted(state.tags.items())
-            if tag.snapshot_id in reached
+            if tag.snapshot_id in older
         }
         kept = state.held_snapshot_ids
-        return cls(before, tuple(each for each in reached if each not in kept), tagged)
+        gone = tuple(each for each in older if each not in kept)
+        return cls(
+            before, fact.snapshot_ids if isinstance(fact, SnapshotsRemoved) else gone, tagged
+        )
 
     @classmethod
     def of_commit(cls, table: Table, version: int) -> Effect:
@@ -130,10 +143,19 @@ class Effect:
         for transaction in table.log.commit_at(version).transactions:
             for event in transaction.events:
                 if isinstance(event, SnapshotsExpired):
-                    return cls.of(state, event.earliest_snapshot_id)
+                    return cls.of(state, event.earliest_snapshot_id, event)
                 if isinstance(event, SnapshotsRemoved):
                     return cls(max(event.snapshot_ids) + 1, tuple(sorted(event.snapshot_ids)), {})
-        return cls.of(state, state.earliest_snapshot_id)
+        return cls.of(state, state.earliest_snapshot_id, None)
+
+
+def _older(state: TableState, before: int) -> Iterator[int]:
+    """Yield the snapshots that came before one and were not expired, oldest first."""
+    ids = reversed(state.snapshot_ids)
+    if state.born is not None:
+        # Iceberg makes ids up, so that they follow no order.
+        return takewhile(lambda each: each != before, ids)
+    return (each for each in ids if state.earliest_snapshot_id <= each < before)
 
 
 def expire(  # noqa: PLR0913 - each is an option of the command
@@ -172,10 +194,11 @@ def expire(  # noqa: PLR0913 - each is an option of the command
     document: dict[str, Any] = {"table": str(table.identifier), "dryRun": dry_run}
     if dry_run or not writing.commit_id:
         state = table.state
-        effect = Effect.of(state, first_kept())
+        oldest = first_kept()
+        fact = decide_expiry(state, ExpireSnapshots(oldest))
+        effect = Effect.of(state, oldest, fact)
         # A job that asks every hour leaves no commit where there is nothing to do.
-        nothing = decide_expiry(state, ExpireSnapshots(effect.before)) is None
-        if dry_run or nothing:
+        if dry_run or fact is None:
             document |= {**_facts(effect), "version": state.version}
             title = f"{name} would lose"
             if not dry_run:

@@ -29,6 +29,7 @@ from ledger import (
     RenameColumn,
     Table,
 )
+from ledger.cli import main
 from ledger.events.table_events import TablePromoted
 from ledger.evolution.table.born.summary import RESERVED
 from ledger.log.request import fresh_id
@@ -273,6 +274,26 @@ def test_snapshots_expire_by_what_came_before(tmp_path: Path) -> None:
     assert is_sound(table)
     folder = Path(table.location.removeprefix("file://")) / "metadata"
     assert len(list(folder.glob("snap-*"))) == 1
+
+
+def test_the_command_tells_which_snapshots_go_whatever_their_ids_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theirs = created(tmp_path / "t")
+    ids = [appended(theirs, each, name=["a"]) for each in range(4)]
+    theirs.manage_snapshots().create_tag(ids[1], "v1").commit()
+    lake = ledger.open(tmp_path / "lake")
+    lake.import_table("a.b", theirs.metadata_location)
+    lake.promote("a.b")
+    line = ["expire", "a.b", "--before", str(ids[3]), "--ledger", str(tmp_path / "lake")]
+
+    assert main([*line, "--dry-run", "--output", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["expired"] == [ids[0], ids[2]]
+    assert told["keptByTags"] == [{"tagName": "v1", "snapshotId": ids[1]}]
+    assert main(line) == 0
+    left = lake.table("a.b").state.snapshot_ids
+    assert [each for each in ids if each in left] == [ids[1], ids[3]]
 
 
 def test_a_catalog_leads_to_the_ledger_and_follows_when_it_is_asked_again(
