@@ -15,6 +15,7 @@ from ledger.model.errors import ColumnNotFoundError, InvalidInputError, MissingD
 from ledger.model.messages.excerpt import excerpt
 from ledger.model.messages.similar import meant
 from ledger.model.schema import Schema
+from ledger.model.types.numbers import whole_number
 from ledger.planning.expression import (
     TRUE,
     UNARY,
@@ -118,6 +119,15 @@ def parse_filter(where: Filter, schema: Schema) -> Expression:
         >>> text_of(parse_filter([[("id", "=", 1)], [("name", "starts with", "a")]], schema))
         'id == 1 or name startsWith "a"'
     """
+    try:
+        return _filter(where, schema)
+    except RecursionError as error:
+        raise InvalidInputError(
+            f"filter {excerpt(where)} nests too deep; take brackets inside of brackets apart"
+        ) from error
+
+
+def _filter(where: Filter, schema: Schema) -> Expression:
     match where:
         case None:
             return TRUE
@@ -258,8 +268,8 @@ class _Reader:
         self._schema = schema
         self._kinds: dict[str, Callable[[Any], Expression]] = {
             "paren": lambda sql: self.read(sql.this),
-            "and": lambda sql: And((self.read(sql.this), self.read(sql.expression))),
-            "or": lambda sql: Or((self.read(sql.this), self.read(sql.expression))),
+            "and": lambda sql: And(self._joined(sql)),
+            "or": lambda sql: Or(self._joined(sql)),
             "not": lambda sql: Not(self.read(sql.this)),
             "boolean": lambda sql: Always(bool(sql.this)),
             "column": self._bare,
@@ -275,13 +285,26 @@ class _Reader:
 
     def read(self, sql: Sql) -> Expression:
         """Return what a condition says."""
+        found = self._reader(sql)(sql)
+        return Not(found) if sql.args.get("negate") else found
+
+    def _reader(self, sql: Sql) -> Callable[[Any], Expression]:
         read = self._kinds.get(sql.key)
         known = {"this", "expression", "expressions", "low", "high", "negate"}
         extra = {"column": {"table", "db", "catalog"}}.get(sql.key, set())
         if read is None or {name for name, each in sql.args.items() if each} - known - extra:
             raise _refusal(sql)
-        found = read(sql)
-        return Not(found) if sql.args.get("negate") else found
+        return read
+
+    def _joined(self, sql: Sql) -> tuple[Expression, ...]:
+        # Thousands of comparisons make a tree that is as deep on its left.
+        parts = [sql.expression]
+        first = sql.this
+        while first.key == sql.key and not first.args.get("negate"):
+            self._reader(first)
+            parts.append(first.expression)
+            first = first.this
+        return tuple(self.read(each) for each in (first, *reversed(parts)))
 
     def _column(self, sql: Sql) -> BoundColumn:
         if sql.key not in ("column", "dot"):
@@ -359,7 +382,8 @@ def _literal(sql: Sql, column: BoundColumn) -> object:
 
 
 def _number(sql: Sql) -> int | Decimal:
-    return int(sql.this) if sql.this.isdigit() else Decimal(sql.this)
+    whole = whole_number(sql.this)
+    return Decimal(sql.this) if whole is None else whole
 
 
 _LITERALS: dict[str, Callable[[Sql], object]] = {

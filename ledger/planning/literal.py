@@ -21,6 +21,7 @@ from ledger.model.transforms.values import (
     single_precision,
     unit_digits,
 )
+from ledger.model.types.numbers import within_digits
 from ledger.model.types.text import format_type
 from ledger.planning.expression import BoundColumn
 
@@ -83,6 +84,8 @@ def _boolean(value: Any, _type: Any) -> bool:
 def _whole(value: Any, data_type: t.DataType) -> int:
     if isinstance(value, bool):
         raise TypeError(value)
+    if isinstance(value, Decimal):
+        within_digits(value)
     is_integral = isinstance(value, float | Decimal) and value == int(value)
     number = int(value) if is_integral else index(value)
     limit = 1 << WHOLE_BITS[data_type.root] - 1
@@ -96,7 +99,7 @@ def _decimal(value: Any, data_type: t.DecimalType) -> Value:
         raise TypeError(value)
     # A float means the digits that it prints, not the binary fraction beside them.
     exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
-    return parse_text(f"{exact:f}", data_type)
+    return parse_text(f"{within_digits(exact):f}", data_type)
 
 
 def _floating(value: Any, data_type: t.DataType) -> float:

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import datetime as dt
 import operator
+import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -16,8 +18,18 @@ from hypothesis import strategies as st
 
 from ledger.model import types as t
 from ledger.model.errors import ColumnNotFoundError, InvalidInputError
+from ledger.model.messages.excerpt import excerpt
 from ledger.model.schema import Schema
-from ledger.planning.expression import FALSE, TRUE, decided, text_of
+from ledger.planning.expression import (
+    FALSE,
+    TRUE,
+    And,
+    Expression,
+    Not,
+    Or,
+    decided,
+    text_of,
+)
 from ledger.planning.filter import parse_filter
 from ledger.planning.verdict import holds_for
 from tests.thorough import examples
@@ -274,3 +286,70 @@ def test_a_built_filter_passes() -> None:
     assert parse_filter(built, SCHEMA) == built
     assert parse_filter([("id", "in", [])], SCHEMA) == FALSE
     assert parse_filter(None, SCHEMA) == TRUE
+
+
+@pytest.mark.parametrize("word", ["AND", "OR"])
+@pytest.mark.parametrize("count", [400, 20_001])
+def test_a_chain_may_be_of_any_length(word: str, count: int) -> None:
+    text = f" {word} ".join(f"id <> {each}" for each in range(count))
+    parts = cast(And | Or, parse_filter(text, SCHEMA)).parts
+
+    assert isinstance(parse_filter("id <> 1 OR id <> 2", SCHEMA), Or)
+    assert len(parts) == count
+    assert text_of(parts[-1]) == f"id != {count - 1}"
+
+
+def test_a_chain_of_both_words_means_what_it_says() -> None:
+    assert shown("id = 1 OR id = 2 AND id = 3 OR NOT (id = 4 OR id = 5)") == (
+        "id == 1 or (id == 2 and id == 3) or (id != 4 and id != 5)"
+    )
+
+
+def nested(part: Expression, deep: int) -> Expression:
+    for _ in range(deep):
+        part = Not(part)
+    return part
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "(" * 100_000 + "id = 1" + ")" * 100_000,
+        "NOT " * 100_000 + "id = 1",
+        nested(TRUE, 100_000),
+    ],
+    ids=["brackets", "not", "built"],
+)
+def test_what_nests_too_deep_is_refused(where: Any) -> None:
+    with pytest.raises(InvalidInputError, match="is no SQL condition|nests too deep"):
+        parse_filter(where, SCHEMA)
+
+
+DIGITS = "9" * 5_000
+
+
+@pytest.mark.parametrize("column", ["id", "small", "price", "ratio", "single", "name", "day", "ts"])
+@pytest.mark.parametrize(
+    "number",
+    [DIGITS, f"-{DIGITS}", f"{DIGITS}.5", "1e200000", "1e999999999", "1e-999999999"],
+)
+def test_a_number_beyond_all_columns_is_refused_soon(column: str, number: str) -> None:
+    begun = time.monotonic()
+    # Every FLOAT and DOUBLE is below what rounds to infinity, and above what rounds to zero.
+    taken = column in {"ratio", "single"} and number.strip("-") != DIGITS
+    with nullcontext() if taken else pytest.raises(InvalidInputError):
+        parse_filter(f"{column} < {number}", SCHEMA)
+    assert time.monotonic() - begun < 1
+
+
+@pytest.mark.parametrize(
+    "number",
+    [10**5_000, -(10**5_000), Decimal("1e999999999"), Decimal("1e-999999999")],
+    ids=excerpt,
+)
+def test_a_number_of_pythons_beyond_all_columns_is_refused_soon(number: Any) -> None:
+    begun = time.monotonic()
+    for column in ("id", "price"):
+        with pytest.raises(InvalidInputError, match=f"column {column} is"):
+            parse_filter([(column, "<", number)], SCHEMA)
+    assert time.monotonic() - begun < 1

@@ -9,6 +9,7 @@ are here; beside them others may import:
 - `casting`: what may become what.
 - `walk`: what stands inside a type, every place of a schema, and who gives ids to members.
 - `columns`: a table's columns by id and by name, found once while they stand.
+- `numbers`: numbers that texts and decimals say, with a bound on their digits.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import attrs
 from attrs import field, frozen
 
 from ledger.model.errors import InvalidTypeError
+from ledger.model.messages.excerpt import excerpt
 
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
 """The greatest numbers of Java's int and long, which formats' files hold."""
@@ -40,7 +42,7 @@ def _within(low: int, high: int) -> Callable[[Any, attrs.Attribute[int], object]
         # bool is an int in Python, but VARCHAR(true) is a mistake.
         if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
             raise InvalidTypeError(
-                f"{instance.root} {attribute.name} {value!r} is out of range: "
+                f"{instance.root} {attribute.name} {excerpt(value)} is out of range: "
                 f"give a whole number from {low} to {high}"
             )
 
