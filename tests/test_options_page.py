@@ -152,7 +152,7 @@ def test_what_stays_while_there_are_snapshots_is_what_is_refused() -> None:
 
 def test_what_follows_a_rename_is_what_the_code_carries() -> None:
     said = section("What happens to an option whose column is renamed")
-    carried = {families(each.key) for each in COLUMN_OPTIONS if each.carried}
+    carried = {families(each.key) for each in COLUMN_OPTIONS if each.carried or each.followed}
     by_name = {families(each.key) for each in COLUMN_OPTIONS if each.named}
 
     assert said - {"paimon"} == carried | by_name

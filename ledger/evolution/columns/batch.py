@@ -18,7 +18,6 @@ from ledger.evolution.bounds import SCHEMA_ID, check_ids
 from ledger.evolution.columns.draft import Anchor, SchemaDraft
 from ledger.evolution.columns.following import Following
 from ledger.evolution.columns.identifiers import check_identifier_fields
-from ledger.evolution.declared.personal import PERSONAL_OPTION
 from ledger.evolution.declared.rules import PAIMON_RULES, Rules
 from ledger.evolution.operation import SchemaOperation
 from ledger.evolution.operations import operation
@@ -26,6 +25,7 @@ from ledger.evolution.options.deciding import check_keys, key_lists, keys_are_nu
 from ledger.evolution.options.naming import (
     KEY_OPTIONS,
     ColumnNames,
+    column_option,
     option_text,
     renamed_keys,
     renamed_options,
@@ -154,9 +154,9 @@ def _decide_again(
 def _finish_renames(draft: SchemaDraft) -> None:
     if not draft.renames:
         return
+    _follow_columns(draft)
     if not draft.rules.paimon:
-        # Only Paimon's options name columns, and only it maps old names to new ones once.
-        _follow_marks(draft)
+        # Only Paimon maps old names to new ones once.
         return
     working = draft.working
     options = renamed_options(working.options, draft.renames)
@@ -184,17 +184,18 @@ def _finish_renames(draft: SchemaDraft) -> None:
         )
 
 
-def _follow_marks(draft: SchemaDraft) -> None:
-    """Let the ledger's own option go on naming the columns that it marks."""
-    said = draft.working.options.get(PERSONAL_OPTION)
-    option = None if said is None else option_text(PERSONAL_OPTION, said)
-    if option is None:
-        return
-    here = ColumnNames(tuple(draft.working.columns.values()))
-    meant = zip(option.mentions, draft.columns_meant(PERSONAL_OPTION), strict=True)
-    _, follows = option.said(here.said(each, found) or each.text for each, found in meant)
-    if follows != said:
-        draft.record(option_event(PERSONAL_OPTION, follows))
+def _follow_columns(draft: SchemaDraft) -> None:
+    """Let the options that are not Paimon's go on naming the columns that they mean."""
+    for key, said in sorted(draft.working.options.items()):
+        row = column_option(key)
+        option = option_text(key, said) if row is not None and row.followed else None
+        if option is None:
+            continue
+        here = ColumnNames(tuple(draft.working.columns.values()))
+        meant = zip(option.mentions, draft.columns_meant(key), strict=True)
+        _, follows = option.said(here.said(each, found) or each.text for each, found in meant)
+        if follows != said:
+            draft.record(option_event(key, follows))
 
 
 def _check_renamed_key(draft: SchemaDraft) -> None:

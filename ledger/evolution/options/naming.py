@@ -26,9 +26,9 @@ from ledger.model.errors import ColumnNotFoundError
 from ledger.model.types import DataField
 from ledger.model.types.walk import type_places
 
-Shape = Literal["column", "columns", "indexed columns", "members"]
+Shape = Literal["column", "columns", "indexed columns", "members", "paths"]
 """How a value names columns: one; a comma list; a comma list whose entries may be `m[key]`; a comma
-list of members of the ROW inside the ARRAY that the key names."""
+list of members of the ROW inside the ARRAY that the key names; a comma list of dotted paths."""
 
 Path = tuple[str, ...]
 
@@ -43,12 +43,14 @@ class ColumnOption:
         value: How the value names columns; None where only the key does.
         carried: Whether Paimon's renames carry it along.
         named: Whether it is meant by name, so that a rename leaves it alone: Iceberg's properties.
+        followed: Whether it follows its columns by their ids, whatever formats there are.
     """
 
     key: str
     value: Shape | None = None
     carried: bool = False
     named: bool = False
+    followed: bool = False
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -118,7 +120,8 @@ COLUMN_OPTIONS: tuple[ColumnOption, ...] = (
     ColumnOption("rowkind.field", "column"),
     ColumnOption("orc.bloom.filter.columns", "columns"),
     ColumnOption("orc.column.encoding.direct", "columns"),
-    ColumnOption("ledger.personal", "columns", carried=True),
+    ColumnOption("ledger.personal", "columns", followed=True),
+    ColumnOption("delta.dataSkippingStatsColumns", "paths", followed=True),
     ColumnOption("parquet.**#{path}", named=True),
     ColumnOption("write.orc.bloom.filter.columns", "columns", named=True),
     ColumnOption("write.**.column.{path}", named=True),
@@ -175,7 +178,7 @@ class OptionText:
     Attributes:
         key: Of its key.
         value: Of its value; None where it is removed.
-        carried: Whether Paimon's renames carry it along.
+        carried: Whether renames carry it along.
     """
 
     key: tuple[str | Mention, ...]
@@ -216,7 +219,7 @@ def option_text(key: str, value: str | None) -> OptionText | None:
         named = (key[: found.start(group)], *_in_key(group, found[group]), key[found.end(group) :])
     owner = next((each.text for each in named if isinstance(each, Mention)), None)
     said = None if value is None else tuple(_in_value(row.value, value, owner))
-    return OptionText(named, said, row.carried)
+    return OptionText(named, said, row.carried or row.followed)
 
 
 def _in_key(group: str, text: str) -> Iterator[str | Mention]:
@@ -238,6 +241,9 @@ def _in_value(shape: Shape | None, value: str, owner: str | None) -> Iterator[st
             yield from _listed(value, is_indexed=True)
         case "members":
             yield from _listed(value, owner)
+        case "paths":
+            for each in _listed(value):
+                yield each if isinstance(each, str) else Mention(each.text, is_path=True)
 
 
 def _listed(
@@ -388,7 +394,7 @@ def strayed_options(
     mapped = {each.field_names[0]: each.new_name for each in renames}
     for key, value in options.items():
         row = column_option(key)
-        if row is None or row.named:
+        if row is None or row.named or row.followed:
             continue
         after = option_text(*_renamed(key, value, mapped))
         said = after.mentions if after is not None else ()

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from attrs import evolve
 
-from ledger import FileChange, Schema
+from ledger import FileChange, RenameColumn, Schema, SetOption
 from ledger.model import types as t
 from ledger.model.types.sql import read_type
 from ledger.model.types.text import format_type
 from ledger.model.types.walk import walk_fields
 from projections.delta.table.columns import CalledInFiles, columns_of, members_of
 from projections.delta.table.values import StatisticsOf
+from tests.lakes import lake_on, memory
 
 
 def member(name: str, kind: Any, **said: Any) -> dict[str, Any]:
@@ -88,3 +90,48 @@ def test_a_bound_that_delta_has_not_is_left_out_and_the_others_stay() -> None:
     )
     said = json.loads(StatisticsOf(schema.fields, frozenset()).text(file))
     assert said["minValues"] == {"n": 7}
+
+
+STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+
+
+@pytest.mark.parametrize("formats", ["delta", "paimon,iceberg,delta"])
+@pytest.mark.parametrize(
+    ("said", "renames", "then"),
+    [
+        ("a", [[("a", "x")], [("b", "a")]], "x"),
+        ("a, b", [[("a", "x")], [("b", "a")]], "x, a"),
+        ("a,b", [[("a", "x"), ("b", "a")]], "x,a"),
+        ("r.m,b", [[("r", "s")], [("s.m", "n")]], "s.n,b"),
+        ("gone,a", [[("a", "x")]], "gone,x"),
+    ],
+)
+def test_the_columns_with_statistics_stay_the_same_ones_when_they_are_renamed(
+    formats: str, said: str, renames: list[list[tuple[str, str]]], then: str
+) -> None:
+    lake = lake_on(memory())
+    lake.create_database("a")
+    columns: dict[str, str | t.DataType] = {
+        "a": "INT",
+        "b": "INT",
+        "r": t.RowType((t.DataField(0, "m", t.IntType()),)),
+    }
+    options = {"ledger.formats": formats, STATS_COLUMNS: said}
+    table = lake.create_table("a.t", Schema.of(columns, options=options))
+    for batch in renames:
+        table.alter([RenameColumn(tuple(old.split(".")), new) for old, new in batch])
+
+    assert table.schema.options[STATS_COLUMNS] == then
+
+
+def test_columns_with_statistics_are_set_on_the_column_that_was_meant() -> None:
+    store = memory()
+    lake = lake_on(store)
+    lake.create_database("a")
+    schema = Schema.of({"a": "INT", "b": "INT"}, options={"ledger.formats": "delta"})
+    mine, theirs = lake.create_table("a.t", schema), lake_on(store).table("a.t")
+    theirs.alter([RenameColumn(("a",), "x")])
+    theirs.alter([RenameColumn(("b",), "a")])
+    mine.alter([SetOption(STATS_COLUMNS, "a")])
+
+    assert mine.schema.options[STATS_COLUMNS] == "x"
