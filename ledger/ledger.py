@@ -87,7 +87,18 @@ T = TypeVar("T")
 DEFAULT_SOURCE: Final = "iceberg"
 """Whose tables are imported where nobody says whose they are."""
 
-PLACE = its.a("a folder or a URL", str, PurePath)
+
+def _names_a_place(value: object) -> bool:
+    if not isinstance(value, str | PurePath):
+        return False
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+PLACE = its.Form("a folder or a URL", _names_a_place)
 
 _BIRTH_KEYS = frozenset(("schema", "field_id_policy", "partition_spec", "sort_order"))
 _BIRTHS = frozenset(("born", "born_in_paimon", "born_in_delta"))

@@ -1837,7 +1837,7 @@ def its_files(files: Iterable[FileChange]) -> tuple[FileChange, ...]:
         # Bytes and moments would be written as texts, and read as if those had been given.
         plain = msgspec.to_builtins(given, builtin_types=(bytes, bytearray, date, datetime))
         return msgspec.convert(plain, tuple[FileChange, ...])
-    except (msgspec.ValidationError, TypeError, OverflowError) as error:
+    except (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InvalidInputError(f"files: {error}") from error
 
 

@@ -18,6 +18,7 @@ from attrs import frozen
 
 from ledger.model import arguments as its
 from ledger.model.errors import InvalidInputError
+from ledger.model.messages.excerpt import excerpt
 from ledger.model.transforms import transform_of
 
 __all__ = [
@@ -142,7 +143,9 @@ def void(column: Column) -> Term:
 def _path(column: Column) -> tuple[str, ...]:
     path = column.split(".") if isinstance(column, str) else column
     if not _are_names(path):
-        raise InvalidInputError(f"{column!r} names no column; give a name or a path of names")
+        raise InvalidInputError(
+            f"{excerpt(column)} names no column; give a name or a path of names"
+        )
     return tuple(path)
 
 

@@ -32,7 +32,7 @@ from ledger.evolution.table.intent import TableIntent
 from ledger.evolution.update.update import SchemaUpdate
 from ledger.log.request import Appended, CommitOptions
 from ledger.model.errors import InvalidInputError
-from ledger.model.messages.excerpt import first_few
+from ledger.model.messages.excerpt import excerpt, first_few
 from ledger.model.partition import Direction, NullOrder, PartitionSpec, SortOrder
 from ledger.model.schema import Schema
 from ledger.model.types import DataType
@@ -381,7 +381,9 @@ class ReplaceOrder:
     ) -> ReplaceOrder:
         # A list cannot be looked up.
         if not any(nulls == each for each in _NULL_ORDERS):
-            raise InvalidInputError(f"nulls={nulls!r} is no place for nulls; give first or last")
+            raise InvalidInputError(
+                f"nulls={excerpt(nulls)} is no place for nulls; give first or last"
+            )
         term = term_of(source)
         column = SortColumn(term.source, term.transform, direction, _NULL_ORDERS[nulls])
         return evolve(self, columns=(*self.columns, column))

@@ -33,6 +33,7 @@ from ledger.events.spec_changes import SpecChange
 from ledger.evolution.wire.changes import table_change_from_json
 from ledger.model.errors import InvalidInputError, InvalidTypeError
 from ledger.model.types import DataType
+from ledger.model.types.numbers import whole_number
 from ledger.model.types.sql import read_type
 from ledger.model.types.wire import type_to_wire
 
@@ -160,7 +161,7 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_bytes())
     except OSError as error:
         raise InvalidInputError(f"file {path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"file {path} is no JSON: {error}") from error
 
 
@@ -194,9 +195,10 @@ def _undrop(text: str) -> list[SchemaChange]:
     path, field_id = path_and_value(text)
     if field_id is None:
         return [UndropColumn(path)]
-    if not (field_id.isascii() and field_id.isdecimal()):
+    number = whole_number(field_id) if field_id.isascii() else None
+    if number is None:
         raise UsageError(f"{text!r} is neither PATH nor PATH=ID; an id is a number")
-    return [UndropColumn(path, int(field_id))]
+    return [UndropColumn(path, number)]
 
 
 def _move(text: str) -> list[SchemaChange]:
@@ -207,9 +209,10 @@ def _move(text: str) -> list[SchemaChange]:
 
 def _json_change(text: str) -> list[SchemaChange | SpecChange]:
     try:
-        return [table_change_from_json(json.loads(text), path="--change")]
-    except json.JSONDecodeError as error:
-        raise UsageError(f"{text!r} is no JSON: {error}") from error
+        decoded = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{text!r:.200} is no JSON: {error}") from error
+    return [table_change_from_json(decoded, path="--change")]
 
 
 def _json_file(text: str) -> list[SchemaChange | SpecChange]:

@@ -20,6 +20,8 @@ from ledger.ledger import open as open_ledger
 from ledger.locations import LOCAL, family_of
 from ledger.log.request import CommitOptions
 from ledger.model.errors import NotFoundError
+from ledger.model.types import LONG_MAX
+from ledger.model.types.numbers import whole_number
 from ledger.stores.log_alone import Trust
 from ledger.table import Table
 from ledger.table_at import TableAt
@@ -331,15 +333,17 @@ def read_instant(text: str) -> dict[str, Any]:
     """
     if text in {"now", "main", "branch:main"}:
         return {}
-    if text.startswith("-") and text[1:].isdecimal():
-        return {"ago": int(text[1:])}
+    ago = whole_number(text[1:]) if text.startswith("-") else None
+    if ago is not None:
+        return {"ago": ago}
     word, colon, rest = text.partition(":")
     if colon and word in {"tag", "branch"}:
         return {word: rest}
     if colon and word in {"snapshot", "version"}:
-        if not rest.isdecimal():
+        number = whole_number(rest)
+        if number is None:
             raise UsageError(f"--at {text}: {rest!r} is no whole number")
-        return {word: int(rest)}
+        return {word: number}
     if text.isdecimal() and len(text) < _DIGITS_OF_MILLIS:
         raise UsageError(
             f"--at {text}: {text} what? write version:{text}, snapshot:{text}, or -{text} for so "
@@ -369,8 +373,9 @@ def read_time(text: str) -> datetime | int:
     Raises:
         UsageError: It is neither.
     """
-    if text.isdecimal() and len(text) >= _DIGITS_OF_MILLIS:
-        return int(text)
+    number = whole_number(text)
+    if number is not None and len(text) >= _DIGITS_OF_MILLIS:
+        return number
     try:
         ago = _AGO.fullmatch("1d" if text == "yesterday" else text)
         if ago is not None:
@@ -386,7 +391,7 @@ def read_time(text: str) -> datetime | int:
 
 
 def one_or_more(_type: Any, value: int | None) -> None:
-    """Refuse a number below 1: a validator for cyclopts, whose own are all imported for one.
+    """Refuse a number below 1, or above 64 bits: a validator, where cyclopts' own are slow to come.
 
     Raises:
         ValueError: It is.
@@ -398,6 +403,8 @@ def one_or_more(_type: Any, value: int | None) -> None:
     """
     if value is not None and value < 1:
         raise ValueError("Must be >= 1.")
+    if value is not None and value > LONG_MAX:
+        raise ValueError(f"Must be <= {LONG_MAX}.")
 
 
 def as_written(_type: Any, tokens: Sequence[Token]) -> tuple[str, ...]:

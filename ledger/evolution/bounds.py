@@ -18,6 +18,7 @@ from attrs import field, frozen
 from msgspec import UNSET
 
 from ledger.events.born.iceberg import IcebergStatistics, StatisticsBlob
+from ledger.events.snapshot_events import CommittedFacts, SnapshotFacts
 from ledger.evolution.refusals import argument
 from ledger.evolution.table.changes import (
     CommitSnapshot,
@@ -78,7 +79,7 @@ class Bound:
             InvalidChangeError: ILLEGAL_ARGUMENT.
         """
         if type(value) is not int:
-            raise argument(f"{subject}: {self.noun} {value!r} is no whole number")
+            raise argument(f"{subject}: {self.noun} {excerpt(value)} is no whole number")
         if not self.least <= value <= self.most:
             way_out = f"; {self.way_out}" if self.way_out else ""
             raise argument(
@@ -189,6 +190,11 @@ FACTS: Mapping[str, Bound] = {
 }
 """Every number among a snapshot's further facts."""
 
+FURTHER_FACTS = frozenset(CommittedFacts.__struct_fields__).difference(
+    SnapshotFacts.__struct_fields__, ("commit_kind",)
+)
+"""What a caller may say of a snapshot besides its files, by its key in the event."""
+
 IN_LOGS: Mapping[str, Bound] = {
     **{name: bound for row in NUMBERS.values() for name, bound in row.items()},
     **FACTS,
@@ -292,11 +298,14 @@ def check_partitions(files: Iterable[FileChange]) -> None:
 
 
 def check_facts(facts: Mapping[str, Any]) -> None:
-    """Refuse a snapshot's further facts with a number out of its bounds.
+    """Refuse a snapshot's further facts with a key that is none or a number out of its bounds.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT.
     """
+    for name in facts.keys() - FURTHER_FACTS:
+        known = ", ".join(sorted(FURTHER_FACTS))
+        raise argument(f"{excerpt(name)} is no further fact of a snapshot; there are {known}")
     for name, bound in FACTS.items():
         if facts.get(name) is not None and facts[name] is not UNSET:
             bound.check(facts[name], f"{name} of the snapshot")

@@ -20,6 +20,7 @@ from ledger.locations import FileNames
 from ledger.log.request import fresh_id
 from ledger.model.errors import InvalidChangeError, InvalidInputError
 from ledger.model.file_change import FileChange, PartitionValue
+from ledger.model.messages.excerpt import excerpt
 from ledger.model.messages.similar import meant
 from ledger.model.partition import PartitionField
 from ledger.model.schema import Schema
@@ -56,7 +57,7 @@ def partition_filter(state: TableState, where: Mapping[str, PartitionValue]) -> 
         except ValueError as error:
             kind = format_type(transform.result_type(source))
             raise InvalidInputError(
-                f"{value!r} is no value of partition key {name} {kind}"
+                f"{excerpt(value)} is no value of partition key {name} {kind}"
             ) from error
         values[field.source_id, field.transform] = typed
     return PartitionFilter(values)

@@ -33,6 +33,7 @@ from ledger.log.replay import START
 from ledger.log.stream_log import StreamLog
 from ledger.model.errors import DamagedLogError, InvalidInputError, LedgerError
 from ledger.model.file_change import FileChange
+from ledger.model.messages.excerpt import excerpt, is_storable
 from ledger.stores import Store
 
 _TEXTS: Final = msgspec.json.Decoder(dict[str, str])
@@ -112,6 +113,8 @@ class SoughtPerson:
             raise InvalidInputError(
                 "an erasure is of one author, or of one text, and neither is empty"
             )
+        if not is_storable(self.needle):
+            raise InvalidInputError(f"{excerpt(self.needle)} is half of a character: no log has it")
 
     @_word.default
     def _as_word(self) -> re.Pattern[str]:

@@ -28,6 +28,7 @@ from ledger.log.layout import Layout
 from ledger.log.patience import Patience
 from ledger.log.request import Appended, Request, digest_of
 from ledger.model.errors import CommitUnknownError, InvalidInputError, LedgerError, StoreError
+from ledger.model.messages.excerpt import is_storable
 from ledger.stores import Store
 
 S = TypeVar("S", bound=StateLike)
@@ -350,6 +351,8 @@ class Telling(Protocol):
 def find_commit(log: LandedLog[Any, E], commit_id: str) -> Commit[E] | None:
     """Return the commit that holds what was asked under an id, after looking what is newer."""
     log.catch_up()
+    if not is_storable(commit_id):
+        return None
     for version in log.with_id(commit_id):
         found = log.commit_at(version)
         if any(each.id == commit_id for each in found.transactions):

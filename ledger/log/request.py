@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from itertools import chain
 from typing import Any, Generic, Literal, TypedDict, TypeVar
 
 import msgspec
@@ -15,6 +16,7 @@ from attrs import define, evolve, field, frozen
 from ledger.model import arguments as its
 from ledger.model.errors import InvalidInputError
 from ledger.model.instant import millis
+from ledger.model.messages.excerpt import excerpt, is_storable
 from ledger.model.messages.similar import similar
 
 S = TypeVar("S")
@@ -156,11 +158,18 @@ def request_of(options: CommitOptions, *, asked: Any, default_author: str) -> Re
             form.check(name, options[name])
     given = options.get("commit_id")
     if given is not None and (type(given) is not str or not given):
-        raise InvalidInputError(f"commit_id={given!r} is no key; give a text that is not empty")
+        raise InvalidInputError(
+            f"commit_id={excerpt(given)} is no key; give a text that is not empty"
+        )
+    if given is not None and not is_storable(given):
+        raise InvalidInputError(
+            f"commit_id={excerpt(given)} is no key: half a surrogate pair is no character"
+        )
+    _refuse_half_characters(options)
     effective = options.get("effective_time")
     try:
         digest, *otherwise = map(digest_of, (*_words(options), asked))
-    except (TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InvalidInputError(f"what was asked cannot be written as JSON: {error}") from error
     return Request(
         commit_id=given or fresh_id(),
@@ -173,6 +182,17 @@ def request_of(options: CommitOptions, *, asked: Any, default_author: str) -> Re
         expect_version=options.get("expect_version"),
         effective_millis=None if effective is None else millis(effective),
     )
+
+
+def _refuse_half_characters(options: CommitOptions) -> None:
+    properties = options.get("properties", {})
+    said = [("author", options.get("author", "")), ("message", options.get("message", ""))]
+    said += [("properties", each) for each in chain(properties, properties.values())]
+    for name, each in said:
+        if not is_storable(each):
+            raise InvalidInputError(
+                f"{name}={excerpt(each)}: half a surrogate pair is no character"
+            )
 
 
 def _words(options: CommitOptions) -> Iterator[Any]:

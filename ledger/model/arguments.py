@@ -17,6 +17,7 @@ from attrs import frozen
 
 from ledger.model.errors import InvalidInputError
 from ledger.model.messages.excerpt import excerpt
+from ledger.model.types.numbers import TOO_MANY_DIGITS, is_endless
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,6 +47,8 @@ class Form:
         """
         if not self.holds(value):
             raise InvalidInputError(f"{name}={excerpt(value)} is not {self.what}")
+        if isinstance(value, int) and is_endless(value):
+            raise InvalidInputError(f"{name}={excerpt(value)} has {TOO_MANY_DIGITS}")
 
 
 def a(what: str, *kinds: type) -> Form:

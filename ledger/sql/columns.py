@@ -23,6 +23,7 @@ from ledger.events.schema_changes import (
 from ledger.model import types as t
 from ledger.model.errors import InvalidTypeError
 from ledger.model.messages.excerpt import excerpt
+from ledger.model.types.numbers import whole_number
 from ledger.model.types.sql import read_type
 from ledger.model.types.wire import type_to_wire
 from ledger.sql.conditional import Asked, IfColumn
@@ -47,6 +48,7 @@ _PLAIN: dict[str, t.DataType] = {
     "VARIANT": t.VariantType(),
     "UUID": t.UuidType(),
 }
+_PRECISION_AND_SCALE = 2
 _SIZED = {"CHAR": t.CharType, "VARCHAR": t.VarCharType}
 _OWN = frozenset({"BLOB"})
 """Types of the ledger that Spark's parser takes for others."""
@@ -96,12 +98,13 @@ def _converted(parsed: Any) -> t.DataType | None:  # noqa: PLR0911 - one case a 
     name, inner = parsed.this.name, list(parsed.expressions)
     if name in _PLAIN and not inner:
         return _PLAIN[name]
-    numbers = [int(each.name) for each in inner if each.name.isdecimal()]
+    said = [whole_number(each.name) for each in inner]
+    numbers = [each for each in said if each is not None]
     if name in _SIZED and not inner:
         raise InvalidTypeError(f"{name} needs a length; write {name}(n), or STRING")
     if name in _SIZED and len(numbers) == len(inner) == 1:
         return _SIZED[name](numbers[0])
-    if name == "DECIMAL" and len(numbers) == len(inner):
+    if name == "DECIMAL" and len(numbers) == len(inner) <= _PRECISION_AND_SCALE:
         return t.DecimalType(*numbers)
     if name == "STRUCT":
         members = [_member(number, each) for number, each in enumerate(inner)]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ledger.model.errors import InvalidInputError
+from ledger.model.types.numbers import whole_number
 
 T = TypeVar("T")
 
@@ -101,10 +102,11 @@ class Cursor:
             InvalidInputError: Something else stands there.
         """
         token = self._next("a whole number")
-        if not str(token.text).isdecimal():
+        number = whole_number(str(token.text))
+        if number is None:
             self._at -= 1
             raise self.error("expected a whole number")
-        return int(token.text)
+        return number
 
     def literal(self) -> str:
         """Read a property's value: a quoted text, a number, a truth value."""

@@ -79,7 +79,7 @@ class SourceFiles:
             found: tuple[Any, str] = fsspec.core.url_to_fs(
                 re.sub(r"^s3[an]:", "s3:", url), **self.options
             )
-        except (ImportError, ValueError) as error:
+        except (ImportError, ValueError, RecursionError) as error:
             raise StoreError(f"{url} cannot be opened: {error}") from error
         # What a mirror looks at changes between two looks.
         found[0].invalidate_cache()

@@ -18,6 +18,7 @@ from ledger.evolution.refusals import argument, unsupported
 from ledger.evolution.tree.past import Level, PastColumn, Path
 from ledger.evolution.tree.paths import dotted, member_named
 from ledger.model.errors import ColumnExistsError, ColumnNotFoundError
+from ledger.model.messages.excerpt import excerpt
 from ledger.model.types.walk import type_places, walk_ids
 from ledger.model.types.wire import type_to_wire
 
@@ -83,8 +84,8 @@ def _past_column(draft: SchemaDraft, change: UndropColumn) -> PastColumn:
             )
         if found is None:
             raise ColumnNotFoundError(
-                f"no column of id {change.field_id} was dropped; lakeledger log --kind dropColumn "
-                "tells those that were"
+                f"no column of id {excerpt(change.field_id)} was dropped; lakeledger log --kind "
+                "dropColumn tells those that were"
             )
         return found
     if not path:

@@ -7,6 +7,7 @@ from ledger.evolution.tree.paths import dotted
 from ledger.evolution.update.names import Path, Spot
 from ledger.evolution.update.pending import Addition, Pending, Target
 from ledger.model.errors import ColumnNotFoundError
+from ledger.model.messages.excerpt import excerpt
 from ledger.model.messages.similar import meant
 from ledger.model.types import ArrayType, MapType, RowType
 
@@ -22,7 +23,9 @@ def parts(name: Name) -> Path:
     """
     given = (name,) if isinstance(name, str) else name
     if not _are_names(given):
-        raise argument(f"{name!r} names no column; give a text such as 'price', or a tuple of such")
+        raise argument(
+            f"{excerpt(name)} names no column; give a text such as 'price', or a tuple of such"
+        )
     return tuple(given)
 
 

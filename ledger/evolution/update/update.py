@@ -30,6 +30,7 @@ from ledger.evolution.update.union import union_columns
 from ledger.model import arguments as its
 from ledger.model.arguments import takes
 from ledger.model.errors import ColumnExistsError
+from ledger.model.messages.excerpt import excerpt
 from ledger.model.schema import Schema
 from ledger.model.types import DataType
 from ledger.model.types.casting import can_promote
@@ -240,7 +241,7 @@ class SchemaUpdate:
             InvalidChangeError: A column has a type that neither can become.
         """
         if not isinstance(schema, Schema):
-            raise argument(f"{schema!r} is no Schema; give one")
+            raise argument(f"{excerpt(schema)} is no Schema; give one")
         union_columns(self, self._pending, schema.fields)
         return self
 
@@ -338,4 +339,4 @@ def _type(given: DataType | str) -> DataType:
         return given
     if isinstance(given, str):
         return read_type(given)
-    raise argument(f"{given!r} is no data type; give one, or its text")
+    raise argument(f"{excerpt(given)} is no data type; give one, or its text")

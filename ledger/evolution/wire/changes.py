@@ -208,7 +208,13 @@ def well_formed(change: R) -> R:
                 plain[name] = type_to_wire(plain[name])
         built = msgspec.to_builtins(type(change)(**plain), builtin_types=_NO_JSON)
         read_back = msgspec.convert(built, type(change))
-    except (msgspec.ValidationError, TypeError, OverflowError) as error:
+    except (
+        msgspec.ValidationError,
+        TypeError,
+        OverflowError,
+        UnicodeError,
+        RecursionError,
+    ) as error:
         raise InvalidChangeError(f"{said}: {error}") from error
     except InvalidInputError as error:
         raise InvalidChangeError(f"{said}: {error.message}") from error

@@ -175,7 +175,10 @@ def _floating(text: str, _type: Any) -> str:
 
 def _day(text: str, _type: Any) -> str:
     if _WHOLE.fullmatch(text):
-        return (_EPOCH + timedelta(days=int(text))).isoformat()
+        try:
+            return (_EPOCH + timedelta(days=int(text))).isoformat()
+        except OverflowError as error:
+            raise ValueError(text) from error
     if not _DATE.fullmatch(text):
         raise ValueError(text)
     return date.fromisoformat(text).isoformat()

@@ -22,6 +22,7 @@ from ledger.model.errors import InvalidInputError
 from ledger.model.messages.excerpt import excerpt
 from ledger.model.transforms.calendar import SECONDS_A_DAY, calendar_day
 from ledger.model.transforms.values import Value, is_comparable, unit_digits
+from ledger.model.types.numbers import whole_number
 from ledger.model.types.text import format_type
 
 Unit = Literal["year", "month", "day", "hour"]
@@ -271,8 +272,8 @@ def transform_of(text: str) -> Transform:
     found = _PARAMETERISED.fullmatch(name)
     if found is None:
         return UnknownTransform(text)
-    number = int(found[2])
-    if not 1 <= number <= t.INT_MAX:
+    number = whole_number(found[2])
+    if number is None or not 1 <= number <= t.INT_MAX:
         raise InvalidInputError(f"transform {text} is out of range: give 1 to {t.INT_MAX}")
     return Bucket(number) if found[1] == "bucket" else Truncate(number)
 

@@ -42,7 +42,7 @@ def _plain(text: str) -> Any:
     if text.startswith("{"):
         try:
             return json.loads(text)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidTypeError(f"type {excerpt(text)} is no JSON: {error}") from error
     bare = _BARE.fullmatch(text)
     if bare is not None:

@@ -289,7 +289,7 @@ class _Numbering:
         self._given = True
         number = _checked(given, int, f"{path}.id")
         if not 0 <= number <= INT_MAX:
-            raise _at(f"{path}.id", f"{number} is out of range: ids are 0 to {INT_MAX}")
+            raise _at(f"{path}.id", f"{excerpt(number)} is out of range: ids are 0 to {INT_MAX}")
         return number
 
 

@@ -25,6 +25,7 @@ from ledger.model.errors import DamagedLogError, LedgerError, NotFoundError
 from ledger.model.schema import Schema
 from ledger.model.transforms.paths import field_types
 from ledger.model.transforms.values import encode_value
+from ledger.model.types.numbers import whole_number
 from projections.iceberg.manifests.partition_struct import PartitionStruct
 from projections.manifest_files.container import read_container
 from projections.manifest_files.lists import delta_list
@@ -116,8 +117,7 @@ def manifest_list(body: bytes, file: str) -> ManifestList:
     manifests = _converted(read_container(body, file), IcebergListed, file)
     # The container was read whole, so that its header is sound.
     said = str((fastavro.reader(io.BytesIO(body)).metadata or {}).get(_SNAPSHOT_ID, ""))
-    is_number = said.isascii() and said.isdigit()
-    return ManifestList(int(said) if is_number else None, tuple(manifests))
+    return ManifestList(whole_number(said) if said.isascii() else None, tuple(manifests))
 
 
 def _converted(records: list[dict[str, Any]], kind: type[_T], file: str) -> list[_T]:

@@ -18,6 +18,7 @@ from ledger.cli.options import (
 )
 from ledger.cli.phrases import committed
 from ledger.cli.screen import Screen
+from ledger.model.types.numbers import whole_number
 from ledger.table import Table
 
 
@@ -87,7 +88,8 @@ def _snapshot(table: Table, text: str | None) -> int | None:
     """Return the snapshot of main that an instant shows; None for the newest."""
     if text is None:
         return None
-    named = {"version": int(text)} if text.isdecimal() else read_instant(text)
+    number = whole_number(text)
+    named = read_instant(text) if number is None else {"version": number}
     ago = named.pop("ago", None)
     version = None if ago is None else InstantFlags.version_of(table, ago)
     at = table.at(**named) if version is None else table.at(version=version)

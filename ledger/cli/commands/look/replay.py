@@ -15,6 +15,7 @@ from ledger.cli.exits import UsageError
 from ledger.cli.options import InstantFlags, LedgerFlags, TableName
 from ledger.cli.phrases import plain
 from ledger.cli.screen import Screen
+from ledger.model.types.numbers import whole_number
 from ledger.moving.replaying import Replay, Step
 
 _INTO = Group("Where to (at most one; none: each step is shown)", sort_key=10)
@@ -90,7 +91,8 @@ def replay(
 
 def _when(text: str) -> InstantFlags:
     """Return the instant that a text names; a number alone is a version."""
-    return InstantFlags(version=int(text)) if text.isdecimal() else InstantFlags(at=text)
+    number = whole_number(text)
+    return InstantFlags(at=text) if number is None else InstantFlags(version=number)
 
 
 def _say(screen: Screen, name: str, found: Replay, facts: dict[str, Any], what: str) -> None:

@@ -11,7 +11,7 @@ from ledger.events.born import iceberg as e
 from ledger.events.born.delta import DeltaFollowed
 from ledger.events.born.paimon import PaimonBranchUpdated
 from ledger.evolution.operation import Cell, Operation
-from ledger.evolution.table.born.iceberg import author_of
+from ledger.evolution.table.born.iceberg import author_of, count_of
 from ledger.model.messages.excerpt import moment
 
 
@@ -117,14 +117,14 @@ def _says_snapshot(fact: e.SnapshotAdded) -> str:
     snapshot = fact.snapshot
     summary = {} if snapshot.summary is UNSET else snapshot.summary
     counts = [
-        f"{sign}{int(summary[key]):,} {what}"
+        f"{sign}{count:,} {what}"
         for sign, key, what in (
             ("+", "added-records", "rows"),
             ("-", "deleted-records", "rows"),
             ("+", "added-data-files", "files"),
             ("-", "deleted-data-files", "files"),
         )
-        if summary.get(key, "").isdecimal()
+        if (count := count_of(summary, key, absent=-1)) >= 0
     ]
     author = author_of(summary)
     told = ", ".join([summary.get("operation", "unknown operation"), *counts])

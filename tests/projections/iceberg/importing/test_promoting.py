@@ -276,6 +276,23 @@ def test_snapshots_expire_by_what_came_before(tmp_path: Path) -> None:
     assert len(list(folder.glob("snap-*"))) == 1
 
 
+def test_a_count_beyond_any_of_iceberg_is_passed_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theirs = created(tmp_path / "t")
+    appended(theirs, 1, name=["a"])
+    path = Path(theirs.metadata_location.removeprefix("file:").removeprefix("//"))
+    metadata = json.loads(path.read_text())
+    metadata["snapshots"][0]["summary"] |= {"added-records": "9" * 5_000}
+    path.write_text(json.dumps(metadata))
+    lake = ledger.open(tmp_path / "lake")
+    lake.import_table("a.b", theirs.metadata_location)
+    lake.promote("a.b")
+
+    assert main(["log", "a.b", "--ledger", str(tmp_path / "lake")]) == 0
+    assert "append, +1 files" in capsys.readouterr().out
+
+
 def test_the_command_tells_which_snapshots_go_whatever_their_ids_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
