@@ -12,6 +12,7 @@ import posixpath
 import re
 from collections.abc import Sequence
 from typing import Final
+from unicodedata import normalize
 
 from attrs import evolve, field, frozen
 
@@ -24,7 +25,7 @@ LOCAL: Final = "file"
 FAMILIES: Final = {
     "s3": ("s3", "s3a", "s3n"),
     "gs": ("gs", "gcs"),
-    "abfs": ("abfss", "abfs", "az"),
+    "abfs": ("abfss", "abfs", "az", "wasbs", "wasb"),
 }
 """The schemes by which one kind of bucket is called, the usual one of data files first."""
 
@@ -35,7 +36,8 @@ _is_file_url = re.compile(
 ).fullmatch
 _CHAIN: Final = "::"
 _ODD: Final = frozenset(("", ".", ".."))
-_AZURE_HOST: Final = re.compile(r"([^@]+)@([^.@]+)\.(?:dfs|blob)\.(.+)").fullmatch
+_AZURE_HOST: Final = re.compile(r"([^@]+)@([^.@]+)\.(?:dfs|blob)\.(.+)", re.IGNORECASE).fullmatch
+_came_later = re.compile(r"(?i:wasbs?)://|(?i:abfss?|az)://[^/@]*@[^/]*[A-Z]").match
 
 
 @frozen
@@ -90,7 +92,7 @@ class Place:
         return not inside or other.path == inside or other.path.startswith(f"{inside}/")
 
     def meets(self, other: Place) -> bool:
-        """Whether one of two places holds the other, told without case, as some stores tell.
+        """Whether one of two places holds the other, told as `folded` does.
 
         Example:
             >>> place_of("/lake/T/a").meets(place_of("/lake/t"))
@@ -100,7 +102,21 @@ class Place:
         return one.holds(two) or two.holds(one)
 
     def _folded(self) -> Place:
-        return Place(self.family, self.host.casefold(), self.path.casefold())
+        return Place(self.family, folded(self.host), folded(self.path))
+
+
+def folded(text: str) -> str:
+    """Return what names have in common that some stores take for one.
+
+    These tell no case apart, or not whether a letter's accent stands by itself.
+
+    Example:
+        >>> folded("CAFE" + chr(0x301)) == folded("caf" + chr(0xE9))
+        True
+    """
+    if text.isascii():
+        return text.lower()
+    return normalize("NFC", normalize("NFC", text).casefold())
 
 
 def is_absolute(text: str) -> bool:
@@ -263,6 +279,17 @@ class FileNames:
         """
         return path if not is_absolute(path) and _is_plain(path) else self.spellings(path)[0]
 
+    def usual_in_log(self, path: str) -> str:
+        """Return what a file that stands in a log is called, as those who wrote the log knew it.
+
+        Older clients took some of Azure's spellings for other files; what they wrote is sound.
+
+        Example:
+            >>> FileNames("s3://lake/t").usual_in_log("wasb://c@x.blob.core.windows.net/a")
+            'wasb://c@x.blob.core.windows.net/a'
+        """
+        return path if _came_later(path) else self.usual(path)
+
     def are_usual(self, paths: Sequence[str]) -> bool:
         """Whether some paths are what their files are called, as a quick look tells.
 
@@ -342,7 +369,8 @@ def _bucket(scheme: str, host: str, key: str, base: Place | None) -> Place:
     family = _FAMILY_OF.get(scheme, scheme)
     azure = _AZURE_HOST(host) if family == "abfs" else None
     if azure is not None:
-        host = f"{azure[1]}@{azure[2]}.dfs.{azure[3]}"
+        # A host has no case; a container's name is a key's part.
+        host = f"{azure[1]}@{azure[2].lower()}.dfs.{azure[3].lower()}"
     elif family == "abfs" and base is not None and base.host.startswith(f"{host}@"):
         # The account is the one that the table's own location names.
         host = base.host

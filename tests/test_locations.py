@@ -35,6 +35,7 @@ from ledger.stores.objects.services import SERVICES, service_of
 from projections.importing.files import plain
 from tests.faults import RacesBefore
 from tests.lakes import Elsewhere, lake_on
+from tests.projections.iceberg.older_logs import record_file
 
 _HERE = "file:///lake/t"
 _LOCAL_SPELLINGS = [
@@ -74,6 +75,9 @@ def test_every_spelling_of_a_local_file_is_one_place(text: str) -> None:
                 "abfs://c/t/d/a",
                 "az://c/t/d/a",
                 "abfss://c@x.blob.core.windows.net/t/d/a",
+                "wasb://c@x.blob.core.windows.net/t/d/a",
+                "wasbs://c@X.Blob.core.windows.net/t/d/a",
+                "ABFS://c@X.DFS.CORE.WINDOWS.NET/t/d/a",
             ],
             "d/a",
         ),
@@ -99,6 +103,8 @@ def test_every_spelling_of_a_file_has_one_usual_name(
         ("s3://b/t/a", "gs://b/t/a"),
         ("s3://b/t/a", "/b/t/a"),
         ("s3://b/t/a%20b", "s3://b/t/a b"),
+        ("abfss://c@x.dfs.core.windows.net/a", "abfss://C@x.dfs.core.windows.net/a"),
+        ("abfss://c@x.dfs.core.windows.net/a", "wasb://c@x.blob.core.windows.net/A"),
         ("abfss://c@x.dfs.core.windows.net/a", "abfss://c@y.dfs.core.windows.net/a"),
     ],
 )
@@ -225,6 +231,30 @@ def test_a_file_comes_once_whatever_it_is_called(table: Table, first: int, secon
     assert table.at().files == ()
     with pytest.raises(InvalidChangeError, match="was removed"):
         table.append([a_file(names[second])])
+
+
+_AZURE = "abfss://c@acc.dfs.core.windows.net/k"
+_AZURE_LATER = [
+    "wasbs://c@acc.blob.core.windows.net/k",
+    "wasb://c@acc.blob.core.windows.net/k",
+    "abfss://c@ACC.dfs.core.windows.net/k",
+]
+
+
+@pytest.mark.parametrize("path", ["abfs://c@acc.blob.core.windows.net/k", *_AZURE_LATER])
+def test_a_file_on_azure_comes_once(table: Table, path: str) -> None:
+    table.append([a_file(_AZURE)])
+    with pytest.raises(InvalidChangeError, match="live file already|no plain spelling"):
+        table.append([a_file(path)])
+
+
+@pytest.mark.parametrize("path", _AZURE_LATER)
+def test_what_older_clients_took_for_two_files_is_sound(table: Table, path: str) -> None:
+    table.append([a_file(_AZURE)])
+    record_file(table, a_file(path))
+    assert main(["verify", "--ledger", table.ledger_url]) == exits.OK
+    table.delete_files([path])
+    assert [each.path for each in table.at().files] == [_AZURE]
 
 
 def test_a_file_comes_once_after_a_checkpoint_too(table: Table) -> None:

@@ -62,7 +62,8 @@ class ToyRules:
         del schema, files, state, history
         return iter(())
 
-    def tag_problems(self, name: str) -> Iterator[Refusal]:
+    def tag_problems(self, name: str, others: Collection[str]) -> Iterator[Refusal]:
+        del others
         if self._minds(name):
             yield Refusal(f"tag {name}", "no toy has a tag", "name it otherwise")
 

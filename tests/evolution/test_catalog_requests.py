@@ -98,6 +98,15 @@ def test_locations_differ_by_more_than_case() -> None:
     assert catalog.path(Identifier("shop", "ORDERS")) == "shop.db/ORDERS-dddddddd"
 
 
+@pytest.mark.parametrize("taken", ["\u00e9t\u00e9", "e\u0301te\u0301", "\u00c9T\u00c9"])
+def test_locations_differ_by_more_than_how_a_letter_is_written(taken: str) -> None:
+    name = Identifier("shop", "\u00e9te\u0301")
+    catalog = shop(table(Identifier("shop", taken)), table(name, "dddddddd"))
+    assert catalog.path(name) == f"shop.db/{name.name}-dddddddd"
+    catalog = shop(table(ORDERS, external_path=f"/lake/{taken}"))
+    assert "meets" in str(refusal(catalog, table(name, "b", external_path=f"/lake/{name.name}/x")))
+
+
 def test_a_name_of_full_length_still_fits_a_file_system() -> None:
     long = Identifier("shop", "ä" * 127)
     catalog = shop(table(long), DropTable(long, "aaaaaaaa-1111"), table(long, "bbbbbbbb"))

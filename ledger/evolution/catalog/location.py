@@ -1,6 +1,6 @@
 """Which location a new database or table gets: one that nothing ever had.
 
-Locations are compared without case, since some stores do not tell case apart.
+Locations are compared folded, since some stores tell neither case nor Unicode's forms apart.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from ledger.evolution.catalog.state import CatalogState
-from ledger.locations import escapes, is_absolute, place_of
+from ledger.locations import escapes, folded, is_absolute, place_of
 from ledger.model.errors import InvalidChangeError, InvalidInputError
 from ledger.model.identifier import MAX_NAME_LENGTH
 from ledger.model.messages.credentials import advice, carries_credentials
@@ -73,11 +73,11 @@ def clash(state: CatalogState, path: str) -> str | None:
         # The others lie below the ledger's root, which no table of another place may meet.
         outside = (each for each in sorted(state.used_paths) if is_absolute(each))
         return next((each for each in outside if place_of(each).meets(place)), None)
-    folded = path.casefold()
+    asked = folded(path)
     for used in sorted(state.used_paths):
-        other = used.casefold()
-        inside = "/" in other and folded.startswith(f"{other}/")
-        if other == folded or other.startswith(f"{folded}/") or inside:
+        other = folded(used)
+        inside = "/" in other and asked.startswith(f"{other}/")
+        if other == asked or other.startswith(f"{asked}/") or inside:
             return used
     return None
 

@@ -254,8 +254,9 @@ def refuse_tag(state: TableState, name: str, formats: Formats) -> None:
     Raises:
         FormatError: It cannot.
     """
+    others = () if name in state.tags else state.tags.keys()
     for each in _declared(state.schema, state, formats):
-        for refusal in each.tag_problems(name):
+        for refusal in each.tag_problems(name, others):
             raise _worded(each.name, refusal, state.schema.options)
 
 

@@ -395,8 +395,13 @@ class FormatRules(Protocol):
             history: Its past.
         """
 
-    def tag_problems(self, name: str) -> Iterator[Refusal]:
-        """Yield why it can have no tag of a name."""
+    def tag_problems(self, name: str, others: Collection[str]) -> Iterator[Refusal]:
+        """Yield why it can have no tag of a name.
+
+        Args:
+            name: The tag's.
+            others: Those of the tags that there are; none where it is there itself.
+        """
 
 
 class Formats(Protocol):

@@ -63,11 +63,11 @@ class Subject(Generic[S, E]):
 
     def usual(self, path: str) -> str:
         """Return what a data file is called, whatever its path's spelling; one text a file."""
-        return self._names.usual(path)
+        return self._names.usual_in_log(path)
 
     def usual_of_all(self, paths: list[str]) -> list[str]:
         """Return the same of some data files."""
-        return paths if self._names.are_usual(paths) else [*map(self._names.usual, paths)]
+        return paths if self._names.are_usual(paths) else [*map(self.usual, paths)]
 
     def with_caches(self) -> Subject[S, E]:
         """Return the stream with its caches, where it was opened to trust the log alone."""

@@ -84,9 +84,9 @@ class DeltaRules:
         """Yield the columns that live files would hold under several names."""
         return held.arriving_problems(schema, come, state, history)
 
-    def tag_problems(self, name: str) -> Iterator[Refusal]:
+    def tag_problems(self, name: str, others: Collection[str]) -> Iterator[Refusal]:
         """Yield nothing: Delta has no tags, and keeps the versions that are tagged here."""
-        del name
+        del name, others
         return iter(())
 
 

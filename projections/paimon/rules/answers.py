@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from ledger.evolution.declared.format import (
@@ -15,6 +15,7 @@ from ledger.evolution.declared.format import (
     lost_source_problems,
 )
 from ledger.evolution.state import TableState
+from ledger.locations import folded
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 from projections.paimon.rules import files, schemas
@@ -68,18 +69,31 @@ class PaimonRules:
         del schema, come, state, history
         return iter(())
 
-    def tag_problems(self, name: str) -> Iterator[Refusal]:
-        """Yield nothing: whatever is safe as a file's name names a tag."""
-        del name
-        return iter(())
+    def tag_problems(self, name: str, others: Collection[str]) -> Iterator[Refusal]:
+        """Yield the tag whose file some stores take for this one's."""
+        alike = sorted(each for each in others if folded(each) == folded(name))
+        return _tags_of_one_file([*alike[:1], name])
 
 
 RULES = PaimonRules()
 
 
+def _tags_of_one_file(names: Iterable[str]) -> Iterator[Refusal]:
+    seen: dict[str, str] = {}
+    for each in names:
+        other = seen.setdefault(folded(each), each)
+        if other != each:
+            yield Refusal(
+                f"tag {each}",
+                f"each tag is a file of its name, and some stores take it for that of tag {other}",
+                "give one of them another name",
+            )
+
+
 def _past_problems(batch: Batch) -> Iterator[Refusal]:
     """Yield what it cannot say of what can still be read, and of the table as it shall be."""
     yield from schemas.column_problems(batch.schema.fields)
+    yield from _tags_of_one_file(batch.before.tags)
     for older in batch.readable:
         yield from schemas.column_problems(older.fields)
         yield from schemas.step_problems(older, batch.schema)

@@ -195,3 +195,24 @@ def test_what_goes_is_no_problem() -> None:
     state = head_state(table.log)
     gone = a_file("a", kind="DELETE")
     assert list(FileRules(state.schema, state.specs).problems([gone])) == []
+
+
+@pytest.mark.parametrize("other", ["V\u00c9", "ve\u0301", "VE\u0301"])
+def test_two_tags_that_some_stores_take_for_one_file_are_refused(other: str) -> None:
+    lake = lake_on(memory())
+    lake.create_database("shop")
+    options = {"ledger.formats": "iceberg"}
+    table = lake.create_table("shop.t", Schema.of({"id": "INT"}, options=options))
+    table.append([a_file("a.parquet")])
+    table.create_tag("v\u00e9")
+    table.create_tag(other)
+    with pytest.raises(FormatError, match="take it for that of tag"):
+        table.alter([SetOption("ledger.formats", "paimon")])
+    table.delete_tag(other)
+    table.alter([SetOption("ledger.formats", "paimon")])
+    with pytest.raises(FormatError, match="take it for that of tag v\u00e9"):
+        table.create_tag(other)
+    table.create_tag("w")
+    table.replace_tag("v\u00e9")
+    table.delete_tag("v\u00e9")
+    table.create_tag(other)
