@@ -7,21 +7,21 @@ once, or one that was killed and begins again, write the same bytes.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cached_property
 
 from attrs import evolve, frozen
 
 from ledger.events import TableEvent
 from ledger.events.commit import Commit
-from ledger.events.snapshot_events import RolledBack, SnapshotEvent, TagCreated
+from ledger.events.snapshot_events import RolledBack, SnapshotEvent, TagCreated, TagReplaced
 from ledger.evolution.fold.table_builder import TableBuilder
 from ledger.evolution.state import TableState
 from ledger.evolution.table.snapshot_fold import snapshot_of
 from ledger.history.older import state_at_snapshot
 from ledger.log.replay import Read
-from ledger.log.travel import at_version, effective_millis
-from ledger.model.errors import UnsupportedError
+from ledger.log.travel import at_version, effective_millis, head_state
+from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.instant import true_millis
 from ledger.model.snapshot import Snapshot, Tag
 from ledger.table import Table
@@ -30,7 +30,7 @@ from projections.materialising import Progress, new_commits
 from projections.outputs import Outputs
 from projections.paimon.born import project_born
 from projections.paimon.files.schema_file import schema_file
-from projections.paimon.files.snapshot_file import snapshot_file, tag_file
+from projections.paimon.files.snapshot_file import snapshot_file, tag_file, tag_from_json
 from projections.paimon.manifests.tiers import Lines, Tile
 from projections.paimon.manifests.writing import Manifests
 from projections.paimon.paths import (
@@ -80,6 +80,14 @@ class Projection:
         for read in new_commits(self.table, self.start, self.target, on_progress):
             run.commit(read)
         return run.finish()
+
+
+def _names(body: bytes | None, snapshot_ids: Collection[int]) -> bool:
+    """Whether a file is a tag's that names one of some snapshots."""
+    try:
+        return body is not None and tag_from_json(body).snapshot.id in snapshot_ids
+    except InvalidInputError:
+        return False
 
 
 class _Run:
@@ -215,10 +223,46 @@ class _Run:
         before = self._before.tags if self._before else {}
         for name, tag in sorted(self._target.tags.items()):
             if before.get(name) != tag or self._before is None:
-                self._outputs.point(tag_path(name), self._tag_file(tag))
+                self._put_tag(name, self._tag_file(tag))
         # Those that came and went meanwhile, too: a run that was killed may have written them.
         for name in sorted(self._tag_names - set(self._target.tags)):
-            self._outputs.remove(tag_path(name))
+            there = self._outputs.read(tag_path(name))
+            if there is not None and (self._is_kept(name) or _names(there, self._named_as(name))):
+                self._outputs.remove(tag_path(name))
+
+    def _put_tag(self, name: str, body: bytes) -> None:
+        """Keep a tag's file, also in the place of what it was before; somebody else's is left.
+
+        What it was before is what the tag named at the position, or what a run that was killed made
+        of a later commit: of a tag that was named once that can be no other than this.
+        """
+        path = tag_path(name)
+        there = self._outputs.read(path)
+        if there not in {None, body}:
+            named = () if self._is_kept(name) else self._named_as(name)
+            if self._is_kept(name) or (len(named) > 1 and _names(there, named)):
+                self._outputs.point(path, body)
+                return
+        self._outputs.put(path, body)
+
+    def _is_kept(self, name: str) -> bool:
+        """Whether what stands in a tag's place is the ledger's, whatever it is."""
+        if self._before is not None and name in self._before.tags:
+            return True
+        # A clock that was corrected since changes what stands there already.
+        corrected = head_state(self._table.log).corrections
+        return any(each.version > self._start.version for each in corrected)
+
+    def _named_as(self, name: str) -> list[int]:
+        """Return the snapshots that a tag was made to name since the position, to the log's end."""
+        log = self._table.log
+        return [
+            event.snapshot_id
+            for read in log.commits(self._start.version + 1, head_state(log).version)
+            for transaction in read.commit.transactions
+            for event in transaction.events
+            if isinstance(event, TagCreated | TagReplaced) and event.tag_name == name
+        ]
 
     def _tag_file(self, tag: Tag) -> bytes:
         state = state_at_snapshot(self._table.log, tag.snapshot_id)

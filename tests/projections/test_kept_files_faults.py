@@ -127,8 +127,6 @@ def test_a_log_that_does_not_reach_its_files_is_found_and_refused(
         pytest.param(each, kind, id=f"{each.name} {kind}")
         for each in (PAIMON, ICEBERG, DELTA)
         for kind in each.kinds
-        # Paimon's tags are pointers, which are replaced.
-        if kind != "tag/"
     ],
 )
 def test_a_foreign_file_in_the_way_is_reported_and_left_alone(of: Format, kind: str) -> None:
