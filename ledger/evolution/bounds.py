@@ -195,6 +195,18 @@ FURTHER_FACTS = frozenset(CommittedFacts.__struct_fields__).difference(
 )
 """What a caller may say of a snapshot besides its files, by its key in the event."""
 
+TEXT_FACTS: tuple[str, ...] = (
+    "base_manifest_list",
+    "delta_manifest_list",
+    "changelog_manifest_list",
+    "index_manifest",
+    "statistics",
+    "uuid",
+    "writer_version",
+    "operation",
+)
+"""Every text among them: bytes would land as the text of their base64."""
+
 IN_LOGS: Mapping[str, Bound] = {
     **{name: bound for row in NUMBERS.values() for name, bound in row.items()},
     **FACTS,
@@ -298,7 +310,7 @@ def check_partitions(files: Iterable[FileChange]) -> None:
 
 
 def check_facts(facts: Mapping[str, Any]) -> None:
-    """Refuse a snapshot's further facts with a key that is none or a number out of its bounds.
+    """Refuse further facts of a snapshot that there are not, out of their bounds, or of bytes.
 
     Raises:
         InvalidChangeError: ILLEGAL_ARGUMENT.
@@ -309,6 +321,11 @@ def check_facts(facts: Mapping[str, Any]) -> None:
     for name, bound in FACTS.items():
         if facts.get(name) is not None and facts[name] is not UNSET:
             bound.check(facts[name], f"{name} of the snapshot")
+    properties: Any = facts.get("snapshot_properties")
+    listed = properties.items() if isinstance(properties, Mapping) else ()
+    for name, text in (*((each, facts.get(each)) for each in TEXT_FACTS), *listed):
+        if isinstance(text, bytes | bytearray | memoryview):
+            raise argument(f"{name} of the snapshot is bytes, {excerpt(text)}, and has to be text")
     offsets = facts.get("log_offsets")
     for bucket, offset in offsets.items() if isinstance(offsets, Mapping) else ():
         LOG_BUCKET.check(bucket, "log_offsets of the snapshot")

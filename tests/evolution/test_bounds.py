@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 import ledger
 from ledger import AddColumn, DropColumn, FileChange, InvalidInputError, LedgerError, Schema, Table
 from ledger.events.born.iceberg import IcebergStatistics, StatisticsBlob
-from ledger.events.snapshot_events import SnapshotCommitted, SnapshotFacts
+from ledger.events.snapshot_events import CommittedFacts, SnapshotCommitted, SnapshotFacts
 from ledger.evolution import bounds
-from ledger.evolution.bounds import COUNTS_BY_FIELD, FACTS, NUMBERS, Bound
+from ledger.evolution.bounds import COUNTS_BY_FIELD, FACTS, NUMBERS, TEXT_FACTS, Bound
 from ledger.evolution.columns.creation import create_schema
 from ledger.evolution.decide_clock import CorrectClock
 from ledger.evolution.fold.table_record import TableStream
@@ -204,6 +204,27 @@ def test_every_number_of_a_change_of_files_snapshots_and_tags_has_a_bound() -> N
 def test_every_number_of_a_snapshots_further_facts_has_a_bound() -> None:
     decided = {each.name for each in msgspec.structs.fields(SnapshotFacts)}
     assert integers(SnapshotCommitted) - decided == set(FACTS)
+
+
+def test_every_text_of_a_snapshots_further_facts_is_known_as_one() -> None:
+    decided = {each.name for each in msgspec.structs.fields(SnapshotFacts)}
+    hints = typing.get_type_hints(CommittedFacts)
+    texts = {name for name, hint in hints.items() if str in get_args(hint)}
+    assert texts - decided == set(TEXT_FACTS)
+
+
+@pytest.mark.parametrize("bytes_of", [bytes, bytearray, memoryview])
+@pytest.mark.parametrize("name", [*TEXT_FACTS, "snapshot_properties"])
+@pytest.mark.parametrize("formats", ["iceberg", "delta", "paimon,iceberg"])
+def test_bytes_are_no_text(name: str, bytes_of: Callable[[bytes], Any], formats: str) -> None:
+    lake = ledger.open(f"memory://texts-{name}-{bytes_of.__name__}-{formats}")
+    lake.create_database("d")
+    options = {"ledger.formats": formats}
+    table = lake.create_table("d.t", Schema.of({"id": "INT"}, options=options))
+    value = bytes_of(b"x")
+    with pytest.raises(InvalidInputError):
+        snapshot(table, {name: {"a": value} if name == "snapshot_properties" else value})
+    assert table.at().version == 0
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 10**5000], ids=["above", "below", "huge"])
