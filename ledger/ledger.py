@@ -926,7 +926,8 @@ class Ledger:
 
         Raises:
             AlreadyExistsError: There is a table or view of that name.
-            InvalidInputError: The ledger admits older clients, which cannot read it.
+            InvalidInputError: The ledger admits older clients, which cannot read it, or the birth
+                says what no log may hold.
 
         Example:
             >>> from ledger.events.born.delta import DeltaBirth
@@ -940,8 +941,10 @@ class Ledger:
             '/web/visits'
         """
         from ledger.evolution.catalog.requests import CreateDatabase, CreateTable
+        from ledger.evolution.in_logs import check_said, parts_of_birth
 
         name = Identifier.parse(identifier)
+        check_said(parts_of_birth(birth), f"the birth of {name}")
 
         def make() -> CatalogRequest:
             return CreateTable(name, fresh_id(), **birth)

@@ -339,6 +339,17 @@ file systems; name the file itself
         )
 
 
+def escapes(path: str) -> bool:
+    """Whether a path leads out of the folder that it is to stay in; an absolute one does not say.
+
+    Example:
+        >>> [escapes(each) for each in ("a/b.parquet", "a/../../b", "s3://b/../c", "/data/x", "")]
+        [False, True, True, False, True]
+    """
+    up = ".." in path and ".." in path.replace("\\", "/").split("/")
+    return up or not path or "\0" in path
+
+
 def _inside(path: str, folder: str) -> str:
     start = f"{folder.rstrip('/')}/" if folder else ""
     return path[len(start) :] if path.startswith(start) else ""

@@ -1545,6 +1545,7 @@ class Table:
         Raises:
             CommitConflictError: Somebody else has taken over meanwhile.
             InvalidChangeError: The events contradict the table, or it was born here.
+            InvalidInputError: They say what no log may hold.
 
         Example:
             >>> from ledger.events.born.delta import DeltaFollowed
@@ -1553,8 +1554,10 @@ class Table:
             >>> lake.table("shop.visits").take_over((news,), 1).version
             2
         """
+        from ledger.evolution.in_logs import check_said
         from ledger.evolution.table.born.iceberg import TakenOver
 
+        check_said(events, self.state.followed or str(self.identifier))
         asked = ["TakeOver", base]
         said = tuple(map(self._with_list_beside, self._without_values(events)))
         options: CommitOptions = {**commit, "expect_version": base}

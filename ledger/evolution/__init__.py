@@ -7,6 +7,7 @@ Decide:
     `operation`, `operations`    one row a kind of change: its JSON, the columns that it names, how
                                  it is decided, its cells, its sentence for people
     `bounds`                     what a number from outside may be, and what may stand in a log
+    `in_logs`                    what events and files say, against that; of what comes in, too
     `columns`, `options`, `layout`, `table`
                                  the rooms of the rows and their rules, by noun
     `evolve`                     a next schema, as one pure function

@@ -16,6 +16,7 @@ from msgspec import UNSET, Raw
 from ledger.events import TableEvent
 from ledger.events.formats import FILE_FACTS
 from ledger.events.snapshot_events import NO_FILES, SnapshotCommitted
+from ledger.evolution.in_logs import check_said
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import FileSums
 from ledger.evolution.table.snapshots import readable_files
@@ -254,10 +255,11 @@ def adopting(
 
     Raises:
         InvalidChangeError: A fact of a file cannot stand in the log.
+        InvalidInputError: The same of a number, or of a path.
     """
     sums = FileSums.of(files)
     created = sums.last_file_creation_time
-    return SnapshotCommitted(
+    adopted = SnapshotCommitted(
         snapshot_id=snapshot_id,
         schema_id=schema_id,
         commit_user=fresh_id(),
@@ -271,6 +273,8 @@ def adopting(
         files_format=FILE_FACTS if says_later_facts(files) else UNSET,
         **facts,
     )
+    check_said((adopted,), "its engines' manifests")
+    return adopted
 
 
 def conditional_store(folder: str, options: Mapping[str, Any] | None) -> Store | None:

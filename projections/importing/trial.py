@@ -16,6 +16,7 @@ from ledger.events.commit import NEWEST_FORMAT, Outside, Transaction
 from ledger.events.spec_events import PartitionFieldRecord, SortFieldRecord
 from ledger.events.table_events import SchemaRecord, TableCreated, TableName
 from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.evolution.in_logs import check_said, parts_of_birth
 from ledger.evolution.state import TableState
 from ledger.model.errors import InvalidChangeError, UnsupportedError
 from ledger.model.schema import FieldIdPolicy, Schema
@@ -59,7 +60,12 @@ class ImportedBirth:
         return {key: each for key, each in facts.items() if each is not UNSET}
 
     def state(self) -> TableState:
-        """Return the table as its creation will leave it, to plan on; it has no name yet."""
+        """Return the table as its creation will leave it, to plan on; it has no name yet.
+
+        Raises:
+            InvalidInputError: It says what no log may hold.
+        """
+        check_said(parts_of_birth(self.facts()), self.born.source)
         created = TableCreated(
             identifier=TableName("", ""), table_id="unborn", path="", **self.facts()
         )
@@ -145,8 +151,10 @@ class Trial:
 
         Raises:
             UnsupportedError: As of `after`.
+            InvalidInputError: They say what no log may hold; the message names the file.
         """
         said, moment = tuple(events), self._moment(millis)
+        check_said(said, metadata_file)
         if self._ahead is None:
             self._ahead = TableBuilder(self._state)
         self._add(self._ahead, said, moment, author)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from ledger.events import CatalogEvent, TableEvent
 from ledger.events.commit import Transaction
 from ledger.evolution.bounds import IN_LOGS, IN_LOGS_BY_KEY, LONG, NUMBERS, UNBOUNDED, Bound
-from ledger.history.verifying.spans.facts import number_problems
+from ledger.evolution.in_logs import number_problems
 from ledger.model.file_change import FileChange
 
 

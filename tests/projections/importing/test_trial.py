@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from ledger import SetOption
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+import ledger
+from ledger import InvalidInputError, SetOption
+from ledger.events.born.delta import DeltaBirth, DeltaFollowed
+from ledger.events.snapshot_events import SnapshotsExpired
+from ledger.events.table_events import SchemaRecord
+from ledger.model.types.wire import FieldObject
 from projections.importing.trial import Trial
 from tests.lakes import lake_on, memory, orders
 
@@ -14,3 +24,30 @@ def test_a_look_ahead_has_what_was_added_and_leaves_the_trial_as_it_was() -> Non
 
     assert ahead.schema.options["team"] == "a"
     assert "team" not in trial.schema.options
+
+
+def test_what_no_log_may_hold_is_refused_before_it_is_tried() -> None:
+    trial = Trial(orders(lake_on(memory())).state, now_millis=1_900_000_000_000)
+
+    with pytest.raises(InvalidInputError, match="v2.json: earliestSnapshotId is 0, out of 1 to"):
+        trial.take([SnapshotsExpired(earliest_snapshot_id=0)], 0, "", "v2.json")
+
+    assert trial.state.version == 0
+
+
+def test_the_doors_themselves_take_nothing_that_no_log_may_hold(tmp_path: Path) -> None:
+    lake = ledger.open(str(tmp_path), author="bob")
+    birth = DeltaBirth(source="/theirs", table_id="u")
+    columns = SchemaRecord(
+        fields=(FieldObject(id=-1, name="id", type="INT"),), highest_field_id=1, options={}
+    )
+    facts = {"field_id_policy": "paimon", "born_in_delta": birth}
+    with pytest.raises(InvalidInputError, match="the birth of d.t: id is -1"):
+        lake.adopt_table("d.t", {"schema": columns, **facts})
+    assert not [*tmp_path.rglob("*.json")]
+    sound = replace(columns, fields=(FieldObject(id=0, name="id", type="INT"),))
+    table = lake.adopt_table("d.t", {"schema": sound, **facts})
+    news = DeltaFollowed(delta_version=-1, timestamp_millis=1)
+    with pytest.raises(InvalidInputError, match="/theirs: deltaVersion is -1"):
+        table.take_over((news,), table.state.version)
+    assert table.again().state.version == table.state.version

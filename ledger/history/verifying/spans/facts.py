@@ -7,25 +7,24 @@ What a writer of another kind put into a log, hashed rightly, shows here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter, le
-from types import NoneType
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final
 
-import msgspec
-from attrs import frozen
 from msgspec import UNSET, Struct, UnsetType
 
-from ledger.events.born.iceberg import StatisticsSet
-from ledger.events.catalog_events import DatabaseCreated
 from ledger.events.commit import Commit, Transaction
 from ledger.events.formats import are_of_the_oldest, format_of
-from ledger.events.snapshot_events import ListingEvent, PartitionStatisticsSet, RolledBack
-from ledger.events.table_events import TableCreated
-from ledger.evolution.bounds import COUNT, IN_LOGS, IN_LOGS_BY_KEY, LONG, Bound
+from ledger.events.snapshot_events import ListingEvent, RolledBack
+from ledger.evolution.bounds import COUNT
 from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.evolution.in_logs import (
+    KINDS_WITH_PATHS,
+    file_path_problems,
+    number_problems,
+    numbers_of,
+    short_number,
+)
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import FileSums
 from ledger.evolution.table.snapshots import is_named
@@ -38,152 +37,6 @@ from ledger.model.partition import spec_of_id
 from ledger.model.transforms import transform_of
 from ledger.model.transforms.values import decode_value
 from ledger.model.types.walk import walk_fields
-from ledger.model.types.wire import FieldObject, TypeObject
-
-_Values = Callable[[Sequence[Struct]], Iterable[Any]]
-"""Gets some values of each of some records."""
-
-_Range = tuple[int, int]
-"""The smallest and the greatest number that may stand somewhere."""
-
-_NO_RANGE: Final = (0, 0)
-"""Where no number may stand: that of texts."""
-
-_NO_NUMBERS: Final = frozenset((UNSET, None))
-_SCALARS: Final = frozenset((int, str, bool, NoneType))
-
-
-def number_problems(record: Struct) -> Iterator[str]:
-    """Yield each number of a record, and of what is inside it, that is out of its key's range.
-
-    Example:
-        >>> from ledger.events.snapshot_events import SnapshotsExpired
-        >>> list(number_problems(SnapshotsExpired(earliest_snapshot_id=0)))
-        ['earliestSnapshotId is 0, out of 1 to 9223372036854775807']
-    """
-    if not _numbers_of(type(record)).all_fit((record,)):
-        yield from _out_of_range(record)
-
-
-def _out_of_range(record: Struct) -> Iterator[str]:
-    for name, encoded, numbers, keys in _numbers_of(type(record)).keys:
-        value = getattr(record, name)
-        if type(value) is int:
-            low, high = numbers
-            if not low <= value <= high:
-                yield f"{encoded} is {_short(value)}, out of {low} to {high}"
-        elif type(value) is tuple:
-            yield from _inside(value, encoded, numbers)
-        elif isinstance(value, dict):
-            yield from _inside(value, encoded, keys)
-            yield from _inside(value.values(), encoded, numbers)
-        elif isinstance(value, Struct):
-            yield from number_problems(value)
-
-
-@frozen
-class _Numbers:
-    """The keys of a kind of record that may hold numbers, or records that do.
-
-    Attributes:
-        keys: Each by its attribute, with its name in the log, its range, and that of its keys.
-        plain: Gets the values of those of one range that are numbers or absent, and the range.
-        nested: Gets the value of one that may hold several, or a record, and its ranges.
-    """
-
-    keys: tuple[tuple[str, str, _Range, _Range], ...]
-    plain: tuple[tuple[_Values, int, int], ...]
-    nested: tuple[tuple[_Values, _Range, _Range], ...]
-
-    def all_fit(self, records: Sequence[Struct]) -> bool:
-        """Whether all numbers of some records are in range, as a quick look tells.
-
-        False: look closely, as at records inside records.
-        """
-        for values_of, low, high in self.plain:
-            # Most of a column are few values.
-            numbers = {*values_of(records)} - _NO_NUMBERS
-            if numbers and not (low <= min(numbers) and max(numbers) <= high):
-                return False
-        for values_of, inside, keys in self.nested:
-            values = [*values_of(records)]
-            if any(values) and not all(_fits(each, inside, keys) for each in values if each):
-                return False
-        return True
-
-
-def _fits(value: object, numbers: _Range, keys: _Range) -> bool:
-    """Whether all numbers inside a value are in range; False: look closely."""
-    if isinstance(value, dict):
-        # Texts are in no range.
-        return all(
-            limits is _NO_RANGE or (limits[0] <= min(some) and max(some) <= limits[1])
-            for limits, some in ((keys, value), (numbers, value.values()))
-        )
-    if type(value) is not tuple:
-        # Most types are a text.
-        return type(value) is str
-    whole = [each for each in value if each.__class__ is int]
-    if whole and not (numbers[0] <= min(whole) and max(whole) <= numbers[1]):
-        return False
-    return len(whole) == len(value) or _SCALARS.issuperset(map(type, value))
-
-
-def _inside(values: Iterable[object], name: str, limits: _Range) -> Iterator[str]:
-    low, high = limits
-    for each in values:
-        if isinstance(each, Struct):
-            yield from number_problems(each)
-        elif type(each) is int and not low <= each <= high:
-            yield f"{name} holds {_short(each)}, out of {low} to {high}"
-
-
-def _short(number: int) -> str:
-    # Python refuses to write out very long ones.
-    bits = number.bit_length()
-    return str(number) if bits <= 128 else f"a number of {bits} bits"  # noqa: PLR2004 - 39 digits
-
-
-@cache
-def _numbers_of(kind: type[Struct]) -> _Numbers:
-    of_range: dict[_Range, list[str]] = {}
-    keys, nested = [], []
-    for each in msgspec.structs.fields(kind):
-        if not _holds_numbers(each.type):
-            continue
-        if dict in {get_origin(one) for one in (each.type, *get_args(each.type))}:
-            of_keys, of_values = IN_LOGS_BY_KEY[each.name]
-            limits = _limits(of_values, _NO_RANGE), _limits(of_keys, _NO_RANGE)
-        else:
-            limits = _limits(IN_LOGS.get(each.name), LONG), _NO_RANGE
-        keys.append((each.name, each.encode_name, *limits))
-        if {*(get_args(each.type) or [each.type])} <= {int, UnsetType, NoneType}:
-            of_range.setdefault(limits[0], []).append(each.name)
-        else:
-            nested.append((_values((each.name,)), *limits))
-    plain = [(_values(names), *limits) for limits, names in of_range.items()]
-    return _Numbers(tuple(keys), tuple(plain), tuple(nested))
-
-
-def _limits(bound: Bound | None, otherwise: _Range) -> _Range:
-    return otherwise if bound is None else bound.in_logs
-
-
-def _values(names: Sequence[str]) -> _Values:
-    """Return what gets the values of some attributes of some records."""
-    getter = attrgetter(*names)
-    if len(names) > 1:
-        return lambda records: chain.from_iterable(map(getter, records))
-    return lambda records: map(getter, records)
-
-
-def _holds_numbers(annotation: Any) -> bool:
-    if annotation in {int, FieldObject, TypeObject}:
-        return True
-    if isinstance(annotation, type) and issubclass(annotation, Struct):
-        return bool(_numbers_of(annotation).keys)
-    return any(_holds_numbers(each) for each in get_args(annotation) if each is not Ellipsis)
-
 
 _MOST_KEPT: Final = 100_000
 """So many partitions that were found sound are remembered."""
@@ -246,11 +99,7 @@ class TableFacts:
     def _file_problems(self, event: ListingEvent, files: Sequence[FileChange]) -> Iterator[str]:
         for each in files:
             path = each.path
-            if (not path or _may_escape(path)) and escapes(path):
-                yield f"the file path {excerpt(path)} leads out of its place"
-            referenced = each.referenced_data_file
-            if isinstance(referenced, str) and escapes(referenced):
-                yield f"file {excerpt(path)} deletes rows of a file that is out of its place"
+            yield from file_path_problems(each)
             if each.content_offset is not UNSET and each.stored_at == path:
                 yield f"the deletion vector {excerpt(path)} is not called by where it begins"
             if each.schema_id > event.schema_id:
@@ -322,14 +171,6 @@ def _place(file: FileChange) -> tuple[object, ...]:
     return file.spec_id, file.schema_id, partition, *map(type, partition)
 
 
-_PATHS: Final[dict[type, Callable[[Any], str]]] = {
-    TableCreated: attrgetter("path"),
-    DatabaseCreated: attrgetter("path"),
-    PartitionStatisticsSet: attrgetter("statistics_path"),
-    StatisticsSet: attrgetter("statistics.statistics_path"),
-}
-
-
 def _are_hex(texts: Iterable[str]) -> bool:
     try:
         for each in texts:
@@ -354,15 +195,6 @@ def _formats_fit(columns: CommitColumns) -> bool:
     return not any(problem for each in columns.commits for problem in format_problems(each))
 
 
-def path_problems(commit: Commit[Any]) -> Iterator[str]:
-    """Yield the paths of a commit's events that lead out of where they are to stay."""
-    for transaction in commit.transactions:
-        for event in transaction.events:
-            path_of = _PATHS.get(type(event))
-            if path_of is not None and escapes(path_of(event)):
-                yield f"its path {excerpt(path_of(event))} leads out of its place"
-
-
 def all_fit(columns: CommitColumns, listings: Listings) -> bool:
     """Whether numbers, paths and formats of some commits may be so, as a quick look tells.
 
@@ -373,7 +205,7 @@ def all_fit(columns: CommitColumns, listings: Listings) -> bool:
         listings: What they list.
     """
     moments = [each.time_millis for each in columns.commits]
-    if not _PATHS.keys().isdisjoint(columns.kinds) or (
+    if not KINDS_WITH_PATHS.isdisjoint(columns.kinds) or (
         moments and not (COUNT.holds(min(moments)) and COUNT.holds(max(moments)))
     ):
         return False
@@ -381,14 +213,14 @@ def all_fit(columns: CommitColumns, listings: Listings) -> bool:
     records: dict[type[Struct], Sequence[Struct]] = {FileChange: files, **columns.by_kind}
     records[Transaction] = columns.transactions
     return _formats_fit(columns) and all(
-        _numbers_of(kind).all_fit(found) for kind, found in records.items()
+        numbers_of(kind).all_fit(found) for kind, found in records.items()
     )
 
 
 def numbers_out_of_range(commit: Commit[Any], listed: Listed) -> Iterator[str]:
     """Yield the numbers of a commit, and of the files that it lists, that are out of range."""
     if not COUNT.holds(commit.time_millis):
-        yield f"its timeMillis is {_short(commit.time_millis)}"
+        yield f"its timeMillis is {short_number(commit.time_millis)}"
     for transaction in commit.transactions:
         for record in (transaction, *transaction.events):
             yield from number_problems(record)

@@ -17,6 +17,7 @@ from attrs import define, evolve, field, frozen
 from ledger.events.commit import Commit
 from ledger.events.snapshot_events import RolledBack
 from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.evolution.in_logs import path_problems
 from ledger.evolution.stream import StateLike
 from ledger.files.runs import Net, Placed
 from ledger.history.verifying.caches.compared import Caches, Pairs, Tile, is_merged, tile_of
@@ -27,7 +28,6 @@ from ledger.history.verifying.spans.facts import (
     all_fit,
     format_problems,
     numbers_out_of_range,
-    path_problems,
 )
 from ledger.history.verifying.spans.repeats import Repeats
 from ledger.history.verifying.subject import CommitColumns, Listed, Listings, Subject
@@ -336,7 +336,8 @@ class _Fold(Generic[S, E]):
         if not wrong and self._facts is not None:
             wrong += self._facts.problems(listed, before)
         if not is_plain:
-            wrong += path_problems(commit)
+            events = (event for each in commit.transactions for event in each.events)
+            wrong += (problem for event in events for problem in path_problems(event))
             wrong += format_problems(commit)
         for each in wrong:
             finding = contradiction(self._subject, commit.version, each)
