@@ -15,7 +15,7 @@ from ledger.model import types as t
 from ledger.model.errors import LedgerError, NotFoundError, UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.model.transforms.paths import field_types
-from ledger.model.transforms.values import encode_value
+from ledger.model.transforms.values import decode_value, encode_value
 from ledger.table import Table
 from projections.iceberg.manifests.entry import ManifestEntry
 from projections.iceberg.manifests.file import ManifestFile, Part, wherever
@@ -62,7 +62,12 @@ class EngineManifests:
         """Yield the live files of a snapshot; raises as `engine_files`."""
         structs = self.structs()
         for each in self.listed(snapshot):
-            struct = structs[each.part.spec_id]
+            struct = structs.get(each.part.spec_id)
+            if struct is None:
+                raise UnsupportedError(
+                    f"{each.path} is of partition spec {each.part.spec_id}, which the table does "
+                    "not have: have its owner put the table's metadata right, then import that"
+                )
             for entry in read_manifest(self.body(each.path), each, struct):
                 yield self._change(entry, struct)
 
@@ -115,6 +120,8 @@ class EngineManifests:
         values = zip(struct.columns, entry.partition, strict=True)
         try:
             partition = tuple(encode_value(value, each.type) for each, value in values)
+            for each, value in zip(struct.columns, partition, strict=True):
+                decode_value(value, each.type)
         except (LedgerError, ValueError, TypeError) as error:
             raise UnsupportedError(f"the partition of {entry.path} is none: {error}") from error
         return FileChange(

@@ -238,6 +238,23 @@ def read_blocks(body: bytes, file: str) -> list[WrittenBlock]:
         return list(_written_blocks(body))
 
 
+def container_schema(body: bytes, file: str) -> Any:
+    """Return the schema that a container's header says, as `readable_schema` gives it.
+
+    Args:
+        body: The file, or its beginning.
+        file: Its name, for errors.
+
+    Raises:
+        DamagedLogError: The bytes begin no container.
+    """
+    import fastavro
+
+    with telling_damage(file):
+        header: Any = fastavro.block_reader(io.BytesIO(body))
+        return readable_schema(header.writer_schema)
+
+
 @contextmanager
 def telling_damage(file: str) -> Iterator[None]:
     """Tell whatever a decoder says of a file's bytes as damage.

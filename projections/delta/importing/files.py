@@ -62,15 +62,17 @@ class Listing:
             )
         try:
             stats: dict[str, Any] = json.loads(added.stats or "{}", parse_float=Decimal)
-            rows = stats.get("numRecords")
+            rows = _count(stats.get("numRecords"))
             facts = self._facts(stats)
-        except (ValueError, TypeError, AttributeError) as error:
-            raise InvalidInputError(f"file {path} has statistics that are none") from error
+        except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+            raise InvalidInputError(
+                f"file {path} has statistics that are none; have its owner compute them anew"
+            ) from error
         return FileChange(
             path=path,
             partition=tuple(self._value(each, added, path) for each in self.partitioning),
             schema_id=self.schema_id,
-            record_count=self.rows(path) if rows is None else int(rows),
+            record_count=self.rows(path) if rows is None else rows,
             file_size_in_bytes=added.size,
             creation_time=added.modification_time,
             spec_id=self.spec_id,
@@ -115,7 +117,7 @@ class Listing:
             count = said.get(self.columns.names[each.id])
             if isinstance(each.type, t.RowType) and isinstance(count, Mapping):
                 self._counted(each.type.fields, count, into)
-            elif isinstance(count, int):
+            elif type(count) is int:
                 into[each.id] = count
 
     def _bounded(
@@ -134,6 +136,12 @@ class Listing:
                 bound = _bound(value, each.type, upper=upper)
                 if bound is not None:
                     into[each.id] = bound
+
+
+def _count(said: Any) -> int | None:
+    if said is not None and type(said) is not int:
+        raise TypeError(said)
+    return said
 
 
 def _bound(value: Any, data_type: t.DataType, *, upper: bool) -> str | None:

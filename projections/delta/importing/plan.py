@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -22,7 +21,7 @@ from ledger.evolution.declared.rules import FORMATS_OPTION
 from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import FileSums
 from ledger.evolution.table.snapshots import readable_files
-from ledger.model.errors import InvalidInputError, UnsupportedError
+from ledger.model.errors import InvalidInputError, LedgerError, UnsupportedError
 from ledger.model.file_change import FileChange
 from ledger.model.partition import FIRST_PARTITION_FIELD_ID
 from ledger.model.schema import highest_field_id
@@ -69,9 +68,10 @@ def metadata_of(text: str, place: str) -> tuple[Metadata, dict[str, Any]]:
         InvalidInputError: It is none.
     """
     try:
-        found = msgspec.json.decode(text, type=Metadata)
-        return found, json.loads(found.schema_string)
-    except (msgspec.DecodeError, ValueError) as error:
+        # All of it: it is handed on as it stands.
+        found = msgspec.convert(msgspec.json.decode(text), Metadata)
+        return found, msgspec.json.decode(found.schema_string, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InvalidInputError(f"{place} has metadata that is none: {error}") from error
 
 
@@ -83,8 +83,9 @@ def birth_of(first: Version, source: Source) -> ImportedBirth:
         InvalidInputError: The version does not say what a table is.
     """
     text = first.actions.metadata
-    if not text:
-        raise InvalidInputError(f"{first.file} of {source.name} begins a table without metadata")
+    if not text or not first.actions.protocol:
+        absent = "protocol" if text else "metadata"
+        raise InvalidInputError(f"{first.file} of {source.name} begins a table without {absent}")
     metadata, schema = metadata_of(text, first.file)
     columns = columns_of(schema, metadata.configuration, {}, 0)
     if not columns.fields:
@@ -123,20 +124,12 @@ def _partitioning(columns: Columns, metadata: Metadata) -> tuple[DataField, ...]
 
 
 def _millis(version: Version) -> int:
-    info = _info(version.actions)
-    for key in ("inCommitTimestamp", "timestamp"):
-        if isinstance(info.get(key), int):
-            return int(info[key])
-    return version.written_millis
-
-
-def _info(actions: Actions) -> dict[str, Any]:
-    found = json.loads(actions.commit_info) if actions.commit_info else {}
-    return found if isinstance(found, dict) else {}
+    said = map(version.actions.info.get, ("inCommitTimestamp", "timestamp"))
+    return next((each for each in said if type(each) is int), version.written_millis)
 
 
 def _operation(actions: Actions) -> str | UnsetType:
-    said = _info(actions).get("operation")
+    said = actions.info.get("operation")
     return said if isinstance(said, str) and said else UNSET
 
 
@@ -183,9 +176,12 @@ class Planner:
             try:
                 yield self._planned(each)
             except UnsupportedError as error:
-                raise UnsupportedError(
-                    f"version {each.number} of {self.source.name}: {error.message}"
-                ) from error
+                raise UnsupportedError(self._told(each, error)) from error
+            except InvalidInputError as error:
+                raise InvalidInputError(self._told(each, error)) from error
+
+    def _told(self, version: Version, error: LedgerError) -> str:
+        return f"version {version.number} of {self.source.name}: {error.message}"
 
     def _planned(self, version: Version) -> Planned:
         actions, before = version.actions, self.trial.state
@@ -197,7 +193,7 @@ class Planner:
         schema_id = before.schema.id + any(not _is_layout(each) for each in events)
         events += self._snapshot(version, columns, metadata, events, schema_id)
         events.append(self._followed(version, columns))
-        info = _info(actions)
+        info = actions.info
         if schema_id != before.schema.id:
             self._schemas.append(schema_id)
         planned = self.trial.take(events, _millis(version), author_of(info), version.file)
@@ -367,7 +363,7 @@ def _key(actions: Actions) -> tuple[str, int]:
     """Return by which key a version was written, where it was by one."""
     if len(actions.txns) == 1:
         return next(iter(actions.txns.items()))
-    engine = _info(actions).get("engineInfo")
+    engine = actions.info.get("engineInfo")
     return str(engine or "delta"), BATCH_COMMIT_IDENTIFIER
 
 
@@ -390,7 +386,7 @@ def refuse_unreadable(text: str) -> None:
         return
     try:
         found = msgspec.json.decode(text, type=Protocol)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InvalidInputError(f"the source has a protocol that is none: {error}") from error
     unknown = sorted(set(found.reader_features or ()) - READABLE)
     if unknown or found.min_reader_version > _LAST_READER:

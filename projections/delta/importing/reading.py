@@ -9,12 +9,14 @@ import json
 from collections.abc import Iterable, Iterator
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from ledger.files.change_table import arrow_owned
 from ledger.model.errors import InvalidInputError
+from ledger.model.types import INT_MAX, LONG_MAX
 
 _KINDS = ("protocol", "metaData", "txn", "add", "remove", "sidecar")
 
@@ -38,24 +40,34 @@ class Removed(msgspec.Struct, frozen=True, rename="camel"):
     data_change: bool = True
 
 
+_ProtocolVersion = Annotated[int, Meta(ge=0, le=INT_MAX)]
+
+
 class Protocol(msgspec.Struct, frozen=True, rename="camel"):
     """What readers and writers have to know."""
 
-    min_reader_version: int
-    min_writer_version: int
+    min_reader_version: _ProtocolVersion
+    min_writer_version: _ProtocolVersion
     reader_features: tuple[str, ...] | None = None
     writer_features: tuple[str, ...] | None = None
 
 
+class _Format(msgspec.Struct, frozen=True):
+    provider: str = ""
+    options: dict[str, str] = {}
+
+
 class Metadata(msgspec.Struct, frozen=True, rename="camel"):
-    """What the table is, as far as an import looks at it."""
+    """What the table is; whoever projects it hands on all of this."""
 
     id: str
     schema_string: str
     partition_columns: tuple[str, ...] = ()
     configuration: dict[str, str] = {}
-    created_time: int | None = None
+    created_time: Annotated[int, Meta(ge=-LONG_MAX - 1, le=LONG_MAX)] | None = None
     description: str | None = None
+    name: str | None = None
+    format: _Format | None = None
 
 
 class _Txn(msgspec.Struct, frozen=True, rename="camel"):
@@ -91,6 +103,7 @@ class Actions:
         protocol: As JSON; empty where it is not said.
         metadata: The same.
         commit_info: Who and why, as JSON; empty where it is not said.
+        info: The same, decoded; empty, too, where it is no object.
         sidecars: Files that hold more of a checkpoint.
     """
 
@@ -101,6 +114,7 @@ class Actions:
         self.protocol = ""
         self.metadata = ""
         self.commit_info = ""
+        self.info: dict[str, Any] = {}
         self.sidecars: list[str] = []
 
     def take(self, line: _Line) -> None:
@@ -118,7 +132,9 @@ class Actions:
         elif bytes(line.meta_data):
             self.metadata = bytes(line.meta_data).decode()
         elif bytes(line.commit_info):
+            said = msgspec.json.decode(line.commit_info)
             self.commit_info = bytes(line.commit_info).decode()
+            self.info = said if isinstance(said, dict) else {}
 
 
 def read_lines(body: bytes, name: str, into: Actions | None = None) -> Actions:
@@ -137,7 +153,7 @@ def read_lines(body: bytes, name: str, into: Actions | None = None) -> Actions:
         for each in body.splitlines():
             if each.strip():
                 found.take(_LINE.decode(each))
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInputError(f"{name} is no file of a Delta log: {error}") from error
     return found
 
@@ -158,7 +174,7 @@ def read_parquet(body: bytes, name: str, into: Actions | None = None) -> Actions
         rows: Iterable[dict[str, Any]] = parquet.read(columns=there).to_pylist()
         for row in rows:
             found.take(_LINE.decode(_ENCODER.encode(dict(_said(row)))))
-    except (pa.ArrowException, OSError, msgspec.DecodeError, ValueError) as error:
+    except (pa.ArrowException, OSError, msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InvalidInputError(f"{name} is no checkpoint of a Delta log: {error}") from error
     return found
 

@@ -19,7 +19,13 @@ from ledger.model import types as t
 from ledger.model.errors import InvalidInputError, UnsupportedError
 from ledger.model.file_change import FileChange, PartitionValue
 from ledger.model.transforms.calendar import date_text, moment_text
-from ledger.model.transforms.values import decimal_text, decode_value, parse_decimal, parse_text
+from ledger.model.transforms.values import (
+    WHOLE_BITS,
+    decimal_text,
+    decode_value,
+    parse_decimal,
+    parse_text,
+)
 from ledger.planning.bound_value import value_from_bytes
 
 _MICROSECONDS = 6
@@ -28,6 +34,8 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 _MICROS_A_DAY = 86_400_000_000
 _LAST_MICROSECOND = 999
 """Spark cuts the bounds of moments to milliseconds."""
+_MOST_PLACES = 2 * 38
+"""Before the point and behind it: a DECIMAL has 38 digits, and as many can be its scale."""
 _WITHOUT_BOUNDS = frozenset({"BOOLEAN", "BINARY", "VARBINARY"})
 _ENCODER = msgspec.json.Encoder()
 
@@ -193,6 +201,26 @@ def _saying(data_type: t.DataType) -> _Saying:
     return _SAYINGS.get(type(data_type), _OTHERS)
 
 
+def _whole(text: str, data_type: t.DataType) -> int:
+    found, limit = int(text), 1 << WHOLE_BITS[data_type.root] - 1
+    if not -limit <= found < limit:
+        raise ValueError(text)
+    return found
+
+
+def _exact(value: Any) -> Decimal:
+    """Return a number of so few digits that somebody can wait for them.
+
+    Raises:
+        ValueError: It is none.
+    """
+    found = Decimal(value)
+    _, digits, exponent = found.as_tuple()
+    if type(exponent) is not int or not -_MOST_PLACES <= exponent <= _MOST_PLACES - len(digits):
+        raise ValueError(value)
+    return found
+
+
 def _truth(text: str, _type: object) -> bool:
     if text.lower() not in {"true", "false"}:
         raise ValueError(text)
@@ -230,8 +258,8 @@ _TEXT = _Saying(
 )
 _WHOLE = _Saying(
     text=lambda value, _: str(value),
-    parsed=lambda text, _: int(text),
-    extreme=lambda value, _: int(value),
+    parsed=_whole,
+    extreme=lambda value, _: value if type(value) is int else int(_exact(value)),
 )
 _FLOATING = _Saying(
     text=lambda value, _: _float_text(value),
@@ -253,7 +281,7 @@ _SAYINGS: Mapping[type[t.DataType], _Saying] = {
         text=lambda value, data_type: decimal_text(value, data_type.scale),
         parsed=parse_decimal,
         json=lambda value, data_type: Raw(decimal_text(int(value), data_type.scale).encode()),
-        extreme=lambda value, data_type: parse_decimal(f"{Decimal(value):f}", data_type),
+        extreme=lambda value, data_type: parse_decimal(f"{_exact(value):f}", data_type),
     ),
     t.DateType: _Saying(
         text=_day,

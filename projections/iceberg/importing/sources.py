@@ -18,6 +18,7 @@ from ledger.model.errors import (
     NotFoundError,
     StoreError,
 )
+from projections.iceberg.manifests.reading import partition_width
 from projections.iceberg.metadata.snapshot import MAIN, SnapshotRef
 from projections.iceberg.metadata.table import TableMetadata
 from projections.iceberg.metadata.table_json import ReadFile, read_after
@@ -111,6 +112,8 @@ class Source:
 
         Raises:
             NotFoundError: A manifest list or a manifest is gone.
+            InvalidInputError: A manifest is of another partition spec than the metadata says.
+            DamagedLogError: A manifest is none.
         """
         metadata = self.newest.metadata
         if not _place(metadata.location).holds(_place(self.newest.url)):
@@ -119,9 +122,12 @@ class Source:
             if ref.snapshot_id in known:
                 continue
             snapshot = metadata.snapshot(ref.snapshot_id)
-            for path in self._manifests(snapshot.manifest_list, snapshot.manifests or (), known):
+            named = snapshot.manifests or ()
+            for path, spec_id in self._manifests(snapshot.manifest_list, named, known):
                 try:
-                    self.read(path)
+                    body = self.read(path)
+                    if spec_id is not None:
+                        _refuse_other_width(metadata, spec_id, body, path)
                 except OSError as error:
                     raise NotFoundError(
                         f"{path} of snapshot {snapshot.snapshot_id}, which {name} points to, "
@@ -130,14 +136,30 @@ class Source:
 
     def _manifests(
         self, listed: str | None, named: tuple[str, ...], known: Container[int]
-    ) -> Iterator[str]:
-        yield from named
+    ) -> Iterator[tuple[str, int | None]]:
+        """Yield the files that a snapshot is read by, each manifest with its spec if it is said."""
+        yield from ((each, None) for each in named)
         if listed is None:
             return
-        yield listed
+        yield listed, None
         for each in read_container(self.read(listed), listed):
             if each.get("added_snapshot_id") not in known:
-                yield str(each["manifest_path"])
+                yield str(each["manifest_path"]), each.get("partition_spec_id")
+
+
+def _refuse_other_width(metadata: TableMetadata, spec_id: int, body: bytes, path: str) -> None:
+    """Check that a manifest is of a partition spec of its table."""
+    spec = metadata.specs_by_id.get(spec_id)
+    has = f"the metadata has no partition spec {spec_id}"
+    if spec is not None:
+        wanted = len(spec.fields)
+        if partition_width(body, path) == wanted:
+            return
+        has = f"partition spec {spec_id} of the metadata has {wanted} fields, and the manifest not"
+    raise InvalidInputError(
+        f"{path} cannot be read by its spec: {has}; nothing was imported: have its owner put the "
+        "metadata right, then import again"
+    )
 
 
 def _place(url: str) -> Place:

@@ -235,10 +235,19 @@ def from_avro(
         struct: Of its partition spec.
         adder: The snapshot that added the manifest, which new entries inherit.
         sequence_number: The manifest's, which new entries inherit.
+
+    Raises:
+        UnsupportedError: Its partition has other fields than the spec.
     """
     file = record["data_file"]
     given, by = record.get("sequence_number"), record.get("snapshot_id")
     # Whoever else wrote it may call the fields otherwise.
+    if len(file["partition"]) != len(struct.columns):
+        raise UnsupportedError(
+            f"the manifest of {file['file_path']} has {len(file['partition'])} values of its "
+            f"partition, and spec {struct.spec.spec_id} has {len(struct.columns)} fields: have its "
+            "owner put the table's metadata right, then import that"
+        )
     values = zip(struct.columns, file["partition"].values(), strict=True)
     return ManifestEntry(
         status=record["status"],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator
+from typing import Any
 
 from attrs import define
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ from projections.iceberg.manifests.file import ManifestFile
 from projections.iceberg.manifests.partition_struct import PartitionStruct
 from projections.manifest_files.container import (
     WrittenBlock,
+    container_schema,
     fits,
     read_blocks,
     read_container,
@@ -99,6 +101,25 @@ def oldest_of(pieces: Iterable[Piece], manifest: ManifestFile, struct: Partition
         if each.status != DELETED:
             return each.sequence_number
     return 0
+
+
+def partition_width(body: bytes, path: str) -> int:
+    """Return how many partition values a manifest says of each file.
+
+    Args:
+        body: The manifest's bytes.
+        path: Of the manifest, for messages.
+
+    Raises:
+        DamagedLogError: The bytes are no manifest.
+    """
+    schema = container_schema(body, path)
+    with telling_damage(path):
+        return len(_inside(_inside(schema, "data_file"), "partition")["fields"])
+
+
+def _inside(record: Any, name: str) -> Any:
+    return next(each["type"] for each in record["fields"] if each["name"] == name)
 
 
 def _status(block: WrittenBlock) -> int:

@@ -10,8 +10,10 @@ from typing import Any, Final, TypeVar
 from attrs import define
 
 from ledger.model.errors import InvalidInputError, LedgerError, NotFoundError, StoreError
+from ledger.model.messages.excerpt import excerpt
 from ledger.model.schema import Schema
 from ledger.model.snapshot import Snapshot
+from ledger.stores.key import is_key
 from projections.importing.files import SourceFiles, place_of_source, plain
 from projections.paimon.files.schema_file import SCHEMA_KEYS, schema_from_json
 from projections.paimon.files.snapshot_file import (
@@ -34,6 +36,15 @@ _NOT_CARRIED: Final = {
     "changelog": "changelogs that outlive their snapshots (changelog/)",
     "service": "the addresses of services (service/)",
 }
+_NAMES: Final = (
+    *("base_manifest_list", "delta_manifest_list", "changelog_manifest_list"),
+    *("index_manifest", "statistics"),
+)
+"""The files that a snapshot calls by name."""
+
+_LONGEST_NAME: Final = 255
+"""In bytes: file systems have none longer."""
+
 _BRANCH_FOLDERS: Final = ("schema", "snapshot", "tag")
 
 
@@ -88,10 +99,13 @@ class Source:
     def tags(self) -> Mapping[str, TagFile]:
         """Its tags, by name."""
         names = (each.removeprefix("tag-") for each in self._names("tag") if each[:4] == "tag-")
-        return {
+        found = {
             name: self._file(tag_path(name), tag_from_json, SNAPSHOT_KEYS | TAG_KEYS)
             for name in names
         }
+        for name, tag in found.items():
+            self._refuse_names(tag.snapshot, tag_path(name))
+        return found
 
     def schema(self, schema_id: int) -> Schema:
         """Return a schema.
@@ -104,7 +118,10 @@ class Source:
 
     def snapshot(self, snapshot_id: int) -> Snapshot:
         """Return a snapshot; errors as of `schema`."""
-        return self._file(snapshot_path(snapshot_id), snapshot_from_json, SNAPSHOT_KEYS)
+        path = snapshot_path(snapshot_id)
+        found = self._file(path, snapshot_from_json, SNAPSHOT_KEYS)
+        self._refuse_names(found, path)
+        return found
 
     def branches(self) -> dict[str, dict[str, str]]:
         """Return the texts of each branch's files, by path below its folder."""
@@ -141,6 +158,17 @@ class Source:
             body = self._read(manifest_path(name))
             for manifest in read_manifest_list(body, name):
                 self._refuse_absent(manifest.file_name, who, there)
+
+    def _refuse_names(self, snapshot: Snapshot, path: str) -> None:
+        """Check that what a snapshot calls by name could be a file in the folder for that."""
+        for key in _NAMES:
+            name = getattr(snapshot, key)
+            if name is not None and not _is_name(name):
+                raise InvalidInputError(
+                    f"{self.location}/{path}: its {key.replace('_', ' ')} {excerpt(name)} is no "
+                    "name of a file; nothing of it was taken: have it put right there, then ask "
+                    "again"
+                )
 
     def _refuse_absent(self, name: str, who: str, there: frozenset[str]) -> None:
         if name not in there:
@@ -191,6 +219,10 @@ class Source:
         for key in content.keys() - keys:
             self.unknown.setdefault(key, f"the key {key} of {path.rpartition('/')[2]}")
         return found
+
+
+def _is_name(name: str) -> bool:
+    return is_key(name) and "/" not in name and len(name.encode()) <= _LONGEST_NAME
 
 
 def _text(body: bytes, path: str) -> str:

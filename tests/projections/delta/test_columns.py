@@ -10,11 +10,12 @@ from attrs import evolve
 
 from ledger import FileChange, RenameColumn, Schema, SetOption
 from ledger.model import types as t
+from ledger.model.transforms.values import WHOLE_BITS
 from ledger.model.types.sql import read_type
-from ledger.model.types.text import format_type
+from ledger.model.types.text import format_type, parse_type
 from ledger.model.types.walk import walk_fields
 from projections.delta.table.columns import CalledInFiles, columns_of, members_of
-from projections.delta.table.values import StatisticsOf
+from projections.delta.table.values import StatisticsOf, partition_value
 from tests.lakes import lake_on, memory
 
 
@@ -135,3 +136,13 @@ def test_columns_with_statistics_are_set_on_the_column_that_was_meant() -> None:
     mine.alter([SetOption(STATS_COLUMNS, "a")])
 
     assert mine.schema.options[STATS_COLUMNS] == "x"
+
+
+@pytest.mark.parametrize(("root", "bits"), WHOLE_BITS.items())
+def test_a_whole_number_of_a_partition_is_one_of_its_type(root: str, bits: int) -> None:
+    kind = parse_type(root)
+    most = 2 ** (bits - 1)
+    assert [partition_value(str(each), kind) for each in (-most, most - 1)] == [-most, most - 1]
+    for each in (-most - 1, most):
+        with pytest.raises(ValueError, match=str(each)):
+            partition_value(str(each), kind)

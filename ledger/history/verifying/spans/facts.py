@@ -29,7 +29,6 @@ from ledger.evolution.state import TableState
 from ledger.evolution.table.changes import FileSums
 from ledger.evolution.table.snapshots import is_named
 from ledger.history.verifying.subject import CommitColumns, Listed, Listings
-from ledger.locations import escapes
 from ledger.model.errors import LedgerError
 from ledger.model.file_change import FileChange, kept_at, says_later_facts
 from ledger.model.messages.excerpt import excerpt
