@@ -148,7 +148,8 @@ def escapes(text: str) -> bool:
         >>> [escapes(each) for each in ("a/b", "a/../../b", "s3://b/../c", "/x", "")]
         [False, True, True, False, True]
     """
-    return not text or "\0" in text or ".." in text.replace("\\", "/").split("/")
+    up = ".." in text and ".." in text.replace("\\", "/").split("/")
+    return up or not text or "\0" in text
 
 
 def local_path(text: str) -> str | None:
@@ -337,17 +338,6 @@ file systems; name the file itself
             f"file path {path!r} is no plain spelling: some readers would look for another file; "
             f"{instead}"
         )
-
-
-def escapes(path: str) -> bool:
-    """Whether a path leads out of the folder that it is to stay in; an absolute one does not say.
-
-    Example:
-        >>> [escapes(each) for each in ("a/b.parquet", "a/../../b", "s3://b/../c", "/data/x", "")]
-        [False, True, True, False, True]
-    """
-    up = ".." in path and ".." in path.replace("\\", "/").split("/")
-    return up or not path or "\0" in path
 
 
 def _inside(path: str, folder: str) -> str:
