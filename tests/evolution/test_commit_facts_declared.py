@@ -69,6 +69,8 @@ def test_no_tag_has_the_name_of_the_branch_that_every_table_has() -> None:
         table.create_tag("main")
     table.create_tag("Main")
     project(table)
+    # Under Paimon it would be one file with the next on some stores.
+    table.delete_tag("Main")
 
     table.alter([PAIMON])
     table.create_tag("main")
