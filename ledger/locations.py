@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 from unicodedata import normalize
 
@@ -117,6 +117,20 @@ def folded(text: str) -> str:
     if text.isascii():
         return text.lower()
     return normalize("NFC", normalize("NFC", text).casefold())
+
+
+def alike(name: str, others: Collection[str]) -> list[str]:
+    """Return those of some names, which have no line ends, that some stores take for one name.
+
+    Example:
+        >>> alike("v1", ["V1", "v2"]), alike("v3", ["V1", "v2"])
+        (['V1'], [])
+    """
+    wanted, whole = folded(name), "\n".join(others)
+    # There may be thousands, and mostly none is.
+    if whole.isascii() and f"\n{wanted}\n" not in f"\n{whole.lower()}\n":
+        return []
+    return [each for each in others if folded(each) == wanted]
 
 
 def is_absolute(text: str) -> bool:

@@ -15,7 +15,7 @@ from ledger.evolution.declared.format import (
     lost_source_problems,
 )
 from ledger.evolution.state import TableState
-from ledger.locations import folded
+from ledger.locations import alike, folded
 from ledger.model.file_change import FileChange
 from ledger.model.schema import Schema
 from projections.paimon.rules import files, schemas
@@ -71,8 +71,7 @@ class PaimonRules:
 
     def tag_problems(self, name: str, others: Collection[str]) -> Iterator[Refusal]:
         """Yield the tag whose file some stores take for this one's."""
-        alike = sorted(each for each in others if folded(each) == folded(name))
-        return _tags_of_one_file([*alike[:1], name])
+        return _tags_of_one_file([*sorted(alike(name, others))[:1], name])
 
 
 RULES = PaimonRules()
