@@ -1528,7 +1528,7 @@ class Table:
         """
         from ledger.opening.birth import NOTHING
 
-        request = request_of(options, asked=["KeepOutside"], default_author=self._setting.author)
+        request = self._request(["KeepOutside"], options)
         return self._told(request, lambda: self._appender.append(NOTHING, outside(request)))
 
     @takes(events=its.many("a sequence of events"), base=its.whole)
@@ -1561,7 +1561,7 @@ class Table:
         asked = ["TakeOver", base]
         said = tuple(map(self._with_list_beside, self._without_values(events)))
         options: CommitOptions = {**commit, "expect_version": base}
-        request = request_of(options, asked=asked, default_author=self._setting.author)
+        request = self._request(asked, options)
         taken = TakenOver(said, base)
         return self._told(request, lambda: self._appender.append(taken, request))
 
