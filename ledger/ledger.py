@@ -440,10 +440,7 @@ class Ledger:
             2
         """
         options: CommitOptions = {} if commit_id is None else {"commit_id": commit_id}
-        request = self._request(asked, options)
-        with suppress(InvalidInputError):
-            return self._appender.landings.before(request)
-        return None
+        return self._appender.landings.of_words(self._request(asked, options))
 
     def report(self) -> str:
         """Return an audit page of all tables: one HTML file that needs no network, no script.

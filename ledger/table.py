@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import date, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Unpack
@@ -487,11 +486,7 @@ class Table:
             (3, None)
         """
         options: CommitOptions = {} if commit_id is None else {"commit_id": commit_id}
-        request = self._request(asked, options)
-        # What else was asked under the id is refused once it is known what is asked now.
-        with suppress(InvalidInputError):
-            return self._appender.landings.before(request)
-        return None
+        return self._appender.landings.of_words(self._request(asked, options))
 
     @takes(changes=CHANGES)
     def alter(

@@ -15,7 +15,7 @@ how they find out, is said here, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from attrs import evolve, frozen
@@ -385,6 +385,13 @@ class Landings(Generic[S, E]):
         self.log.refuse_reentry()
         self.log.catch_up()
         return self.known(request)
+
+    def of_words(self, request: Request) -> Appended[S] | None:
+        """Return what was asked in these words under an id; None where that was something else."""
+        # What else was asked is refused once it is known what is asked now.
+        with suppress(InvalidInputError):
+            return self.before(request)
+        return None
 
     def known(self, request: Request) -> Appended[S] | None:
         """Return what a caller-given commit id came to up to the head that is known.
