@@ -292,7 +292,8 @@ class FileNames:
             >>> FileNames("file:///lake/t").usual("/lake/t/a")
             'a'
         """
-        return path if not is_absolute(path) and _is_plain(path) else self.spellings(path)[0]
+        # What is absolute has a colon, or begins with a segment that is empty.
+        return path if ":" not in path and _is_plain(path) else self.spellings(path)[0]
 
     def usual_in_log(self, path: str) -> str:
         """Return what a file that stands in a log is called, as those who wrote the log knew it.

@@ -136,6 +136,12 @@ class Intent(Protocol[S_contra, E]):
     def base_version(self) -> int | None:
         """The version that the writer looked at; None when it takes whatever it meets first."""
 
+    def meet(self, winners: Sequence[Commit[E]]) -> None:
+        """Have ready what `decide` will ask of commits that landed since the base.
+
+        Called while others hold the lock, or not at all; whatever is wrong is left to `decide`.
+        """
+
     def decide(
         self, state: S_contra | None, winners: Sequence[Commit[E]]
     ) -> tuple[E, ...] | Landed:

@@ -7,6 +7,7 @@ reader could not decode.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import groupby
@@ -44,6 +45,9 @@ from ledger.observing.tracing import is_observed
 
 S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")
+
+TURN_S = 0.003
+"""Beside other processes the lock is kept for further commits until so long after it was got."""
 
 
 @frozen
@@ -122,16 +126,29 @@ class Appender(Generic[S, E]):
         return self.log.personal.keep(request, self.now_millis(), self.patience)
 
     def _land(self, riders: Sequence[Rider[S, E]]) -> None:
-        """Find out what comes of riders, and of those who come while others hold the lock."""
-        with self.log.locked():
-            for together in _in_order([*riders, *self._group.gathered()]):
-                try:
-                    self._land_together(together)
-                except Exception as error:  # noqa: BLE001 - each raises it in a thread of its own
-                    for each in together:
-                        if not each.is_answered:
-                            each.fail(twin(error))
+        """Find out what comes of riders, and of those who come while the lock is waited for.
+
+        Beside other processes those who come back at once are landed in the same turn, as long as
+        it is short: what they meet is what they made, and no one else has to be read.
+        """
+        with self.log.locked(lambda read: _meet(riders, read)):
+            end_s = time.monotonic() + TURN_S
+            self._land_all([*riders, *self._group.gathered()])
+            while self.log.is_beside_others() and time.monotonic() < end_s:
+                following = self._group.next()
+                if not following:
+                    break
+                self._land_all(following)
         self.log.keep_caches()
+
+    def _land_all(self, riders: Sequence[Rider[S, E]]) -> None:
+        for together in _in_order(riders):
+            try:
+                self._land_together(together)
+            except Exception as error:  # noqa: BLE001 - each raises it in a thread of its own
+                for each in together:
+                    if not each.is_answered:
+                        each.fail(twin(error))
 
     def _land_together(self, riders: list[Rider[S, E]]) -> None:
         if self.log.head is None or riders[0].request.expect_version is not None:
@@ -304,6 +321,13 @@ class Appender(Generic[S, E]):
             winner.version,
             author,
         )
+
+
+def _meet(riders: Sequence[Rider[S, E]], read: Sequence[Commit[E]]) -> None:
+    for each in riders if read else ():
+        # It is asked again, and answered, where it is decided.
+        with suppress(OSError, LedgerError):
+            each.intent.meet(read)
 
 
 def _in_order(riders: Sequence[Rider[S, E]]) -> Iterator[list[Rider[S, E]]]:

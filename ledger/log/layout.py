@@ -121,6 +121,11 @@ class Layout:
         """The key whose folder local writers take turns in."""
         return f"{self.root}/lock"
 
+    @property
+    def line(self) -> str:
+        """The key whose folder the one who is next waits in, where several local writers do."""
+        return f"{self.root}/log/line"
+
     def changes(self, name: str) -> str:
         """Return the key of a file-change list too long for a commit."""
         return f"{self.root}/changes/{name}"

@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import Any, Final, Generic, TypeVar
 from weakref import ref
 
@@ -104,6 +104,7 @@ class StreamLog(Generic[S, E]):
         self._lines = Lines()
         self._looked_s: float | None = None
         self._met_others_s: float | None = None
+        self._read_in_line: list[Commit[E]] = []
         self.after_fork()
         begin_anew_after_fork(self)
         _open.add(ref(self, _open.discard))
@@ -178,9 +179,11 @@ class StreamLog(Generic[S, E]):
     def read_ahead(self) -> list[Commit[E]]:
         """Read what others appended, if there is anything, where it would win over what is made.
 
-        A look costs less than making a commit that loses, while all others wait for the lock.
+        A look costs less than making a commit that loses, while all others wait for the lock. What
+        was read in line is returned, too, once.
         """
-        return self.catch_up() if self.is_beside_others() else []
+        read, self._read_in_line = self._read_in_line, []
+        return [*read, *self.catch_up()] if self.is_beside_others() else read
 
     def catch_up(self) -> list[Commit[E]]:
         """Move the head forward over what others appended; return it, oldest first."""
@@ -198,19 +201,35 @@ class StreamLog(Generic[S, E]):
                 self._met_others_s = time.monotonic()
             return found
 
-    def locked(self) -> AbstractContextManager[None]:
+    def locked(
+        self, met: Callable[[Sequence[Commit[E]]], None] = lambda _: None
+    ) -> AbstractContextManager[None]:
         """Hold the lock of all who append, in this process and in others.
 
-        Where others do, caches are saved before or after, and not meanwhile: saving takes the
-        interpreter, and whoever got it only now and then would hold the lock for all of them.
+        Where others do, whoever is next in line reads meanwhile what is new: all who wait then
+        wait for the reading of one commit, and not of as many as there are writers. Caches are
+        saved before or after, and not meanwhile: saving takes the interpreter, and whoever got it
+        only now and then would hold the lock for all of them.
+
+        Args:
+            met: Called in line with what was read there, which `read_ahead` returns again.
         """
         lock = self.store.lock(self.layout.lock)
-        return self._in_turn(lock) if self.is_beside_others() else lock
+        return self._in_line(lock, met) if self.is_beside_others() else lock
 
     @contextmanager
-    def _in_turn(self, lock: AbstractContextManager[None]) -> Iterator[None]:
-        with self._taking_turns(), lock:
-            yield
+    def _in_line(
+        self, lock: AbstractContextManager[None], met: Callable[[Sequence[Commit[E]]], None]
+    ) -> Iterator[None]:
+        with self._taking_turns(), ExitStack() as line:
+            line.enter_context(self.store.lock(self.layout.line))
+            # Who cannot read now does so when it is his turn, or finds out by trying.
+            with suppress(OSError):
+                self._read_in_line = self.catch_up()
+                met(self._read_in_line)
+            with lock:
+                line.close()
+                yield
 
     @contextmanager
     def _taking_turns(self) -> Iterator[None]:

@@ -219,6 +219,9 @@ class Nothing:
 
     base_version: int | None = None
 
+    def meet(self, winners: object) -> None:
+        """See `Intent`: there is nothing to have ready."""
+
     def decide(self, state: object, winners: object) -> tuple[()]:
         """Return no events, whatever the state is."""
         del state, winners

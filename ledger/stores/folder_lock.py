@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Final
 
 from ledger.stores.posix import fcntl
@@ -18,11 +17,10 @@ _held: Final[set[int]] = set()
 _NO_LOCKS_HERE: Final = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
 
 
-@contextmanager
-def folder_lock(path: str, url: str) -> Iterator[None]:
-    """Hold `flock` on the file `path`, made if missing and never removed, while the body runs.
+class FolderLock:
+    """Holds `flock` on the file `path`, made if missing and never removed, while a body runs.
 
-    Each call opens the file anew, so threads exclude each other as processes do. The kernel
+    Each one opens the file anew, so threads exclude each other as processes do. The kernel
     releases the lock of a killed process. A holder that is stopped, not killed, keeps everybody
     waiting. On a file system without `flock` nobody waits.
 
@@ -33,18 +31,24 @@ def folder_lock(path: str, url: str) -> Iterator[None]:
     Raises:
         StoreError: The file cannot be opened or locked; the body did not run.
     """
-    try:
-        descriptor = _locked(path)
-    except OSError as error:
-        raise refusal(url, f"lock {os.path.dirname(path)!r}", error) from error
-    try:
-        yield
-    finally:
-        if descriptor in _held:
+
+    def __init__(self, path: str, url: str) -> None:
+        self._path = path
+        self._url = url
+        self._descriptor = -1
+
+    def __enter__(self) -> None:
+        try:
+            self._descriptor = _locked(self._path)
+        except OSError as error:
+            raise refusal(self._url, f"lock {os.path.dirname(self._path)!r}", error) from error
+
+    def __exit__(self, *_: object) -> None:
+        if self._descriptor in _held:
             # A child forked meanwhile shares the lock and would keep it past our close.
             with suppress(OSError):
-                fcntl.flock(descriptor, fcntl.LOCK_UN)
-            _let_go(descriptor)
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+            _let_go(self._descriptor)
 
 
 def _locked(path: str) -> int:

@@ -22,7 +22,7 @@ from typing import Final
 import ledger.stores.posix as posix  # noqa: PLR0402 - the door of this room imports this file
 from ledger.model.errors import StoreError
 from ledger.stores.base import Draft
-from ledger.stores.folder_lock import folder_lock
+from ledger.stores.folder_lock import FolderLock
 from ledger.stores.key import (
     LOCK_NAME,
     are_keys,
@@ -101,15 +101,18 @@ class LocalStore:
             # Losers leave before they pay for a sync. Only the link below decides.
             if _is_file(place):
                 return False
-            with self._durable_folder(path) as folder, posix.draft(folder) as (draft, file):
-                posix.write(file, body)
-                self._sync(file)
+            folder, draft = self._open_durable(path), posix.draft_name()
+            try:
+                self._write_draft(folder, draft, body)
                 may_be_visible = True
                 if not self._publish(folder, draft, name):
                     return False
                 # Through the descriptor that was linked into, so that no other folder is synced.
                 self._sync(folder)
                 return True
+            finally:
+                posix.remove_draft(folder, draft)
+                os.close(folder)
         except OSError as error:
             if may_be_visible:
                 raise
@@ -238,7 +241,7 @@ class LocalStore:
 
     def lock(self, key: str) -> AbstractContextManager[None]:
         """See `Store.lock`; the file is `.lock` in the folder that `key` is in."""
-        return folder_lock(os.path.join(self._root, folder_of(key), LOCK_NAME), self.url)
+        return FolderLock(os.path.join(self._root, folder_of(key), LOCK_NAME), self.url)
 
     def _sync(self, descriptor: int) -> None:
         if self._durable is Durability.FSYNC:

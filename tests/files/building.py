@@ -65,6 +65,9 @@ def written(path: Path, table: pa.Table, **options: object) -> str:
 class _Created:
     base_version: int | None = None
 
+    def meet(self, _winners: Sequence[Commit[TableEvent]]) -> None:
+        pass
+
     def decide(
         self, _state: TableState | None, _winners: Sequence[Commit[TableEvent]]
     ) -> tuple[TableEvent, ...]:
@@ -86,6 +89,9 @@ class _Snapshot:
     log: StreamLog[TableState, TableEvent]
     files: tuple[FileChange, ...]
     base_version: int | None = None
+
+    def meet(self, _winners: Sequence[Commit[TableEvent]]) -> None:
+        pass
 
     def decide(
         self, state: TableState | None, _winners: Sequence[Commit[TableEvent]]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from threading import Thread
 
 import pytest
 
-from ledger import SetOption, Table
+from ledger import CommitConflictError, SetOption, Table
+from ledger.stores import Store
 from tests.faults import Wrapped
-from tests.lakes import lake_on, memory, orders
+from tests.lakes import data_file, lake_on, memory, orders
+from tests.log.test_group_waiting import until
 
 
 class Far(Wrapped):
@@ -16,6 +21,13 @@ class Far(Wrapped):
 
     def __init__(self, inner: Wrapped) -> None:
         self.inner = inner
+
+
+def head_of(table: Table) -> int:
+    """Return the newest version that a handle knows, without looking."""
+    head = table.log.head
+    assert head is not None
+    return head.state.version
 
 
 def beside_another(*, is_near: bool = True) -> tuple[Table, Table]:
@@ -47,13 +59,99 @@ def test_who_has_met_others_looks_before_he_decides_where_that_is_cheap(
 def test_who_cannot_look_finds_out_by_trying(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, other = beside_another()
     other.alter([SetOption("a", "2")])
+    catch_up = ours.log.catch_up
+    looks = iter((OSError("in line"), OSError("stale file handle")))
 
-    def unreadable() -> None:
-        raise OSError("stale file handle")
+    def unreadable_at_first() -> object:
+        for error in looks:
+            raise error
+        return catch_up()
 
-    monkeypatch.setattr(ours.log, "read_ahead", unreadable)
+    monkeypatch.setattr(ours.log, "catch_up", unreadable_at_first)
 
     assert ours.alter([SetOption("b", "2")]).attempts == 2
+
+
+def test_who_is_next_in_line_reads_while_others_hold_the_lock_and_nobody_behind_him_does() -> None:
+    ours, other = beside_another()
+    behind = lake_on(ours.log.store).table("shop.orders")
+    before = behind.state.version
+    behind.log._met_others_s = time.monotonic()
+    other.alter([SetOption("a", "2")])
+    newest = other.state.version
+
+    with ThreadPoolExecutor(2) as threads:
+        with other.log.store.lock(other.log.layout.lock):
+            first = threads.submit(ours.alter, [SetOption("b", "2")])
+            until(lambda: head_of(ours) == newest)
+            second = threads.submit(behind.alter, [SetOption("c", "2")])
+            time.sleep(0.05)
+            assert not first.done()
+            assert head_of(behind) == before
+        assert [each.result(10).attempts for each in (first, second)] == [1, 1]
+    assert second.result().version == newest + 2
+
+
+def test_what_was_read_in_line_still_wins_over_what_contradicts_it() -> None:
+    ours, other = beside_another()
+    other.alter([SetOption("a", "theirs")])
+
+    with pytest.raises(CommitConflictError, match="option a") as refused:
+        ours.alter([SetOption("a", "mine")])
+    assert refused.value.version == other.state.version
+
+    other.append([data_file("theirs.parquet")])
+    with pytest.raises(CommitConflictError, match=r"theirs\.parquet"):
+        ours.append([data_file("theirs.parquet")])
+    assert ours.append([data_file("mine.parquet")]).attempts == 1
+
+
+class Locks(Wrapped):
+    """Says which locks were taken."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.taken: list[str] = []
+
+    def lock(self, key: str) -> AbstractContextManager[None]:
+        self.taken.append(key)
+        return super().lock(key)
+
+
+@pytest.mark.parametrize(("turn_s", "turns"), [(60.0, 1), (0.0, 4)])
+def test_who_comes_back_at_once_is_landed_in_the_same_turn(
+    turn_s: float, turns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, _ = beside_another()
+    locks = Locks(ours.log.store)
+    monkeypatch.setattr(ours.log, "store", locks)
+    monkeypatch.setattr("ledger.log.append.TURN_S", turn_s)
+    monkeypatch.setattr("ledger.log.group.riders.COMES_BACK_S", 1.0)
+
+    for number in range(4):
+        ours.alter([SetOption("b", str(number))])
+
+    assert locks.taken.count(ours.log.layout.lock) == turns
+    assert locks.taken.count(ours.log.layout.line) == turns
+    assert ours._appender._group._worker.wait(5), "somebody is still waited for"
+
+
+def test_who_does_not_come_back_is_not_waited_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, other = beside_another()
+    monkeypatch.setattr("ledger.log.group.riders.COMES_BACK_S", 0.3)
+    worker = ours._appender._group._worker
+    waited = []
+
+    for _ in range(3):
+        ours.alter([SetOption("b", "x")])
+        begun = time.monotonic()
+        other.alter([SetOption("c", "x")])
+        waited.append(time.monotonic() - begun)
+        assert worker.wait(5)
+        time.sleep(0.4)
+
+    # He had come back when both met; from then on he is late.
+    assert waited[0] > 0.15 > max(waited[1:])
 
 
 def test_caches_are_not_saved_while_others_wait_for_the_lock() -> None:

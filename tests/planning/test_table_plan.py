@@ -84,6 +84,9 @@ def placed(changes: list[FileChange]) -> list[Placed]:
 class Created:
     base_version: int | None = None
 
+    def meet(self, _winners: Sequence[Commit[TableEvent]]) -> None:
+        pass
+
     def decide(
         self, _state: TableState | None, _winners: Sequence[Commit[TableEvent]]
     ) -> tuple[TableEvent, ...]:

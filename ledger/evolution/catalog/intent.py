@@ -87,6 +87,9 @@ class CatalogIntent:
         self._asker = asker
         self._base: CatalogState | None = None
 
+    def meet(self, winners: Sequence[Commit[CatalogEvent]]) -> None:
+        """See `Intent`: there is nothing to have ready."""
+
     def decide(
         self, state: CatalogState | None, winners: Sequence[Commit[CatalogEvent]]
     ) -> tuple[CatalogEvent, ...]:

@@ -108,7 +108,9 @@ class TableIntent:
         self._wanted: FileWish | None = None
         self.base_version = base.version
         self._base = base
-        is_plain = not self._others and base.born is None and not base.dropped
+        is_plain = (
+            base.born is None and not base.dropped and all(map(_claims_nothing, self._others))
+        )
         self.is_judged = judged == "now" or not is_plain
         self._first = self._on(base) if self.is_judged else self._resolved(base)
 
@@ -119,6 +121,14 @@ class TableIntent:
         anchors = self._wishes.anchors or ()
         asked = self._wishes.schema if anchors else ()
         return Needs.of(self._first, asked, anchors, self._base.schema.highest_field_id)
+
+    def meet(self, winners: Sequence[Commit[TableEvent]]) -> None:
+        """See `Intent`: finds out what they touched."""
+        needed, wanted = self._unchanged()
+        for commit in winners if needed.cells or wanted is not None else ():
+            touched = self._touched.by(commit)
+            if wanted is not None:
+                touched.read_files()
 
     def decide(
         self, state: TableState | None, winners: Sequence[Commit[TableEvent]]
@@ -232,19 +242,23 @@ class TableIntent:
         if change.files:
             refuse_names(schema, change.files, state, self._history, self._formats)
 
-    def _refuse_conflicts(self, state: TableState, winners: Sequence[Commit[TableEvent]]) -> None:
+    def _unchanged(self) -> tuple[Needs, FileWish | None]:
         if self._needed is None:
-            self._needed = self._needs()
             self._wanted = FileWish.of(self._others, self._touched.usual)
-        cells, schema = self._needed.cells, self._base.schema
-        for commit in winners if cells or self._wanted is not None else ():
-            touch = self._touched.by(commit).first(cells, self._wanted, state)
+            self._needed = self._needs()
+        return self._needed, self._wanted
+
+    def _refuse_conflicts(self, state: TableState, winners: Sequence[Commit[TableEvent]]) -> None:
+        needed, wanted = self._unchanged()
+        cells, schema = needed.cells, self._base.schema
+        for commit in winners if cells or wanted is not None else ():
+            touch = self._touched.by(commit).first(cells, wanted, state)
             if touch is not None:
                 raise taken(touch, commit, cells.get(touch.cell), schema, state.schema)
-        found = contradicted(self._needed, winners, self._touched, state)
+        found = contradicted(needed, winners, self._touched, state)
         if found is not None:
-            commit, touch, wanted = found
-            raise taken(touch, commit, wanted, schema, state.schema)
+            commit, touch, value = found
+            raise taken(touch, commit, value, schema, state.schema)
 
     def _landed_in(self, winners: Sequence[Commit[TableEvent]]) -> Landed | None:
         """Return the winner that is this very snapshot, committed by another attempt of its job."""
@@ -259,6 +273,11 @@ class TableIntent:
 def _is_of_any_table(change: TableChange) -> bool:
     row = BY_ASKED.get(type(change))
     return isinstance(row, StateOperation) and row.of_any_table
+
+
+def _claims_nothing(change: OtherChange) -> bool:
+    """Whether a change has its needs from what is asked, and not from what is decided at first."""
+    return isinstance(change, CommitSnapshot) and change.branch is None
 
 
 def _pinned(change: OtherChange, base: TableState) -> OtherChange:

@@ -180,7 +180,11 @@ class PersonalColumns:
         knows anything of it.
         """
         listed = list(files)
-        return [_opened(each, found) for found in [self._found(listed)] for each in listed]
+        if not any(map(_has_outside, listed)):
+            # Most tables have no such column.
+            return listed
+        found = self._found(listed)
+        return [_opened(each, found) for each in listed]
 
     def unbounded(self, files: Iterable[FileChange]) -> list[FileChange]:
         """Return files without bounds of personal columns, and with the values of partitions.

@@ -596,6 +596,9 @@ class TakenOver:
     events: tuple[Any, ...]
     base_version: int
 
+    def meet(self, winners: object) -> None:
+        """See `Intent`: there is nothing to have ready."""
+
     def decide(self, state: Any, winners: object) -> tuple[Any, ...]:
         """Return the events.
 

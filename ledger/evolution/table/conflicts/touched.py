@@ -152,7 +152,9 @@ class Touched:
         self._usual = usual
         self._seen: list[Transaction[TableEvent]] = []
         self._events = 0
-        self._cells: dict[Cell, list[Touch]] = {}
+        # Nobody asks for cells where files alone come and go.
+        self._unindexed: list[tuple[int, Transaction[TableEvent]]] = []
+        self._indexed: dict[Cell, list[Touch]] = {}
         self._files: dict[tuple[int, str, str], Touch] = {}
         self._added: list[tuple[int, FileChange, Touch]] = []
         self._unread: list[tuple[int, str, ListingEvent]] = []
@@ -166,44 +168,51 @@ class Touched:
     def grow(self, commit: Commit[TableEvent]) -> None:
         """Take in the transactions that have joined since."""
         for transaction in commit.transactions[len(self._seen) :]:
-            own: dict[Cell, Touch] = {}
-            author = said_by(transaction)
-            for event in transaction.events:
-                self._take(event, author, own)
-            for cell, touch in own.items():
-                self._cells.setdefault(cell, []).append(touch)
+            self._unindexed.append((self._events, transaction))
+            for number, event in enumerate(transaction.events, self._events):
+                if isinstance(event, ListingEvent):
+                    self._unread.append((number, said_by(transaction), event))
+                    if not isinstance(event, RolledBack) and (key := event.key):
+                        self.snapshot_keys.add(key)
+            self._events += len(transaction.events)
             self._seen.append(transaction)
 
-    def _take(self, event: TableEvent, author: str, own: dict[Cell, Touch]) -> None:
-        number = self._events
-        self._events += 1
-        for place, (cell, value) in enumerate(sets(event)):
-            # What a transaction set on the way nobody ever saw: only the last value counts.
-            own[cell] = Touch((number, 0, place), author, event, cell, value)
-        if isinstance(event, ListingEvent):
-            self._unread.append((number, author, event))
-            if not isinstance(event, RolledBack) and (key := event.key):
-                self.snapshot_keys.add(key)
+    def _cells(self) -> dict[Cell, list[Touch]]:
+        """Return what was done to cells, each transaction's last of each."""
+        for first, transaction in self._unindexed:
+            own: dict[Cell, Touch] = {}
+            author = said_by(transaction)
+            for number, event in enumerate(transaction.events, first):
+                for place, (cell, value) in enumerate(sets(event)):
+                    # What a transaction set on the way nobody ever saw: the last value counts.
+                    own[cell] = Touch((number, 0, place), author, event, cell, value)
+            for cell, touch in own.items():
+                self._indexed.setdefault(cell, []).append(touch)
+        self._unindexed.clear()
+        return self._indexed
 
     def first(
         self, claimed: Mapping[Cell, object], wanted: FileWish | None, state: TableState
     ) -> Touch | None:
         """Return the first thing done that contradicts what a writer claims or wants of files."""
-        first = min(self._contradictions(claimed, state), key=_ORDER, default=None)
+        first = None
+        if claimed:
+            first = min(self._contradictions(claimed, state), key=_ORDER, default=None)
         if wanted is None:
             return first
-        self._read_files(first)
+        self.read_files(first)
         clashes = (*self._clashes(wanted, state), *([first] if first else ()))
         return min(clashes, key=_ORDER, default=None)
 
     def last(self, cell: Cell) -> Touch | None:
         """Return what set a cell last, if anything did."""
-        return next(reversed(self._cells.get(cell, ())), None)
+        return next(reversed(self._cells().get(cell, ())), None)
 
     def _contradictions(self, claimed: Mapping[Cell, object], state: TableState) -> Iterator[Touch]:
         # Few cells are claimed, however many were set.
+        there = self._cells()
         for cell, value in claimed.items():
-            touches = self._cells.get(cell)
+            touches = there.get(cell)
             if touches is None:
                 continue
             others = (each for each in touches if each.value != value)
@@ -223,7 +232,7 @@ class Touched:
                 yield touch
                 break
 
-    def _read_files(self, before: Touch | None) -> None:
+    def read_files(self, before: Touch | None = None) -> None:
         """Read the lists of files of what was done before something, or of everything."""
         while self._unread and (before is None or self._unread[0][0] < before.order[0]):
             number, author, event = self._unread[0]
@@ -257,11 +266,10 @@ class RecentlyTouched:
 
     def by(self, commit: Commit[TableEvent]) -> Touched:
         """Return what a commit touched, which may have grown since it was asked for last."""
-        found = self._kept.pop(commit.version, None)
+        found = self._kept.get(commit.version)
         if found is None or not found.begins(commit):
-            found = Touched(self._load_files, self.usual)
+            found = self._kept[commit.version] = Touched(self._load_files, self.usual)
+            if len(self._kept) > _MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
         found.grow(commit)
-        self._kept[commit.version] = found
-        if len(self._kept) > _MOST_KEPT:
-            del self._kept[next(iter(self._kept))]
         return found
