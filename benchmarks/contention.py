@@ -1,7 +1,8 @@
 """How many commits a second do eight processes land on one local table, and is each served?
 
-Each adds columns and sets options in turn. The floor is one process that creates as many files
-with the same durability and does nothing else.
+Each adds columns and sets options in turn, after one commit to a table of its own: what a process
+imports for its first is a question of `benchmarks.start`. The floor is one process that creates as
+many files with the same durability and does nothing else.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ def _contend(root: Path, writers: int, each: int) -> dict[int, list[int]]:
     """Return when each writer's commits were acknowledged, by a clock that processes share."""
     lake = ledger.open(str(root), author="bench")
     lake.create_database(TABLE.split(".", maxsplit=1)[0])
-    lake.create_table(TABLE, Schema.of({f"c{nth}": "INT" for nth in range(WIDTH)}))
+    for name in (TABLE, *map(_own, range(writers))):
+        lake.create_table(name, Schema.of({f"c{nth}": "INT" for nth in range(WIDTH)}))
     context = multiprocessing.get_context("spawn")
     start = context.Barrier(writers)
     answers: SimpleQueue[tuple[int, list[int]]] = context.SimpleQueue()
@@ -89,7 +91,9 @@ def _contend(root: Path, writers: int, each: int) -> dict[int, list[int]]:
 def _write(
     url: str, writer: int, each: int, start: Barrier, answers: SimpleQueue[tuple[int, list[int]]]
 ) -> None:
-    table = ledger.open(url, author=f"writer {writer}").table(TABLE)
+    lake = ledger.open(url, author=f"writer {writer}")
+    lake.table(_own(writer)).alter([SetOption("team.warm", "x")])
+    table = lake.table(TABLE)
     table.state  # noqa: B018 - reading it is what warms the handle
     start.wait()
     moments = [time.monotonic_ns()]
@@ -98,6 +102,10 @@ def _write(
         table.alter([SetOption(f"team.{name}", "x") if number % 2 else AddColumn((name,), "INT")])
         moments.append(time.monotonic_ns())
     answers.put((writer, moments))
+
+
+def _own(writer: int) -> str:
+    return f"bench.own{writer}"
 
 
 def _rate(moments: dict[int, list[int]]) -> float:

@@ -23,6 +23,10 @@ ROOT = Path(__file__).parent.parent
 NOTHING = "python -c pass"
 
 _READ = "import sys, ledger; ledger.open(sys.argv[1]).table('shop.orders').at()"
+_COMMIT = (
+    "import sys, ledger; table = ledger.open(sys.argv[1]).table('shop.orders')\n"
+    "table.alter([ledger.SetOption('team.name', 'x')])"
+)
 
 
 def run(workdir: Path, *, repeats: int) -> Report:
@@ -32,6 +36,7 @@ def run(workdir: Path, *, repeats: int) -> Report:
             NOTHING: (["-c", "pass"], None),
             "import ledger": (["-c", "import ledger"], 3),
             "import ledger, open a table, read it": (["-c", _READ, lake], 16),
+            "import ledger, open a table, commit to it": (["-c", _COMMIT, lake], 30),
             "lakeledger --version": (["-m", "ledger", "--version"], 7),
             "lakeledger --help": (["-m", "ledger", "--help"], 18),
             "lakeledger show": (["-m", "ledger", "show", "shop.orders", "--ledger", lake], 26),

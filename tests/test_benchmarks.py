@@ -77,7 +77,7 @@ def test_open_table_meets_the_longest_tail(tmp_path: Path) -> None:
 
 def test_start_starts_every_line(tmp_path: Path) -> None:
     report = start.run(tmp_path, repeats=1)
-    assert report.fingerprint == "7 lines"
+    assert report.fingerprint == "8 lines"
     assert all(figure.value > 0 for figure in report.figures if figure.unit == "x")
 
 
