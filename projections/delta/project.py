@@ -43,6 +43,7 @@ from projections.delta.log.commits import (
 from projections.delta.log.delta_log import DeltaLog
 from projections.delta.log.versions import Versions
 from projections.delta.position import DeltaPosition
+from projections.delta.rules.answers import origin_problems
 from projections.delta.table.columns import CalledInFiles
 from projections.delta.table.files import TableFiles
 from projections.delta.table.fold import TableFold
@@ -75,6 +76,8 @@ class Projection:
             StoreError: A file that the ledger did not project stands in a place of its own.
             UnsupportedError: Delta has no such files.
         """
+        for each in origin_problems(self.target):
+            raise UnsupportedError(f"{self.table.identifier}: {each.rule}; {each.alternative}")
         run = _Run(self)
         for read in new_commits(self.table, self.start, self.target, on_progress):
             run.commit(read)

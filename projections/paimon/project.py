@@ -43,6 +43,7 @@ from projections.paimon.paths import (
     tag_path,
 )
 from projections.paimon.position import PaimonPosition
+from projections.paimon.rules.answers import origin_problems
 
 
 @frozen
@@ -69,11 +70,8 @@ class Projection:
             StoreError: A file that the ledger did not project stands in a place of its own.
             UnsupportedError: Paimon has no such files.
         """
-        if self.target.born is not None:
-            raise UnsupportedError(
-                f"{self.table.identifier} was born in Iceberg, and Paimon's files have neither its "
-                "snapshot ids nor its branches: read it by iceberg"
-            )
+        for each in origin_problems(self.target):
+            raise UnsupportedError(f"{self.table.identifier}: {each.rule}; {each.alternative}")
         if self.target.paimon is not None:
             return project_born(self.table, self.outputs, self.start, self.target, on_progress)
         run = _Run(self)

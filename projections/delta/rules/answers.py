@@ -57,6 +57,7 @@ class DeltaRules:
         columns = batch.schema.fields if is_new else batch.changed_columns
         yield from schemas.column_problems(columns)
         if is_new:
+            yield from origin_problems(batch.before)
             yield from _past_problems(batch)
         for each in batch.steps(self):
             step = schemas.Step(each.before, may_require=batch.may_require)
@@ -91,6 +92,18 @@ class DeltaRules:
 
 
 RULES = DeltaRules()
+
+
+def origin_problems(state: TableState) -> Iterator[Refusal]:
+    """Yield that it has no files of a table that was born where commits are others."""
+    origin = state.origin
+    if origin is not None and state.delta is None:
+        yield Refusal(
+            "the table",
+            f"it was born in {origin.format_name.title()}, and what its engines committed there is "
+            "no version of Delta's log",
+            f"read it by {origin.format_name}",
+        )
 
 
 def _whole_problems(batch: Batch, *, is_new: bool) -> Iterator[Refusal]:

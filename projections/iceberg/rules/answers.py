@@ -58,6 +58,7 @@ class IcebergRules:
         yield from schemas.type_problems(columns, version)
         yield from schemas.default_problems(columns, version)
         if is_new:
+            yield from _origin_problems(batch.before)
             yield from _past_problems(batch)
         for each in batch.steps(self):
             step = Step(each.before, version, may_require=batch.may_require)
@@ -93,6 +94,17 @@ class IcebergRules:
 
 
 RULES = IcebergRules()
+
+
+def _origin_problems(state: TableState) -> Iterator[Refusal]:
+    """Yield that a promoted Paimon table has snapshots whose files Paimon's manifests list."""
+    if state.paimon is not None and state.paimon.followed_last_id:
+        yield Refusal(
+            "the table",
+            f"it was born in Paimon, and the manifests of its snapshots up to "
+            f"{state.paimon.followed_last_id} do not say what Iceberg needs",
+            "read it by paimon",
+        )
 
 
 def _whole(schema: Schema, layout: TableState | LayoutTrail, rules: Rules) -> Iterator[Refusal]:

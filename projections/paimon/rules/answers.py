@@ -77,6 +77,17 @@ class PaimonRules:
 RULES = PaimonRules()
 
 
+def origin_problems(state: TableState) -> Iterator[Refusal]:
+    """Yield that it has no files of a table that was born where snapshots are others."""
+    if state.born is not None:
+        yield Refusal(
+            "the table",
+            "it was born in Iceberg, and Paimon's files have neither its snapshot ids nor its "
+            "branches",
+            "read it by iceberg",
+        )
+
+
 def _tags_of_one_file(names: Iterable[str]) -> Iterator[Refusal]:
     seen: dict[str, str] = {}
     for each in names:
@@ -91,6 +102,7 @@ def _tags_of_one_file(names: Iterable[str]) -> Iterator[Refusal]:
 
 def _past_problems(batch: Batch) -> Iterator[Refusal]:
     """Yield what it cannot say of what can still be read, and of the table as it shall be."""
+    yield from origin_problems(batch.before)
     yield from schemas.column_problems(batch.schema.fields)
     yield from _tags_of_one_file(batch.before.tags)
     for older in batch.readable:
