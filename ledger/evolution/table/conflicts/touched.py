@@ -32,8 +32,9 @@ LoadFiles = Callable[[ListingEvent], Iterable[FileChange]]
 """Gives the file changes of a snapshot event, wherever they stand."""
 
 _ORDER = attrgetter("order")
-_MOST_KEPT = 16
-"""Riders looked at one of the last commits; whoever looked earlier has it indexed anew."""
+_MOST_KEPT = 32
+"""Riders looked at one of the last commits, which beside eight writers are some turns of each;
+whoever looked earlier has it indexed anew."""
 
 
 @frozen
