@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.model.types import ArrayType, DataField, DataType, IntType, VarCharType
+import ledger
+from ledger import AddColumn, Schema
+from ledger.model.types import ArrayType, DataField, DataType, IntType, MapType, VarCharType
 from ledger.model.types.columns import indexed, shared
+from ledger.model.types.walk import walk_ids
+from ledger.model.types.wire import type_to_wire
 
 TYPES: tuple[DataType, ...] = (IntType(), IntType(nullable=False), ArrayType(IntType()))
 
@@ -43,11 +48,43 @@ def test_what_is_found_is_of_the_columns_that_were_asked_about(
         assert dict(found.by_name) == {each.name: each for each in fields}
 
 
-@given(st.lists(columns, min_size=2, max_size=12))
-def test_shared_columns_are_equal_ones(asked: list[tuple[DataField, ...]]) -> None:
+nested = st.builds(
+    lambda name, ids: DataField(
+        1, name, MapType(IntType(), ArrayType(IntType(), element_id=ids[0]), **ids[1])
+    ),
+    st.sampled_from("ab"),
+    st.sampled_from(
+        [(None, {}), (4, {"key_id": 2, "value_id": 3}), (4, {"key_id": 3, "value_id": 2})]
+    ),
+)
+
+
+@given(st.lists(columns | st.tuples(nested), min_size=2, max_size=12))
+def test_shared_columns_are_the_same_in_all_that_they_say(
+    asked: list[tuple[DataField, ...]],
+) -> None:
     for fields in asked:
-        assert shared(fields) == fields
+        found = shared(fields)
+        assert found == fields
+        assert [[*walk_ids(each.type)] for each in found] == [
+            [*walk_ids(each.type)] for each in fields
+        ]
         indexed(fields)
+
+
+@pytest.mark.parametrize("first", ["iceberg", "paimon"])
+def test_tables_of_two_ways_of_counting_ids_keep_their_own(first: str) -> None:
+    lake = ledger.open(f"memory://counting-ids-{first}-first")
+    lake.create_database("d")
+    wanted: dict[str, list[int]] = {"iceberg": [3], "paimon": []}
+    for policy in sorted(wanted, key=lambda each: each != first):
+        asked = Schema(fields=(DataField(1, "id", IntType()),), field_id_policy=policy)  # type: ignore[arg-type] # one of two
+        table = lake.create_table(f"d.{policy}", asked.with_options({"ledger.formats": policy}))
+        table.alter([AddColumn(("tags",), type_to_wire(ArrayType(IntType())))])
+        found = table.state.schema.fields[-1]
+        assert (found.id, [*walk_ids(found.type)]) == (2, wanted[policy])
+        table.alter([AddColumn(("next",), "INT")])
+        assert table.state.schema.fields[-1].id == 3 + len(wanted[policy])
 
 
 def test_columns_that_are_made_twice_are_found_once() -> None:

@@ -13,6 +13,7 @@ from typing import Final
 from attrs import frozen
 
 from ledger.model.types import DataField
+from ledger.model.types.walk import walk_ids
 
 _KEPT: Final = 4
 """Columns before and after a change, of the two tables or states that most work looks at."""
@@ -82,17 +83,24 @@ def indexed(fields: tuple[DataField, ...]) -> ColumnIndex:
 
 
 def shared(fields: tuple[DataField, ...]) -> tuple[DataField, ...]:
-    """Return equal columns that somebody asked about lately, or these.
+    """Return columns that somebody asked about lately and that are the same, or these.
 
-    What is decided is folded afterwards: both make the same columns.
+    What is decided is folded afterwards: both make the same columns. Those asked about may be
+    another table's, and types are equal whatever ids they have inside.
 
     Example:
-        >>> from ledger.model.types import IntType
+        >>> from ledger.model.types import ArrayType, IntType
         >>> one, two = ((DataField(0, "a", IntType()),) for _ in range(2))
         >>> indexed(one).names, shared(two) is one
         (('a',), True)
+        >>> one, two = ((DataField(0, "a", ArrayType(IntType(), element_id=n)),) for n in (1, 2))
+        >>> indexed(one).names, one == two, shared(two) is one
+        (('a',), True, False)
     """
     for each in _recent:
-        if each.fields == fields:
+        if each.fields == fields and not any(
+            mine is not theirs and [*walk_ids(mine.type)] != [*walk_ids(theirs.type)]
+            for mine, theirs in zip(fields, each.fields, strict=True)
+        ):
             return each.fields
     return fields
