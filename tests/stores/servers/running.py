@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -19,6 +20,7 @@ import pytest
 
 HOST = "127.0.0.1"
 _STARTS_WITHIN_S = 40.0
+_PORTS = range(10_000, 22_000)
 
 
 def program(name: str, package: str) -> str:
@@ -38,14 +40,18 @@ def missing(reason: str) -> NoReturn:
 
 
 def free_port(*, also: int = 0) -> int:
-    """Return a port that nobody listens on; the port `also` above it is free, too."""
+    """Return a port that nobody listens on; the port `also` above it is free, too.
+
+    Both are below those that a system gives to whoever connects: a server that begins to listen a
+    moment later would find such a one taken.
+    """
     while True:
+        port = secrets.choice(_PORTS)
         with closing(socket.socket()) as one, closing(socket.socket()) as other:
-            one.bind((HOST, 0))
-            port = int(one.getsockname()[1])
             try:
+                one.bind((HOST, port))
                 other.bind((HOST, port + also if also else 0))
-            except (OSError, OverflowError):
+            except OSError:
                 continue
             return port
 
