@@ -8,6 +8,13 @@ from collections.abc import Callable, Iterator
 
 from attrs import frozen
 
+# Programs give all of their processes one seed, and those would wait as long as one another.
+_dice = random.SystemRandom()
+
+
+def _jitter(low: float, high: float) -> float:
+    return _dice.uniform(low, high)
+
 
 @frozen
 class Patience:
@@ -27,7 +34,7 @@ class Patience:
     longest_wait_s: float = 0.5
     sleep: Callable[[float], None] = time.sleep
     monotonic: Callable[[], float] = time.monotonic
-    uniform: Callable[[float, float], float] = random.uniform
+    uniform: Callable[[float, float], float] = _jitter
 
     def pause(self, attempt: int) -> None:
         """Wait a random time, longer with every attempt."""

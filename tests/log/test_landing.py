@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import random
+
 import pytest
 
 from ledger import CommitUnknownError, DamagedLogError, StoreError
@@ -84,6 +87,19 @@ def test_pauses_are_drawn_between_nothing_and_the_longest() -> None:
     Patience(sleep=lambda _: None, uniform=uniform).pause(3)
 
     assert drawn == [(0, 0.016)]
+
+
+def test_processes_of_one_seed_do_not_wait_as_long_as_one_another() -> None:
+    pauses: list[float] = []
+    for _ in range(2):
+        random.seed(7)
+        Patience(sleep=pauses.append).pause(12)
+    before = random.getstate()
+    Patience(sleep=pauses.append).pause(12)
+
+    assert len(set(pauses)) == 3
+    # Nor do a program's own draws hang on how often it waited.
+    assert random.getstate() == before
 
 
 def test_whoever_has_no_time_left_still_tries_once() -> None:
@@ -265,3 +281,7 @@ def test_whoever_does_not_know_is_told_the_same_whether_he_waited_or_was_interru
 
     assert str(told).endswith(f"; {fate(mine)}")
     assert on_its_way == fate(mine).replace("may have landed", "is on its way and may land")
+
+
+def test_patience_goes_with_whoever_takes_it_to_another_process() -> None:
+    assert pickle.loads(pickle.dumps(Patience())) == Patience()  # noqa: S301 - our own bytes
