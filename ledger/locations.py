@@ -336,6 +336,9 @@ file systems; name the file itself
         """
         if carries_credentials(path):
             raise InvalidChangeError(f"file path {advice(path)}")
+        if ":" not in path and _is_plain(path) and self._base.family:
+            # What is plain has no other spelling below the location.
+            return
         if _CHAIN in path and is_url(path):
             raise InvalidChangeError(
                 f"file path {path!r} is a chain of file systems; name the file itself"

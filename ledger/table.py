@@ -30,6 +30,7 @@ from ledger.files.change_file import (
     refuse_stale,
     store_changes,
 )
+from ledger.files.live import NamedInLog
 from ledger.following.files import Freshness, committing, follow, freshness
 from ledger.history.older import (
     around,
@@ -1809,7 +1810,7 @@ class Table:
         """What the last few commits touched, as all intents of this handle ask for it."""
         from ledger.evolution.table.conflicts.touched import RecentlyTouched
 
-        return RecentlyTouched(self._files_told, self.live.names.usual)
+        return RecentlyTouched(self._files_told, NamedInLog(self.log, self.live.names))
 
     def _files_told(self, event: ListingEvent) -> list[FileChange]:
         """Return the file changes of a snapshot with the values that are kept of them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from itertools import chain
 from typing import Any, get_args
@@ -45,6 +46,35 @@ _MOST_KEPT = 20_000
 def file_key(path: str, branch: int = 0) -> str:
     """Return what the key index remembers of a file, on main or on a branch by its number."""
     return f"{on_line(branch)}file:{path}"
+
+
+@frozen
+class NamedInLog:
+    """Which files the commits of a table name, as its key index has it; see `NamedFiles`.
+
+    Attributes:
+        log: The table's stream.
+        names: What its files may be called.
+    """
+
+    log: StreamLog[TableState, TableEvent]
+    names: FileNames
+
+    def usual(self, path: str) -> str:
+        """See `NamedFiles`."""
+        return self.names.usual(path)
+
+    def keys(self, path: str, line: int) -> Iterator[str]:
+        """See `NamedFiles`."""
+        return map(file_key("", line).__add__, self.names.spellings(path))
+
+    def of(self, commit: Commit[TableEvent]) -> AbstractSet[str] | None:
+        """See `NamedFiles`.
+
+        Raises:
+            DamagedLogError: A list of file changes is missing or damaged.
+        """
+        return self.log.lookup.named_by(commit)
 
 
 @frozen
@@ -101,13 +131,11 @@ class LiveFiles:
             DamagedLogError: A list of file changes is missing or damaged.
         """
         for event, files in self.listed(commit):
-            if not isinstance(event, RolledBack):
-                key = event.key
-                if key is not None:
-                    yield key
-            line = branch_number(event.snapshot_id)
+            if not isinstance(event, RolledBack) and (key := event.key) is not None:
+                yield key
+            beginning = file_key("", branch_number(event.snapshot_id))
             for change in files:
-                yield file_key(change.path, line)
+                yield beginning + change.path
 
     def listed(
         self, commit: Commit[TableEvent]
@@ -392,10 +420,12 @@ class LiveFiles:
             last = min(version, boundary)
             newest = _among(wanted, self._changes(last + 1 if last else 0, version, line))
         read: dict[int, dict[str, FileChange]] = {}
-        for path in wanted:
-            if path in newest:
-                continue
-            for candidate in self._log.last_named(file_key(path, line.number)):
+        beginning = file_key("", line.number)
+        keys = {beginning + path: path for path in wanted if path not in newest}
+        # Most were never there, and that is told of all of them at once.
+        for key in self._log.named_among(keys):
+            path = keys[key]
+            for candidate in self._log.last_named(key):
                 if candidate > last:
                     continue
                 if candidate not in read:

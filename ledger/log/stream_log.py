@@ -461,6 +461,11 @@ class StreamLog(Generic[S, E]):
         head = self.head
         return iter(()) if head is None else self.lookup.last_named(key, head.state.version)
 
+    def named_among(self, keys: Iterable[str]) -> list[str]:
+        """Return those of some keys that commits up to the head may have named."""
+        head = self.head
+        return [] if head is None else self.lookup.among(keys, head.state.version)
+
     def with_id(self, commit_id: str) -> Iterator[int]:
         """Yield the versions up to the head that may hold a transaction of an id, newest first."""
         head = self.head

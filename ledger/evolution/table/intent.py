@@ -106,6 +106,7 @@ class TableIntent:
         # Nobody asks for it before the first loss, and most writers never lose.
         self._needed: Needs | None = None
         self._wanted: FileWish | None = None
+        self._spared: dict[int, Commit[TableEvent]] = {}
         self.base_version = base.version
         self._base = base
         is_plain = (
@@ -126,9 +127,12 @@ class TableIntent:
         """See `Intent`: finds out what they touched."""
         needed, wanted = self._unchanged()
         for commit in winners if needed.cells or wanted is not None else ():
-            touched = self._touched.by(commit)
-            if wanted is not None:
-                touched.read_files()
+            if self._touched.left(wanted, commit) is not None:
+                self._touched.by(commit).read_files()
+            elif needed.cells:
+                self._touched.by(commit)
+            else:
+                self._spared[commit.version] = commit
 
     def decide(
         self, state: TableState | None, winners: Sequence[Commit[TableEvent]]
@@ -172,6 +176,8 @@ class TableIntent:
 
     def _resolved(self, base: TableState) -> tuple[TableEvent, ...]:
         self._refuse_mirrored(base)
+        if not self._wishes:
+            return ()
         rules = partial(self._rules, base)
         return self._wishes.resolve(base, rules, self._history).events
 
@@ -244,7 +250,7 @@ class TableIntent:
 
     def _unchanged(self) -> tuple[Needs, FileWish | None]:
         if self._needed is None:
-            self._wanted = FileWish.of(self._others, self._touched.usual)
+            self._wanted = FileWish.of(self._others, self._touched.named)
             self._needed = self._needs()
         return self._needed, self._wanted
 
@@ -252,7 +258,12 @@ class TableIntent:
         needed, wanted = self._unchanged()
         cells, schema = needed.cells, self._base.schema
         for commit in winners if cells or wanted is not None else ():
-            touch = self._touched.by(commit).first(cells, wanted, state)
+            if self._spared.get(commit.version) is commit:
+                continue
+            left = self._touched.left(wanted, commit)
+            if left is None and not cells:
+                continue
+            touch = self._touched.by(commit).first(cells, left, state)
             if touch is not None:
                 raise taken(touch, commit, cells.get(touch.cell), schema, state.schema)
         found = contradicted(needed, winners, self._touched, state)

@@ -22,12 +22,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import chain
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from attrs import field, frozen
 from msgspec import UNSET
 
-from ledger.events.commit import Commit
+from ledger.events.commit import Commit, Transaction
 from ledger.log.caches.filters import KeyFilter, KeyFilters, Layer, joined, layers
 from ledger.log.layout import CHECKPOINT_INTERVAL, Layout, cut_of
 from ledger.log.replay import Position, Reader
@@ -231,6 +231,20 @@ class Tail(Generic[E]):
         for version in sorted(self._sets, reverse=True):
             if (last is None or version <= last) and key in self._sets[version]:
                 yield version
+
+    def knows(self, key: str) -> bool:
+        """Whether any commit that was taken named `key`."""
+        self._look()
+        return key in self._all
+
+    def named_by(self, commit: Commit[E]) -> frozenset[str] | None:
+        """Return what a commit named that was taken; None of any other.
+
+        One that is on its way has the version of one that may land before it, and no id of it.
+        """
+        self._look()
+        found = self._sets.get(commit.version)
+        return found if found and _id_key(commit.transactions[-1]) in found else None
 
     def pairs(self) -> Iterator[tuple[str, int]]:
         """Yield each key, as often as it was named, with its version."""
@@ -492,7 +506,23 @@ class Lookup(Generic[E]):
 
     def note(self, commit: Commit[E]) -> None:
         """Remember a commit that was read or landed."""
-        self._tail(max(0, commit.version - 1) // CHECKPOINT_INTERVAL).note(commit)
+        self._tail(_interval_of(commit.version)).note(commit)
+
+    def named_by(self, commit: Commit[E]) -> frozenset[str] | None:
+        """Return what a commit named that was noted lately; None of any other."""
+        tail = self._tails.get(_interval_of(commit.version))
+        return None if tail is None else tail.named_by(commit)
+
+    def among(self, keys: Iterable[str], last: int) -> list[str]:
+        """Return those of some keys that may have been named up to `last`."""
+        recent = self._newest(last)
+        boundary = last - last % CHECKPOINT_INTERVAL
+        return [
+            key
+            for key in keys
+            if (recent is not None and recent.knows(key))
+            or (boundary and any(True for _ in self._named.find(key, boundary)))
+        ]
 
     def last_named(self, key: str, last: int) -> Iterator[int]:
         """Yield the versions up to `last` that may have named `key`, newest first."""
@@ -537,15 +567,22 @@ class Lookup(Generic[E]):
         return True
 
     def _recent(self, key: str, last: int) -> Iterator[int]:
+        tail = self._newest(last)
+        if tail is not None:
+            yield from tail.find(key, last)
+
+    def _newest(self, last: int) -> Tail[E] | None:
+        """Return what the commits after a boundary named; None at a boundary."""
         boundary = last - last % CHECKPOINT_INTERVAL
         # Asked for at a checkpoint, too, so that the interval that ends there is at hand.
         tail = self._tail(boundary // CHECKPOINT_INTERVAL)
-        if last > boundary or not last:
-            missing = tail.lacks(last)
-            if missing:
-                for read in self._reader.after(Position(missing.start - 1, ""), last):
-                    tail.note(read.commit)
-            yield from tail.find(key, last)
+        if last == boundary and last:
+            return None
+        missing = tail.lacks(last)
+        if missing:
+            for read in self._reader.after(Position(missing.start - 1, ""), last):
+                tail.note(read.commit)
+        return tail
 
     def _older(self, indexes: KeyIndexes[E], key: str, last: int) -> Iterator[int]:
         yield from indexes.find(key, last - last % CHECKPOINT_INTERVAL)
@@ -564,7 +601,15 @@ class Lookup(Generic[E]):
         return found
 
     def _keys_of(self, commit: Commit[E]) -> Iterator[str]:
-        for transaction in commit.transactions:
-            key_of = made_id_key if transaction.asked is UNSET else given_id_key
-            yield key_of(transaction.id)
+        yield from map(_id_key, commit.transactions)
         yield from self._more_of(commit)
+
+
+def _id_key(transaction: Transaction[Any]) -> str:
+    key_of = made_id_key if transaction.asked is UNSET else given_id_key
+    return key_of(transaction.id)
+
+
+def _interval_of(version: int) -> int:
+    """Return the number of the interval that a version is of; the first holds 0, too."""
+    return max(0, version - 1) // CHECKPOINT_INTERVAL

@@ -7,9 +7,10 @@ theirs earlier.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from itertools import islice
 from operator import attrgetter, is_
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from attrs import frozen
 
@@ -30,6 +31,38 @@ from ledger.model.types.walk import walk_fields
 
 LoadFiles = Callable[[ListingEvent], Iterable[FileChange]]
 """Gives the file changes of a snapshot event, wherever they stand."""
+
+
+class NamedFiles(Protocol):
+    """What files are called, and which of them commits name: told without their facts."""
+
+    def usual(self, path: str) -> str:
+        """Return what a file is called, however somebody wrote it."""
+
+    def keys(self, path: str, line: int) -> Iterable[str]:
+        """Yield what a commit may name a file by, on a line; nothing: who asks has to look."""
+
+    def of(self, commit: Commit[TableEvent]) -> AbstractSet[str] | None:
+        """Return what a commit in the log names; None of any other."""
+
+
+class AsWritten:
+    """Names that say nothing: each file has one, and what a commit names is looked at."""
+
+    def usual(self, path: str) -> str:
+        """See `NamedFiles`."""
+        return path
+
+    def keys(self, _path: str, _line: int) -> Iterable[str]:
+        """See `NamedFiles`."""
+        return ()
+
+    def of(self, _commit: Commit[TableEvent]) -> AbstractSet[str] | None:
+        """See `NamedFiles`."""
+        return None
+
+
+AS_WRITTEN = AsWritten()
 
 _ORDER = attrgetter("order")
 _MOST_KEPT = 32
@@ -68,18 +101,20 @@ class FileWish:
             matter.
         overwritten: What was replaced whole, and on which line, where files that others add are a
             conflict.
+        keys: What a commit names that has to be looked at for it; None: any has to be.
     """
 
     files: frozenset[tuple[int, str, str]]
     overwritten: tuple[tuple[int, PartitionFilter], ...]
+    keys: frozenset[str] | None = None
 
     @classmethod
-    def of(cls, changes: Iterable[TableChange], usual: Callable[[str], str] = str) -> Self | None:
+    def of(cls, changes: Iterable[TableChange], named: NamedFiles = AS_WRITTEN) -> Self | None:
         """Return the wish of some changes; None when they are about no files.
 
         Args:
             changes: What is asked.
-            usual: What a file is called, however somebody wrote it.
+            named: What files are called.
         """
         snapshots = [each for each in changes if isinstance(each, CommitSnapshot)]
         overwritten = [
@@ -91,9 +126,14 @@ class FileWish:
             (_line(each), *one)
             for each in snapshots
             for file in each.files
-            for one in _unwanted(file, usual)
+            for one in _unwanted(file, named.usual)
         )
-        return cls(files, tuple(overwritten)) if files or overwritten else None
+        if not files and not overwritten:
+            return None
+        # What else is done to a file is done by files of other names.
+        is_told = not overwritten and all(kind in _COMES_OR_GOES for _, kind, _ in files)
+        keys = {each for line, _, path in files if is_told for each in named.keys(path, line)}
+        return cls(files, tuple(overwritten), frozenset(keys) if keys else None)
 
     def clashes(self, file: FileChange, state: TableState, line: int = 0) -> bool:
         """Say whether a file of somebody else, on some line, contradicts the wish, or may."""
@@ -107,6 +147,7 @@ class FileWish:
         )
 
 
+_COMES_OR_GOES = frozenset({"ADD", "DELETE"})
 _DELETES_ROWS, _HAS_VECTOR = "deletes rows of", "has the deletion vector of"
 
 
@@ -257,19 +298,26 @@ class RecentlyTouched:
 
     Args:
         load_files: For the files of their snapshots.
-        usual: What a file is called, however somebody wrote it.
+        named: What files are called, and which of them commits name.
     """
 
-    def __init__(self, load_files: LoadFiles, usual: Callable[[str], str] = str) -> None:
+    def __init__(self, load_files: LoadFiles, named: NamedFiles = AS_WRITTEN) -> None:
         self._load_files = load_files
-        self.usual = usual
+        self.named = named
         self._kept: dict[int, Touched] = {}
+
+    def left(self, wanted: FileWish | None, commit: Commit[TableEvent]) -> FileWish | None:
+        """Return a wish, or None where a commit names none of the files that it is about."""
+        if wanted is None or wanted.keys is None:
+            return wanted
+        found = self.named.of(commit)
+        return wanted if found is None or not found.isdisjoint(wanted.keys) else None
 
     def by(self, commit: Commit[TableEvent]) -> Touched:
         """Return what a commit touched, which may have grown since it was asked for last."""
         found = self._kept.get(commit.version)
         if found is None or not found.begins(commit):
-            found = self._kept[commit.version] = Touched(self._load_files, self.usual)
+            found = self._kept[commit.version] = Touched(self._load_files, self.named.usual)
             if len(self._kept) > _MOST_KEPT:
                 del self._kept[next(iter(self._kept))]
         found.grow(commit)
