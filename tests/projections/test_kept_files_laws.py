@@ -62,6 +62,23 @@ def test_a_lost_or_damaged_position_costs_only_time(kept: Format, seed: int) -> 
         kept.assert_exact(table)
 
 
+@pytest.mark.parametrize("seed", [0, 11, *some(range(12, 24), 1)])
+def test_how_far_each_run_went_is_seen_nowhere_nor_who_went_before(kept: Format, seed: int) -> None:
+    table = kept.random_table(seed, memory())
+    kept.go_on(table, random.Random(seed), 8)
+    for version in range(table.state.version):
+        kept.advance(table, version=version)
+    kept.project(table)
+    kept.assert_exact(table)
+
+    kept.go_on(table, random.Random(seed), 8)
+    table.log.store.delete(kept.position_key(table))
+    for version in range(0, table.state.version, 2):
+        kept.advance(table, version=version)
+    kept.project(table)
+    kept.assert_exact(table)
+
+
 def test_a_lost_or_damaged_file_is_named_and_restored(kept: Format) -> None:
     table = kept.random_table(1, memory(), 40)
     table.create_tag("kept")

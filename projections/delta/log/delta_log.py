@@ -160,10 +160,17 @@ class DeltaLog:
         return self._replayed
 
     def _load(self, version: int) -> Reconciled:
-        """Return what the log of earlier runs adds up to, up to a version."""
+        """Return what the log of earlier runs adds up to, up to a version.
+
+        From the checkpoints that those runs knew: a later one that was there before, made where the
+        log begins by now, has forgotten removals that are told as long as the log begins earlier.
+        """
         standing = map(version_of, filter(is_checkpoint, self._outputs.paths(FOLDER)))
-        known = (each for each in standing if each is not None and each <= version)
-        newest = max(known, default=-1)
+        known = {each for each in standing if each is not None and each <= version}
+        own = known & {self._start.checkpoint.version, self._start.oldest}
+        # A log that has its beginning needs none.
+        others = known if self._start.oldest else ()
+        newest = max(own or others, default=-1)
         found = Reconciled()
         if newest >= 0:
             path = checkpoint_path(newest)

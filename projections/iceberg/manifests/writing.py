@@ -187,8 +187,9 @@ class Manifests:
     ) -> dict[str, int]:
         """Return the id that the first row of each of some files had in an earlier snapshot.
 
-        Reads the manifests of that snapshot which are no longer listed, and none where the files
-        went in this run.
+        Reads the manifests of that snapshot, and none where the files went in this run. Those that
+        are still listed hold no file that is live in it and not in the newest, but may say that it
+        went.
 
         Args:
             uris: Of files that are live in that snapshot, or go with it, and not in the newest.
@@ -201,10 +202,10 @@ class Manifests:
         wanted = {each for each in uris if each not in self._left}
         left = {each: self._left.pop(each) for each in uris if each in self._left}
         found = {each: row_id for each, row_id in left.items() if row_id is not None}
-        known = {each.path for each in self.current}
+        passed = {each.path for each in self.current} if status == EXISTING else frozenset()
         for record in self._list_records(snapshot_id) if wanted else ():
             path = f"{FOLDER}/{record['manifest_path'].rpartition('/')[2]}"
-            if record["content"] or path in known:
+            if record["content"] or path in passed:
                 continue
             body = self.outputs.read(path)
             if body is None or len(body) != record["manifest_length"]:

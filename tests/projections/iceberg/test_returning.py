@@ -169,6 +169,23 @@ def test_row_ids_outlive_expiry_where_a_tag_holds_the_snapshot() -> None:
     assert metadata_names(table, table.state.version)[0] in Left.by(table).files
 
 
+def test_a_row_keeps_its_id_where_its_file_went_in_a_manifest_that_is_still_listed() -> None:
+    table = table_of("2")
+    table.append([file("a"), file("b")])
+    table.alter([SetOption("format-version", "3")])
+    table.append([file("c")])
+    first = entries(table)
+    assert first["a"]["row_id"] is not None
+    table.delete_files(["a"])
+    project(table)
+    # Rows had no ids in that snapshot, and its files have those that they were given since.
+    table.rollback(snapshot=1)
+    project(table)
+
+    assert entries(table)["a"]["row_id"] == first["a"]["row_id"]
+    assert Left.by(table).newest(table) == expected(table)
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_entries_name_the_order_of_unsorted_rows(version: str) -> None:
     table = table_of(version)
