@@ -102,11 +102,11 @@ class _Counted:
     steps: Steps
     kept: KeptFormat
 
-    def advance(self, table: Any, *, version: int | None = None) -> int:
+    def step(self, table: Any, *, commits: int) -> int:
         self.steps.begun += 1
         self.steps.under_way += 1
         try:
-            return self.kept.advance(table, version=version)
+            return self.kept.step(table, commits=commits)
         finally:
             self.steps.under_way -= 1
 

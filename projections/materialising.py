@@ -48,12 +48,34 @@ from projections.position_file import FilesPosition, P, PositionFile
 _MOST_DIGITS = 20
 _FEW = 64
 
+FIRST_COMMITS = 64
+"""Files that are far behind go on by so many commits at first, and by more where that is soon done.
+"""
+
+STEP_S = 4.0
+"""About so long a step takes: whoever is killed meanwhile loses no more."""
+
 Progress = Callable[[int, int], None]
 """Told how many things of how many are done."""
 
 
 def nobody(_done: int, _of: int) -> None:
     """Tell nobody."""
+
+
+def _more_or_fewer(commits: int, took_s: float) -> int:
+    """Return how many commits the next step takes, given what the last one took.
+
+    Example:
+        >>> _more_or_fewer(256, 0.1), _more_or_fewer(256, 9.0), _more_or_fewer(64, 9.0)
+        (512, 128, 64)
+    """
+    return commits * 2 if took_s < STEP_S else max(FIRST_COMMITS, commits // 2)
+
+
+def _going_on(told: Progress, before: int, total: int) -> Progress:
+    """Return who is told of a step, so that of all steps together is told."""
+    return lambda done, _of: told(before + done, total)
 
 
 @frozen
@@ -311,7 +333,7 @@ class Materialisation(Generic[P]):
                     f"the {self.format.title} files of {table.identifier} stand at version "
                     f"{start.version}, after {target.version}; they only go forward"
                 )
-            reached = self._advanced(table, start, target, on_progress)
+            reached = self._brought(table, start, target, on_progress)
             if reached is None:
                 self._mend(table, start, on_progress)
             return target.version if reached is None else reached
@@ -325,7 +347,21 @@ class Materialisation(Generic[P]):
         """
         with table.log.store.lock(self.key(table)):
             start, target = self._standing(table, version)
-            reached = self._advanced(table, start, target, on_progress)
+            reached = self._brought(table, start, target, on_progress)
+            return start.version if reached is None else reached
+
+    def step(self, table: Table, *, commits: int) -> int:
+        """Bring the files on by some commits; return the version that they stand at.
+
+        By more where the format has no word for what the table was then.
+
+        Args:
+            table: The table.
+            commits: How many; those that there are, if they are fewer.
+        """
+        with table.log.store.lock(self.key(table)):
+            start, target = self._standing(table, None)
+            reached = self._stepped(table, start, target, commits, nobody)
             return start.version if reached is None else reached
 
     def follow(
@@ -468,6 +504,36 @@ class Materialisation(Generic[P]):
             self._refuse_cut(table, start)
         self.refuse_undeclared(table, target)
         return start, target
+
+    def _brought(
+        self, table: Table, start: P, target: TableState, on_progress: Progress
+    ) -> int | None:
+        """Return the version that files were brought to; None if there was nothing to bring.
+
+        In steps, each of which stands whatever comes of the next.
+        """
+        first, commits = start.version, FIRST_COMMITS
+        while True:
+            begun_s = time.monotonic()
+            told = _going_on(on_progress, start.version - first, target.version - first)
+            reached = self._stepped(table, start, target, commits, told)
+            if reached is None or reached >= target.version:
+                return reached
+            commits = _more_or_fewer(commits, time.monotonic() - begun_s)
+            start = self.position(table)
+
+    def _stepped(
+        self, table: Table, start: P, target: TableState, commits: int, on_progress: Progress
+    ) -> int | None:
+        while start.version + commits < target.version:
+            state = target_state(table, start.version + commits)
+            try:
+                self.refuse_undeclared(table, state)
+                return self._advanced(table, start, state, on_progress)
+            except UnsupportedError:
+                # It may be declared later, and what there is no word for may have gone by then.
+                commits *= 2
+        return self._advanced(table, start, target, on_progress)
 
     def _advanced(
         self, table: Table, start: P, target: TableState, on_progress: Progress

@@ -71,8 +71,8 @@ class Stands(Protocol):
 class KeptFormat(Protocol):
     """A format's files, kept beside the logs of tables."""
 
-    def advance(self, table: Any, *, version: int | None = None) -> int:
-        """Bring a table's files up to a version, the newest if None.
+    def step(self, table: Any, *, commits: int) -> int:
+        """Bring a table's files on by so many commits, or by more where they say nothing between.
 
         Returns:
             The version that they stand at.
@@ -181,10 +181,7 @@ def _names(table: Followed) -> Sequence[str]:
 
 def _brought_on(table: Followed, name: str) -> int | Exception:
     try:
-        files = kept(name)
-        stands = files.freshness(table)
-        next_version = stands.version + STEP_COMMITS
-        return files.advance(table, version=next_version if next_version < stands.newest else None)
+        return kept(name).step(table, commits=STEP_COMMITS)
     except Exception as error:  # noqa: BLE001 - whatever goes wrong in one, the others go on
         return error
 

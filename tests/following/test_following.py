@@ -125,9 +125,9 @@ def test_a_commit_does_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     let_go = threading.Event()
 
     class Slow:
-        def advance(self, table: Table, *, version: int | None) -> int:
+        def step(self, table: Table, *, commits: int) -> int:
             assert let_go.wait(60)
-            return PAIMON.advance(table, version=version)
+            return PAIMON.step(table, commits=commits)
 
         def freshness(self, table: Table) -> Any:
             return PAIMON.freshness(table)
@@ -149,7 +149,7 @@ def test_a_format_that_fails_is_told_and_fails_no_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Broken:
-        def advance(self, _table: Table, **_to: int | None) -> int:
+        def step(self, _table: Table, **_by: int) -> int:
             raise StoreError("the disk is full")
 
         def freshness(self, table: Table) -> Any:
