@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 from unicodedata import normalize
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from ledger.model.errors import InvalidChangeError, InvalidInputError
 from ledger.model.messages.credentials import advice, carries_credentials
@@ -262,7 +262,8 @@ class FileNames:
     def __attrs_post_init__(self) -> None:
         """Work out what every file's names begin with."""
         base = place_of(self.location)
-        folder = evolve(base, path=f"{base.path.rstrip('/')}/" if base.path else "")
+        path = f"{base.path.rstrip('/')}/" if base.path else ""
+        folder = Place(base.family, base.host, path)
         object.__setattr__(self, "_base", base)
         object.__setattr__(self, "_folders", _urls(folder, base))
 

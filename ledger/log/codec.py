@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Final, Generic, TypeVar, get_args
 
 import msgspec
@@ -102,16 +103,17 @@ class Codec(Generic[E]):
 
     Args:
         event_types: The union of event classes that the stream can hold.
-
-    Attributes:
-        kinds: The events' kinds, such as `addColumn`.
     """
 
     def __init__(self, event_types: Any) -> None:
         decoder: msgspec.json.Decoder[Commit[E]] = _decoder(event_types)
         self._decode = decoder.decode
         self._event_types = event_types
-        self.kinds = {each.__struct_config__.tag for each in get_args(event_types)}
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The events' kinds, such as `addColumn`."""
+        return _kinds(self._event_types)
 
     def decode(self, body: bytes, file: str) -> Commit[E]:
         """Return the commit that a file holds.
@@ -125,9 +127,12 @@ class Codec(Generic[E]):
             DamagedLogError: Anything else that does not fit: torn, changed, not a commit.
         """
         try:
-            commit = self._decode(_text(body))
+            # As `_text` and `_checked` have it: whoever opens a table decodes many, one by one.
+            commit = self._decode(body if body.isascii() else _text(body))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._explain(body, file, error) from error
+        if OLDEST_FORMAT <= commit.format <= NEWEST_FORMAT and commit.transactions:
+            return commit
         return _checked(commit, file)
 
     def unread(self, body: bytes, file: str) -> Commit[msgspec.Raw]:
@@ -201,6 +206,11 @@ class Codec(Generic[E]):
                 f"{file} holds {unknown}, which this version does not know: upgrade lakeledger"
             )
         return DamagedLogError(f"{file} does not hold a commit: {error}", file)
+
+
+@cache
+def _kinds(event_types: Any) -> frozenset[str]:
+    return frozenset(each.__struct_config__.tag for each in get_args(event_types))
 
 
 def _text(body: bytes) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, overload
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 STREAM_FOLDER: Final = "_ledger"
 """What the folder of a stream is called; the catalog's lies at the ledger's root."""
@@ -71,7 +71,7 @@ class Layout:
     @property
     def shared(self) -> Layout:
         """The same with the checkpoints of the clients that know format 1 alone."""
-        return evolve(self, checkpoints="checkpoints")
+        return Layout(self.root)
 
     def commit(self, version: int) -> str:
         """Return the key of a commit."""

@@ -31,6 +31,8 @@ _MOST_KEPT = 128
 _LARGEST_KEPT = 16 * 1024
 """So many files of the newest commits are kept in memory, none of them larger than this."""
 
+_NOTHING = (-1, b"")
+
 _STRIDES = (1, 2, 4, 8, 16, 32, 64, 100)
 
 
@@ -70,13 +72,13 @@ class Newest:
     def keep(self, version: int, body: bytes) -> None:
         """Keep a commit's file, unless it is large or a newer one has its place."""
         place = version % _MOST_KEPT
-        if len(body) <= _LARGEST_KEPT and self._places.get(place, (-1, b""))[0] <= version:
+        if len(body) <= _LARGEST_KEPT and self._places.get(place, _NOTHING)[0] <= version:
             self._places[place] = version, body
             self._highest = max(self._highest, version)
 
     def get(self, version: int) -> bytes | None:
         """Return a commit's file, if it is kept."""
-        found, body = self._places.get(version % _MOST_KEPT, (-1, b""))
+        found, body = self._places.get(version % _MOST_KEPT, _NOTHING)
         return body if found == version else None
 
     def among(self, versions: range) -> dict[int, bytes]:
@@ -234,7 +236,8 @@ class Reader(Generic[E]):
     ) -> D:
         key = self._layout.commit(version)
         found = decode(body, key)
-        self._check_place(found, key, version, parent)
+        if found.version != version or found.parent != parent or not parent:
+            self._check_place(found, key, version, parent)
         return found
 
     def _check_place(

@@ -348,16 +348,17 @@ class StreamLog(Generic[S, E]):
         newest = start.digest
         # Mostly there is nothing new.
         builder: Builder[S, E] | None = None
+        keeps_lines = not self.segments.is_near
         try:
-            for read in reader.after(start):
+            for commit, body, digest_of_it in reader.after(start):
                 give_way()
                 builder = builder or self.stream.builder(state)
-                self.fold(builder, read.commit)
-                commits.append(read.commit)
-                newest = read.digest
-                self._newest.keep(read.commit.version, read.body)
-                if not self.segments.is_near and self._lines.wants(read.commit.version):
-                    self._lines.take(read.commit.version, read.body)
+                self.fold(builder, commit)
+                commits.append(commit)
+                newest = digest_of_it
+                self._newest.keep(commit.version, body)
+                if keeps_lines and self._lines.wants(commit.version):
+                    self._lines.take(commit.version, body)
         except OSError:
             # On a bad network nobody would ever get through a long way in one go.
             self._reached(builder, commits, newest)
@@ -370,8 +371,7 @@ class StreamLog(Generic[S, E]):
     ) -> None:
         if builder and commits:
             self._read_to = Head(builder.freeze(), newest)
-            for commit in commits[-CHECKPOINT_INTERVAL:]:
-                self.lookup.note(commit)
+            self.lookup.note_all(commits[-CHECKPOINT_INTERVAL:])
 
     def fold(self, builder: Builder[S, E], commit: Commit[E]) -> None:
         """Fold a commit that stands in the log.

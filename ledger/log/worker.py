@@ -55,9 +55,8 @@ class Worker:
         self._work = work
         self._lull_s = lull_s
         self._is_late = is_late
+        self._is_known = False
         self.after_fork()
-        _workers.add(self)
-        begin_anew_after_fork(self)
 
     def after_fork(self) -> None:
         """Begin anew: a child has none of its parent's threads."""
@@ -72,6 +71,11 @@ class Worker:
 
     def ask(self) -> None:
         """Say that there is something to do; return at once."""
+        if not self._is_known:
+            # Most handles only read, and an end or a fork is nothing to what nobody asked.
+            _workers.add(self)
+            begin_anew_after_fork(self)
+            self._is_known = True
         self._asked.append(None)
         # Two who ring at once ring once.
         with suppress(RuntimeError):

@@ -508,6 +508,14 @@ class Lookup(Generic[E]):
         """Remember a commit that was read or landed."""
         self._tail(_interval_of(commit.version)).note(commit)
 
+    def note_all(self, commits: Sequence[Commit[E]]) -> None:
+        """Remember some commits that were read, each after the one before."""
+        tail = None
+        for each in commits:
+            if tail is None or each.version > tail.last:
+                tail = self._tail(_interval_of(each.version))
+            tail.note(each)
+
     def named_by(self, commit: Commit[E]) -> frozenset[str] | None:
         """Return what a commit named that was noted lately; None of any other."""
         tail = self._tails.get(_interval_of(commit.version))
