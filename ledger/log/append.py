@@ -7,7 +7,6 @@ reader could not decode.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import groupby
@@ -45,9 +44,6 @@ from ledger.observing.tracing import is_observed
 
 S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")
-
-TURN_S = 0.003
-"""Beside other processes the lock is kept for further commits until so long after it was got."""
 
 
 @frozen
@@ -126,19 +122,9 @@ class Appender(Generic[S, E]):
         return self.log.personal.keep(request, self.now_millis(), self.patience)
 
     def _land(self, riders: Sequence[Rider[S, E]]) -> None:
-        """Find out what comes of riders, and of those who come while the lock is waited for.
-
-        Beside other processes those who come back at once are landed in the same turn, as long as
-        it is short: what they meet is what they made, and no one else has to be read.
-        """
+        """Find out what comes of riders, and of those who come while the lock is waited for."""
         with self.log.locked(lambda read: _meet(riders, read)):
-            end_s = time.monotonic() + TURN_S
             self._land_all([*riders, *self._group.gathered()])
-            while self.log.is_beside_others() and time.monotonic() < end_s:
-                following = self._group.next()
-                if not following:
-                    break
-                self._land_all(following)
         self.log.keep_caches()
 
     def _land_all(self, riders: Sequence[Rider[S, E]]) -> None:

@@ -192,14 +192,25 @@ class StreamLog(Generic[S, E]):
             if head is None:
                 return self._open()
             version = head.state.version
-            if self.store.is_near and not self.store.exists(self.layout.commit(version + 1)):
-                # Mostly there is nothing new, and to find that out is a good part of small commits.
+            if self._finds_nothing(version + 1):
                 return []
             start = Position(version, head.digest)
             found = self._follow(head.state, start, self.reader)
             if found:
                 self._met_others_s = time.monotonic()
             return found
+
+    def _finds_nothing(self, version: int) -> bool:
+        """Whether a version is not there, as a look tells where that is cheaper than reading it.
+
+        Mostly there is nothing new, and to find that out is a good part of small commits; beside
+        others there mostly is.
+        """
+        return (
+            self.store.is_near
+            and not self.is_beside_others()
+            and not self.store.exists(self.layout.commit(version))
+        )
 
     def locked(
         self, met: Callable[[Sequence[Commit[E]]], None] = lambda _: None

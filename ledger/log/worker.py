@@ -124,18 +124,13 @@ class Worker:
                 # Whoever asks from here on finds nobody at work, and starts another thread.
                 return
 
-    def hears(self, timeout_s: float) -> bool:
-        """Return whether somebody asks within so long; for the work, which then sees to that."""
-        return self._bell.acquire(timeout=timeout_s)
-
     def _do(self) -> None:
-        # Again for those whose ringing the work heard by itself.
-        while asked := len(self._asked):
+        asked = len(self._asked)
+        self._rest()
+        while self._work():
             self._rest()
-            while self._work():
-                self._rest()
-            for _ in range(asked):
-                self._asked.popleft()
+        for _ in range(asked):
+            self._asked.popleft()
 
     def _rest(self) -> None:
         while self._lull_s is not None and (pause := self._lull_s()) > 0:

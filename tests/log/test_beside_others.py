@@ -118,42 +118,18 @@ class Locks(Wrapped):
         return super().lock(key)
 
 
-@pytest.mark.parametrize(("turn_s", "turns"), [(60.0, 1), (0.0, 4)])
-def test_who_comes_back_at_once_is_landed_in_the_same_turn(
-    turn_s: float, turns: int, monkeypatch: pytest.MonkeyPatch
+def test_each_commit_waits_in_line_anew_so_that_nobody_waits_for_several_of_one(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ours, _ = beside_another()
     locks = Locks(ours.log.store)
     monkeypatch.setattr(ours.log, "store", locks)
-    monkeypatch.setattr("ledger.log.append.TURN_S", turn_s)
-    monkeypatch.setattr("ledger.log.group.riders.COMES_BACK_S", 1.0)
 
-    for number in range(4):
+    for number in range(3):
         ours.alter([SetOption("b", str(number))])
 
-    assert locks.taken.count(ours.log.layout.lock) == turns
-    assert locks.taken.count(ours.log.layout.line) == turns
-    assert ours._appender._group._worker.wait(5), "somebody is still waited for"
-
-
-def test_who_does_not_come_back_is_not_waited_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    ours, other = beside_another()
-    monkeypatch.setattr("ledger.log.group.riders.COMES_BACK_S", 0.3)
-    worker = ours._appender._group._worker
-    waited, spent = [], []
-
-    for _ in range(3):
-        ours.alter([SetOption("b", "x")])
-        begun, worked = time.monotonic(), time.process_time()
-        other.alter([SetOption("c", "x")])
-        waited.append(time.monotonic() - begun)
-        spent.append(time.process_time() - worked)
-        assert worker.wait(5)
-        time.sleep(0.4)
-
-    # He had come back when both met; from then on he is late.
-    assert waited[0] > 0.15 > max(waited[1:])
-    assert spent[0] < 0.15, "who waits takes no processor"
+    assert locks.taken.count(ours.log.layout.line) == 3
+    assert locks.taken.count(ours.log.layout.lock) == 3
 
 
 def test_caches_are_not_saved_while_others_wait_for_the_lock() -> None:

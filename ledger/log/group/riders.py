@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import copy
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -29,9 +28,6 @@ E = TypeVar("E")
 
 _LOOKS_AFTER_S = 1.0
 
-COMES_BACK_S = 0.0005
-"""Who asks for the next commit within so long of the last one's end is waited for."""
-
 
 class Rider(Generic[S, E]):
     """One transaction on its way into the log, and what came of it.
@@ -43,12 +39,11 @@ class Rider(Generic[S, E]):
         gone: Whether its thread waits no longer.
         following: Whom its thread wakes when it goes on.
         attempts: How often it was decided.
-        asked_s: When, by a monotonic clock.
     """
 
     __slots__ = (
         *("_awake", "_doubt", "_error", "_landed"),
-        *("asked_s", "attempts", "following", "gone", "intent", "kept", "request"),
+        *("attempts", "following", "gone", "intent", "kept", "request"),
     )
 
     def __init__(self, intent: Intent[S, E], request: Request) -> None:
@@ -61,7 +56,6 @@ class Rider(Generic[S, E]):
         self.gone = False
         self.following: Rider[S, E] | None = None
         self.attempts = 0
-        self.asked_s = time.monotonic()
         self._awake = threading.Lock()
         self._awake.acquire()
 
@@ -138,8 +132,6 @@ class Group(Generic[S, E]):
         self._land = land
         self._riders: deque[Rider[S, E]] = deque()
         self._taken: list[Rider[S, E]] = []
-        self._let_go_s = -COMES_BACK_S
-        self._comes_back = False
         self._worker = Worker("ledger-commits", self._work)
         begin_anew_after_fork(self)
 
@@ -184,23 +176,7 @@ class Group(Generic[S, E]):
             # The last one was taken back meanwhile.
             pass
         self._taken += taken
-        if taken:
-            self._comes_back = taken[0].asked_s - self._let_go_s < COMES_BACK_S
         return taken
-
-    def next(self) -> list[Rider[S, E]]:
-        """Let those go on who are answered, and take who asks then.
-
-        Only for the thread that lands them, while it holds the lock. It waits a moment for those
-        who ask for one commit after the other, and for nobody who did not last time.
-        """
-        self._let_go()
-        if self._comes_back:
-            end_s = self._let_go_s + COMES_BACK_S
-            while not self._riders and (left_s := end_s - time.monotonic()) > 0:
-                self._worker.hears(left_s)
-            self._comes_back = bool(self._riders)
-        return self.gathered()
 
     def _work(self) -> bool:
         riders = self.gathered()
@@ -212,17 +188,13 @@ class Group(Generic[S, E]):
             for each in self._taken:
                 if not each.is_answered:
                     each.fail(twin(error))
-        self._let_go()
-        return True
-
-    def _let_go(self) -> None:
         taken, self._taken = self._taken, []
-        self._let_go_s = time.monotonic()
         chain = [each for each in taken if not each.gone]
         for each, following in pairwise(chain):
             each.following = following
         if chain:
             chain[0].wake()
+        return True
 
     def after_fork(self) -> None:
         """Leave to the parent what was asked there."""
