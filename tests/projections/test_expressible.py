@@ -118,6 +118,12 @@ def test_types_are_compared_at_every_depth(path: tuple[str, ...], wanted: str) -
     assert table_of(columns, formats="paimon").alter([change]).version == 1
 
 
+def test_full_names_are_unique_inside_a_column_too() -> None:
+    columns: dict[str, str | DataType] = {"a": row(("b", row(("c", IntType()))))}
+    error = refused(table_of(columns), [AddColumn(("a", "b.c"), "INT")])
+    assert (error.format, "full names" in error.rule) == ("iceberg", True)
+
+
 LACKING: list[tuple[DataType, str]] = [
     (MultisetType(IntType()), "MULTISET"),
     (VectorType(IntType(), 3), "VECTOR"),

@@ -29,6 +29,7 @@ from ledger import (
 )
 from ledger.cli import main
 from ledger.events import TableEvent
+from ledger.events.born.iceberg import StatisticsBlob
 from ledger.events.commit import Commit, Transaction
 from ledger.events.rules_events import FormatRulesRaised
 from ledger.events.schema_changes import RemoveOption, UpdateComment
@@ -40,6 +41,7 @@ from projections.statistics import Kept
 from projections.statistics.reading.engine_files import EngineFiles
 from projections.statistics.shown.query import totals
 from tests.lakes import format_1, lake_on, memory
+from tests.toy_format import ToyRules
 
 ALL = "paimon,iceberg,toy"
 Install = Callable[..., None]
@@ -248,6 +250,65 @@ def test_a_table_records_the_highest_rules_and_lower_ones_say_upgrade(install: I
     assert table.state.version == version
     table.alter([SetOption("ledger.formats", "paimon,iceberg")])
     table.append([file("d.parquet")])
+
+
+BLOB = StatisticsBlob(type="t", snapshot_id=2, sequence_number=2, fields=(0,))
+OF_WHAT_IT_HOLDS: dict[str, Callable[[Table], object]] = {
+    "append": lambda table: table.append([file("c.parquet")]),
+    "delete files": lambda table: table.delete_files(["a.parquet"]),
+    "roll back": lambda table: table.rollback(snapshot=1),
+    "create a tag": lambda table: table.create_tag("two", snapshot=1),
+    "replace a tag": lambda table: table.replace_tag("one", snapshot=1),
+    "delete a tag": lambda table: table.delete_tag("one"),
+    "expire": lambda table: table.expire_snapshots(before=2),
+    "create a branch": lambda table: table.create_branch("new"),
+    "reset a branch": lambda table: table.branch("audit").reset(snapshot=1),
+    "append to a branch": lambda table: table.branch("audit").append([file("c.parquet")]),
+    "fast-forward": lambda table: table.branch("audit").fast_forward(),
+    "delete a branch": lambda table: table.branch("audit").delete(),
+    "partition statistics": lambda table: table.set_partition_statistics(2, "statistics/p", 9),
+    "statistics": lambda table: table.set_statistics(2, "metadata/s.stats", 9, 4, [BLOB]),
+}
+
+
+@pytest.mark.parametrize("act", OF_WHAT_IT_HOLDS.values(), ids=OF_WHAT_IT_HOLDS.keys())
+def test_rules_are_recorded_by_the_first_change_that_their_format_was_asked_about(
+    install: Install, monkeypatch: pytest.MonkeyPatch, act: Callable[[Table], object]
+) -> None:
+    install(toys="tests.toy_format:TOY")
+    table = table_of()
+    table.append([file("a.parquet")])
+    table.append([file("b.parquet")])
+    table.create_tag("one")
+    table.create_branch("audit")
+    table.branch("audit").append([file("on_branch.parquet")])
+    asked: list[str] = []
+
+    def noting(name: str) -> None:
+        asks = getattr(ToyRules, name)
+
+        def noted(self: ToyRules, *given: object) -> object:
+            asked.append(name)
+            return asks(self, *given)
+
+        monkeypatch.setattr(ToyRules, name, noted)
+
+    install(toys="tests.toy_format:NEWER")
+    for each in ("file_problems", "tag_problems", "name_problems", "problems", "last_problems"):
+        noting(each)
+    version = table.state.version
+    act(table)
+
+    since = [each for each in table.events() if each.version > version]
+    raised = [
+        event
+        for commit in since
+        for transaction in commit.transactions
+        for event in transaction.events
+        if isinstance(event, FormatRulesRaised)
+    ]
+    assert since
+    assert bool(raised) == bool(asked)
 
 
 def test_a_ledger_of_the_first_format_records_no_rules(install: Install) -> None:

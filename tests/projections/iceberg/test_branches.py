@@ -13,7 +13,7 @@ from pyarrow import parquet
 from pyiceberg.table import StaticTable
 
 import ledger
-from ledger import Table
+from ledger import SetOption, Table
 from ledger.events.snapshot_events import BranchHead, SnapshotCommitted
 from projections.iceberg.manifests import layout
 from projections.iceberg.materialise import expected, project, verify
@@ -102,6 +102,18 @@ def test_a_branch_that_begins_before_the_run_goes_on_from_what_that_snapshot_lis
     assert verify(table) == NOTHING
     snapshots = Left.by(table).metadata(table.state.version, table)["snapshots"]
     assert [each["snapshot-id"] for each in snapshots] == [9]
+
+
+def test_a_branch_without_an_age_never_goes_by_that_of_the_tables_tags() -> None:
+    table = table_with("a.parquet")
+    table.create_branch("kept")
+    project(table)
+    refs = Left.by(table).metadata(table.state.version, table)["refs"]
+    assert "max-ref-age-ms" not in refs["kept"]
+    table.alter([SetOption("history.expire.max-ref-age-ms", "5")])
+    project(table)
+    refs = Left.by(table).metadata(table.state.version, table)["refs"]
+    assert refs["kept"]["max-ref-age-ms"] == 2**63 - 1
 
 
 def test_main_is_listed_as_if_there_were_no_branch() -> None:

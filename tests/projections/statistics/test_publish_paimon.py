@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,10 @@ from projections.materialising import outputs_of
 from projections.paimon import materialise as paimon
 from projections.paimon.files.statistics_file import statistics_from_json
 from projections.paimon.statistics import analysis as publish_paimon
+from projections.paimon.statistics.publisher import PAIMON
 from projections.statistics import Kept
 from projections.statistics.shown.views import document, every_snapshot, snapshot_statistics
+from projections.statistics.spark.analyze import Analysis
 from tests.lakes import lake_on, memory
 from tests.projections.iceberg.older_logs import record_file
 from tests.projections.statistics.publishing import a_file, a_table
@@ -186,3 +189,28 @@ def test_partitions_are_listed_as_the_dlf_api_lists_them_at_any_instant(tmp_path
         "fileCount": 1,
         "lastFileCreationTime": 100,
     }
+
+
+def test_counts_of_another_snapshot_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = a_table()
+    table.append([counted("a", "2024-01-01", 3, 9)])
+    published: list[Mapping[int, int] | None] = []
+    monkeypatch.setattr(publish_paimon, "publish", lambda _, distinct: published.append(distinct))
+    at, kept = table.at(), Kept.of(table.log)
+    for snapshot_id in (at.state.last_snapshot_id, at.state.last_snapshot_id + 1):
+        [
+            *PAIMON.publish(
+                table, kept, at, Analysis(snapshot_id, {0: 7}, is_exact=True, read_count=1)
+            )
+        ]
+    [*PAIMON.publish(table, kept, at, None)]
+
+    assert published == [{0: 7}, None, None]
+
+
+def test_what_only_an_engine_could_count_is_refused_before_anything_is_counted() -> None:
+    lake = lake_on(memory())
+    lake.create_database("d")
+    keyed = lake.create_table("d.t", Schema.of({"id": "INT NOT NULL"}, primary_keys=["id"]))
+    with pytest.raises(InvalidInputError, match="no snapshot yet"):
+        PAIMON.check(keyed, keyed.at(), None)

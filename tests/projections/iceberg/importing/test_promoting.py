@@ -308,7 +308,12 @@ def test_the_command_tells_which_snapshots_go_whatever_their_ids_are(
     told = json.loads(capsys.readouterr().out)
     assert told["expired"] == [ids[0], ids[2]]
     assert told["keptByTags"] == [{"tagName": "v1", "snapshotId": ids[1]}]
-    assert main(line) == 0
+    capsys.readouterr()
+    line += ["--commit-id", "mine", "--output", "json"]
+    for is_repeated in (False, True):
+        assert main(line) == 0
+        done = json.loads(capsys.readouterr().out)
+        assert done["expired"] == sorted([ids[0], ids[2]]) if is_repeated else [ids[0], ids[2]]
     left = lake.table("a.b").state.snapshot_ids
     assert [each for each in ids if each in left] == [ids[1], ids[3]]
 
@@ -495,8 +500,14 @@ def test_an_empty_table_is_promoted_too(tmp_path: Path) -> None:
     theirs = created(tmp_path / "t")
     lake = ledger.open(tmp_path / "lake")
     lake.import_table("a.b", theirs.metadata_location)
-    assert lake.promote("a.b").files == 0
+    done = lake.promote("a.b")
+    assert done.files == 0
     table = lake.table("a.b")
+    stop, read, keep, on = done.instructions
+    assert stop.startswith(f"stop all writers of {theirs.location()}")
+    assert table.location in read
+    assert keep.startswith(f"keep the files below {theirs.location()}")
+    assert on.endswith("lakeledger project iceberg a.b")
     assert by_pyiceberg(table) == []
     table.add_files(own_file(table, "one.parquet", 1, name=["a"]))
     assert by_pyiceberg(table) == by_ledger(table) == [{"id": 1, "name": "a"}]

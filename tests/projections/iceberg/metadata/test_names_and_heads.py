@@ -82,6 +82,17 @@ def test_expiry_refuses_to_take_a_head_and_a_shared_tables_files() -> None:
         expiring(shared, keep, now_ms=START_MS)
 
 
+@pytest.mark.parametrize(("later_ms", "left"), [(432_000_000, [1, 2, 3]), (432_100_000, [3])])
+def test_snapshots_stay_for_five_days_where_no_property_says_otherwise(
+    later_ms: int, left: list[int]
+) -> None:
+    base = three()
+    first_ms = base.snapshots[0].timestamp_ms
+    removed = expiring(base, Retention(), now_ms=first_ms + later_ms)
+    after = apply_updates(base, removed, now_ms=first_ms + later_ms) if removed else base
+    assert [each.snapshot_id for each in after.snapshots] == left
+
+
 def test_an_old_ref_goes_and_main_never_does() -> None:
     base = commit(three(), pointed("v1", 1, "tag", {"max-ref-age-ms": 10}))
     removed = expiring(base, Retention(), now_ms=START_MS + 10**12)

@@ -1,0 +1,60 @@
+"""Changes of what a table holds: which of them a table takes that others own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from ledger.events.born.iceberg import IcebergStatistics
+from ledger.evolution.operation import StateOperation
+from ledger.evolution.operations import OPERATIONS
+from ledger.evolution.table.changes import MetBranch
+from ledger.evolution.table.conflicts.touched import RecentlyTouched
+from ledger.evolution.table.intent import TableIntent
+from ledger.files.live import LiveFiles
+from ledger.formats import INSTALLED
+from ledger.history.past import TablePast
+from ledger.model.errors import InvalidInputError
+from ledger.model.snapshot import Totals
+from tests.evolution.born import born
+from tests.lakes import lake_on, memory, orders
+
+STATISTICS = IcebergStatistics(
+    snapshot_id=1, statistics_path="s", file_size_in_bytes=1, file_footer_size_in_bytes=1
+)
+VALUES: dict[str, Any] = {
+    "CommitKind": "APPEND",
+    "IcebergStatistics": STATISTICS,
+    "MetBranch": MetBranch("b", 1),
+    "Totals": Totals(),
+    "int": 1,
+    "str": "a",
+}
+ROWS = [each for each in OPERATIONS if isinstance(each, StateOperation)]
+
+
+def sample(kind: Any) -> Any:
+    """Return a change of a kind with some value for each attribute that has no default."""
+    needed = (each for each in attrs.fields(kind) if each.default is attrs.NOTHING)
+    return kind(**{each.name: VALUES[str(each.type)] for each in needed})
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.asked.__name__)
+def test_a_table_that_others_own_takes_no_change_of_what_it_holds_but_its_end_and_its_times(
+    row: StateOperation,
+) -> None:
+    table = orders(lake_on(memory()))
+    past, touched = TablePast(table.log, LiveFiles(table.log)), RecentlyTouched(lambda _: ())
+    theirs = born(0).freeze()
+    assert theirs.mirrored is not None
+    refused = ""
+    try:
+        TableIntent([sample(row.asked)], theirs, touched, past, INSTALLED)
+    except InvalidInputError as error:
+        refused = error.kind or ""
+
+    its_own = {"CorrectClock", "DropTable"}
+    assert (refused == "MIRRORED") == (row.asked.__name__ not in its_own)
+    assert row.of_any_table == (row.asked.__name__ in its_own)
