@@ -146,6 +146,27 @@ def test_a_foreign_file_in_the_way_is_reported_and_left_alone(of: Format, kind: 
     of.assert_exact(table)
 
 
+def test_a_foreign_checkpoint_where_a_delta_log_begins_is_not_taken_for_the_ledgers() -> None:
+    store = memory()
+    table = DELTA.random_table(1, store)
+    path = next(path for path in DELTA.expected(table) if path.endswith(".checkpoint.parquet"))
+    key = f"{table.path}/{path}"
+    store.create(key, b"mine")
+
+    def version_by_version() -> None:
+        for version in range(table.state.version + 1):
+            DELTA.advance(table, version=version)
+
+    with pytest.raises(StoreError, match=path) as raised:
+        version_by_version()
+
+    assert raised.value.kind == "FOREIGN_FILE"
+    assert store.read(key) == b"mine"
+    store.delete(key)
+    DELTA.project(table)
+    DELTA.assert_exact(table)
+
+
 def test_foreign_files_are_listed_and_outlive_everything(kept: Format) -> None:
     store = memory()
     table = kept.random_table(1, store)

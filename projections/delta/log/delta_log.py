@@ -132,12 +132,25 @@ class DeltaLog:
         return tuple(path for _, path in sorted(gone))
 
     def _begin_earlier(self, version: int) -> None:
-        """Give a version of an earlier run the checkpoint that a log begins with."""
-        if self._outputs.read(checkpoint_path(version)) is None:
-            self._put_checkpoint(version, _without_removed(self._load(version)))
+        """Give a version of an earlier run the checkpoint that a log begins with.
+
+        Raises:
+            StoreError: A file that the ledger did not project stands in its place.
+        """
+        begins = _without_removed(self._load(version))
+        there = self._standing(version)
+        if there is None or not is_same(to_parquet(_without_removed(there)), to_parquet(begins)):
+            self._put_checkpoint(version, begins)
         elif version > self._hinted():
-            # A run that was killed came as far as the checkpoint.
-            self._hint = hint_json(version, self._load(version))
+            # A run that was killed came as far as the checkpoint, or one was due there.
+            self._hint = hint_json(version, there)
+
+    def _standing(self, version: int) -> Reconciled | None:
+        body = self._outputs.read(checkpoint_path(version))
+        try:
+            return None if body is None else from_parquet(body)
+        except (ValueError, LookupError):
+            return None
 
     def _put_checkpoint(self, version: int, found: Reconciled) -> None:
         path, body = checkpoint_path(version), to_parquet(found)
