@@ -11,8 +11,10 @@ from msgspec import Struct
 
 from ledger.events import CatalogEvent, TableEvent
 from ledger.events.commit import Transaction
+from ledger.events.snapshot_events import SnapshotsExpired
 from ledger.evolution.bounds import IN_LOGS, IN_LOGS_BY_KEY, LONG, NUMBERS, UNBOUNDED, Bound
-from ledger.evolution.in_logs import number_problems
+from ledger.evolution.in_logs import check_said, number_problems
+from ledger.model.errors import InvalidInputError
 from ledger.model.file_change import FileChange
 
 
@@ -90,3 +92,9 @@ def test_what_may_be_decided_may_stand_in_a_log() -> None:
         low, high = IN_LOGS[name].in_logs
         assert (low, high) == bound.in_logs
         assert low <= bound.least <= bound.most <= high
+
+
+def test_what_is_no_event_is_passed_over_and_what_follows_it_is_looked_at() -> None:
+    check_said(["a text", SnapshotsExpired(earliest_snapshot_id=1)], "/web/visits")
+    with pytest.raises(InvalidInputError, match="/web/visits"):
+        check_said(["a text", SnapshotsExpired(earliest_snapshot_id=-1)], "/web/visits")

@@ -102,6 +102,12 @@ def test_a_name_that_a_winner_took_is_a_conflict(
     assert copy.winner == lost.winner
 
 
+def test_a_name_that_a_winner_took_is_his_who_took_it_whoever_came_after() -> None:
+    theirs = (table(ORDERS, "b"), table(SALES, "c"), AlterDatabase("shop", (), {"a": "2"}))
+    lost = conflict(shop(), table(ORDERS), *theirs)
+    assert (lost.cell, lost.version) == ("name shop.orders", 1)
+
+
 def test_a_database_that_a_winner_dropped_is_a_conflict() -> None:
     for mine in (table(ORDERS), AlterDatabase("shop", (), {"a": "2"})):
         lost = conflict(shop(), mine, DropDatabase("shop"))

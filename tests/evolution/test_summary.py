@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ledger.evolution.table.born.iceberg import MAIN, BornTable
 from ledger.evolution.table.born.promoted import summary_of
-from ledger.evolution.table.born.summary import RESERVED, TOTALS
+from ledger.evolution.table.born.summary import RESERVED, TOTALS, FileTotals
 from ledger.evolution.table.changes import CommitSnapshot, Rollback
 from ledger.model.file_change import FileChange
 from tests.evolution.born import born
@@ -118,3 +118,10 @@ def test_a_first_snapshot_has_all_totals_and_so_has_one_after_no_summary_none() 
 def test_a_rollback_is_named_by_what_comes_and_goes() -> None:
     back = Rollback(commit_user="ann", target_snapshot_id=1, files=(file("a", kind="DELETE"),))
     assert summary_of(promoted(), back)["operation"] == "delete"
+
+
+def test_a_table_begins_with_no_files_and_every_sum_is_of_its_own() -> None:
+    assert set(FileTotals().named.values()) == {0}
+    sums = FileTotals(1, 2, 3, 4, 5, 6)
+    assert sums.named == dict(zip(TOTALS, range(1, 7), strict=True))
+    assert sums - sums == FileTotals() == sums - FileTotals(1, 2, 3, 4, 5, 6)

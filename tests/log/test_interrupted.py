@@ -29,6 +29,7 @@ from ledger import (
     Table,
 )
 from ledger.evolution.fold.table_builder import TableBuilder
+from ledger.log.worker import aside
 from tests.lakes import lake_on, memory, orders
 
 
@@ -550,3 +551,19 @@ def test_what_a_handler_is_refused_while_its_thread_reads_is_no_damage(tmp_path:
     assert refused.value.kind == "REENTERED"
     assert "handler" not in table.state.schema.options
     assert table.alter([SetOption("handler", "1")]).state.schema.options["handler"] == "1"
+
+
+def test_what_is_done_aside_is_done_here_where_no_thread_can_be_had(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_more(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    def broken() -> int:
+        raise ValueError("no")
+
+    assert aside(lambda: 7) == 7
+    monkeypatch.setattr(threading.Thread, "start", no_more)
+    assert aside(lambda: 7) == 7
+    with pytest.raises(ValueError, match="no"):
+        aside(broken)

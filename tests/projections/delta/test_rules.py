@@ -16,6 +16,7 @@ from ledger import (
     RenameColumn,
     Schema,
     SetOption,
+    SnapshotPlan,
     Table,
     UpdateColumnDefaultValue,
     UpdateColumnType,
@@ -165,3 +166,32 @@ def test_a_plan_names_the_defaults_that_the_log_will_not_say() -> None:
     table.alter([change])
     told = table.plan([AddColumn(("b",), "INT")]).warnings
     assert not [each for each in told if "default" in each]
+
+
+def test_files_of_the_past_are_asked_about_when_delta_is_declared() -> None:
+    table = table_of({"a": "INT", "p": "INT"}, options={"ledger.formats": "iceberg"})
+    table.append([replace(file("old", field_ids=True), format="avro", path="old.avro")])
+    table.delete_files(["old.avro"])
+    with pytest.raises(FormatError, match=r"old\.avro"):
+        table.alter([SetOption("ledger.formats", "iceberg,delta")])
+    table.expire_snapshots(before=2)
+    assert table.alter([SetOption("ledger.formats", "iceberg,delta")]).version == 4
+
+
+def test_keys_of_older_snapshots_are_asked_about_when_delta_is_declared() -> None:
+    schema = Schema.of({"a": "INT"}, primary_keys=["a"], options={"ledger.formats": "paimon"})
+    lake = lake_on(memory())
+    lake.create_database("db")
+    table = lake.create_table("db.t", schema)
+    lists = {"base_manifest_list": "manifest-list-1", "delta_manifest_list": "manifest-list-2"}
+    table.alter([SetOption("ledger.formats", "paimon,delta")])
+    table.alter([SetOption("ledger.formats", "paimon")])
+    table.commit_snapshot(SnapshotPlan("APPEND", (file("a"),), commit_user="f", facts=lists))
+    with pytest.raises(FormatError):
+        table.alter([SetOption("ledger.formats", "paimon,delta")])
+
+
+def test_an_empty_table_is_asked_about_when_delta_is_declared_later() -> None:
+    table = table_of({"a": "INT", "A": "INT"}, options={"ledger.formats": "iceberg"})
+    with pytest.raises(FormatError, match="case"):
+        table.alter([SetOption("ledger.formats", "iceberg,delta")])
