@@ -26,7 +26,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Generic, Protocol
 
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field, frozen
 
 from ledger.events import TableEvent
 from ledger.evolution.declared.format import declared_by
@@ -73,9 +73,25 @@ def _more_or_fewer(commits: int, took_s: float) -> int:
     return commits * 2 if took_s < STEP_S else max(FIRST_COMMITS, commits // 2)
 
 
-def _going_on(told: Progress, before: int, total: int) -> Progress:
-    """Return who is told of a step, so that of all steps together is told."""
-    return lambda done, _of: told(before + done, total)
+@define
+class _Going:
+    """Tells of all steps together what each tells of itself; never less than it told before.
+
+    Attributes:
+        told: Who is told.
+        total: How much there is to do, as far as is known: a step that begins anew does more.
+        before: How much earlier steps did.
+    """
+
+    told: Progress
+    total: int
+    before: int = 0
+    _most: int = 0
+
+    def __call__(self, done: int, of: int) -> None:
+        self._most = max(self._most, self.before + done)
+        self.total = max(self.total, self._most, self.before + of)
+        self.told(self._most, self.total)
 
 
 @frozen
@@ -513,26 +529,32 @@ class Materialisation(Generic[P]):
         In steps, each of which stands whatever comes of the next.
         """
         first, commits = start.version, FIRST_COMMITS
+        told = _Going(on_progress, target.version - first)
         while True:
             begun_s = time.monotonic()
-            told = _going_on(on_progress, start.version - first, target.version - first)
             reached = self._stepped(table, start, target, commits, told)
+            if reached is None and start.version > first:
+                # Somebody else brought them there meanwhile, where the store cannot lock.
+                return start.version
             if reached is None or reached >= target.version:
                 return reached
             commits = _more_or_fewer(commits, time.monotonic() - begun_s)
             start = self.position(table)
+            told.before = start.version - first
 
     def _stepped(
         self, table: Table, start: P, target: TableState, commits: int, on_progress: Progress
     ) -> int | None:
         while start.version + commits < target.version:
             state = target_state(table, start.version + commits)
+            if not self._declares(state):
+                commits *= 2
+                continue
             try:
-                self.refuse_undeclared(table, state)
                 return self._advanced(table, start, state, on_progress)
             except UnsupportedError:
-                # It may be declared later, and what there is no word for may have gone by then.
-                commits *= 2
+                # What there is no word for may have gone by then.
+                break
         return self._advanced(table, start, target, on_progress)
 
     def _advanced(

@@ -39,13 +39,15 @@ _LISTING: tuple[type, ...] = get_args(ListingEvent)
 _SNAPSHOTS: tuple[type, ...] = get_args(SnapshotEvent)
 _BRANCHES: tuple[type, ...] = (BranchCommitted,)
 
+_FILE = "file:"
+
 _MOST_KEPT = 20_000
 """So many live files are kept in memory, so that who asks again reads what is new alone."""
 
 
 def file_key(path: str, branch: int = 0) -> str:
     """Return what the key index remembers of a file, on main or on a branch by its number."""
-    return f"{on_line(branch)}file:{path}"
+    return f"{on_line(branch)}{_FILE}{path}"
 
 
 @frozen
@@ -64,17 +66,24 @@ class NamedInLog:
         """See `NamedFiles`."""
         return self.names.usual(path)
 
-    def keys(self, path: str, line: int) -> Iterator[str]:
+    def key(self, path: str, line: int) -> str:
         """See `NamedFiles`."""
-        return map(file_key("", line).__add__, self.names.spellings(path))
+        return file_key(path, line)
 
     def of(self, commit: Commit[TableEvent]) -> AbstractSet[str] | None:
         """See `NamedFiles`.
 
+        Logs hold texts that are no spelling by now: older clients and engines wrote them.
+
         Raises:
             DamagedLogError: A list of file changes is missing or damaged.
         """
-        return self.log.lookup.named_by(commit)
+        found = self.log.lookup.named_by(commit)
+        return None if found is None else {self._usual(each) for each in found}
+
+    def _usual(self, key: str) -> str:
+        front, _, path = key.partition(_FILE)
+        return f"{front}{_FILE}{self.names.usual(path)}" if path else key
 
 
 @frozen

@@ -187,8 +187,12 @@ def _wait_at_exit() -> None:
 def _finish() -> None:
     """Let what was asked be done before the process ends; for so long."""
     deadline = time.monotonic() + EXIT_WAITS_S
-    for each in list(_workers):
-        each.finish(deadline - time.monotonic())
+    # Again, as what one does may be to ask another for the first time.
+    while left := [each for each in list(_workers) if not each.is_quiet]:
+        for each in left:
+            each.finish(deadline - time.monotonic())
+        if time.monotonic() > deadline:
+            return
 
 
 def begin_anew_after_fork(each: Forked) -> None:

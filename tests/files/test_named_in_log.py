@@ -17,7 +17,11 @@ from ledger.events.commit import Commit, Transaction
 from ledger.evolution.layout.partition_filter import PartitionFilter
 from ledger.evolution.table.changes import CommitSnapshot
 from ledger.evolution.table.conflicts.touched import FileWish, RecentlyTouched
+from ledger.evolution.table.intent import TableIntent
 from ledger.files.live import NamedInLog
+from ledger.formats import INSTALLED
+from ledger.log.request import Request
+from ledger.model.errors import CommitConflictError
 
 NAMES = ["a", "b", "d/a", "day=1/b"]
 
@@ -144,3 +148,45 @@ def test_a_commit_that_nobody_noted_lately_is_looked_at(tmp_path: Path) -> None:
     first, last = table.log.commit_at(1), table.log.commit_at(101)
     assert table.log.lookup.named_by(first) is None
     assert table.log.lookup.named_by(last)
+
+
+ODD = "file:///data//a.parquet"
+"""As engines and older clients wrote it: no spelling of a path that is taken by now."""
+
+
+def written_before(table: Table, *files: FileChange) -> None:
+    """Commit files as a client did that looked at no spelling."""
+    asked = CommitSnapshot(
+        commit_kind="APPEND", commit_user="older", commit_identifier=1, files=files
+    )
+    intent = TableIntent((asked,), table.state, recently(table), table.past, INSTALLED)
+    table._appender.append(intent, Request(commit_id=f"older {table.state.version}"))
+
+
+def two_handles(tmp_path: Path) -> tuple[Table, Table]:
+    lake = ledger.open(str(tmp_path))
+    lake.create_database("shop")
+    options = {"ledger.formats": "iceberg"}
+    mine = lake.create_table("shop.orders", Schema.of({"id": "BIGINT"}, options=options))
+    return mine, ledger.open(str(tmp_path)).table("shop.orders")
+
+
+def test_rows_are_not_deleted_of_a_file_that_went_by_whatever_name(tmp_path: Path) -> None:
+    mine, theirs = two_handles(tmp_path)
+    written_before(mine, file(ODD))
+    assert mine.state == theirs.state
+    theirs.delete_files([ODD])
+    deletes = replace(file("d.parquet"), content="position-deletes", referenced_data_file=ODD)
+    with pytest.raises(CommitConflictError, match=r"a\.parquet was removed"):
+        mine.append([deletes])
+
+
+def test_a_file_does_not_go_twice_by_whatever_name(tmp_path: Path) -> None:
+    mine, theirs = two_handles(tmp_path)
+    deletes = replace(file(ODD), content="position-deletes", referenced_data_file="x.parquet")
+    written_before(mine, file("x.parquet"), deletes)
+    assert mine.state == theirs.state
+    theirs.delete_files([ODD])
+    with pytest.raises(CommitConflictError, match=r"a\.parquet was removed"):
+        mine.delete_files([ODD])
+    assert mine.state.totals.file_count == 1

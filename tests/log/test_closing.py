@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from pathlib import Path
 from threading import Event
 
@@ -90,3 +92,39 @@ def test_a_place_that_was_closed_stays_as_it_is(tmp_path: Path) -> None:
 
     assert sorted(tmp_path.rglob("*")) == before
     assert any("caches" in str(each) for each in before)
+
+
+ENDS = """
+import sys, time
+from ledger.log.worker import Worker
+
+done = []
+
+def follow():
+    if done:
+        return False
+    time.sleep(0.1)
+    done.append("second")
+    print("second", flush=True)
+    return True
+
+def lead():
+    if begun:
+        return False
+    begun.append(True)
+    time.sleep(0.1)
+    second.ask()
+    return True
+
+begun = []
+first, second = Worker("first", lead), Worker("second", follow)
+first.ask()
+"""
+
+
+def test_a_process_that_ends_waits_for_whom_a_worker_asks_meanwhile(tmp_path: Path) -> None:
+    script = tmp_path / "ends.py"
+    script.write_text(ENDS)
+    for _ in range(4):
+        ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+        assert ran.stdout == "second\n"

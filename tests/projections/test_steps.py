@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 import pytest
+from attrs import evolve
 from msgspec.structs import replace
 
 from ledger import Schema, SetOption, Table
@@ -19,6 +21,8 @@ from tests.projections.iceberg.older_logs import record_file
 
 LIFE = {"paimon": 45, "iceberg": 45, "delta": 16}
 """So many writes are enough for a step of three commits, and not for all of a table."""
+
+EVERY = {"ledger.formats": "iceberg,paimon,delta"}
 
 FAR = 200
 """More commits than a first step takes."""
@@ -162,3 +166,61 @@ def test_what_is_not_declared_by_now_is_refused_at_once() -> None:
     with pytest.raises(UnsupportedError, match="not declared"):
         ICEBERG.kept.step(table, commits=64)
     assert ICEBERG.stands(table) == -1
+
+
+class NoLock(Wrapped):
+    """As a bucket, which keeps nobody out."""
+
+    def lock(self, key: str) -> AbstractContextManager[None]:
+        del key
+        return nullcontext()
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+@pytest.mark.parametrize("how", ["project", "advance"])
+def test_who_is_overtaken_between_two_steps_says_where_the_files_stand(
+    kept: Format, how: str, nth: int
+) -> None:
+    store = NoLock(memory())
+    table = orders(lake_on(store), Schema.of({"id": "BIGINT"}, options=EVERY))
+    commits(table, FAR)
+    reached_by_others: list[int] = []
+
+    class Overtaken(Wrapped):
+        """Has others go all the way before whoever saved a first step looks where he stands."""
+
+        looks = -100
+
+        def replace(self, key: str, body: bytes) -> None:
+            super().replace(key, body)
+            if key == kept.position_key(table) and kept.stands(table) >= 0:
+                self.looks = 0
+
+        def read(self, key: str) -> bytes | None:
+            if key == kept.position_key(table):
+                self.looks += 1
+                if self.looks == nth and not reached_by_others:
+                    reached_by_others.append(kept.project(through(store)))
+            return super().read(key)
+
+    found = getattr(kept.kept, how)(through(Overtaken(store)))
+
+    assert reached_by_others == [table.state.version]
+    assert found == kept.stands(table) == table.state.version
+
+
+@pytest.mark.parametrize("more", [0, 5])
+def test_progress_counts_what_begins_anew(kept: Format, more: int) -> None:
+    table = orders(lake_on(memory()), Schema.of({"id": "BIGINT"}, options=EVERY))
+    commits(table, 20)
+    kept.project(table)
+    files = kept.kept.format.positions
+    stood = kept.position(table)
+    files.save(table.log.store, table.log.layout, evolve(stood, renderer=stood.renderer - 1))
+    commits(table, more)
+    told: list[tuple[int, int]] = []
+    kept.kept.project(table, on_progress=lambda done, of: told.append((done, of)))
+
+    assert told == sorted(told)
+    assert all(0 < done <= of for done, of in told)
+    assert told[-1][0] == told[-1][1]

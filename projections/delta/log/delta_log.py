@@ -137,7 +137,9 @@ class DeltaLog:
         Raises:
             StoreError: A file that the ledger did not project stands in its place.
         """
-        begins = _without_removed(self._load(version))
+        # What is removed by then is left out, whichever checkpoint it is found from.
+        newest = max(self._checkpoints(version - 1), default=-1)
+        begins = _without_removed(self._replay(newest, version))
         there = self._standing(version)
         if there is None or not is_same(to_parquet(_without_removed(there)), to_parquet(begins)):
             self._put_checkpoint(version, begins)
@@ -178,12 +180,19 @@ class DeltaLog:
         From the checkpoints that those runs knew: a later one that was there before, made where the
         log begins by now, has forgotten removals that are told as long as the log begins earlier.
         """
-        standing = map(version_of, filter(is_checkpoint, self._outputs.paths(FOLDER)))
-        known = {each for each in standing if each is not None and each <= version}
+        known = self._checkpoints(version)
         own = known & {self._start.checkpoint.version, self._start.oldest}
         # A log that has its beginning needs none.
         others = known if self._start.oldest else ()
-        newest = max(own or others, default=-1)
+        return self._replay(max(own or others, default=-1), version)
+
+    def _checkpoints(self, version: int) -> set[int]:
+        """Return the versions up to one that have a checkpoint."""
+        standing = map(version_of, filter(is_checkpoint, self._outputs.paths(FOLDER)))
+        return {each for each in standing if each is not None and each <= version}
+
+    def _replay(self, newest: int, version: int) -> Reconciled:
+        """Return what a checkpoint and the commits after it add up to; -1: there is none."""
         found = Reconciled()
         if newest >= 0:
             path = checkpoint_path(newest)

@@ -22,6 +22,7 @@ from projections.delta.log.checkpoint import from_parquet, to_parquet
 from projections.delta.log.names import HINT, checkpoint_path
 from projections.delta.materialise import project
 from projections.materialising import outputs_of
+from tests.faults import Wrapped
 from tests.lakes import lake_on, memory, orders
 from tests.thorough import examples
 
@@ -150,3 +151,26 @@ def test_the_hint_stays_at_the_newest_checkpoint_whatever_the_log_begins_with(be
 
     assert outputs.read(HINT) == hint
     assert outputs.read(checkpoint_path(before)) is not None
+
+
+def test_an_expiry_reads_no_more_commits_than_lie_between_two_checkpoints() -> None:
+    class Counts(Wrapped):
+        read_commits = 0
+
+        def read(self, key: str) -> bytes | None:
+            self.read_commits += "_delta_log" in key and key.endswith(".json")
+            return super().read(key)
+
+    store = Counts(memory())
+    options = {"ledger.formats": "delta"}
+    table = orders(lake_on(store), Schema.of({"id": "BIGINT"}, options=options))
+    for number in range(200):
+        file = FileChange(path=f"{number}.parquet", record_count=1, file_size_in_bytes=1)
+        table.append([file])
+        if number % 50 == 49:
+            project(table)
+    for oldest in (105, 155):
+        table.expire_snapshots(before=oldest)
+        store.read_commits = 0
+        project(table)
+        assert store.read_commits <= 12

@@ -186,6 +186,43 @@ def test_a_row_keeps_its_id_where_its_file_went_in_a_manifest_that_is_still_list
     assert Left.by(table).newest(table) == expected(table)
 
 
+def of_a_file_that_went_twice(*, is_often: bool) -> Table:
+    table = table_of("2")
+    table.append([file("x")])
+    table.append([file("a"), *(file(f"m{number}") for number in range(300))])
+    table.create_tag("kept", snapshot=2)
+    table.alter([SetOption("format-version", "3")])
+    table.append([file("c")])
+    # In a manifest that stays as it is from here on.
+    table.delete_files(["a"])
+    if is_often:
+        project(table)
+    table.append([file("d")])
+    table.expire_snapshots(before=5)
+    # Nobody can read what it went in, so that its rows are new ones.
+    table.rollback(tag="kept")
+    table.append([file("e")])
+    table.delete_files(["a"])
+    if is_often:
+        project(table)
+    table.rollback(tag="kept")
+    project(table)
+    return table
+
+
+def test_a_row_has_the_newest_of_the_ids_that_it_went_with() -> None:
+    often, once = (of_a_file_that_went_twice(is_often=each) for each in (True, False))
+    assert Left.by(often).newest(often) == expected(often)
+    ids: list[int] = []
+    for table in (often, once):
+        left = Left.by(table)
+        newest = left.metadata(table.state.version, table)["snapshots"][-1]
+        live = [each for each in left.entries(newest) if each["status"] != DELETED]
+        ids += [each["row_id"] for each in live if each["path"].endswith("/a")]
+    assert len(ids) == 2
+    assert ids[0] == ids[1]
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_entries_name_the_order_of_unsorted_rows(version: str) -> None:
     table = table_of(version)

@@ -39,11 +39,11 @@ class NamedFiles(Protocol):
     def usual(self, path: str) -> str:
         """Return what a file is called, however somebody wrote it."""
 
-    def keys(self, path: str, line: int) -> Iterable[str]:
-        """Yield what a commit may name a file by, on a line; nothing: who asks has to look."""
+    def key(self, path: str, line: int) -> str:
+        """Return what stands for the file of a usual path, on a line, among what `of` returns."""
 
     def of(self, commit: Commit[TableEvent]) -> AbstractSet[str] | None:
-        """Return what a commit in the log names; None of any other."""
+        """Return what a commit in the log names, its files as they are called; None of others."""
 
 
 class AsWritten:
@@ -53,9 +53,9 @@ class AsWritten:
         """See `NamedFiles`."""
         return path
 
-    def keys(self, _path: str, _line: int) -> Iterable[str]:
+    def key(self, path: str, _line: int) -> str:
         """See `NamedFiles`."""
-        return ()
+        return path
 
     def of(self, _commit: Commit[TableEvent]) -> AbstractSet[str] | None:
         """See `NamedFiles`."""
@@ -132,8 +132,8 @@ class FileWish:
             return None
         # What else is done to a file is done by files of other names.
         is_told = not overwritten and all(kind in _COMES_OR_GOES for _, kind, _ in files)
-        keys = {each for line, _, path in files if is_told for each in named.keys(path, line)}
-        return cls(files, tuple(overwritten), frozenset(keys) if keys else None)
+        keys = frozenset(named.key(path, line) for line, _, path in files) if is_told else None
+        return cls(files, tuple(overwritten), keys)
 
     def clashes(self, file: FileChange, state: TableState, line: int = 0) -> bool:
         """Say whether a file of somebody else, on some line, contradicts the wish, or may."""
