@@ -124,3 +124,9 @@ def test_one_of_deltas_counts_as_the_ledgers_own_tables_do_and_says_whose_it_is(
     assert (state.delta.delta_version, state.delta.protocol) == (9, "{}")
     assert (state.delta.metadata, state.delta.sha256) == ('{"id":"v"}', "")
     assert state.delta.columns == {"id": 1, "day": 2}
+
+
+def test_the_first_snapshot_of_a_paimon_table_follows_none() -> None:
+    paimon = born(life="paimon").freeze().paimon
+    assert paimon is not None
+    assert [paimon.follows_one(each) for each in (1, 2)] == [False, True]

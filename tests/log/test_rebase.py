@@ -138,3 +138,20 @@ def test_a_conflict_names_who_dropped_the_struct_not_who_came_last() -> None:
     with pytest.raises(CommitConflictError) as caught:
         mine.alter([UpdateColumnComment(("s", "a"), "c")])
     assert (caught.value.author, caught.value.version) == ("dropper", 1)
+
+
+def test_anothers_struct_stands_for_ones_own_unless_one_goes_on_inside_of_it() -> None:
+    mine, theirs = two_handles()
+    theirs.alter([AddColumn(("a",), ROW)])
+    own, inside = AddColumn(("a",), ROW), AddColumn(("a", "b"), "INT")
+    with pytest.raises(CommitConflictError, match="column a exists already"):
+        mine.alter([own, inside, RenameColumn(("a", "b"), "c")])
+
+    # A comment goes to the column at its path's end, and says nothing of what is around it.
+    mine, theirs = two_handles()
+    commented = AddColumn(("a",), ROW, comment="theirs")
+    theirs.alter([commented])
+    comment = UpdateColumnComment(("a", "b"), "mine")
+    there = mine.alter([commented, inside, comment]).state.schema.field("a").type
+    assert isinstance(there, RowType)
+    assert [(each.name, each.description) for each in there.fields] == [("a", None), ("b", "mine")]

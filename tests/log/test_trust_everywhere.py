@@ -306,3 +306,14 @@ def test_who_verifies_looks_at_caches_whatever_is_trusted(lived: Path, tmp_path:
     checkpoint.write_bytes(b"{}")
     (found,) = Verification(subject).run()
     assert found.file.endswith(checkpoint.name)
+
+
+def test_whoever_looks_through_all_logs_is_told_how_many_there_are(tmp_path: Path) -> None:
+    lake = ledger.open(tmp_path)
+    lake.create_database("shop")
+    for name in "ab":
+        lake.create_table(f"shop.{name}", {"id": "INT"})
+    told: list[tuple[int, int]] = []
+    found = lake.find_everywhere("nobody's", lambda done, of: told.append((done, of)))
+    assert found.entries == ()
+    assert told == [(1, 3), (2, 3), (3, 3)]

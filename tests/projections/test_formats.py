@@ -267,6 +267,7 @@ OF_WHAT_IT_HOLDS: dict[str, Callable[[Table], object]] = {
     "fast-forward": lambda table: table.branch("audit").fast_forward(),
     "delete a branch": lambda table: table.branch("audit").delete(),
     "partition statistics": lambda table: table.set_partition_statistics(2, "statistics/p", 9),
+    "correct the clock": lambda table: table.correct_clock(table.at(version=0).state.time_millis),
     "statistics": lambda table: table.set_statistics(2, "metadata/s.stats", 9, 4, [BLOB]),
 }
 

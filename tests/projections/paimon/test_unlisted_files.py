@@ -9,6 +9,8 @@ from msgspec.structs import replace
 
 from ledger import FileChange, SnapshotPlan, Table, UnsupportedError
 from ledger.cli.commands.keep.verify import differences
+from ledger.events.snapshot_events import snapshot_events
+from projections.delta.log.versions import Versions
 from projections.manifest_files.lists import UnlistedFiles
 from projections.materialising import outputs_of
 from projections.paimon import position as positions
@@ -135,3 +137,15 @@ def test_an_engine_that_lists_its_files_here_too_leaves_nothing_out() -> None:
     table.append([a_file("d")])
     with pytest.raises(UnsupportedError, match=rf"snapshot 5 of .*{UNLISTED}"):
         project(table)
+
+
+def test_delta_knows_which_of_its_versions_are_of_snapshots_that_list_files_elsewhere() -> None:
+    table = a_table()
+    table.append([a_file("a")])
+    engine_commits(table)
+    table.rollback(snapshot=1)
+    versions = Versions((), last=0)
+    for number, commit in enumerate(table.events()):
+        for event in snapshot_events(commit):
+            versions.add(event, number)
+    assert [versions.unlisted.held_by(each) for each in (1, 2, 3)] == [False, True, False]
