@@ -293,8 +293,7 @@ class FileNames:
             >>> FileNames("file:///lake/t").usual("/lake/t/a")
             'a'
         """
-        # What is absolute has a colon, or begins with a segment that is empty.
-        return path if ":" not in path and _is_plain(path) else self.spellings(path)[0]
+        return path if _is_surely_usual(path) else self.spellings(path)[0]
 
     def usual_in_log(self, path: str) -> str:
         """Return what a file that stands in a log is called, as those who wrote the log knew it.
@@ -317,9 +316,7 @@ class FileNames:
             >>> names.are_usual(["a", "b/c"]), names.are_usual(["a", "file:///lake/t/b"])
             (True, False)
         """
-        joined = "/".join(paths)
-        # What is absolute has a colon, or begins with a segment that is empty.
-        return ":" not in joined and _is_plain(joined)
+        return _is_surely_usual("/".join(paths))
 
     def check(self, path: str) -> None:
         """Refuse a path that some reader takes for another file than others do.
@@ -337,8 +334,7 @@ file systems; name the file itself
         """
         if carries_credentials(path):
             raise InvalidChangeError(f"file path {advice(path)}")
-        if ":" not in path and _is_plain(path) and self._base.family:
-            # What is plain has no other spelling below the location.
+        if _is_surely_usual(path) and self._base.family:
             return
         if _CHAIN in path and is_url(path):
             raise InvalidChangeError(
@@ -367,6 +363,12 @@ def _inside(path: str, folder: str) -> str:
 def _is_plain(path: str) -> bool:
     """Whether no segment of a relative path is empty, `.` or `..`."""
     return _ODD.isdisjoint(path.split("/"))
+
+
+def _is_surely_usual(path: str) -> bool:
+    """Whether a path is what its file is called, as a quick look tells; False: it may be, too."""
+    # What is absolute has a colon, or begins with a segment that is empty.
+    return ":" not in path and _is_plain(path)
 
 
 def _urls(place: Place, base: Place) -> tuple[str, ...]:

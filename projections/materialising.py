@@ -29,9 +29,10 @@ from typing import Generic, Protocol
 from attrs import define, evolve, field, frozen
 
 from ledger.events import TableEvent
-from ledger.evolution.declared.format import declared_by
+from ledger.evolution.declared.format import Refusal, declared_by
 from ledger.evolution.declared.rules import FORMATS_OPTION, reader_grace_millis
 from ledger.evolution.state import TableState
+from ledger.following.files import STEP_COMMITS
 from ledger.log.beside import give_way
 from ledger.log.replay import Read
 from ledger.log.request import now_millis
@@ -48,7 +49,7 @@ from projections.position_file import FilesPosition, P, PositionFile
 _MOST_DIGITS = 20
 _FEW = 64
 
-FIRST_COMMITS = 64
+FIRST_COMMITS = STEP_COMMITS
 """Files that are far behind go on by so many commits at first, and by more where that is soon done.
 """
 
@@ -369,11 +370,16 @@ class Materialisation(Generic[P]):
     def step(self, table: Table, *, commits: int) -> int:
         """Bring the files on by some commits; return the version that they stand at.
 
-        By more where the format has no word for what the table was then.
+        Further where the format is not declared on the way, or has no words for the table.
 
         Args:
             table: The table.
             commits: How many; those that there are, if they are fewer.
+
+        Raises:
+            DamagedLogError: The files stand at a version that the log does not have any more.
+            StoreError: A file that the ledger did not project stands in a place of its own.
+            UnsupportedError: The newest version does not declare the format, or has no such files.
         """
         with table.log.store.lock(self.key(table)):
             start, target = self._standing(table, None)
@@ -849,6 +855,16 @@ def files_of(file_format: FileFormat[P], table: Table, target: TableState) -> di
     outputs = MemoryOutputs()
     file_format.run(table, outputs, file_format.positions.start, target, nobody)
     return outputs.files
+
+
+def refuse(table: Table, problems: Iterable[Refusal]) -> None:
+    """Refuse to project a table for what its format's rules say of it.
+
+    Raises:
+        UnsupportedError: The first problem.
+    """
+    for each in problems:
+        raise UnsupportedError(f"{table.identifier}: {each.rule}; {each.alternative}")
 
 
 def new_commits(

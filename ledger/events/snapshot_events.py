@@ -89,9 +89,6 @@ class CommittedFacts(SnapshotFacts, frozen=True, kw_only=True):
     @property
     def key(self) -> str | None:
         """What makes it the same as another; see `snapshot_key_of`."""
-        if self.commit_identifier == BATCH_COMMIT_IDENTIFIER:
-            # Most are, and need no number.
-            return None
         number = branch_number(self.snapshot_id)
         return snapshot_key_of(self.commit_kind, self.commit_identifier, self.commit_user, number)
 

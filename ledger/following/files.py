@@ -72,10 +72,9 @@ class KeptFormat(Protocol):
     """A format's files, kept beside the logs of tables."""
 
     def step(self, table: Any, *, commits: int) -> int:
-        """Bring a table's files on by so many commits, or by more where they say nothing between.
+        """Bring a table's files on by so many commits, and return the version that they stand at.
 
-        Returns:
-            The version that they stand at.
+        Further where the format is not declared on the way, or has no words for the table.
         """
 
     def freshness(self, table: Any) -> Stands:

@@ -127,12 +127,9 @@ class Codec(Generic[E]):
             DamagedLogError: Anything else that does not fit: torn, changed, not a commit.
         """
         try:
-            # As `_text` and `_checked` have it: whoever opens a table decodes many, one by one.
-            commit = self._decode(body if body.isascii() else _text(body))
+            commit = self._decode(_text(body))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._explain(body, file, error) from error
-        if OLDEST_FORMAT <= commit.format <= NEWEST_FORMAT and commit.transactions:
-            return commit
         return _checked(commit, file)
 
     def unread(self, body: bytes, file: str) -> Commit[msgspec.Raw]:

@@ -236,8 +236,7 @@ class Reader(Generic[E]):
     ) -> D:
         key = self._layout.commit(version)
         found = decode(body, key)
-        if found.version != version or found.parent != parent or not parent:
-            self._check_place(found, key, version, parent)
+        self._check_place(found, key, version, parent)
         return found
 
     def _check_place(

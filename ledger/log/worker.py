@@ -55,7 +55,6 @@ class Worker:
         self._work = work
         self._lull_s = lull_s
         self._is_late = is_late
-        self._is_known = False
         self.after_fork()
 
     def after_fork(self) -> None:
@@ -71,11 +70,10 @@ class Worker:
 
     def ask(self) -> None:
         """Say that there is something to do; return at once."""
-        if not self._is_known:
+        if self not in _workers:
             # Most handles only read, and an end or a fork is nothing to what nobody asked.
-            _workers.add(self)
             begin_anew_after_fork(self)
-            self._is_known = True
+            _workers.add(self)
         self._asked.append(None)
         # Two who ring at once ring once.
         with suppress(RuntimeError):

@@ -48,7 +48,7 @@ from projections.delta.table.columns import CalledInFiles
 from projections.delta.table.files import TableFiles
 from projections.delta.table.fold import TableFold
 from projections.delta.table.metadata import checkpoint_interval
-from projections.materialising import Progress, new_commits
+from projections.materialising import Progress, new_commits, refuse
 from projections.outputs import Outputs
 
 
@@ -76,8 +76,7 @@ class Projection:
             StoreError: A file that the ledger did not project stands in a place of its own.
             UnsupportedError: Delta has no such files.
         """
-        for each in origin_problems(self.target):
-            raise UnsupportedError(f"{self.table.identifier}: {each.rule}; {each.alternative}")
+        refuse(self.table, origin_problems(self.target))
         run = _Run(self)
         for read in new_commits(self.table, self.start, self.target, on_progress):
             run.commit(read)

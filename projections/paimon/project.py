@@ -26,7 +26,7 @@ from ledger.model.instant import true_millis
 from ledger.model.snapshot import Snapshot, Tag
 from ledger.table import Table
 from projections.manifest_files.lists import UnlistedFiles
-from projections.materialising import Progress, new_commits
+from projections.materialising import Progress, new_commits, refuse
 from projections.outputs import Outputs
 from projections.paimon.born import project_born
 from projections.paimon.files.schema_file import schema_file
@@ -70,8 +70,7 @@ class Projection:
             StoreError: A file that the ledger did not project stands in a place of its own.
             UnsupportedError: Paimon has no such files.
         """
-        for each in origin_problems(self.target):
-            raise UnsupportedError(f"{self.table.identifier}: {each.rule}; {each.alternative}")
+        refuse(self.table, origin_problems(self.target))
         if self.target.paimon is not None:
             return project_born(self.table, self.outputs, self.start, self.target, on_progress)
         run = _Run(self)

@@ -87,6 +87,15 @@ def file(name: str) -> FileChange:
     return FileChange(path=name, record_count=1, file_size_in_bytes=1, field_ids=True)
 
 
+def tagged() -> Table:
+    """Return a table of two snapshots, the newest of which has a tag."""
+    table = table_of()
+    table.append([file("a.parquet")])
+    table.append([file("b.parquet")])
+    table.create_tag("one")
+    return table
+
+
 def test_a_third_format_is_asked_of_every_kind_of_change_and_told_by_name(install: Install) -> None:
     install(toys="tests.toy_format:TOY")
     table = table_of()
@@ -141,10 +150,7 @@ def test_a_declared_format_that_is_not_installed_refuses_what_could_concern_it(
     install: Install, tmp_path: Path
 ) -> None:
     install(toys="tests.toy_format:TOY")
-    table = table_of()
-    table.append([file("a.parquet")])
-    table.append([file("b.parquet")])
-    table.create_tag("one")
+    table = tagged()
     uninstall(tmp_path, "toys")
     version = table.state.version
     asked: tuple[Callable[[], object], ...] = (
@@ -277,10 +283,7 @@ def test_rules_are_recorded_by_the_first_change_that_their_format_was_asked_abou
     install: Install, monkeypatch: pytest.MonkeyPatch, act: Callable[[Table], object]
 ) -> None:
     install(toys="tests.toy_format:TOY")
-    table = table_of()
-    table.append([file("a.parquet")])
-    table.append([file("b.parquet")])
-    table.create_tag("one")
+    table = tagged()
     table.create_branch("audit")
     table.branch("audit").append([file("on_branch.parquet")])
     asked: list[str] = []

@@ -253,8 +253,7 @@ class TableBuilder:
         Raises:
             InvalidChangeError: It cannot follow.
         """
-        if version != self.version + 1 or time_millis <= self.time_millis:
-            refuse_misplaced(version, time_millis, format_version, self.version, self.time_millis)
+        refuse_misplaced(version, time_millis, format_version, self.version, self.time_millis)
         self.version = version
         self.time_millis = time_millis
         self._wrote_format = format_version

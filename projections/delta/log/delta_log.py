@@ -140,14 +140,15 @@ class DeltaLog:
         # What is removed by then is left out, whichever checkpoint it is found from.
         newest = max(self._checkpoints(version - 1), default=-1)
         begins = _without_removed(self._replay(newest, version))
-        there = self._standing(version)
+        there = self._checkpoint_of(version)
         if there is None or not is_same(to_parquet(_without_removed(there)), to_parquet(begins)):
             self._put_checkpoint(version, begins)
         elif version > self._hinted():
             # A run that was killed came as far as the checkpoint, or one was due there.
             self._hint = hint_json(version, there)
 
-    def _standing(self, version: int) -> Reconciled | None:
+    def _checkpoint_of(self, version: int) -> Reconciled | None:
+        """Return what a version's checkpoint says; None where none stands that is one."""
         body = self._outputs.read(checkpoint_path(version))
         try:
             return None if body is None else from_parquet(body)

@@ -66,7 +66,7 @@ AS_WRITTEN = AsWritten()
 
 _ORDER = attrgetter("order")
 _MOST_KEPT = 32
-"""Riders looked at one of the last commits, which beside eight writers are some turns of each;
+"""Riders looked at one of the last commits, which beside eight writers are some of each;
 whoever looked earlier has it indexed anew."""
 
 
