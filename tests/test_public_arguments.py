@@ -28,6 +28,14 @@ def nested(deep: int) -> Any:
 
 ABSURD: list[Any] = [10**5_000, -(10**5_000), "9" * 5_000, "\ud800", nested(100_000)]
 
+
+class Unknown:
+    """Of no type that anything takes; called the same in each process that collects tests."""
+
+    def __repr__(self) -> str:
+        return "<unknown>"
+
+
 WRONG: list[Any] = [
     None,
     -4,
@@ -38,7 +46,7 @@ WRONG: list[Any] = [
     "no such thing",
     "2013-01-31T12:00:00Z",
     b"bytes",
-    object(),
+    Unknown(),
     [],
     [None],
     ["x"],
