@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Final
 
-from ledger.stores import Store
+from ledger.stores import Store, Turn
 from ledger.stores.several import create_one_by_one
 from ledger.stores.through import Through
 
@@ -148,7 +148,7 @@ class DiesAfter(Wrapped):
     def keys(self, prefix: str) -> Iterator[str]:
         return self._living().keys(prefix)
 
-    def lock(self, key: str) -> AbstractContextManager[None]:
+    def lock(self, key: str) -> AbstractContextManager[Turn | None]:
         return self._living().lock(key)
 
     def _living(self) -> Store:

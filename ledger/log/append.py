@@ -41,9 +41,32 @@ from ledger.model.errors import (
 )
 from ledger.observing.told import tell_retry
 from ledger.observing.tracing import is_observed
+from ledger.stores import Turn
 
 S = TypeVar("S", bound=StateLike)
 E = TypeVar("E")
+
+
+@frozen
+class _Held(Generic[S, E]):
+    """A lock that is held.
+
+    Attributes:
+        riders: For whom.
+        turn: As the store has it.
+    """
+
+    riders: Sequence[Rider[S, E]]
+    turn: Turn | None
+
+    def creates(self, key: str, joined: Sequence[Rider[S, E]]) -> None:
+        """Let others go on once a commit shows, where it holds all that the lock is held for."""
+        if self.turn is None:
+            return
+        if len(joined) == sum(not each.is_answered for each in self.riders):
+            self.turn.ends_with(key)
+        else:
+            self.turn.goes_on_with(key)
 
 
 @frozen
@@ -123,20 +146,20 @@ class Appender(Generic[S, E]):
 
     def _land(self, riders: Sequence[Rider[S, E]]) -> None:
         """Find out what comes of riders, and of those who come while the lock is waited for."""
-        with self.log.locked(lambda read: _meet(riders, read)):
-            self._land_all([*riders, *self._group.gathered()])
+        with self.log.locked(lambda read: _meet(riders, read)) as turn:
+            self._land_all(_Held([*riders, *self._group.gathered()], turn))
         self.log.keep_caches()
 
-    def _land_all(self, riders: Sequence[Rider[S, E]]) -> None:
-        for together in _in_order(riders):
+    def _land_all(self, held: _Held[S, E]) -> None:
+        for together in _in_order(held.riders):
             try:
-                self._land_together(together)
+                self._land_together(together, held)
             except Exception as error:  # noqa: BLE001 - each raises it in a thread of its own
                 for each in together:
                     if not each.is_answered:
                         each.fail(twin(error))
 
-    def _land_together(self, riders: list[Rider[S, E]]) -> None:
+    def _land_together(self, riders: list[Rider[S, E]], held: _Held[S, E]) -> None:
         if self.log.head is None or riders[0].request.expect_version is not None:
             self.log.catch_up()
         else:
@@ -151,7 +174,7 @@ class Appender(Generic[S, E]):
             self._answer(rider, self.landings.known)
         pending = [each for each in riders if not each.is_answered]
         for _ in self.patience.attempts() if pending else ():
-            self._attempt(pending, winners)
+            self._attempt(pending, winners, held)
             pending = [each for each in pending if not each.is_answered]
             if not pending:
                 # Before the next attempt, which waits first, while others wait for the lock.
@@ -168,7 +191,7 @@ class Appender(Generic[S, E]):
             if found is not None:
                 rider.landed(found)
 
-    def _attempt(self, riders: list[Rider[S, E]], winners: Winners[E]) -> None:
+    def _attempt(self, riders: list[Rider[S, E]], winners: Winners[E], held: _Held[S, E]) -> None:
         """Try to land one commit with all that fits into it."""
         head = self.log.head
         opened = OpenCommit(self.log, head, self._clock.next(head), self.check)
@@ -176,6 +199,7 @@ class Appender(Generic[S, E]):
         if not joined:
             return
         proposal = opened.proposal()
+        held.creates(proposal.file.key, joined)
         outcome = self._outcome(proposal, winners)
         match outcome:
             case Committed():

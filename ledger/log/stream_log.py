@@ -30,7 +30,7 @@ from ledger.model.errors import (
     NotFoundError,
 )
 from ledger.observing.notices import warn
-from ledger.stores import Store
+from ledger.stores import Store, Turn
 from ledger.stores.through import AskedAhead
 
 S = TypeVar("S", bound=StateLike)
@@ -214,7 +214,7 @@ class StreamLog(Generic[S, E]):
 
     def locked(
         self, met: Callable[[Sequence[Commit[E]]], None] = lambda _: None
-    ) -> AbstractContextManager[None]:
+    ) -> AbstractContextManager[Turn | None]:
         """Hold the lock of all who append, in this process and in others.
 
         Where others do, whoever is next in line reads meanwhile what is new: all who wait then
@@ -230,17 +230,17 @@ class StreamLog(Generic[S, E]):
 
     @contextmanager
     def _in_line(
-        self, lock: AbstractContextManager[None], met: Callable[[Sequence[Commit[E]]], None]
-    ) -> Iterator[None]:
+        self, lock: AbstractContextManager[Turn | None], met: Callable[[Sequence[Commit[E]]], None]
+    ) -> Iterator[Turn | None]:
         with self._taking_turns(), ExitStack() as line:
             line.enter_context(self.store.lock(self.layout.line))
             # Who cannot read now does so when it is his turn, or finds out by trying.
             with suppress(OSError):
                 self._read_in_line = self.catch_up()
                 met(self._read_in_line)
-            with lock:
+            with lock as turn:
                 line.close()
-                yield
+                yield turn
 
     @contextmanager
     def _taking_turns(self) -> Iterator[None]:

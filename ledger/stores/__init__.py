@@ -1,11 +1,12 @@
 """Put-if-absent storage: bytes under keys, and nothing about commits.
 
-- `base`: `Store`, the contract that every store keeps; its suite is `tests/store_contract.py`.
+- `base`: `Store`, the contract that every store keeps, and `Turn`, a lock that is held; its suite
+  is `tests/store_contract.py`.
 - `key`: which keys there are; the only place that decides whether a key is safe as a path.
 - `local`: `LocalStore`, a POSIX folder; `Durability` says whether writes are fsynced.
 - `posix`: the file operations under it.
-- `folder_lock`: the advisory lock that local writers take turns with; `refusals`: what a disk
-  refuses, as against its silence.
+- `folder_lock`: the advisory lock that local writers take turns with, and the order in which what
+  they create shows; `refusals`: what a disk refuses, as against its silence.
 - `memory`: `MemoryStore`, shared inside one process by name.
 - `objects`: `ObjectStore`, in a bucket of S3, Google Cloud Storage or Azure.
 - `clock`: the clock that a service dates its answers by.
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ledger.stores.base import Store
+from ledger.stores.base import Store, Turn
 from ledger.stores.factory import client_options, open_store
 from ledger.stores.local import Durability, LocalStore
 from ledger.stores.memory import MemoryStore
@@ -36,6 +37,7 @@ __all__ = [
     "MemoryStore",
     "ObjectStore",
     "Store",
+    "Turn",
     "client_options",
     "open_store",
 ]

@@ -21,6 +21,24 @@ class Draft(NamedTuple):
     modified_millis: int
 
 
+class Turn(Protocol):
+    """A lock that is held, of a store where others need not wait for the disk.
+
+    What is created in turns shows in their order, and each file only once the one before it is
+    durable, so that a loss of power leaves no file without those that it goes on from.
+    """
+
+    def goes_on_with(self, key: str) -> None:
+        """Say that this thread creates `key` next, and goes on holding the lock."""
+
+    def ends_with(self, key: str) -> None:
+        """Say that this thread creates `key` next, and let others in once they see its file.
+
+        It is not durable by then, so nobody is told of it before `create` returns. Where the key
+        exists nobody is let in. The turn ends with its body at the latest.
+        """
+
+
 class Store(Protocol):
     """Bytes under keys below one root URL, with an atomic put-if-absent.
 
@@ -154,11 +172,12 @@ class Store(Protocol):
         key, and sends the body again.
         """
 
-    def lock(self, key: str) -> AbstractContextManager[None]:
+    def lock(self, key: str) -> AbstractContextManager[Turn | None]:
         """Take turns with every other holder, thread or process, in the folder that `key` is in.
 
         Advisory, and only an optimisation: `create` stays the truth, and a store that cannot lock
-        lets everybody in. Not reentrant. A holder that is killed lets go.
+        lets everybody in. Not reentrant. A holder that is killed lets go. None is entered where a
+        create shows nothing before it is durable.
 
         Raises:
             StoreError: The store refuses, and the body did not run.

@@ -5,14 +5,19 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import suppress
-from typing import Final
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from threading import get_ident
+from typing import Final, Self
 
 from ledger.stores.posix import fcntl
 from ledger.stores.refusals import refusal
 
 _held: Final[set[int]] = set()
 """The descriptors of this process's locks, and of those that it waits for."""
+
+_next: Final[dict[tuple[int, str], Callable[[], None]]] = {}
+"""The files that threads create in their turns, each with what is done once it shows."""
 
 _NO_LOCKS_HERE: Final = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
 
@@ -26,29 +31,103 @@ class FolderLock:
 
     Args:
         path: The lock's file.
+        base: What keys are below, with a slash at its end.
         url: The store's, for messages.
 
     Raises:
         StoreError: The file cannot be opened or locked; the body did not run.
     """
 
-    def __init__(self, path: str, url: str) -> None:
+    def __init__(self, path: str, base: str, url: str) -> None:
         self._path = path
+        self._base = base
         self._url = url
         self._descriptor = -1
+        self._created: tuple[int, str] | None = None
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         try:
             self._descriptor = _locked(self._path)
         except OSError as error:
             raise refusal(self._url, f"lock {os.path.dirname(self._path)!r}", error) from error
+        return self
 
     def __exit__(self, *_: object) -> None:
-        if self._descriptor in _held:
+        self._forget()
+        self._let_in()
+
+    def goes_on_with(self, key: str) -> None:
+        """See `Turn.goes_on_with`."""
+        self._creates(key, _nothing)
+
+    def ends_with(self, key: str) -> None:
+        """See `Turn.ends_with`."""
+        self._creates(key, self._let_in)
+
+    def _creates(self, key: str, shown: Callable[[], None]) -> None:
+        self._forget()
+        self._created = get_ident(), self._base + key
+        _next[self._created] = shown
+
+    def _forget(self) -> None:
+        if self._created is not None:
+            _next.pop(self._created, None)
+
+    def _let_in(self) -> None:
+        # Once only: the number is another file's afterwards.
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor in _held:
             # A child forked meanwhile shares the lock and would keep it past our close.
             with suppress(OSError):
-                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
-            _let_go(self._descriptor)
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
+            _let_go(descriptor)
+
+
+def in_order(path: str, folder: int) -> AbstractContextManager[Callable[[], None]]:
+    """Show a file inside, and make it durable; in a turn, after all that was shown before it.
+
+    Args:
+        path: The file.
+        folder: The descriptor of its folder, of which no other file is shown meanwhile in a turn.
+
+    Returns:
+        Enters what is to be called once the file shows.
+    """
+    shown = _next.pop((get_ident(), path), None) if _next else None
+    return _ALONE if shown is None else _InOrder(folder, shown)
+
+
+class _InOrder:
+    """Holds a folder itself locked, which whoever syncs its names does in a turn."""
+
+    def __init__(self, folder: int, shown: Callable[[], None]) -> None:
+        self._folder = folder
+        self._shown = shown
+
+    def __enter__(self) -> Callable[[], None]:
+        _held.add(self._folder)
+        try:
+            fcntl.flock(self._folder, fcntl.LOCK_EX)
+        except OSError:
+            # Where no folder can be locked, the others wait for the turn's end.
+            return _nothing
+        except BaseException:
+            _held.discard(self._folder)
+            raise
+        return self._shown
+
+    def __exit__(self, *_: object) -> None:
+        if self._folder in _held:
+            _held.discard(self._folder)
+            with suppress(OSError):
+                fcntl.flock(self._folder, fcntl.LOCK_UN)
+
+
+def _nothing() -> None:
+    """Do nothing."""
+
+
+_ALONE: Final = nullcontext(_nothing)
 
 
 def _locked(path: str) -> int:
@@ -88,6 +167,7 @@ def _leave_to_the_parent() -> None:
     # Whoever holds a copy of its descriptor keeps a lock whose owner was killed.
     for descriptor in [*_held]:
         _let_go(descriptor)
+    _next.clear()
 
 
 if hasattr(os, "register_at_fork"):

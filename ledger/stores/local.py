@@ -21,8 +21,8 @@ from typing import Final
 
 import ledger.stores.posix as posix  # noqa: PLR0402 - the door of this room imports this file
 from ledger.model.errors import StoreError
-from ledger.stores.base import Draft
-from ledger.stores.folder_lock import FolderLock
+from ledger.stores.base import Draft, Turn
+from ledger.stores.folder_lock import FolderLock, in_order
 from ledger.stores.key import (
     LOCK_NAME,
     are_keys,
@@ -105,10 +105,12 @@ class LocalStore:
             try:
                 self._write_draft(folder, draft, body)
                 may_be_visible = True
-                if not self._publish(folder, draft, name):
-                    return False
-                # Through the descriptor that was linked into, so that no other folder is synced.
-                self._sync(folder)
+                with in_order(place, folder) as shown:
+                    if not self._publish(folder, draft, name):
+                        return False
+                    shown()
+                    # Through the descriptor that was linked into: no other folder is synced.
+                    self._sync(folder)
                 return True
             finally:
                 posix.remove_draft(folder, draft)
@@ -239,9 +241,10 @@ class LocalStore:
         with suppress(*posix.ABSENT):
             os.unlink(self._base + draft.path)
 
-    def lock(self, key: str) -> AbstractContextManager[None]:
+    def lock(self, key: str) -> AbstractContextManager[Turn | None]:
         """See `Store.lock`; the file is `.lock` in the folder that `key` is in."""
-        return FolderLock(os.path.join(self._root, folder_of(key), LOCK_NAME), self.url)
+        path = os.path.join(self._root, folder_of(key), LOCK_NAME)
+        return FolderLock(path, self._base, self.url)
 
     def _sync(self, descriptor: int) -> None:
         if self._durable is Durability.FSYNC:

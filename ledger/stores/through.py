@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 
-from ledger.stores.base import Draft, Store
+from ledger.stores.base import Draft, Store, Turn
 from ledger.stores.clock import Clock
 from ledger.stores.several import answers
 
@@ -90,7 +90,7 @@ class Through:
         """See Store."""
         self.inner.discard(draft)
 
-    def lock(self, key: str) -> AbstractContextManager[None]:
+    def lock(self, key: str) -> AbstractContextManager[Turn | None]:
         """See Store."""
         return self.inner.lock(key)
 

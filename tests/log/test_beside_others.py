@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from threading import Thread
 
 import pytest
 
 from ledger import CommitConflictError, SetOption, Table
-from ledger.stores import Store
+from ledger.stores import Store, Turn
 from tests.faults import Wrapped
 from tests.lakes import data_file, lake_on, memory, orders
+from tests.log.test_group_commit import Crowd, adds
 from tests.log.test_group_waiting import until
 
 
@@ -113,7 +115,7 @@ class Locks(Wrapped):
         super().__init__(inner)
         self.taken: list[str] = []
 
-    def lock(self, key: str) -> AbstractContextManager[None]:
+    def lock(self, key: str) -> AbstractContextManager[Turn | None]:
         self.taken.append(key)
         return super().lock(key)
 
@@ -152,3 +154,51 @@ def test_who_writes_alone_need_not_wait_for_his_caches() -> None:
         saving.start()
         saving.join(0.5)
         assert not saving.is_alive()
+
+
+class Turns(Wrapped):
+    """Says what was to be created in turns, and with what they were to end."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.said: list[tuple[str, str]] = []
+
+    @contextmanager
+    def lock(self, key: str) -> Iterator[Turn]:
+        with super().lock(key):
+            yield self
+
+    def goes_on_with(self, key: str) -> None:
+        self.said.append(("goes on", key[-6:]))
+
+    def ends_with(self, key: str) -> None:
+        self.said.append(("ends", key[-6:]))
+
+
+def test_a_turn_ends_with_the_commit_that_is_landed_in_it() -> None:
+    store = Turns(memory())
+    ours = orders(lake_on(store))
+    other = lake_on(store.inner).table("shop.orders")
+    store.said.clear()
+
+    ours.alter([SetOption("a", "1")])
+    other.alter([SetOption("b", "1")])
+    ours.alter([SetOption("a", "2")])
+
+    assert store.said == [("ends", "1.json"), ("ends", "2.json"), ("ends", "3.json")]
+
+
+def test_a_turn_goes_on_while_there_is_more_to_land_in_it() -> None:
+    crowd = Crowd()
+    store = Turns(crowd.gate)
+    crowd.table.log.store = store
+
+    asked = crowd.asks(adds("c"), adds("d", expect_version=2), adds("e"), adds("f"))
+
+    assert [each.result().version for each in asked] == [2, 3, 4, 4]  # type: ignore[attr-defined]
+    assert store.said == [
+        ("ends", "1.json"),
+        ("goes on", "2.json"),
+        ("goes on", "3.json"),
+        ("ends", "4.json"),
+    ]

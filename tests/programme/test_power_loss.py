@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,43 @@ def test_what_was_acknowledged_survives_a_loss_of_power_at_every_step(
         check(stored, disk.acknowledged(end))
     assert losses > len(disk.acknowledged(len(disk.steps)))
     FIGURES["commits"] += len(disk.acknowledged(len(disk.steps)))
+
+
+def test_who_goes_on_from_what_is_not_durable_yet_leaves_no_hole_and_makes_both_durable(
+    tmp_path: Path,
+) -> None:
+    """Others land commits while one waits for the disk, which had shown its file by then."""
+    root = tmp_path / "lake"
+    before = laid_out(root, 0)
+    recorder = Recorder(str(root))
+    ours, theirs = (lake_on(LocalStore(root), ticking(LATER)) for _ in range(2))
+    others: list[Future[None]] = []
+
+    def alter(lake: Ledger, name: str) -> None:
+        lake.table("shop.orders").alter([SetOption(name, name)], message=name)
+        recorder.acknowledge(name)
+
+    def at_the_folders_sync() -> None:
+        shown = recorder.steps[-1] if recorder.steps else None
+        if shown and shown.kind == "name" and shown.name.endswith("2.json"):
+            recorder.on_step = lambda: None
+            others.append(threads.submit(alter, theirs, "theirs"))
+            # It gets as far as it can: it is in line for the disk, or done.
+            wait(others, timeout=0.3)
+
+    with recorder.recording(), ThreadPoolExecutor(1) as threads:
+        alter(theirs, "before")
+        recorder.on_step = at_the_folders_sync
+        alter(ours, "ours")
+        others[0].result(10)
+    disk = Disk(str(root), before, recorder.steps)
+
+    names = [each.name[-6:] for each in recorder.steps]
+    later = [each.kind for each in recorder.steps[names.index("2.json") :]]
+    assert later.index("write") < later.index("sync folder"), "they waited for the disk of another"
+    for stored, end in distinct(disk, 0, random.Random(0)):
+        check(stored, disk.acknowledged(end))
+    assert disk.acknowledged(len(disk.steps)) == ["before", "ours", "theirs"]
 
 
 def test_a_store_that_never_syncs_is_found_out(tmp_path: Path) -> None:
