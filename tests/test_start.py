@@ -5,11 +5,16 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+from inspect import get_annotations
 from pathlib import Path
+from typing import get_args
 
 import pytest
+from msgspec import Struct
 
 import ledger
+from ledger.events import CatalogEvent, TableEvent
+from ledger.events.commit import Commit, Transaction
 
 ROOT = Path(__file__).parents[1]
 
@@ -216,3 +221,15 @@ def test_a_name_that_is_none_is_an_attribute_error() -> None:
         importlib.import_module("ledger").Tabel  # noqa: B018 - it is looked up
     with pytest.raises(ImportError):
         importlib.import_module("ledger.tabel")
+
+
+def test_no_process_compiles_texts_to_know_what_commits_may_hold() -> None:
+    texts = [
+        f"{each.__name__}.{name}"
+        for kind in {Commit, Transaction, *get_args(TableEvent), *get_args(CatalogEvent)}
+        for each in kind.__mro__
+        if issubclass(each, Struct)
+        for name, held in get_annotations(each).items()
+        if isinstance(held, str)
+    ]
+    assert not texts

@@ -4,10 +4,12 @@
 became; `table_events`, `snapshot_events`, `clock_events` and `catalog_events` hold the rest, `born`
 what only tables say that were born elsewhere.
 `formats` says which version of the format each needs.
-`base` is what all of them share, and what the log calls each.
+`base` is the shape that all of them share on the wire, and what the log calls each.
 `rules_events` say how high a table's formats' rules are, `commit` what commits hold them.
-`base` is the shape that all of them share on the wire.
 `FORMAT.md` describes their bytes.
+
+What fields may hold stands there as it is, and not as a text: each process that opens a table
+would compile some 180 texts for its decoders, which took it two of seven milliseconds.
 """
 
 from __future__ import annotations

@@ -4,8 +4,6 @@ JSON keys are camelCase, the discriminator is `type`, absent optional keys are l
 that this version does not know is refused: skipping it could lose what a newer writer meant.
 """
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 

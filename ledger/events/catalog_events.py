@@ -1,7 +1,5 @@
 """Databases, views, the ledger itself, and the union of all that the catalog's stream can hold."""
 
-from __future__ import annotations
-
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 

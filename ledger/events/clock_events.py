@@ -1,7 +1,5 @@
 """A clock that was ahead: what it did to a stream's times, and the true one."""
 
-from __future__ import annotations
-
 from ledger.events.base import Record
 
 

@@ -4,8 +4,6 @@ A commit is one atomic append, one file. It holds one or more transactions; a tr
 one writer asked for at once.
 """
 
-from __future__ import annotations
-
 from typing import Final, Generic, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType

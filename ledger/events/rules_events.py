@@ -1,7 +1,5 @@
 """Which rules of its formats a table has been changed by."""
 
-from __future__ import annotations
-
 from ledger.events.base import Record
 
 

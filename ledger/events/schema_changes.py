@@ -6,8 +6,6 @@ Iceberg has the identifier fields; nobody but the ledger brings a dropped column
 MAP on the way.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from msgspec import Struct

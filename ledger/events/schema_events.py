@@ -3,8 +3,6 @@
 A change that resolves nothing (an option, the comment, the primary key) is its own event.
 """
 
-from __future__ import annotations
-
 from msgspec import UNSET, UnsetType
 
 from ledger.events.base import Record

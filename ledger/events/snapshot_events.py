@@ -3,8 +3,6 @@
 Every event carries its resolved ids and sums, so that folding never reads a file list.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Literal
 

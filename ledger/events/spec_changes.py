@@ -4,8 +4,6 @@
 `year`, `month`, `day`, `hour`, `void`.
 """
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from ledger.events.base import Record

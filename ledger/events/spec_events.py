@@ -1,7 +1,5 @@
 """The facts that changes of layout became: the same name and shape, every id resolved."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from ledger.events.spec_changes import ReplaceSortOrder, UpdatePartitionSpec

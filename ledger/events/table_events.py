@@ -1,7 +1,5 @@
 """The birth and death of a table, which stand in the catalog's stream, too, and who owns it."""
 
-from __future__ import annotations
-
 from msgspec import UNSET, Struct, UnsetType
 
 from ledger.events.base import Record

@@ -1,7 +1,5 @@
 """FileChange: one data file that came or went, with all that planning and statistics need."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from operator import attrgetter

@@ -94,10 +94,12 @@ def client_options(url: str, storage_options: Mapping[str, Any] | None = None) -
         >>> client_options("s3a://bucket/lake", {"AWS_ACCESS_KEY_ID": "mine"})["key"]
         'mine'
     """
-    from ledger.stores.objects.storage_options import fsspec_options
-
     match = _scheme_of(url)
     service = _service_of("" if match is None else (match[1] or match[2]).lower())
+    if service is None and not storage_options:
+        return {}
+    from ledger.stores.objects.storage_options import fsspec_options
+
     return fsspec_options("" if service is None else service.scheme, storage_options or {})
 
 

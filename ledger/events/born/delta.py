@@ -6,8 +6,6 @@ is how far the source was followed, and Delta's own words for the table as a who
 Source: the Delta transaction protocol.
 """
 
-from __future__ import annotations
-
 from msgspec import UNSET, Struct, UnsetType
 
 from ledger.events.base import Record

@@ -6,8 +6,6 @@ are the table's own. All of it since format 2.
 Source: the Iceberg table specification and its REST catalog specification.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType

@@ -7,8 +7,6 @@ Since format 2.
 Source: Paimon's file layout.
 """
 
-from __future__ import annotations
-
 from msgspec import UNSET, Struct, UnsetType
 
 from ledger.events.base import Record

@@ -1,7 +1,5 @@
 """A schema between its value and the records of it, in a table's creation and in its state."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
