@@ -39,7 +39,7 @@ def correction_of(
 def refuse_misplaced(
     version: int, time_millis: int, format_version: int, before: int, before_millis: int
 ) -> None:
-    """Check that a commit can follow the one before.
+    """Check that a commit can follow the one before; the next one at a later time can.
 
     Raises:
         InvalidChangeError: It cannot.

@@ -253,11 +253,13 @@ class TableBuilder:
         Raises:
             InvalidChangeError: It cannot follow.
         """
-        refuse_misplaced(version, time_millis, format_version, self.version, self.time_millis)
+        if version != self.version + 1 or time_millis <= self.time_millis:
+            refuse_misplaced(version, time_millis, format_version, self.version, self.time_millis)
         self.version = version
         self.time_millis = time_millis
         self._wrote_format = format_version
-        self.format = max(self.format, format_version)
+        if format_version > self.format:
+            self.format = format_version
 
     def add(self, transaction: Transaction[TableEvent]) -> None:
         """Fold one transaction of the commit that was begun last.
@@ -286,14 +288,18 @@ class TableBuilder:
             else:
                 (_RULES.get(kind) or self._rule_for(event))(self, event, author, moment)
         if self._changes_schema and self.version:
-            self._number_schema(moment)
+            self._schema_millis = moment
+            if self._born is None and self._paimon is None:
+                self._schema_id += 1
+            else:
+                self._number_schema_elsewhere()
         if self._is_closed and not self._dropped:
             raise _uncreated()
         self.effective_millis = moment
         self._updated = (moment, author)
 
-    def _number_schema(self, moment: int) -> None:
-        """Give the schema that a transaction leaves its id."""
+    def _number_schema_elsewhere(self) -> None:
+        """Give the schema that a transaction leaves its id, in a table that was born elsewhere."""
         paimon = self._paimon
         if paimon is not None and not paimon.is_promoted:
             # The event that names the columns has given it.
@@ -303,7 +309,6 @@ class TableBuilder:
         else:
             # Its ids are the source's, which has none for a change of options alone.
             self._schema_id, self._frozen_schema = self._born.schema_id, None
-        self._schema_millis = moment
         if paimon is not None and paimon.is_promoted:
             self._paimon = paimon.with_schema(self._schema_now())
 
@@ -404,7 +409,8 @@ class TableBuilder:
     def _fold_snapshot(
         self, event: SnapshotCommitted | RolledBack, _author: str, moment: int
     ) -> None:
-        self._refuse_newer_files(event)
+        if event.files_format is not UNSET:
+            self._refuse_newer_files(event)
         if event.summary is not UNSET and self._born is None:
             raise InvalidChangeError(
                 f"snapshot {event.snapshot_id} has Iceberg's summary in a table that was not born "
@@ -421,7 +427,8 @@ class TableBuilder:
             return
         # A snapshot after a schema change of its own transaction has the new schema.
         self._snapshots.apply(event, self._schema_id + self._changes_schema, moment)
-        self._name_schemas(event.named_schema_ids)
+        if event.named_schema_ids:
+            self._name_schemas(event.named_schema_ids)
         if isinstance(event, SnapshotCommitted) and event.fast_forward_to is not UNSET:
             self._refuse_branches(event)
             # The branch lets go of main's newest snapshot but this one, which cannot have expired,
@@ -441,18 +448,17 @@ class TableBuilder:
 
     def _fold_branch_snapshot(self, event: BranchCommitted, _author: str, moment: int) -> None:
         self._refuse_branches(event)
-        self._refuse_newer_files(event)
+        if event.files_format is not UNSET:
+            self._refuse_newer_files(event)
         self._branches.commit(event, self._schema_id + self._changes_schema, moment)
         self._name_schemas(event.named_schema_ids)
 
     def _refuse_newer_files(self, event: SnapshotFacts) -> None:
-        """Refuse a snapshot whose files say what its commit's format has not.
+        """Refuse a snapshot of newer files than its commit's format has.
 
         Raises:
             InvalidChangeError: They do.
         """
-        if event.files_format is UNSET:
-            return
         if self._wrote_format < FILE_FACTS or event.files_format != FILE_FACTS:
             raise InvalidChangeError(
                 f"a commit of format {self._wrote_format} cannot hold snapshot "
