@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import getpass
 import math
 import os
+import platform
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -141,9 +143,6 @@ def _tell_nobody(_what: str, _done: int, _of: int) -> None:
 
 def default_author() -> str:
     """Return who commits when nobody says: `user@host`."""
-    import getpass
-    import platform
-
     try:
         return f"{getpass.getuser()}@{platform.node()}"
     except (KeyError, OSError):

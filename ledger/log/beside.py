@@ -23,19 +23,23 @@ class Considerate(Protocol):
         """Whether no commit is to be expected."""
 
 
-_here: Final = threading.local()
+class _Here(threading.local):
+    considerate: Considerate | None = None
+
+
+_here: Final = _Here()
 
 
 def give_way() -> None:
     """Let commits pass that are under way, if this thread is asked to."""
-    found: Considerate | None = getattr(_here, "considerate", None)
+    found = _here.considerate
     if found is not None:
         found.give_way()
 
 
 def is_alone() -> bool:
     """Whether nobody minds how much this thread does at a time."""
-    found: Considerate | None = getattr(_here, "considerate", None)
+    found = _here.considerate
     return found is None or found.is_alone
 
 
