@@ -19,7 +19,8 @@ _held: Final[set[int]] = set()
 _next: Final[dict[tuple[int, str], Callable[[], None]]] = {}
 """The files that threads create in their turns, each with what is done once it shows."""
 
-_NO_LOCKS_HERE: Final = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
+_NO_LOCKS_HERE: Final = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF})
+_NOT_WRITTEN_BY_ME: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
 class FolderLock:
@@ -27,7 +28,7 @@ class FolderLock:
 
     Each one opens the file anew, so threads exclude each other as processes do. The kernel
     releases the lock of a killed process. A holder that is stopped, not killed, keeps everybody
-    waiting. On a file system without `flock` nobody waits.
+    waiting. On a file system without `flock` nobody waits, and on NFS only who may write the file.
 
     Args:
         path: The lock's file.
@@ -147,12 +148,21 @@ def _let_go(descriptor: int) -> None:
 
 
 def _open(path: str) -> int:
-    flags = os.O_RDONLY | os.O_CREAT
     try:
-        return os.open(path, flags, 0o666)
+        return _opened(path)
     except FileNotFoundError:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        return os.open(path, flags, 0o666)
+        return _opened(path)
+
+
+def _opened(path: str) -> int:
+    try:
+        # NFS locks for one alone only what is open for writing; all others lock either.
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        if error.errno not in _NOT_WRITTEN_BY_ME:
+            raise
+        return os.open(path, os.O_RDONLY | os.O_CREAT, 0o666)
 
 
 def _lock(descriptor: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import time
@@ -162,7 +163,7 @@ def test_where_folders_cannot_be_locked_a_turn_lasts_to_its_end(
 
     def of_files_alone(descriptor: int, operation: int) -> None:
         if is_log(descriptor, tmp_path):
-            raise OSError(9, "a folder")
+            raise OSError(errno.EBADF, "a folder")
         real(descriptor, operation)
 
     monkeypatch.setattr(fcntl, "flock", of_files_alone)
@@ -203,3 +204,59 @@ def test_a_child_forked_while_its_parent_waits_for_the_disk_keeps_nobody_waiting
         os.close(waits)
         os.waitpid(children[0], 0)
         os.close(ends)
+
+
+def test_a_lock_excludes_where_only_what_is_open_for_writing_can_be_locked_as_on_nfs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, real = disk(tmp_path), fcntl.flock
+
+    def as_nfs(descriptor: int, operation: int) -> None:
+        may_write = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
+        if operation & fcntl.LOCK_EX and not may_write:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        real(descriptor, operation)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", as_nfs)
+        turn = store.lock(LOCK)
+        held = turn.__enter__()
+        assert held is not None
+        held.ends_with(FIRST)
+        assert store.create(FIRST, b"1")
+    assert not is_free(store), "a folder cannot be locked there, so that it lasts to its end"
+    turn.__exit__(None, None, None)
+    assert is_free(store)
+
+
+def test_a_lock_that_somebody_else_made_is_waited_for_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, real = disk(tmp_path), os.open
+    (tmp_path / "t/.lock").touch(0o444)
+
+    def as_nobody(path: str, flags: int, *rest: int, **names: int) -> int:
+        if str(path).endswith(".lock") and flags & os.O_ACCMODE != os.O_RDONLY:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return real(path, flags, *rest, **names)
+
+    monkeypatch.setattr(os, "open", as_nobody)
+
+    with store.lock(LOCK):
+        assert not is_free(store)
+    assert is_free(store)
+
+
+def test_where_nothing_can_be_locked_nobody_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = disk(tmp_path)
+
+    def refuse(_descriptor: int, _operation: int) -> None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+
+    with turn_of(store) as one, turn_of(store):
+        one.ends_with(FIRST)
+        assert store.create(FIRST, b"1")

@@ -258,8 +258,8 @@ class TableBuilder:
         self.version = version
         self.time_millis = time_millis
         self._wrote_format = format_version
-        if format_version > self.format:
-            self.format = format_version
+        if format_version != self.format:
+            self.format = max(self.format, format_version)
 
     def add(self, transaction: Transaction[TableEvent]) -> None:
         """Fold one transaction of the commit that was begun last.
