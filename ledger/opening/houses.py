@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ledger.log.codec import Gate
@@ -70,14 +69,33 @@ class Houses:
                 return
             self._begun = number = self._begun + 1
             if log.store.is_near:
-                _refresh(log)
+                _look_here(log)
             else:
                 # It takes so long that a limit of the caller's may be raised meanwhile, and a
                 # TimeoutError is an OSError, too.
-                aside(lambda: _refresh(log))
+                aside(lambda: _can_look(log))
             self._looked = number
 
 
-def _refresh(log: StreamLog[Any, Any]) -> None:
-    with suppress(OSError, LedgerError):
+def _look_here(log: StreamLog[Any, Any]) -> None:
+    """Look in the caller's thread; what a handler of his raises is his.
+
+    Raises:
+        OSError: A handler's: the system's have a number, and whoever looks where no handler runs
+            meets those of stores again.
+    """
+    try:
         log.refresh()
+    except LedgerError:
+        return
+    except OSError as error:
+        if error.errno is None and aside(lambda: _can_look(log)):
+            raise
+
+
+def _can_look(log: StreamLog[Any, Any]) -> bool:
+    try:
+        log.refresh()
+    except (OSError, LedgerError):
+        return False
+    return True

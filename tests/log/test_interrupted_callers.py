@@ -26,6 +26,10 @@ class SoftTimeLimitError(Exception):
     """What a signal handler raises."""
 
 
+class LimitAsOSError(SoftTimeLimitError, TimeoutError):
+    """What another one raises; whoever passes over what a store says must not take it for that."""
+
+
 def file(name: str) -> FileChange:
     return FileChange(path=f"{name}.parquet", record_count=1, file_size_in_bytes=9)
 
@@ -77,7 +81,9 @@ def is_entering(frame: FrameType) -> bool:
     return line.startswith(("with ", "with(", "self.store.lock(", "self._taking_turns()"))
 
 
-def interrupted(ask: Callable[[], object], at: int) -> tuple[BaseException | None, bool]:
+def interrupted(
+    ask: Callable[[], object], at: int, limit: type[SoftTimeLimitError]
+) -> tuple[BaseException | None, bool]:
     """Call, and raise at one line of ours; return what came out, and whether it was reached."""
     lines = 0
 
@@ -87,7 +93,7 @@ def interrupted(ask: Callable[[], object], at: int) -> tuple[BaseException | Non
             lines += 1
             if lines == at:
                 sys.settrace(None)
-                raise SoftTimeLimitError
+                raise limit
         return trace
 
     before = sys.gettrace()
@@ -101,10 +107,11 @@ def interrupted(ask: Callable[[], object], at: int) -> tuple[BaseException | Non
     return None, lines >= at
 
 
+@pytest.mark.parametrize("limit", [SoftTimeLimitError, LimitAsOSError])
 @pytest.mark.parametrize("first", some([*range(1, STEP + 1)], 1))
 @pytest.mark.parametrize("what", ASKED)
 def test_whoever_is_interrupted_is_told_what_is_known_of_his_commit(
-    what: str, first: int, monkeypatch: pytest.MonkeyPatch
+    what: str, first: int, limit: type[SoftTimeLimitError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What is raised while an object is freed, Python tells nobody but this.
     lost: list[object] = []
@@ -115,7 +122,11 @@ def test_whoever_is_interrupted_is_told_what_is_known_of_his_commit(
         name = f"{what}{at}"
         if what == "drop":
             caller.lake.create_table(f"shop.{name}", {"id": "BIGINT"})
-        error, was_reached = interrupted(lambda name=name: ASKED[what](caller, name), at)  # type: ignore[misc]
+        error, was_reached = interrupted(
+            lambda name=name: ASKED[what](caller, name),  # type: ignore[misc]
+            at,
+            limit,
+        )
         if not was_reached:
             break
         # What is on its way lands meanwhile.
