@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import pickle
 import threading
 import time
@@ -12,6 +13,7 @@ import pytest
 import ledger
 from ledger import (
     AddColumn,
+    DamagedLogError,
     FormatError,
     InvalidChangeError,
     Ledger,
@@ -27,6 +29,8 @@ from ledger.log.stream_log import StreamLog
 from ledger.model.types import DataField, RowType
 from ledger.model.types.text import parse_type
 from ledger.opening.houses import Houses
+from ledger.stores import Store
+from tests.faults import Wrapped
 from tests.lakes import START_MILLIS, data_file, lake_on, memory, orders, ticking
 
 ALWAYS = "2000-01-01T00:00:00+00:00/2999-01-01T00:00:00+00:00"
@@ -87,6 +91,59 @@ def test_a_database_rules_its_tables_wherever_they_are_held(
         assert table.alter([good]).version == 2
     else:
         assert table.alter([bad], message="JIRA-7").version == 2
+
+
+class Unreadable(Wrapped):
+    """A catalog that raises when it is looked at, so many times."""
+
+    def __init__(self, inner: Store, error: Exception, times: int) -> None:
+        super().__init__(inner)
+        self._error = error
+        self.left = times
+
+    def exists(self, key: str) -> bool:
+        if self.left and key.startswith("_ledger/log/"):
+            self.left -= 1
+            raise self._error
+        return super().exists(key)
+
+
+@pytest.mark.parametrize(
+    ("error", "times"),
+    [
+        (OSError("no answer"), 3),
+        (OSError(errno.EIO, "the disk"), 1),
+        (DamagedLogError("a bit flipped", "_ledger/log/1"), 3),
+    ],
+    ids=["silent", "system", "damaged"],
+)
+def test_nobodys_commit_waits_for_a_catalog_that_cannot_be_read(
+    lake: Ledger, error: Exception, times: int
+) -> None:
+    ruled(lake, freeze="true")
+    store = Unreadable(lake.log.store, error, 0)
+    table = lake_on(store).table("shop.orders")
+    with pytest.raises(FormatError, match="freeze of database shop"):
+        table.alter([SetOption("k", "v")])
+    lake.alter_database("shop", removals=["ledger.freeze"], message="it is over")
+
+    store.left = times
+    with pytest.raises(FormatError, match="freeze of database shop"):
+        table.alter([SetOption("k", "v")])
+    store.left = 0
+    assert table.alter([SetOption("k", "v")]).version == 1
+
+
+def test_what_a_signal_handler_raises_meanwhile_is_its_callers(lake: Ledger) -> None:
+    table = ruled(lake, freeze="false")
+    store = Unreadable(lake.log.store, TimeoutError("the limit of the caller"), 0)
+    table = lake_on(store).table("shop.orders")
+
+    store.left = 1
+    with pytest.raises(TimeoutError, match="the limit of the caller"):
+        table.alter([SetOption("k", "v")])
+
+    assert table.alter([SetOption("k", "v")]).version == 1
 
 
 def test_a_pickled_handle_asks_the_catalog_too() -> None:

@@ -184,8 +184,10 @@ def test_a_turn_ends_with_the_commit_that_is_landed_in_it() -> None:
     ours.alter([SetOption("a", "1")])
     other.alter([SetOption("b", "1")])
     ours.alter([SetOption("a", "2")])
+    # In line, as beside the others that he has met.
+    ours.alter([SetOption("a", "3")])
 
-    assert store.said == [("ends", "1.json"), ("ends", "2.json"), ("ends", "3.json")]
+    assert store.said == [("ends", f"{version}.json") for version in (1, 2, 3, 4)]
 
 
 def test_a_turn_goes_on_while_there_is_more_to_land_in_it() -> None:

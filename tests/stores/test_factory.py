@@ -11,8 +11,9 @@ from ledger.model.errors import (
     MissingDependencyError,
     StoreError,
 )
-from ledger.stores import LocalStore, MemoryStore, open_store
+from ledger.stores import LocalStore, MemoryStore, client_options, open_store
 from ledger.stores.objects.services import SERVICES, Service, root_of, service_of
+from ledger.stores.objects.storage_options import ALWAYS
 
 
 def test_a_plain_path_and_its_url_open_the_same_store(tmp_path: Path) -> None:
@@ -147,6 +148,12 @@ def test_a_url_without_a_bucket_is_refused(url: str) -> None:
 def test_a_folder_that_is_no_path_is_refused(url: str) -> None:
     with pytest.raises(InvalidNameError):
         open_store(url)
+
+
+def test_clients_of_files_beside_a_store_are_told_what_it_was_told() -> None:
+    assert client_options("/data/lake") == {}
+    assert client_options("/data/lake", {"auto_mkdir": True}) == {"auto_mkdir": True}
+    assert client_options("s3://bucket/lake") == dict(ALWAYS)
 
 
 def test_two_accounts_are_refused() -> None:
