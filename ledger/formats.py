@@ -9,9 +9,9 @@ by one entry point of its package's metadata:
 To add one, add a folder with an object like `Format` and that line. Its rules are asked whenever a
 change of a table that declares it is decided; see `ledger.evolution.declared.format` for the
 questions and the values that they carry, and `projections.iceberg.rules` for an example. They are
-pure: no clock, no I/O, the same answer everywhere. Importing them should be cheap: every process
-that commits imports all. Its other parts are each imported when they are asked for, and a format
-has those that it has.
+pure: no clock, no I/O, the same answer everywhere. Importing them should be cheap: a process that
+commits imports those of the tables that it meets. Its other parts are each imported when they are
+asked for, and a format has those that it has.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ledger.evolution.declared.format import FormatRules, Refusal
 from ledger.evolution.declared.rules import DEFAULT_FORMATS
+from ledger.log.worker import aside
 from ledger.model.errors import MissingDependencyError
 from ledger.model.installed import look_anew, missing, offers, unloadable
 
@@ -87,20 +88,30 @@ class InstalledFormats:
 
     def find(self, name: str) -> FormatRules | Refusal:
         """Return a format's rules, or why nobody can ask them."""
-        return _rules(name, tuple(sys.path))
+        path = tuple(sys.path)
+        if name not in _asked:
+            # In a thread where no signal handler ends it halfway.
+            aside(lambda: _rules(name, path))
+            _asked.add(name)
+        return _rules(name, path)
 
     def load(self) -> None:
-        """Import the rules of all, which takes time once."""
-        for each in self.names():
-            self.find(each)
+        """Import the rules that most tables ask; those of others are when one is met."""
+        for each in DEFAULT_FORMATS.split(","):
+            _rules(each, tuple(sys.path))
+            _asked.add(each)
 
 
 INSTALLED = InstalledFormats()
+
+_asked: set[str] = set()
+"""The formats whose rules were imported, or found to be missing, as far as this process knows."""
 
 
 def forget() -> None:
     """Look for formats anew: something was installed meanwhile."""
     look_anew()
+    _asked.clear()
     _by_name.cache_clear()
     _found.cache_clear()
     _rules.cache_clear()

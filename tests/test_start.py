@@ -206,6 +206,22 @@ FIRST_NAMES = [
 ]
 
 
+@pytest.mark.parametrize("formats", ["iceberg", "delta"])
+def test_a_commit_imports_the_rules_of_the_formats_that_its_table_declares(formats: str) -> None:
+    loaded = loaded_by(
+        f"""
+import ledger
+lake = ledger.open("memory://rules")
+lake.create_database("db")
+options = {{"ledger.formats": "{formats}"}}
+orders = lake.create_table("db.orders", ledger.Schema.of({{"id": "INT"}}, options=options))
+orders.alter([ledger.AddColumn(("price",), "INT")])
+"""
+    )
+
+    assert ("projections.delta.rules.answers" in loaded) == (formats == "delta")
+
+
 def test_every_name_that_was_public_once_is_public_still() -> None:
     assert set(FIRST_NAMES) <= set(ledger.__all__)
     loaded_by(f"from ledger import {', '.join(FIRST_NAMES)}")
