@@ -199,7 +199,8 @@ class Appender(Generic[S, E]):
         if not joined:
             return
         proposal = opened.proposal()
-        held.creates(proposal.file.key, joined)
+        if self.log.comes_after_others:
+            held.creates(proposal.file.key, joined)
         outcome = self._outcome(proposal, winners)
         match outcome:
             case Committed():

@@ -176,6 +176,14 @@ class StreamLog(Generic[S, E]):
         is_lately = met is not None and time.monotonic() - met < BESIDE_OTHERS_S
         return is_lately and self.store.is_near
 
+    @property
+    def comes_after_others(self) -> bool:
+        """Whether what is appended next follows what others wrote, or others wait to follow it.
+
+        What this writer landed himself is durable, and nobody is let in before that.
+        """
+        return self.head is not self._landed or self.is_beside_others()
+
     def read_ahead(self) -> list[Commit[E]]:
         """Read what others appended, if there is anything, where it would win over what is made.
 

@@ -14,7 +14,7 @@ from ledger import CommitConflictError, SetOption, Table
 from ledger.stores import Store, Turn
 from tests.faults import Wrapped
 from tests.lakes import data_file, lake_on, memory, orders
-from tests.log.test_group_commit import Crowd, adds
+from tests.log.test_group_commit import Crowd, adds, reopened
 from tests.log.test_group_waiting import until
 
 
@@ -177,30 +177,34 @@ class Turns(Wrapped):
 
 def test_a_turn_ends_with_the_commit_that_is_landed_in_it() -> None:
     store = Turns(memory())
-    ours = orders(lake_on(store))
-    other = lake_on(store.inner).table("shop.orders")
+    orders(lake_on(store))
+    ours, other = (lake_on(each).table("shop.orders") for each in (store, store.inner))
     store.said.clear()
 
-    ours.alter([SetOption("a", "1")])
+    # The first follows what was read, the second what he wrote himself.
+    for number in range(2):
+        ours.alter([SetOption("a", str(number))])
     other.alter([SetOption("b", "1")])
     ours.alter([SetOption("a", "2")])
     # In line, as beside the others that he has met.
     ours.alter([SetOption("a", "3")])
 
-    assert store.said == [("ends", f"{version}.json") for version in (1, 2, 3, 4)]
+    assert store.said == [("ends", f"{version}.json") for version in (1, 4, 5)]
 
 
 def test_a_turn_goes_on_while_there_is_more_to_land_in_it() -> None:
     crowd = Crowd()
+    reopened(crowd.table).alter([SetOption("theirs", "1")])
+    crowd.table.alter([SetOption("ours", "1")])
     store = Turns(crowd.gate)
     crowd.table.log.store = store
 
-    asked = crowd.asks(adds("c"), adds("d", expect_version=2), adds("e"), adds("f"))
+    asked = crowd.asks(adds("c"), adds("d", expect_version=4), adds("e"), adds("f"))
 
-    assert [each.result().version for each in asked] == [2, 3, 4, 4]  # type: ignore[attr-defined]
+    assert [each.result().version for each in asked] == [4, 5, 6, 6]  # type: ignore[attr-defined]
     assert store.said == [
-        ("ends", "1.json"),
-        ("goes on", "2.json"),
-        ("goes on", "3.json"),
-        ("ends", "4.json"),
+        ("ends", "3.json"),
+        ("goes on", "4.json"),
+        ("goes on", "5.json"),
+        ("ends", "6.json"),
     ]
