@@ -88,30 +88,20 @@ class InstalledFormats:
 
     def find(self, name: str) -> FormatRules | Refusal:
         """Return a format's rules, or why nobody can ask them."""
-        path = tuple(sys.path)
-        if name not in _asked:
-            # In a thread where no signal handler ends it halfway.
-            aside(lambda: _rules(name, path))
-            _asked.add(name)
-        return _rules(name, path)
+        return _rules(name, tuple(sys.path))
 
     def load(self) -> None:
         """Import the rules that most tables ask; those of others are when one is met."""
         for each in DEFAULT_FORMATS.split(","):
-            _rules(each, tuple(sys.path))
-            _asked.add(each)
+            self.find(each)
 
 
 INSTALLED = InstalledFormats()
-
-_asked: set[str] = set()
-"""The formats whose rules were imported, or found to be missing, as far as this process knows."""
 
 
 def forget() -> None:
     """Look for formats anew: something was installed meanwhile."""
     look_anew()
-    _asked.clear()
     _by_name.cache_clear()
     _found.cache_clear()
     _rules.cache_clear()
@@ -221,6 +211,11 @@ def _found(name: str, offered: tuple[EntryPoint, ...]) -> Format | Refusal:
 # Every commit asks, and what a path consists of is hashed faster than entry points.
 @lru_cache(maxsize=64)
 def _rules(name: str, path: tuple[str, ...]) -> FormatRules | Refusal:
+    # In a thread where no signal handler ends an import halfway.
+    return aside(lambda: _imported(name, path))
+
+
+def _imported(name: str, path: tuple[str, ...]) -> FormatRules | Refusal:
     offered = _by_name(path).get(name, ())
     found = _found(name, offered)
     try:

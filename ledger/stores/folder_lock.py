@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from threading import get_ident
 from typing import Final, Self
 
@@ -95,33 +95,25 @@ def in_order(path: str, folder: int) -> AbstractContextManager[Callable[[], None
         Enters what is to be called once the file shows.
     """
     shown = _next.pop((get_ident(), path), None) if _next else None
-    return _ALONE if shown is None else _InOrder(folder, shown)
+    return _ALONE if shown is None else _folder_locked(folder, shown)
 
 
-class _InOrder:
-    """Holds a folder itself locked, which whoever syncs its names does in a turn."""
-
-    def __init__(self, folder: int, shown: Callable[[], None]) -> None:
-        self._folder = folder
-        self._shown = shown
-
-    def __enter__(self) -> Callable[[], None]:
-        _held.add(self._folder)
-        try:
-            fcntl.flock(self._folder, fcntl.LOCK_EX)
-        except OSError:
-            # Where no folder can be locked, the others wait for the turn's end.
-            return _nothing
-        except BaseException:
-            _held.discard(self._folder)
-            raise
-        return self._shown
-
-    def __exit__(self, *_: object) -> None:
-        if self._folder in _held:
-            _held.discard(self._folder)
+@contextmanager
+def _folder_locked(folder: int, shown: Callable[[], None]) -> Iterator[Callable[[], None]]:
+    """Hold a folder itself locked, which whoever syncs its names does in a turn."""
+    # Where no folder can be locked, the others wait for the turn's end.
+    then = _nothing
+    _held.add(folder)
+    try:
+        with suppress(OSError):
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            then = shown
+        yield then
+    finally:
+        if folder in _held:
+            _held.discard(folder)
             with suppress(OSError):
-                fcntl.flock(self._folder, fcntl.LOCK_UN)
+                fcntl.flock(folder, fcntl.LOCK_UN)
 
 
 def _nothing() -> None:

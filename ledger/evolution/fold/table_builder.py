@@ -409,8 +409,7 @@ class TableBuilder:
     def _fold_snapshot(
         self, event: SnapshotCommitted | RolledBack, _author: str, moment: int
     ) -> None:
-        if event.files_format is not UNSET:
-            self._refuse_newer_files(event)
+        self._refuse_newer_files(event)
         if event.summary is not UNSET and self._born is None:
             raise InvalidChangeError(
                 f"snapshot {event.snapshot_id} has Iceberg's summary in a table that was not born "
@@ -448,17 +447,18 @@ class TableBuilder:
 
     def _fold_branch_snapshot(self, event: BranchCommitted, _author: str, moment: int) -> None:
         self._refuse_branches(event)
-        if event.files_format is not UNSET:
-            self._refuse_newer_files(event)
+        self._refuse_newer_files(event)
         self._branches.commit(event, self._schema_id + self._changes_schema, moment)
         self._name_schemas(event.named_schema_ids)
 
     def _refuse_newer_files(self, event: SnapshotFacts) -> None:
-        """Refuse a snapshot of newer files than its commit's format has.
+        """Refuse a snapshot whose files say what its commit's format has not.
 
         Raises:
             InvalidChangeError: They do.
         """
+        if event.files_format is UNSET:
+            return
         if self._wrote_format < FILE_FACTS or event.files_format != FILE_FACTS:
             raise InvalidChangeError(
                 f"a commit of format {self._wrote_format} cannot hold snapshot "
